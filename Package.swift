@@ -1,0 +1,74 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe` marks each place that
+/// could break it), explicit import visibility, and no warning survives a debug build.
+let strict: [SwiftSetting] = [
+  .strictMemorySafety(),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .treatAllWarnings(as: .error, .when(configuration: .debug)),
+]
+
+let package = Package(
+  name: "carpack",
+  platforms: [.macOS(.v26)],
+  products: [
+    .library(name: "IPLD", targets: ["IPLD"]),
+    .library(name: "ATProtocol", targets: ["ATProtocol"]),
+    .library(name: "Archive", targets: ["Archive"]),
+    .library(name: "Backup", targets: ["Backup"]),
+    .executable(name: "carpack", targets: ["carpack"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+  ],
+  targets: [
+    // C libraries, a module map and a shim each.
+    .systemLibrary(
+      name: "CZstd", pkgConfig: "libzstd",
+      providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+      name: "CCrypto", pkgConfig: "libcrypto",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(
+      name: "CXXHash", pkgConfig: "libxxhash",
+      providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
+
+    // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
+    .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
+    .target(name: "ATProtocol", dependencies: ["IPLD"], swiftSettings: strict),
+    .target(
+      name: "Archive",
+      dependencies: [
+        "IPLD", "CZstd", "CXXHash", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Backup",
+      dependencies: [
+        "Archive", "ATProtocol", "IPLD", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "carpack",
+      dependencies: [
+        "Archive", "ATProtocol", "Backup", "IPLD",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+
+    // What the suites share: the corpus, temporary folders, running the built command.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .testTarget(
+      name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
+      swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)
