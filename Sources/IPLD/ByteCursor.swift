@@ -1,0 +1,69 @@
+/// Reading untrusted bytes: the one place that turns an offset into bytes.
+///
+/// Every function takes the offset it reads at as `inout`, moves it past what it read, and answers nil, moving nothing,
+/// when the bytes end first. Subscripts of `Span` trap out of bounds, so a mistake here stops the program rather than
+/// reading somebody else's memory.
+extension Span<UInt8> {
+  /// The next byte.
+  @inline(__always)
+  package func readByte(_ offset: inout Int) -> UInt8? {
+    guard offset < count else { return nil }
+    defer { offset += 1 }
+    return self[offset]
+  }
+
+  /// An integer of `Value`'s width, least significant byte first.
+  @inline(__always)
+  package func readLittleEndian<Value: FixedWidthInteger & BitwiseCopyable>(
+    _ offset: inout Int, as type: Value.Type
+  ) -> Value? {
+    guard count - offset >= MemoryLayout<Value>.size else { return nil }
+    defer { offset += MemoryLayout<Value>.size }
+    return Value(littleEndian: load(at: offset))
+  }
+
+  /// An integer of `Value`'s width, most significant byte first.
+  @inline(__always)
+  package func readBigEndian<Value: FixedWidthInteger & BitwiseCopyable>(
+    _ offset: inout Int, as type: Value.Type
+  ) -> Value? {
+    guard count - offset >= MemoryLayout<Value>.size else { return nil }
+    defer { offset += MemoryLayout<Value>.size }
+    return Value(bigEndian: load(at: offset))
+  }
+
+  /// The next `length` bytes as a range of offsets.
+  @inline(__always)
+  package func readRange(_ offset: inout Int, length: Int) -> Range<Int>? {
+    guard length >= 0, count - offset >= length else { return nil }
+    defer { offset += length }
+    return offset..<offset + length
+  }
+
+  /// The bytes of `Value`, in the order of this machine, at an offset that need not be aligned.
+  ///
+  /// - Precondition: all of them lie within the span.
+  @inline(__always)
+  package func load<Value: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as type: Value.Type = Value.self)
+    -> Value
+  {
+    precondition(offset >= 0 && count - offset >= MemoryLayout<Value>.size)
+    return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Value.self)
+  }
+
+  /// Whether the bytes at `offset` begin with `other`.
+  package func starts(with other: [UInt8], at offset: Int = 0) -> Bool {
+    guard offset >= 0, count - offset >= other.count else { return false }
+    for index in other.indices where self[offset + index] != other[index] { return false }
+    return true
+  }
+
+  /// A copy of some of the bytes.
+  package func array(_ range: Range<Int>) -> [UInt8] {
+    let part = extracting(range)
+    return unsafe part.withUnsafeBufferPointer { buffer in unsafe [UInt8](buffer) }
+  }
+
+  /// A copy of all of the bytes.
+  package var array: [UInt8] { array(0..<count) }
+}
