@@ -44,7 +44,9 @@ extension Span<UInt8> {
   ///
   /// - Precondition: all of them lie within the span.
   @inline(__always)
-  package func load<Value: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as type: Value.Type = Value.self)
+  package func load<Value: FixedWidthInteger & BitwiseCopyable>(
+    at offset: Int, as type: Value.Type = Value.self
+  )
     -> Value
   {
     precondition(offset >= 0 && count - offset >= MemoryLayout<Value>.size)

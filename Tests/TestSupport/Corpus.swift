@@ -17,7 +17,8 @@ public enum Corpus {
   public static var isPresent: Bool { root != nil }
 
   /// What a skipped test says.
-  public static let absence = "CARPACK_CORPUS is not set: the vectors and real repositories are not here"
+  public static let absence =
+    "CARPACK_CORPUS is not set: the vectors and real repositories are not here"
 
   /// The bytes of one corpus file.
   public static func bytes(_ path: String) throws -> [UInt8] {

@@ -186,7 +186,8 @@ public struct DAGCBORScanner: Sendable {
     let least: UInt64
     switch information {
     case 24: (argument, least) = (bytes.readByte(&at).map(UInt64.init), 24)
-    case 25: (argument, least) = (bytes.readBigEndian(&at, as: UInt16.self).map(UInt64.init), 1 << 8)
+    case 25:
+      (argument, least) = (bytes.readBigEndian(&at, as: UInt16.self).map(UInt64.init), 1 << 8)
     case 26:
       (argument, least) = (bytes.readBigEndian(&at, as: UInt32.self).map(UInt64.init), 1 << 16)
     case 27: (argument, least) = (bytes.readBigEndian(&at, as: UInt64.self), 1 << 32)

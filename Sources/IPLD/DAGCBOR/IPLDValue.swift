@@ -30,7 +30,9 @@ extension IPLDValue {
   public var string: String? { if case .string(let text) = self { text } else { nil } }
 
   /// The integer, if it is one that fits into 64 bits.
-  public var integer: Int? { if case .integer(let value) = self { Int(exactly: value) } else { nil } }
+  public var integer: Int? {
+    if case .integer(let value) = self { Int(exactly: value) } else { nil }
+  }
 
   /// The bytes of a byte string; nil for any other value.
   public var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }

@@ -31,9 +31,11 @@ public enum Base58 {
         carry /= 58
       }
     }
-    let text = [UInt8](repeating: alphabet[0], count: zeros) + digits.reversed().map {
-      alphabet[Int($0)]
-    }
+    let text =
+      [UInt8](repeating: alphabet[0], count: zeros)
+      + digits.reversed().map {
+        alphabet[Int($0)]
+      }
     return String(decoding: text, as: UTF8.self)
   }
 

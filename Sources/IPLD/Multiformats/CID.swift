@@ -150,7 +150,9 @@ extension CID {
   /// - Throws: ``CIDError``; offsets of text count characters, those of what it decodes to count bytes.
   public init(_ text: some StringProtocol) throws(CIDError) {
     let characters = Array(text.utf8)
-    guard characters.count <= Self.maximumLength * 2 else { throw CIDError(.textTooLong, offset: 0) }
+    guard characters.count <= Self.maximumLength * 2 else {
+      throw CIDError(.textTooLong, offset: 0)
+    }
     if characters.count == 46, characters.starts(with: "Qm".utf8) {
       guard let bytes = Base58.decode(characters) else {
         throw CIDError(.notInAlphabet, offset: 0)

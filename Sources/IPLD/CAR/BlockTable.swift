@@ -1,0 +1,114 @@
+/// Which blocks a CAR holds and where: a compact hash table from CIDs to places in the CAR's bytes.
+///
+/// This is all that grows with a repository: 16 bytes for each distinct block and 6 to 12 for its slot. The CIDs themselves stay where they are, in
+/// the CAR, which the caller passes to every call.
+///
+/// Invariants:
+/// 1. `slots.count` is a power of two, and more than a third of the slots are empty.
+/// 2. A slot holds 0, or one more than the index of an entry whose probe sequence passes it.
+/// 3. No two entries have the same binary CID.
+public struct BlockTable: Sendable {
+  private struct Entry {
+    var bodyOffset: UInt64
+    var bodyLength: UInt32
+    var cidLength: UInt16
+  }
+
+  private var entries: [Entry] = []
+  private var slots = [UInt32](repeating: 0, count: 1024)
+  /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks.
+  private let seed = UInt64.random(in: 1 ... .max)
+
+  /// A table without blocks.
+  public init() {}
+
+  /// How many distinct blocks there are.
+  public var count: Int { entries.count }
+
+  /// Adds a block; answers its index, and whether it is the first of its CID.
+  @inline(__always)
+  public mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)
+    -> (index: Int, isNew: Bool)
+  {
+    if (entries.count + 1) * 3 > slots.count * 2 { grow(bytes) }
+    var slot = start(of: cid)
+    while slots[slot] != 0 {
+      let index = Int(slots[slot] - 1)
+      if matches(index, cid, bytes) { return (index, false) }
+      slot = (slot + 1) & (slots.count - 1)
+    }
+    entries.append(
+      Entry(
+        bodyOffset: UInt64(section.bodyRange.lowerBound),
+        bodyLength: UInt32(section.bodyRange.count), cidLength: UInt16(section.cidRange.count)))
+    slots[slot] = UInt32(entries.count)
+    return (entries.count - 1, true)
+  }
+
+  /// The index of the block that `cid` names, or nil.
+  @inline(__always)
+  public func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
+    var slot = start(of: cid)
+    while slots[slot] != 0 {
+      let index = Int(slots[slot] - 1)
+      if matches(index, cid, bytes) { return index }
+      slot = (slot + 1) & (slots.count - 1)
+    }
+    return nil
+  }
+
+  /// Where the block's bytes lie.
+  @inline(__always)
+  public func body(_ index: Int) -> Range<Int> {
+    let entry = entries[index]
+    let offset = Int(entry.bodyOffset)
+    return offset..<offset + Int(entry.bodyLength)
+  }
+
+  /// The block's CID.
+  public func cid(_ index: Int, in bytes: Span<UInt8>) -> CID {
+    let entry = entries[index]
+    var offset = Int(entry.bodyOffset) - Int(entry.cidLength)
+    do throws(CIDError) {
+      return try CID(bytes, at: &offset)
+    } catch {
+      preconditionFailure("the table is for other bytes")
+    }
+  }
+
+  @inline(__always)
+  private func matches(_ index: Int, _ cid: CID, _ bytes: Span<UInt8>) -> Bool {
+    let entry = entries[index]
+    let body = Int(entry.bodyOffset)
+    if entry.cidLength == 36, let digest = cid.multihash.sha256 {
+      return SHA256Digest(bytes, at: body - 32) == digest
+        && bytes[body - 35] == UInt8(truncatingIfNeeded: cid.codec.rawValue)
+        && cid.version == .v1 && cid.codec.rawValue < 0x80
+    }
+    return self.cid(index, in: bytes) == cid
+  }
+
+  /// The first slot to look into.
+  @inline(__always)
+  private func start(of cid: CID) -> Int {
+    let words: (UInt64, UInt64, UInt64, UInt64)
+    if let digest = cid.multihash.sha256 {
+      words = digest.words
+    } else {
+      words = SHA256.digest(of: cid.bytes.span).words
+    }
+    let first = (words.0 ^ seed).multipliedFullWidth(by: words.1 | 1)
+    let second = (words.2 ^ seed).multipliedFullWidth(by: words.3 | 1)
+    let mixed = first.high ^ first.low ^ second.high ^ second.low &* 3
+    return Int(truncatingIfNeeded: mixed ^ mixed >> 32) & (slots.count - 1)
+  }
+
+  private mutating func grow(_ bytes: Span<UInt8>) {
+    slots = [UInt32](repeating: 0, count: slots.count * 2)
+    for index in entries.indices {
+      var slot = start(of: cid(index, in: bytes))
+      while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
+      slots[slot] = UInt32(index + 1)
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/// Why bytes are not a CAR, and at which byte of it.
+public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The rules that can be broken.
+  public enum Reason: Equatable, Sendable {
+    /// The bytes end before the header does.
+    case truncatedHeader
+    /// The bytes end inside a section.
+    case truncatedSection
+    /// A length is not a minimal varint of at most 63 bits.
+    case malformedLength
+    /// The header is longer than the limit, in bytes.
+    case headerTooLong(limit: Int)
+    /// The header is empty, or not a map of `roots` and `version`.
+    case malformedHeader
+    /// The header is not DAG-CBOR.
+    case headerNotDAGCBOR(DAGCBORError.Reason)
+    /// The header says a version that is neither 1 nor 2.
+    case unknownVersion(UInt64)
+    /// The header of version 2 points outside of the file.
+    case malformedVersion2
+    /// A section is longer than the limit, in bytes.
+    case sectionTooLong(limit: Int)
+    /// A section of length 0.
+    case emptySection
+    /// A section does not begin with a CID.
+    case malformedCID(CIDError.Reason)
+    /// A block's bytes do not hash to its CID.
+    case contentMismatch(CID)
+  }
+
+  /// The broken rule.
+  public let reason: Reason
+  /// Where, in bytes from the start of the input.
+  public let offset: Int
+
+  /// An error with its place.
+  public init(_ reason: Reason, offset: Int) {
+    self.reason = reason
+    self.offset = offset
+  }
+
+  /// What a person reads.
+  public var description: String {
+    switch reason {
+    case .truncatedHeader: "the CAR ends inside its header, at byte \(offset)"
+    case .truncatedSection: "the CAR is cut short: it ends inside the section at byte \(offset)"
+    case .malformedLength: "not a CAR: a malformed length, at byte \(offset)"
+    case .headerTooLong(let limit): "the CAR header claims more than \(limit) bytes"
+    case .malformedHeader:
+      "not a CAR: the header is not a map of roots (links) and version, at byte \(offset)"
+    case .headerNotDAGCBOR(let reason):
+      "not a CAR: the header is \(DAGCBORError(reason, offset: offset))"
+    case .unknownVersion(let version): "the CAR is of version \(version); 1 and 2 are read"
+    case .malformedVersion2: "the CAR of version 2 points outside of its file"
+    case .sectionTooLong(let limit):
+      "the section at byte \(offset) claims more than \(limit) bytes"
+    case .emptySection: "the section at byte \(offset) is empty"
+    case .malformedCID(let reason):
+      "a section without a CID: \(CIDError(reason, offset: offset))"
+    case .contentMismatch(let cid):
+      "the block at byte \(offset) does not hash to its CID \(cid)"
+    }
+  }
+}
+
+/// How long a CAR's parts may claim to be.
+public struct CARLimits: Sendable {
+  /// The longest header, in bytes.
+  public var header: Int
+  /// The longest section, CID and body, in bytes.
+  public var section: Int
+
+  /// Limits of one's own.
+  public init(header: Int, section: Int) {
+    self.header = header
+    self.section = section
+  }
+
+  /// For bytes that arrive from elsewhere and are held in memory. Records and tree nodes stay below 1 MiB.
+  public static let streaming = CARLimits(header: 1 << 20, section: 16 << 20)
+  /// For bytes that lie in a file already, where a long section costs no memory.
+  public static let mapped = CARLimits(header: 1 << 20, section: Int(UInt32.max))
+}
