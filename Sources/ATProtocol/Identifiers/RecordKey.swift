@@ -1,0 +1,63 @@
+/// The name of a record within its collection, such as a ``TID`` or `self`.
+///
+/// Its rules (<https://atproto.com/specs/record-key>, "Record Key Syntax"):
+///
+/// - letters, digits and `.`, `-`, `_`, `:`, `~`;
+/// - at least 1 and at most 512 bytes;
+/// - neither `.` nor `..`.
+///
+/// Case matters. Those rules also keep a record key harmless as part of a path or a URI.
+public struct RecordKey: Identifier {
+  /// The most bytes in a record key.
+  public static let maximumLength = 512
+
+  /// What messages call a record key.
+  public static let kind = IdentifierError.Kind.recordKey
+
+  /// The record key as it is written.
+  public let text: String
+
+  /// Parses a record key.
+  ///
+  /// - Parameter text: The whole record key.
+  /// - Throws: ``IdentifierError`` with the first rule that is broken.
+  public init(_ text: String) throws(IdentifierError) {
+    if let fault = Self.fault(in: text.utf8.span) { throw fault }
+    self.init(checked: text)
+  }
+
+  /// Takes text that is known to be a record key.
+  init(checked text: String) {
+    self.text = text
+  }
+
+  /// The record key that a timestamp makes.
+  public init(_ tid: TID) {
+    self.init(checked: tid.text)
+  }
+}
+
+extension RecordKey {
+  /// The first rule that `bytes` break, or nil if they spell a record key.
+  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+    if let fault = lengthFault(in: bytes) { return fault }
+    for index in bytes.indices where !isAllowed(bytes[index]) {
+      return fault(.forbiddenByte(bytes[index]), at: index)
+    }
+    let dot = UInt8(ascii: ".")
+    if bytes[0] == dot, bytes.count == 1 || (bytes.count == 2 && bytes[1] == dot) {
+      return fault(.relativePath, at: 0)
+    }
+    return nil
+  }
+
+  /// Whether `byte` may stand in a record key.
+  static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: ":"),
+      UInt8(ascii: "~"):
+      true
+    default: byte.isASCIIAlphanumeric
+    }
+  }
+}
