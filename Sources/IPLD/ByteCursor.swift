@@ -69,3 +69,10 @@ extension Span<UInt8> {
   /// A copy of all of the bytes.
   package var array: [UInt8] { array(0..<count) }
 }
+
+extension [UInt8] {
+  /// Appends all bytes of a span.
+  package mutating func append(contentsOf bytes: Span<UInt8>) {
+    unsafe bytes.withUnsafeBufferPointer { buffer in unsafe append(contentsOf: buffer) }
+  }
+}

@@ -8,7 +8,7 @@ public enum CARWriter {
   /// Appends a section: its length, its CID, its body.
   public static func appendSection(_ cid: CID, _ body: Span<UInt8>, to bytes: inout [UInt8]) {
     appendPrefix(cid, bodyLength: body.count, to: &bytes)
-    unsafe body.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: body)
   }
 
   /// Appends what comes before the body of a section: its length and its CID.

@@ -1,0 +1,131 @@
+public import IPLD
+
+/// A record's reference to a blob.
+///
+/// Today's form is a map with `$type: "blob"`, a link `ref`, `mimeType` and `size`; the form of 2022 a map of exactly `cid` and `mimeType`, both
+/// text. Either may stand anywhere in a record of any kind. Source: [data model](https://atproto.com/specs/data-model), "blob type".
+public struct BlobRef: Hashable, Sendable {
+  /// The blob.
+  public let cid: CID
+  /// Its media type, as the record says.
+  public let mimeType: String?
+  /// Its length in bytes, as the record says.
+  public let size: Int?
+  /// Whether it is in the form of 2022.
+  public let isLegacy: Bool
+}
+
+/// Finds the blob references of a record without building a value.
+///
+/// Stateful only to be reused: each call stands for itself.
+public struct BlobRefScanner: Sendable {
+  /// What is known so far of a map that is open.
+  private struct OpenMap {
+    var count = 0
+    var key = Key.other
+    var isTyped = false
+    var ref: Range<Int>?
+    var cid: Range<Int>?
+    var mimeType: Range<Int>?
+    var size: Int?
+  }
+
+  private enum Key { case type, ref, cid, mimeType, size, other }
+
+  private static let mimeTypeKey = ShortKey("mimeType")
+  private static let sizeKey = ShortKey("size")
+  private static let typeKey = ShortKey("$type")
+  private static let refKey = ShortKey("ref")
+  private static let cidKey = ShortKey("cid")
+  private static let blob = ShortKey("blob")
+
+  private var scanner: DAGCBORScanner
+  /// The open arrays and maps; an array is nil.
+  private var open: [OpenMap?] = []
+
+  /// A scanner that holds records to the rules of `profile`.
+  public init(profile: DAGCBORProfile = .atproto) {
+    scanner = DAGCBORScanner(profile: profile)
+  }
+
+  /// Checks a record and hands out its blob references in the order in which their maps end.
+  ///
+  /// - Returns: whether the record is a map, as every record has to be.
+  /// - Throws: ``DAGCBORError`` for a record that breaks the profile's rules; no reference has been handed out then.
+  public mutating func scan(
+    _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
+  ) throws(DAGCBORError) -> Bool {
+    // Today's references hold a link, those of 2022 a key "mimeType": a record with neither, as most are, has been seen enough.
+    let summary = try scanner.check(record, watching: Self.mimeTypeKey)
+    if summary.linkCount > 0 || summary.hasWatchedKey {
+      try collect(record, found: found, malformed: malformed)
+    }
+    return summary.isMap
+  }
+
+  private mutating func collect(
+    _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void
+  ) throws(DAGCBORError) {
+    scanner.restart()
+    open.removeAll(keepingCapacity: true)
+    while let token = try scanner.next(in: record) {
+      switch token {
+      case .array: open.append(nil)
+      case .map(let count): open.append(OpenMap(count: count))
+      case .key(let range): open[open.count - 1]?.key = Self.key(record, range)
+      case .end:
+        if let map = open.removeLast() {
+          if let ref = Self.reference(record, map, malformed: malformed) { found(ref) }
+        }
+      default:
+        if let last = open.indices.last, open[last] != nil { note(token, in: last, record) }
+      }
+    }
+  }
+
+  /// Keeps a value that a reference is made of.
+  private mutating func note(_ token: DAGCBORScanner.Token, in last: Int, _ record: Span<UInt8>) {
+    switch (open[last]?.key, token) {
+    case (.type, .string(let range)): open[last]?.isTyped = Self.blob.matches(record, range)
+    case (.ref, .link(let range)): open[last]?.ref = range
+    case (.cid, .string(let range)): open[last]?.cid = range
+    case (.mimeType, .string(let range)): open[last]?.mimeType = range
+    case (.size, .unsigned(let number)): open[last]?.size = Int(exactly: number)
+    default: break
+    }
+  }
+
+  private static func key(_ record: Span<UInt8>, _ range: Range<Int>) -> Key {
+    if typeKey.matches(record, range) { return .type }
+    if refKey.matches(record, range) { return .ref }
+    if cidKey.matches(record, range) { return .cid }
+    if mimeTypeKey.matches(record, range) { return .mimeType }
+    if sizeKey.matches(record, range) { return .size }
+    return .other
+  }
+
+  private static func reference(
+    _ record: Span<UInt8>, _ map: OpenMap, malformed: (String) -> Void
+  ) -> BlobRef? {
+    let mimeType = map.mimeType.map { String(decoding: record.array($0), as: UTF8.self) }
+    if map.isTyped, let ref = map.ref {
+      do throws(CIDError) {
+        let cid = try CID(record.extracting(ref))
+        return BlobRef(cid: cid, mimeType: mimeType, size: map.size, isLegacy: false)
+      } catch {
+        malformed("\(error)")
+        return nil
+      }
+    }
+    if map.count == 2, let text = map.cid, let mimeType {
+      let text = String(decoding: record.array(text), as: UTF8.self)
+      do throws(CIDError) {
+        return BlobRef(cid: try CID(text), mimeType: mimeType, size: nil, isLegacy: true)
+      } catch {
+        malformed("a blob reference of the old form without a valid CID: \(error)")
+        return nil
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,115 @@
+public import IPLD
+
+/// A repository's signed commit: whose it is, which revision, and the root of its tree.
+///
+/// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`. Version 2 has the same fields
+/// but `rev`, which it may lack. Source: [repository](https://atproto.com/specs/repository), "commit objects".
+public struct Commit: Hashable, Sendable {
+  /// The account.
+  public let did: DID
+  /// 3, or 2.
+  public let version: Int
+  /// The revision; a commit of version 2 has none.
+  public let rev: TID?
+  /// The root of the tree of records.
+  public let data: CID
+  /// The commit before this one, where one is named.
+  public let prev: CID?
+  /// Whether there is a `prev` field, null or not.
+  public let hasPrev: Bool
+  /// The signature, as it stands.
+  public let signature: [UInt8]
+  /// The names of all fields, in DAG-CBOR's order.
+  public let fields: [String]
+
+  /// Reads a commit from its block.
+  ///
+  /// - Throws: ``RepositoryError``: what is missing or is not what it must be.
+  public init(_ bytes: Span<UInt8>) throws(RepositoryError) {
+    let value: IPLDValue
+    do {
+      value = try DAGCBORDecoder.decode(bytes)
+    } catch {
+      throw .commitNotDAGCBOR(error)
+    }
+    guard let map = value.map else { throw .notACommit(fields: []) }
+    fields = map.keys
+    if map["version"] == nil, map["root"]?.link != nil { throw .version1(fields: fields) }
+    guard let version = map["version"]?.integer, let data = map["data"]?.link else {
+      throw .notACommit(fields: fields)
+    }
+    guard version == 2 || version == 3 else { throw .unknownCommitVersion(version) }
+    guard let text = map["did"]?.string else { throw .malformedField("did", "it is not text") }
+    do {
+      did = try DID(text)
+    } catch {
+      throw .malformedField("did", "\(error)")
+    }
+    switch map["rev"] {
+    case .string(let text)?:
+      do {
+        rev = try TID(text)
+      } catch {
+        throw .malformedField("rev", "\(error)")
+      }
+    case nil where version == 2: rev = nil
+    default: throw .malformedField("rev", "it is not text")
+    }
+    switch map["prev"] {
+    case nil, .null?: prev = nil
+    case .link(let link)?: prev = link
+    default: throw .malformedField("prev", "it is neither null nor a link")
+    }
+    guard let signature = map["sig"]?.bytes else {
+      throw .malformedField("sig", "it is not a byte string")
+    }
+    self.version = version
+    self.data = data
+    self.signature = signature
+    hasPrev = map["prev"] != nil
+  }
+}
+
+/// Why a block is not a commit that can be read.
+public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The CAR names no root.
+  case noRoot
+  /// The block that the CAR names as its root is not in it.
+  case commitMissing(CID)
+  /// The block is not DAG-CBOR.
+  case commitNotDAGCBOR(DAGCBORError)
+  /// The block is something else; these are its fields, if it is a map.
+  case notACommit(fields: [String])
+  /// The format of 2022, with a separate root object.
+  case version1(fields: [String])
+  /// A version that is not known here.
+  case unknownCommitVersion(Int)
+  /// A field is not what it must be.
+  case malformedField(String, String)
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .noRoot: "the CAR names no root, so it is not a repository"
+    case .commitMissing(let cid): "the commit \(cid), the root of the CAR, is not in it"
+    case .commitNotDAGCBOR(let error): "the commit is \(error)"
+    case .notACommit(let fields):
+      "the root of the CAR is not a commit"
+        + (fields.isEmpty ? "" : " (it has the fields \(fields.joined(separator: ", ")))")
+    case .version1:
+      "the repository is in the format of 2022 (version 1), which AT Protocol has given up; versions 2 and 3 are read"
+    case .unknownCommitVersion(let version):
+      "the commit is of version \(version); versions 2 and 3 are read"
+    case .malformedField(let name, let why): "the commit's field \"\(name)\" is malformed: \(why)"
+    }
+  }
+
+  /// The fields of a root that is not a commit.
+  public var rootFields: [String]? {
+    switch self {
+    case .notACommit(let fields) where !fields.isEmpty: fields
+    case .version1(let fields): fields
+    default: nil
+    }
+  }
+}

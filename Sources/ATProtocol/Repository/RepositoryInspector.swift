@@ -1,0 +1,220 @@
+public import IPLD
+
+/// Reads a repository CAR from end to end and reports everything that is wrong with it, not only the first thing.
+///
+/// Every block is hashed, the whole tree is walked and checked, every record is checked and searched for blobs. The CAR
+/// lies in memory or, better, in a mapped file; what is allocated is a ``BlockTable`` and what the report lists.
+public struct RepositoryInspector {
+  /// A record that the walk came to.
+  public struct Record {
+    /// Its key in the tree, `collection/rkey`.
+    public let key: [UInt8]
+    /// Its block.
+    public let cid: CID
+    /// Where its block lies in the CAR; nil if it is not there.
+    public let body: Range<Int>?
+  }
+
+  private var inspection = RepositoryInspection()
+  /// For each block whether it was reached, and as what.
+  private var roles: [Role] = []
+  private var scanner = BlobRefScanner(profile: .atproto)
+  private var lenientScanner = BlobRefScanner(profile: .dagCBOR)
+  private var distinctMissingRecords: Set<CID> = []
+  private var collection: (name: [UInt8], count: Int) = ([], 0)
+
+  private struct Role: OptionSet {
+    let rawValue: UInt8
+    static let commit = Role(rawValue: 1)
+    static let node = Role(rawValue: 2)
+    static let record = Role(rawValue: 4)
+    static let mismatched = Role(rawValue: 8)
+  }
+
+  /// Inspects a CAR.
+  ///
+  /// - Parameters:
+  ///   - bytes: the whole file, of version 1 or 2.
+  ///   - verifying: false leaves out hashing the blocks, for bytes that were hashed already.
+  ///   - progress: is told now and then how many bytes of the CAR have been read.
+  ///   - visit: receives every record in the order of the tree.
+  /// - Throws: ``CARError`` when the bytes do not even begin as a CAR; everything later is part of the report.
+  public static func inspect(
+    _ bytes: Span<UInt8>, verifying: Bool = true, progress: (Int) -> Void = { _ in },
+    visit: (Record) -> Void = { _ in }
+  ) throws(CARError) -> RepositoryInspection {
+    var inspector = RepositoryInspector()
+    try inspector.readBlocks(bytes, verifying: verifying, progress: progress)
+    inspector.readTree(bytes, visit: visit)
+    return inspector.inspection
+  }
+
+  private init() {}
+
+  private mutating func readBlocks(
+    _ bytes: Span<UInt8>, verifying: Bool, progress: (Int) -> Void
+  ) throws(CARError) {
+    let payload = try CARVersion2.payload(of: bytes)
+    inspection.carVersion = payload == 0..<bytes.count ? 1 : 2
+    let inner = bytes.extracting(0..<payload.upperBound)
+    let header = try CARHeader(inner, at: payload.lowerBound)
+    inspection.payload = payload
+    inspection.header = header
+    var cursor = CARCursor(header: header, payload: payload)
+    var table = BlockTable()
+    var count = 0
+    do throws(CARError) {
+      while let (section, cid) = try cursor.next(in: bytes) {
+        if count == 0 { inspection.rootIsFirstBlock = cid == header.roots.first }
+        count += 1
+        if count & 0xfff == 0 { progress(section.end) }
+        let (_, isNew) = table.insert(section, cid, in: bytes)
+        // A block that comes again may be another than the first time, whatever its CID says.
+        let verification: Multihash.Verification =
+          verifying ? cid.verify(bytes.extracting(section.bodyRange)) : .matches
+        if isNew {
+          inspection.codecCounts[cid.codec, default: 0] += 1
+          roles.append([])
+        }
+        switch verification {
+        case .matches: break
+        case .mismatch:
+          inspection.mismatchedBlocks.append(cid)
+          if isNew { roles[roles.count - 1].insert(.mismatched) }
+        case .cannotVerify: if isNew { inspection.unverifiableBlockCount += 1 }
+        }
+      }
+    } catch {
+      inspection.carError = error
+    }
+    inspection.sectionCount = count
+    inspection.blocks = table
+  }
+
+  private mutating func readTree(_ bytes: Span<UInt8>, visit: (Record) -> Void) {
+    do throws(RepositoryError) {
+      try readCommit(bytes)
+    } catch {
+      inspection.commitError = error
+      return
+    }
+    guard let commit = inspection.commit else { return }
+    let blocks = inspection.blocks
+    var walker = MSTWalker(root: commit.data)
+    while let step = walker.next() {
+      switch step {
+      case .node(let cid):
+        guard let index = blocks.index(of: cid, in: bytes) else {
+          inspection.missingNodes.append(cid)
+          walker.skip()
+          continue
+        }
+        if roles[index].contains(.node) {
+          walker.skipRepeated()
+        } else {
+          roles[index].insert(.node)
+          inspection.nodeCount += 1
+          walker.enter(bytes.extracting(blocks.body(index)))
+        }
+      case .record(let cid):
+        let body = readRecord(walker.key, cid, bytes, blocks)
+        visit(Record(key: walker.key, cid: cid, body: body))
+      }
+    }
+    closeCollection()
+    inspection.treeDepth = walker.depth
+    inspection.rootLayer = walker.rootLayer
+    inspection.treeProblems = walker.problems
+    inspection.treeProblemCount = walker.problemCount
+    inspection.missingNodes = Array(Set(inspection.missingNodes))
+    inspection.distinctRecordCount += distinctMissingRecords.count
+    inspection.unreachableBlockCount = roles.count { $0.isDisjoint(with: [.commit, .node, .record]) }
+  }
+
+  private mutating func readCommit(_ bytes: Span<UInt8>) throws(RepositoryError) {
+    guard let root = inspection.header.roots.first else { throw .noRoot }
+    guard let index = inspection.blocks.index(of: root, in: bytes) else {
+      throw .commitMissing(root)
+    }
+    roles[index].insert(.commit)
+    inspection.commit = try Commit(bytes.extracting(inspection.blocks.body(index)))
+  }
+
+  /// Counts a record, checks it and collects its blobs; answers where its block lies.
+  private mutating func readRecord(
+    _ key: [UInt8], _ cid: CID, _ bytes: Span<UInt8>, _ blocks: BlockTable
+  ) -> Range<Int>? {
+    inspection.recordCount += 1
+    count(key)
+    guard let index = blocks.index(of: cid, in: bytes) else {
+      inspection.missingRecordCount += 1
+      distinctMissingRecords.insert(cid)
+      if inspection.missingRecords.count < RepositoryInspection.maximumListed {
+        inspection.missingRecords.append(String(decoding: key, as: UTF8.self))
+      }
+      return nil
+    }
+    if !roles[index].contains(.record) {
+      roles[index].insert(.record)
+      inspection.distinctRecordCount += 1
+    }
+    let body = blocks.body(index)
+    scan(key, bytes.extracting(body))
+    return body
+  }
+
+  private mutating func scan(_ key: [UInt8], _ record: Span<UInt8>) {
+    var blobs = inspection.blobs
+    inspection.blobs = BlobTable()
+    defer { inspection.blobs = blobs }
+    var odd: [String] = []
+    do throws(DAGCBORError) {
+      let isMap = try scanner.scan(
+        record, found: { blobs.insert($0, from: key) }, malformed: { odd.append($0) })
+      if !isMap { odd.append("it is not a map") }
+    } catch {
+      odd.append("\(error)")
+      if error.reason == .floatNotAllowed { inspection.floatRecordCount += 1 }
+      do throws(DAGCBORError) {
+        _ = try lenientScanner.scan(record, found: { blobs.insert($0, from: key) })
+      } catch {
+        inspection.undecodableRecordCount += 1
+        if error.reason.isOnlyNonCanonical { inspection.nonCanonicalRecordCount += 1 }
+      }
+    }
+    for why in odd {
+      inspection.recordWarningCount += 1
+      if inspection.recordWarnings.count < RepositoryInspection.maximumListed {
+        inspection.recordWarnings.append((String(decoding: key, as: UTF8.self), why))
+      }
+    }
+  }
+
+  /// Counts a record for its collection; the keys come in order, so a collection's records come together.
+  private mutating func count(_ key: [UInt8]) {
+    let name = collection.name
+    if key.count > name.count, key[name.count] == UInt8(ascii: "/"), key.starts(with: name) {
+      collection.count += 1
+    } else {
+      closeCollection()
+      collection = (Array(key.prefix { $0 != UInt8(ascii: "/") }), 1)
+    }
+  }
+
+  private mutating func closeCollection() {
+    guard collection.count > 0 else { return }
+    let name = String(decoding: collection.name, as: UTF8.self)
+    inspection.recordsByCollection[name, default: 0] += collection.count
+    collection = ([], 0)
+  }
+}
+
+extension DAGCBORError.Reason {
+  /// Whether bytes that break only this rule would come out of a tolerant decoder and encoder changed.
+  fileprivate var isOnlyNonCanonical: Bool {
+    switch self {
+    case .notMinimal, .indefiniteLength, .keysNotSorted, .duplicateKey, .shortFloat: true
+    default: false
+    }
+  }
+}
