@@ -1,0 +1,64 @@
+internal import IPLD
+
+/// In which order the sections of a CAR come, as runs of successive positions in the archive.
+///
+/// Two varints a run: the zigzag encoding of its first position less the expected one, and its length. A repository that was packed
+/// from its CAR is one run, however many blocks it has. See `Docs/FORMAT.md`, section 6.1.
+public struct BlockOrder: Equatable, Sendable {
+  /// Runs up to this length lie in the manifest itself; longer ones in pages.
+  static let maximumInline = 1024
+  /// The longest page, in bytes.
+  static let maximumPage = 1 << 20
+
+  /// The runs.
+  public private(set) var runs: [Range<UInt64>] = []
+
+  /// An order of nothing.
+  public init() {}
+
+  /// How many sections there are.
+  public var count: UInt64 { runs.reduce(0) { $0 + UInt64($1.count) } }
+
+  /// Adds the position of the next section.
+  public mutating func append(_ position: UInt64) {
+    if let last = runs.indices.last, runs[last].upperBound == position {
+      runs[last] = runs[last].lowerBound..<position + 1
+    } else {
+      runs.append(position..<position + 1)
+    }
+  }
+
+  /// The runs as pairs of varints.
+  public var encoded: [UInt8] {
+    var bytes: [UInt8] = []
+    var expected: UInt64 = 0
+    for run in runs {
+      let delta = Int64(run.lowerBound) - Int64(expected)
+      Varint.append(UInt64(bitPattern: delta << 1 ^ delta >> 63), to: &bytes)
+      Varint.append(UInt64(run.count), to: &bytes)
+      expected = run.upperBound
+    }
+    return bytes
+  }
+
+  /// Reads runs of positions below `limit`.
+  ///
+  /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, or a position outside `0..<limit`.
+  public init(_ bytes: [UInt8], limit: UInt64) throws(SnapshotError) {
+    let span = bytes.span
+    var offset = 0
+    var expected: UInt64 = 0
+    while offset < span.count {
+      guard case .value(let start) = Varint.read(span, at: &offset),
+        case .value(let length) = Varint.read(span, at: &offset), length > 0
+      else { throw .malformedOrder }
+      let delta = Int64(bitPattern: start >> 1) ^ -Int64(bitPattern: start & 1)
+      let (first, overflow) = Int64(expected).addingReportingOverflow(delta)
+      guard !overflow, first >= 0, UInt64(first) < limit, length <= limit - UInt64(first) else {
+        throw .malformedOrder
+      }
+      expected = UInt64(first) + length
+      runs.append(UInt64(first)..<expected)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+internal import ATProtocol
+internal import IPLD
+
+/// The manifest as DAG-CBOR.
+extension Snapshot {
+  /// The manifest's bytes.
+  ///
+  /// - Throws: ``IPLD/DAGCBORError`` never, for a manifest holds nothing that DAG-CBOR cannot say.
+  public func encode() throws -> [UInt8] { try DAGCBOREncoder.encode(.map(map)) }
+
+  private var map: IPLDMap {
+    var map: IPLDMap = [
+      "carpack": .integer(Int128(Self.version)),
+      "did": .string(did.text),
+      "commit": .link(commit),
+      "prev": previous.map { .link($0) } ?? .null,
+      "createdAt": .string(createdAt),
+      "tool": .string(tool),
+      "car": .map(carMap),
+      "counts": [
+        "records": counts.records, "nodes": counts.nodes, "blocks": counts.blocks,
+      ].ipld,
+      "blobs": [
+        "referenced": blobs.referenced, "held": blobs.held, "heldBytes": Int(blobs.heldBytes),
+        "missing": blobs.missing, "extras": blobs.extras, "extrasBytes": Int(blobs.extrasBytes),
+      ].ipld,
+      "complete": .boolean(isComplete),
+      "host": .map(["os": .string(hostSystem), "durationMs": .integer(Int128(durationMilliseconds))]),
+    ]
+    map["handle"] = handle.map { .string($0.text) }
+    map["pds"] = pds.map { .string($0) }
+    map["rev"] = rev.map { .string($0.text) }
+    if didDocument != nil || plcLog != nil {
+      var identity: IPLDMap = [:]
+      identity["didDocument"] = didDocument.map { .link($0) }
+      identity["plcLog"] = plcLog.map { .link($0) }
+      map["identity"] = .map(identity)
+    }
+    if !extrasPages.isEmpty { map["extras"] = .array(extrasPages.map { .link($0) }) }
+    if !missingPages.isEmpty { map["missing"] = .array(missingPages.map { .link($0) }) }
+    return map
+  }
+
+  private var carMap: IPLDMap {
+    var order: IPLDMap = ["kind": .string("absolute")]
+    switch car.order {
+    case .inline(let runs): order["runs"] = .bytes(runs)
+    case .pages(let pages): order["pages"] = .array(pages.map { .link($0) })
+    }
+    return [
+      "header": .bytes(car.header),
+      "bytes": .integer(Int128(car.byteCount)),
+      "sha256": .bytes(car.sha256.bytes),
+      "blocks": .integer(Int128(car.sectionCount)),
+      "order": .map(order),
+    ]
+  }
+
+  /// Whether a block looks like a manifest: a map with a version of it.
+  static func isManifest(_ value: IPLDValue) -> Bool {
+    value["carpack"]?.integer != nil && value["car"]?.map != nil && value["commit"]?.link != nil
+  }
+
+  /// Reads a manifest from its block. Fields that are not known are ignored.
+  ///
+  /// - Throws: ``SnapshotError``.
+  public init(_ bytes: Span<UInt8>) throws(SnapshotError) {
+    let value: IPLDValue
+    do {
+      value = try DAGCBORDecoder.decode(bytes)
+    } catch {
+      throw .notDAGCBOR(error)
+    }
+    guard Self.isManifest(value), let version = value["carpack"]?.integer else {
+      throw .notAManifest
+    }
+    guard version == Self.version else { throw .unknownVersion(version) }
+    let fields = Fields(value)
+    do {
+      did = try DID(try fields.text("did"))
+      handle = try value["handle"].map { _ in try Handle(try fields.text("handle")) }
+      rev = try value["rev"].map { _ in try TID(try fields.text("rev")) }
+    } catch let error as SnapshotError {
+      throw error
+    } catch {
+      throw .malformedField("did, handle or rev")
+    }
+    pds = value["pds"]?.string
+    commit = try fields.link("commit")
+    previous = value["prev"]?.link
+    createdAt = try fields.text("createdAt")
+    tool = try fields.text("tool")
+    let car = Fields(value["car"] ?? .null)
+    let order = Fields(car.value["order"] ?? .null)
+    let digest = try car.bytes("sha256")
+    guard digest.count == 32 else { throw .malformedField("sha256") }
+    self.car = CARDescription(
+      header: try car.bytes("header"), byteCount: UInt64(try car.count("bytes")),
+      sha256: SHA256Digest(digest.span), sectionCount: UInt64(try car.count("blocks")),
+      order: try Self.order(order))
+    let counts = Fields(value["counts"] ?? .null)
+    self.counts = Counts(
+      records: try counts.count("records"), nodes: try counts.count("nodes"),
+      blocks: try counts.count("blocks"))
+    let blobs = Fields(value["blobs"] ?? .null)
+    self.blobs = BlobCounts()
+    self.blobs.referenced = try blobs.count("referenced")
+    self.blobs.held = try blobs.count("held")
+    self.blobs.heldBytes = UInt64(try blobs.count("heldBytes"))
+    self.blobs.extras = try blobs.count("extras")
+    self.blobs.extrasBytes = UInt64(try blobs.count("extrasBytes"))
+    didDocument = value["identity"]?["didDocument"]?.link
+    plcLog = value["identity"]?["plcLog"]?.link
+    extrasPages = try fields.links("extras")
+    missingPages = try fields.links("missing")
+    guard case .boolean(let complete)? = value["complete"] else {
+      throw .malformedField("complete")
+    }
+    isComplete = complete
+    hostSystem = value["host"]?["os"]?.string ?? ""
+    durationMilliseconds = value["host"]?["durationMs"]?.integer ?? 0
+  }
+
+  private static func order(_ fields: Fields) throws(SnapshotError) -> Order {
+    let kind = try fields.text("kind")
+    guard kind == "absolute" else { throw .unknownOrder(kind) }
+    if fields.value["runs"] != nil { return .inline(try fields.bytes("runs")) }
+    guard fields.value["pages"] != nil else { throw .malformedOrder }
+    return .pages(try fields.links("pages"))
+  }
+}
+
+/// The fields of a map, each with the type it has to have.
+private struct Fields {
+  let value: IPLDValue
+
+  init(_ value: IPLDValue) { self.value = value }
+
+  func text(_ name: String) throws(SnapshotError) -> String {
+    guard let text = value[name]?.string else { throw .malformedField(name) }
+    return text
+  }
+
+  func link(_ name: String) throws(SnapshotError) -> CID {
+    guard let link = value[name]?.link else { throw .malformedField(name) }
+    return link
+  }
+
+  func bytes(_ name: String) throws(SnapshotError) -> [UInt8] {
+    guard let bytes = value[name]?.bytes else { throw .malformedField(name) }
+    return bytes
+  }
+
+  /// An integer that is not negative.
+  func count(_ name: String) throws(SnapshotError) -> Int {
+    guard let count = value[name]?.integer, count >= 0 else { throw .malformedField(name) }
+    return count
+  }
+
+  /// A list of links, empty when the field is absent.
+  func links(_ name: String) throws(SnapshotError) -> [CID] {
+    guard let field = value[name] else { return [] }
+    guard let items = field.array else { throw .malformedField(name) }
+    var links: [CID] = []
+    for item in items {
+      guard let link = item.link else { throw .malformedField(name) }
+      links.append(link)
+    }
+    return links
+  }
+}
+
+extension [String: Int] {
+  /// A map of integers.
+  fileprivate var ipld: IPLDValue {
+    var map = IPLDMap()
+    for (key, number) in self { map[key] = .integer(Int128(number)) }
+    return .map(map)
+  }
+}

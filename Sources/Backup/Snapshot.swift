@@ -1,0 +1,137 @@
+public import ATProtocol
+public import IPLD
+
+/// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
+///
+/// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one before it. The fields are described in
+/// `Docs/FORMAT.md`, section 6.
+public struct Snapshot: Equatable, Sendable {
+  /// The version of the structure that is written, and the only one that is read.
+  public static let version = 1
+
+  /// The account.
+  public var did: DID
+  /// The account's handle, as it was known.
+  public var handle: Handle?
+  /// The server, as it was known.
+  public var pds: String?
+  /// The revision; nil for a commit of version 2.
+  public var rev: TID?
+  /// The signed commit.
+  public var commit: CID
+  /// The manifest before this one in the file.
+  public var previous: CID?
+  /// When the snapshot was made, in RFC 3339 and UTC.
+  public var createdAt: String
+  /// Name and version of the writer.
+  public var tool: String
+  /// The CAR that came in.
+  public var car: CARDescription
+  /// How many records, tree nodes and distinct blocks there are.
+  public var counts: Counts
+  /// How many blobs there are, and how many of them are here.
+  public var blobs: BlobCounts
+  /// The account's DID document, as received.
+  public var didDocument: CID?
+  /// The account's PLC audit log, as received.
+  public var plcLog: CID?
+  /// Pages that list the blobs held though no record refers to them.
+  public var extrasPages: [CID]
+  /// Pages that list the blobs referred to and not held.
+  public var missingPages: [CID]
+  /// Whether every tree node and record was in the CAR.
+  public var isComplete: Bool
+  /// The operating system it was made on.
+  public var hostSystem: String
+  /// How long making it took, in milliseconds.
+  public var durationMilliseconds: Int
+
+  /// The CAR that came in, and the order of its sections.
+  public struct CARDescription: Equatable, Sendable {
+    /// The header, with its length in front.
+    public var header: [UInt8]
+    /// The length in bytes.
+    public var byteCount: UInt64
+    /// The SHA-256 of all of it.
+    public var sha256: SHA256Digest
+    /// How many sections it has, repeated ones counted each time.
+    public var sectionCount: UInt64
+    /// The order, or where it is written.
+    public var order: Order
+  }
+
+  /// The order of a CAR's sections: in the manifest, or in pages when it is long.
+  public enum Order: Equatable, Sendable {
+    /// The runs themselves.
+    case inline([UInt8])
+    /// The blocks whose concatenation is the runs.
+    case pages([CID])
+  }
+
+  /// What the repository consists of.
+  public struct Counts: Equatable, Sendable {
+    /// Records.
+    public var records: Int
+    /// Tree nodes.
+    public var nodes: Int
+    /// Distinct blocks.
+    public var blocks: Int
+  }
+
+  /// The blobs in figures.
+  public struct BlobCounts: Equatable, Sendable {
+    /// Blobs that records refer to.
+    public var referenced = 0
+    /// Those of them that the archive holds.
+    public var held = 0
+    /// The bytes of these.
+    public var heldBytes: UInt64 = 0
+    /// Blobs that the archive holds though no record refers to them.
+    public var extras = 0
+    /// The bytes of these.
+    public var extrasBytes: UInt64 = 0
+    /// Blobs that records refer to and the archive does not hold.
+    public var missing: Int { referenced - held }
+
+    /// No blobs.
+    public init() {}
+  }
+}
+
+/// Why a manifest, or a block it leads to, cannot be used.
+public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The block is not DAG-CBOR.
+  case notDAGCBOR(DAGCBORError)
+  /// The block is not a manifest.
+  case notAManifest
+  /// The manifest is of a later version.
+  case unknownVersion(Int)
+  /// A field is missing or is not what it must be.
+  case malformedField(String)
+  /// The order of the CAR's sections is not what it must be.
+  case malformedOrder
+  /// The order refers to an earlier snapshot in a way that is not known here.
+  case unknownOrder(String)
+  /// A page of a list is not what it must be.
+  case malformedPage(CID)
+  /// A block that the manifest leads to is not in the archive.
+  case blockMissing(CID)
+  /// The archive has no snapshot.
+  case noSnapshot
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .notDAGCBOR(let error): "the manifest is \(error)"
+    case .notAManifest: "the block that should be the manifest is something else"
+    case .unknownVersion(let version):
+      "the manifest is of version \(version); this carpack reads version \(Snapshot.version)"
+    case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
+    case .malformedOrder: "the manifest's order of blocks is malformed"
+    case .unknownOrder(let kind): "the manifest orders its blocks in a way (\(kind)) that is not known"
+    case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
+    case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
+    case .noSnapshot: "the archive holds no snapshot"
+    }
+  }
+}
