@@ -1,0 +1,199 @@
+/// Writes JSON (RFC 8259) piece by piece into a buffer that the caller empties when it likes.
+///
+/// ```swift
+/// var json = JSONWriter(pretty: true)
+/// json.beginObject()
+/// json.key("records")
+/// json.integer(38)
+/// json.endObject()
+/// json.newline()
+/// output.write(json.takeBytes())
+/// ```
+///
+/// What it writes is always JSON: a value where none can stand, or a key outside of an object, is a mistake in the program
+/// and stops it. Nothing is sorted and no key is compared with another; both are the caller's.
+///
+/// Invariants:
+/// 1. `open` holds one entry for each array or object that has begun and not ended, the innermost last.
+/// 2. `isAfterKey` is true only between a key and its value.
+public struct JSONWriter: Sendable {
+  private enum Container {
+    case array
+    case object
+  }
+
+  /// What has been written and not been taken.
+  public private(set) var bytes: [UInt8] = []
+  private let isPretty: Bool
+  private var open: [(container: Container, isEmpty: Bool)] = []
+  private var isAfterKey = false
+  /// Whether a value stands at the top, so that no second may follow before a line's end.
+  private var isComplete = false
+
+  /// A writer of nothing yet.
+  ///
+  /// - Parameter pretty: one line per item, indented by two spaces for each level; otherwise no white space at all.
+  public init(pretty: Bool = false) {
+    isPretty = pretty
+  }
+
+  /// Answers what has been written since the last time, and forgets it.
+  public mutating func takeBytes() -> [UInt8] {
+    var taken: [UInt8] = []
+    swap(&taken, &bytes)
+    return taken
+  }
+
+  /// Begins an object; until it ends, keys and values take turns.
+  public mutating func beginObject() {
+    begin(.object, UInt8(ascii: "{"))
+  }
+
+  /// Ends the object.
+  public mutating func endObject() {
+    end(.object, UInt8(ascii: "}"))
+  }
+
+  /// Begins an array.
+  public mutating func beginArray() {
+    begin(.array, UInt8(ascii: "["))
+  }
+
+  /// Ends the array.
+  public mutating func endArray() {
+    end(.array, UInt8(ascii: "]"))
+  }
+
+  /// Writes the key of an object's next value.
+  public mutating func key(_ name: String) {
+    precondition(open.last?.container == .object && !isAfterKey, "a key where none can stand")
+    separate()
+    appendQuoted(name)
+    bytes.append(UInt8(ascii: ":"))
+    if isPretty { bytes.append(UInt8(ascii: " ")) }
+    isAfterKey = true
+  }
+
+  /// Writes a string.
+  public mutating func string(_ text: String) {
+    beginValue()
+    appendQuoted(text)
+  }
+
+  /// Writes an integer, all its digits.
+  public mutating func integer(_ number: Int) {
+    beginValue()
+    bytes.append(contentsOf: number.description.utf8)
+  }
+
+  /// Writes an integer, all its digits, also those that no reader keeps who takes numbers for floats.
+  public mutating func integer(_ number: Int128) {
+    beginValue()
+    bytes.append(contentsOf: number.description.utf8)
+  }
+
+  /// Writes a number with a fraction or an exponent: the shortest that reads back as the same float.
+  ///
+  /// JSON has no infinities and no NaN; null stands for them.
+  public mutating func double(_ number: Double) {
+    beginValue()
+    bytes.append(contentsOf: (number.isFinite ? number.description : "null").utf8)
+  }
+
+  /// Writes true or false.
+  public mutating func boolean(_ flag: Bool) {
+    beginValue()
+    bytes.append(contentsOf: (flag ? "true" : "false").utf8)
+  }
+
+  /// Writes null.
+  public mutating func null() {
+    beginValue()
+    bytes.append(contentsOf: "null".utf8)
+  }
+
+  /// Ends the line after a whole value; another may follow, as in JSON Lines.
+  public mutating func newline() {
+    precondition(open.isEmpty && isComplete, "a line ends inside a value")
+    bytes.append(UInt8(ascii: "\n"))
+    isComplete = false
+  }
+
+  private mutating func begin(_ container: Container, _ bracket: UInt8) {
+    beginValue()
+    bytes.append(bracket)
+    open.append((container, isEmpty: true))
+  }
+
+  private mutating func end(_ container: Container, _ bracket: UInt8) {
+    guard let (ended, isEmpty) = open.popLast(), ended == container, !isAfterKey else {
+      preconditionFailure("an end of what has not begun")
+    }
+    if isPretty && !isEmpty { appendLineStart() }
+    bytes.append(bracket)
+  }
+
+  /// What stands before any value.
+  private mutating func beginValue() {
+    switch open.last?.container {
+    case .array?: separate()
+    case .object?:
+      precondition(isAfterKey, "a value of an object without its key")
+      isAfterKey = false
+    case nil:
+      precondition(!isComplete, "a second value at the top")
+      isComplete = true
+    }
+  }
+
+  /// What stands before an item of an array or a key of an object.
+  private mutating func separate() {
+    let innermost = open.count - 1
+    if !open[innermost].isEmpty { bytes.append(UInt8(ascii: ",")) }
+    open[innermost].isEmpty = false
+    if isPretty { appendLineStart() }
+  }
+
+  private mutating func appendLineStart() {
+    bytes.append(UInt8(ascii: "\n"))
+    for _ in 0..<open.count * 2 { bytes.append(UInt8(ascii: " ")) }
+  }
+
+  private mutating func appendQuoted(_ text: String) {
+    let content = text.utf8
+    bytes.append(UInt8(ascii: "\""))
+    if content.allSatisfy({ !Self.isEscaped($0) }) {
+      bytes.append(contentsOf: content)
+    } else {
+      for byte in content {
+        if Self.isEscaped(byte) { appendEscaped(byte) } else { bytes.append(byte) }
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Whether a byte may not stand for itself in a string: control characters, the quotation mark and the backslash.
+  ///
+  /// DEL is escaped too; JSON does not ask for it, but terminals act on it.
+  @inline(__always)
+  private static func isEscaped(_ byte: UInt8) -> Bool {
+    byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7f
+  }
+
+  private mutating func appendEscaped(_ byte: UInt8) {
+    bytes.append(UInt8(ascii: "\\"))
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+    case 0x08: bytes.append(UInt8(ascii: "b"))
+    case 0x09: bytes.append(UInt8(ascii: "t"))
+    case 0x0a: bytes.append(UInt8(ascii: "n"))
+    case 0x0c: bytes.append(UInt8(ascii: "f"))
+    case 0x0d: bytes.append(UInt8(ascii: "r"))
+    default:
+      bytes.append(contentsOf: "u00".utf8)
+      for digit in [byte >> 4, byte & 0xf] {
+        bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit)
+      }
+    }
+  }
+}
