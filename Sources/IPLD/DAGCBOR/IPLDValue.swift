@@ -55,6 +55,12 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     public let key: String
     /// What it leads to.
     public var value: IPLDValue
+
+    /// An entry of a key and a value.
+    public init(key: String, value: IPLDValue) {
+      self.key = key
+      self.value = value
+    }
   }
 
   /// The entries, in order, each key once.
@@ -70,6 +76,14 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
   /// A map of entries that are known to be in order.
   init(sorted entries: [Entry]) { self.entries = entries }
+
+  /// A map of entries in any order; nil if a key comes twice.
+  public init?(unsorted entries: [Entry]) {
+    let sorted = entries.sorted { Self.precedes($0.key, $1.key) }
+    for (entry, next) in zip(sorted, sorted.dropFirst())
+    where !Self.precedes(entry.key, next.key) { return nil }
+    self.entries = sorted
+  }
 
   /// The value for a key; setting nil removes the entry.
   public subscript(key: String) -> IPLDValue? {

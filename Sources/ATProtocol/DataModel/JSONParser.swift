@@ -1,0 +1,187 @@
+import IPLD
+
+/// Reads JSON by the letter of RFC 8259, and links and bytes by AT Protocol's rules.
+///
+/// Invariants:
+/// 1. `offset` never passes the end of the text, and only grows.
+/// 2. `open` holds the arrays and objects that have begun and not ended; nothing recurses.
+/// 3. `values` holds the finished items of all of them, outermost first, and `keys` the keys of all objects among them.
+struct JSONParser {
+  private struct Unfinished {
+    let isObject: Bool
+    let start: Int
+    let firstValue: Int
+    let firstKey: Int
+  }
+
+  private let bytes: [UInt8]
+  private var offset = 0
+  private var open: [Unfinished] = []
+  private var values: [IPLDValue] = []
+  private var keys: [(text: String, offset: Int)] = []
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// The value that takes up the whole text.
+  mutating func parse() throws(JSONError) -> IPLDValue {
+    do {
+      _ = try UTF8Span(validating: bytes.span)
+    } catch {
+      throw JSONError(.notUTF8, offset: error.byteOffsets.lowerBound)
+    }
+    while true {
+      guard try beginValue() else { continue }
+      // A value has ended, and perhaps what it stands in ends with it.
+      while let innermost = open.last {
+        if try goesOn(innermost) { break }
+        try close(innermost)
+      }
+      guard open.isEmpty else { continue }
+      skipSpace()
+      guard offset == bytes.count else { throw JSONError(.trailingText, offset: offset) }
+      return values.removeLast()
+    }
+  }
+
+  /// Reads a scalar or an empty array or object, or else the start of a full one: then the answer is false.
+  private mutating func beginValue() throws(JSONError) -> Bool {
+    switch try peek() {
+    case UInt8(ascii: "{"): return try begin(isObject: true)
+    case UInt8(ascii: "["): return try begin(isObject: false)
+    case UInt8(ascii: "\""): values.append(.string(try readString()))
+    case UInt8(ascii: "t"): values.append(try readWord("true", .boolean(true)))
+    case UInt8(ascii: "f"): values.append(try readWord("false", .boolean(false)))
+    case UInt8(ascii: "n"): values.append(try readWord("null", .null))
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      let start = offset
+      values.append(try JSONNumber.read(bytes, at: &offset, from: start))
+    default: throw JSONError(.unexpectedByte, offset: offset)
+    }
+    return true
+  }
+
+  private mutating func begin(isObject: Bool) throws(JSONError) -> Bool {
+    guard open.count < DAGCBORScanner.maximumDepth else {
+      throw JSONError(.tooDeep, offset: offset)
+    }
+    let unfinished = Unfinished(
+      isObject: isObject, start: offset, firstValue: values.count, firstKey: keys.count)
+    open.append(unfinished)
+    offset += 1
+    if try peek() == Self.end(of: unfinished) {
+      offset += 1
+      try close(unfinished)
+      return true
+    }
+    if isObject { try readKey() }
+    return false
+  }
+
+  /// Steps over a comma and the key behind it, or over the end of what is open: then the answer is false.
+  private mutating func goesOn(_ innermost: Unfinished) throws(JSONError) -> Bool {
+    switch try peek() {
+    case UInt8(ascii: ","):
+      offset += 1
+      if innermost.isObject { try readKey() }
+      return true
+    case Self.end(of: innermost):
+      offset += 1
+      return false
+    default: throw JSONError(.unexpectedByte, offset: offset)
+    }
+  }
+
+  private static func end(of unfinished: Unfinished) -> UInt8 {
+    unfinished.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")
+  }
+
+  /// Makes one value of all the items of what has ended.
+  private mutating func close(_ unfinished: Unfinished) throws(JSONError) {
+    open.removeLast()
+    let items = values[unfinished.firstValue...]
+    let value: IPLDValue
+    if unfinished.isObject {
+      value = try Self.object(keys[unfinished.firstKey...], items, at: unfinished.start)
+    } else {
+      value = .array(Array(items))
+    }
+    values.removeSubrange(unfinished.firstValue...)
+    keys.removeSubrange(unfinished.firstKey...)
+    values.append(value)
+  }
+
+  private static func object(
+    _ keys: ArraySlice<(text: String, offset: Int)>, _ items: ArraySlice<IPLDValue>, at start: Int
+  ) throws(JSONError) -> IPLDValue {
+    for key in keys {
+      switch key.text {
+      case DataModelJSON.linkKey:
+        guard keys.count == 1, let text = items.first?.string, let cid = cid(text) else {
+          throw JSONError(.malformedLink, offset: start)
+        }
+        return .link(cid)
+      case DataModelJSON.bytesKey:
+        guard keys.count == 1, let text = items.first?.string, let bytes = Base64.decode(text)
+        else { throw JSONError(.malformedBytes, offset: start) }
+        return .bytes(bytes)
+      default: break
+      }
+    }
+    let entries = zip(keys, items).map { IPLDMap.Entry(key: $0.text, value: $1) }
+    guard let map = IPLDMap(unsorted: entries) else {
+      var seen: Set<[UInt8]> = []
+      let repeated = keys.first { !seen.insert(Array($0.text.utf8)).inserted }
+      throw JSONError(.duplicateKey, offset: repeated?.offset ?? start)
+    }
+    return .map(map)
+  }
+
+  /// The CID of a link, whose text has to be the canonical one.
+  private static func cid(_ text: String) -> CID? {
+    guard let cid = try? CID(text), cid.description == text else { return nil }
+    return cid
+  }
+
+  private mutating func readKey() throws(JSONError) {
+    guard try peek() == UInt8(ascii: "\"") else {
+      throw JSONError(.unexpectedByte, offset: offset)
+    }
+    let start = offset
+    keys.append((try readString(), start))
+    guard try peek() == UInt8(ascii: ":") else {
+      throw JSONError(.unexpectedByte, offset: offset)
+    }
+    offset += 1
+  }
+
+  private mutating func readString() throws(JSONError) -> String {
+    try JSONString.read(bytes, at: &offset)
+  }
+
+  private mutating func readWord(_ word: String, _ value: IPLDValue) throws(JSONError)
+    -> IPLDValue
+  {
+    for letter in word.utf8 {
+      guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+      guard bytes[offset] == letter else { throw JSONError(.unexpectedByte, offset: offset) }
+      offset += 1
+    }
+    return value
+  }
+
+  /// The next byte that is not white space; it stays to be read.
+  private mutating func peek() throws(JSONError) -> UInt8 {
+    skipSpace()
+    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+    return bytes[offset]
+  }
+
+  private mutating func skipSpace() {
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case 0x20, 0x09, 0x0a, 0x0d: offset += 1
+      default: return
+      }
+    }
+  }
+}

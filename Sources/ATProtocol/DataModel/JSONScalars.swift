@@ -1,0 +1,135 @@
+import IPLD
+
+/// Reads the strings of JSON.
+enum JSONString {
+  /// The string whose quotation mark is at `offset`, which is moved behind it.
+  ///
+  /// - Precondition: `bytes` are UTF-8.
+  static func read(_ bytes: [UInt8], at offset: inout Int) throws(JSONError) -> String {
+    offset += 1
+    var start = offset
+    var text: [UInt8] = []
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case UInt8(ascii: "\""):
+        defer { offset += 1 }
+        if text.isEmpty { return String(decoding: bytes[start..<offset], as: UTF8.self) }
+        text.append(contentsOf: bytes[start..<offset])
+        return String(decoding: text, as: UTF8.self)
+      case UInt8(ascii: "\\"):
+        text.append(contentsOf: bytes[start..<offset])
+        text.append(contentsOf: String(try readEscape(bytes, at: &offset)).utf8)
+        start = offset
+      case 0x00..<0x20: throw JSONError(.controlCharacter, offset: offset)
+      default: offset += 1
+      }
+    }
+    throw JSONError(.truncated, offset: offset)
+  }
+
+  private static func readEscape(_ bytes: [UInt8], at offset: inout Int) throws(JSONError)
+    -> Unicode.Scalar
+  {
+    let start = offset
+    guard start + 1 < bytes.count else { throw JSONError(.truncated, offset: bytes.count) }
+    offset += 2
+    switch bytes[start + 1] {
+    case UInt8(ascii: "\""): return "\""
+    case UInt8(ascii: "\\"): return "\\"
+    case UInt8(ascii: "/"): return "/"
+    case UInt8(ascii: "b"): return "\u{08}"
+    case UInt8(ascii: "f"): return "\u{0c}"
+    case UInt8(ascii: "n"): return "\n"
+    case UInt8(ascii: "r"): return "\r"
+    case UInt8(ascii: "t"): return "\t"
+    case UInt8(ascii: "u"): break
+    default: throw JSONError(.malformedEscape, offset: start)
+    }
+    let unit = try readHex(bytes, at: &offset, of: start)
+    if let scalar = Unicode.Scalar(unit) { return scalar }
+    guard UTF16.isLeadSurrogate(unit), bytes[offset...].starts(with: #"\u"#.utf8) else {
+      throw JSONError(.loneSurrogate, offset: start)
+    }
+    offset += 2
+    let second = try readHex(bytes, at: &offset, of: offset - 2)
+    guard UTF16.isTrailSurrogate(second) else { throw JSONError(.loneSurrogate, offset: start) }
+    return UTF16.decode(UTF16.EncodedScalar([unit, second]))
+  }
+
+  /// Four hexadecimal digits.
+  private static func readHex(_ bytes: [UInt8], at offset: inout Int, of start: Int)
+    throws(JSONError) -> UInt16
+  {
+    var unit: UInt16 = 0
+    for _ in 0..<4 {
+      guard offset < bytes.count else { throw JSONError(.truncated, offset: bytes.count) }
+      guard let value = Character(Unicode.Scalar(bytes[offset])).hexDigitValue else {
+        throw JSONError(.malformedEscape, offset: start)
+      }
+      unit = unit << 4 | UInt16(value)
+      offset += 1
+    }
+    return unit
+  }
+}
+
+/// Reads the numbers of JSON.
+enum JSONNumber {
+  /// The largest distance from zero up to which every integer is a float: beyond it, 1e300 is not meant as an integer.
+  private static let exactLimit: Double = 9_007_199_254_740_992
+
+  /// The number that begins at `offset`, which is moved behind it.
+  static func read(_ bytes: [UInt8], at offset: inout Int, from start: Int) throws(JSONError)
+    -> IPLDValue
+  {
+    var isInteger = true
+    if bytes[offset] == UInt8(ascii: "-") { offset += 1 }
+    if offset < bytes.count, bytes[offset] == UInt8(ascii: "0") {
+      offset += 1
+      if offset < bytes.count, isDigit(bytes[offset]) {
+        throw JSONError(.malformedNumber, offset: start)
+      }
+    } else {
+      try readDigits(bytes, at: &offset, from: start)
+    }
+    if offset < bytes.count, bytes[offset] == UInt8(ascii: ".") {
+      isInteger = false
+      offset += 1
+      try readDigits(bytes, at: &offset, from: start)
+    }
+    if offset < bytes.count, bytes[offset] | 0x20 == UInt8(ascii: "e") {
+      isInteger = false
+      offset += 1
+      if offset < bytes.count,
+        bytes[offset] == UInt8(ascii: "+") || bytes[offset] == UInt8(ascii: "-")
+      {
+        offset += 1
+      }
+      try readDigits(bytes, at: &offset, from: start)
+    }
+    let text = String(decoding: bytes[start..<offset], as: UTF8.self)
+    if isInteger {
+      guard let number = Int64(text) else { throw JSONError(.integerOutOfRange, offset: start) }
+      return .integer(Int128(number))
+    }
+    guard let number = Double(text), number.isFinite else {
+      throw JSONError(.numberOutOfRange, offset: start)
+    }
+    if number.magnitude <= exactLimit, let integer = Int128(exactly: number) {
+      return .integer(integer)
+    }
+    return .float(number)
+  }
+
+  private static func readDigits(_ bytes: [UInt8], at offset: inout Int, from start: Int)
+    throws(JSONError)
+  {
+    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+    guard isDigit(bytes[offset]) else { throw JSONError(.malformedNumber, offset: start) }
+    while offset < bytes.count, isDigit(bytes[offset]) { offset += 1 }
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}
