@@ -47,6 +47,26 @@ extension IPLDValue {
   public var map: IPLDMap? { if case .map(let map) = self { map } else { nil } }
 }
 
+/// Equality is that of the encodings: texts are equal if their bytes are.
+///
+/// Swift's strings are equal already when they look the same, as `é` in one character and in two do.
+extension IPLDValue {
+  public static func == (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.float(let left), .float(let right)): left.bitPattern == right.bitPattern
+    case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+    case (.bytes(let left), .bytes(let right)): left == right
+    case (.link(let left), .link(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.map(let left), .map(let right)): left == right
+    default: false
+    }
+  }
+}
+
 /// A map from text to values, its entries in DAG-CBOR's order: shorter keys first, keys of one length by their bytes.
 public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// One entry.
@@ -60,6 +80,10 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     public init(key: String, value: IPLDValue) {
       self.key = key
       self.value = value
+    }
+
+    public static func == (left: Self, right: Self) -> Bool {
+      left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
     }
   }
 
@@ -89,12 +113,11 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   public subscript(key: String) -> IPLDValue? {
     get {
       let index = position(of: key)
-      return index < entries.count && entries[index].key == key ? entries[index].value : nil
+      return hasKey(key, at: index) ? entries[index].value : nil
     }
     set {
       let index = position(of: key)
-      let exists = index < entries.count && entries[index].key == key
-      switch (newValue, exists) {
+      switch (newValue, hasKey(key, at: index)) {
       case (let value?, true): entries[index].value = value
       case (let value?, false): entries.insert(Entry(key: key, value: value), at: index)
       case (nil, true): entries.remove(at: index)
@@ -114,6 +137,10 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
       if Self.precedes(entries[middle].key, key) { low = middle + 1 } else { high = middle }
     }
     return low
+  }
+
+  private func hasKey(_ key: String, at index: Int) -> Bool {
+    index < entries.count && entries[index].key.utf8.elementsEqual(key.utf8)
   }
 
   /// DAG-CBOR's order of keys.
