@@ -12,7 +12,7 @@ public struct RepositoryInspection: Sendable {
   public internal(set) var sectionCount = 0
   /// Where each distinct block lies.
   public internal(set) var blocks = BlockTable()
-  /// How many distinct blocks there are of each codec.
+  /// How many sections there are of each codec, blocks that come again counted each time.
   public internal(set) var codecCounts: [Codec: Int] = [:]
   /// The blocks that do not hash to their CIDs.
   public internal(set) var mismatchedBlocks: [CID] = []

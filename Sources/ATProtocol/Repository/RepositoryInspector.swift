@@ -72,10 +72,8 @@ public struct RepositoryInspector {
         // A block that comes again may be another than the first time, whatever its CID says.
         let verification: Multihash.Verification =
           verifying ? cid.verify(bytes.extracting(section.bodyRange)) : .matches
-        if isNew {
-          inspection.codecCounts[cid.codec, default: 0] += 1
-          roles.append([])
-        }
+        inspection.codecCounts[cid.codec, default: 0] += 1
+        if isNew { roles.append([]) }
         switch verification {
         case .matches: break
         case .mismatch:
