@@ -34,6 +34,12 @@ public struct MSTNode: Equatable, Sendable {
     public let reason: DAGCBORError.Reason?
     /// Where.
     public let offset: Int
+
+    /// A broken rule, if it is one of DAG-CBOR's, and its place.
+    public init(reason: DAGCBORError.Reason?, offset: Int) {
+      self.reason = reason
+      self.offset = offset
+    }
   }
 
   /// Reads a node from its block.

@@ -22,6 +22,8 @@ public import IPLD
 ///    all the memory the walk takes.
 /// 2. Keys that are given out ascend strictly. A node whose keys would not is left at once, so no node's keys are given out
 ///    twice, whatever its links say.
+/// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes that a node claims: each entry
+///    costs a bounded time.
 public struct MSTWalker: Sendable {
   /// What comes next.
   public enum Step: Equatable, Sendable {
@@ -31,6 +33,8 @@ public struct MSTWalker: Sendable {
     case record(CID)
   }
 
+  /// The longest key that is given out; a longer one is illegal, and its record is passed over.
+  public static let maximumKeyLength = RecordPath.maximumLength
   /// How many problems are kept; the rest are counted.
   public static let maximumProblems = 1000
 
@@ -44,8 +48,10 @@ public struct MSTWalker: Sendable {
     var next = 0
     /// Whether the subtree in front of that entry has been given out.
     var hasDescended = false
-    /// The key of the entry before.
+    /// The key of the entry before, or the start of it if it is too long.
     var key: [UInt8] = []
+    /// The length of all of that key.
+    var keyLength = 0
   }
 
   /// The key of the record that was given out last, `collection/rkey`.
@@ -90,11 +96,11 @@ public struct MSTWalker: Sendable {
       }
       path[last].next += 1
       path[last].hasDescended = false
-      guard advance(last, to: index) else {
-        path.removeLast()
-        continue
+      switch advance(last, to: index) {
+      case .given: return .record(path[last].node.entries[index].value)
+      case .passedOver: continue
+      case .leaves: path.removeLast()
       }
-      return .record(path[last].node.entries[index].value)
     }
     return nil
   }
@@ -121,20 +127,18 @@ public struct MSTWalker: Sendable {
       if node.left != nil && isRoot { note(.untrimmedTop, in: cid) }
     }
     var layer = expected
-    if let first = node.entries.first {
+    // With a prefix it is no key, which shows when its turn comes.
+    if let first = node.entries.first, first.prefixLength == 0 {
       let firstKey = node.suffixes.span.extracting(first.suffix)
-      if first.prefixLength != 0 { note(.prefixNotMaximal, in: cid, key: firstKey.array) }
       // A node that has been here before, or lies in the wrong place, shows it with its first key.
       if node.left == nil, hasKey, !precedes(key, firstKey) {
-        note(.keysNotAscending, in: cid, key: firstKey.array)
+        note(.keysNotAscending, in: cid, key: firstKey)
         return
       }
       layer = MSTLayer.layer(of: firstKey)
-      if let expected, layer != expected { note(.wrongLayer, in: cid, key: firstKey.array) }
-    }
-    if !isRoot, let layer = expected, layer < 0 {
+      if let expected, layer != expected { note(.wrongLayer, in: cid, key: firstKey) }
+    } else if let expected, expected < 0 {
       note(.wrongLayer, in: cid)
-      if path.count > MSTLayer.maximum { return }
     }
     if path.count > MSTLayer.maximum + 1 {
       note(.tooDeep, in: cid)
@@ -158,38 +162,52 @@ public struct MSTWalker: Sendable {
     index == 0 ? node.left : node.entries[index - 1].right
   }
 
-  /// Makes `key` the key of an entry, and checks it; false when the node has to be left.
-  private mutating func advance(_ last: Int, to index: Int) -> Bool {
+  /// What became of an entry.
+  private enum Advance {
+    /// Its key is ``key``.
+    case given
+    /// Its key is too long to be one.
+    case passedOver
+    /// Its node cannot be read on.
+    case leaves
+  }
+
+  /// Makes `key` the key of an entry, and checks it.
+  private mutating func advance(_ last: Int, to index: Int) -> Advance {
+    let cid = path[last].cid
     let entry = path[last].node.entries[index]
-    let previousLength = path[last].key.count
+    let previousLength = path[last].keyLength
     guard entry.prefixLength <= previousLength else {
-      note(.prefixNotMaximal, in: path[last].cid)
-      return false
+      note(.prefixNotMaximal, in: cid)
+      return .leaves
     }
     let suffixes = path[last].node.suffixes
     let suffix = suffixes.span.extracting(entry.suffix)
-    if index > 0, entry.prefixLength < previousLength, !suffix.isEmpty,
-      path[last].key[entry.prefixLength] == suffix[0]
-    {
-      note(.prefixNotMaximal, in: path[last].cid, key: path[last].key)
-    }
     var new = path[last].key
     path[last].key = []
-    new.removeLast(previousLength - entry.prefixLength)
-    new.append(contentsOf: suffix)
-    guard !hasKey || precedes(key, new.span) else {
-      note(.keysNotAscending, in: path[last].cid, key: new)
-      return false
-    }
-    if !RecordPath.isTreeKey(new.span) { note(.illegalKey, in: path[last].cid, key: new) }
-    if index > 0, MSTLayer.layer(of: new.span) != path[last].layer {
-      note(.wrongLayer, in: path[last].cid, key: new)
-    }
+    let couldShareMore =
+      entry.prefixLength < new.count && !suffix.isEmpty && new[entry.prefixLength] == suffix[0]
+    new.removeLast(max(0, new.count - entry.prefixLength))
+    new.append(contentsOf: suffix.extracting(first: Self.maximumKeyLength + 1 - new.count))
+    path[last].keyLength = entry.prefixLength + suffix.count
     path[last].key = new
+    if couldShareMore { note(.prefixNotMaximal, in: cid, key: new.span) }
+    guard new.count <= Self.maximumKeyLength else {
+      note(.illegalKey, in: cid, key: new.span)
+      return .passedOver
+    }
+    guard !hasKey || precedes(key, new.span) else {
+      note(.keysNotAscending, in: cid, key: new.span)
+      return .leaves
+    }
+    if !RecordPath.isTreeKey(new.span) { note(.illegalKey, in: cid, key: new.span) }
+    if index > 0, MSTLayer.layer(of: new.span) != path[last].layer {
+      note(.wrongLayer, in: cid, key: new.span)
+    }
     key.removeAll(keepingCapacity: true)
     key.append(contentsOf: new)
     hasKey = true
-    return true
+    return .given
   }
 
   private func precedes(_ left: [UInt8], _ right: Span<UInt8>) -> Bool {
@@ -202,72 +220,18 @@ public struct MSTWalker: Sendable {
     return left.count < right.count
   }
 
-  private mutating func note(_ kind: MSTProblem.Kind, in node: CID, key: [UInt8]? = nil) {
+  private mutating func note(_ kind: MSTProblem.Kind, in node: CID) {
     problemCount += 1
     if problems.count < Self.maximumProblems {
-      problems.append(MSTProblem(kind: kind, node: node, key: key))
+      problems.append(MSTProblem(kind: kind, node: node, key: nil))
     }
   }
-}
 
-/// One thing that is wrong with a tree, and where.
-public struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
-  /// The rules a tree can break.
-  public enum Kind: Equatable, Sendable {
-    /// The block is not a tree node.
-    case malformedNode(MSTNode.Malformed)
-    /// A node lies below itself.
-    case cycle
-    /// A node occurs twice in the tree.
-    case repeatedNode
-    /// A key shares more with the one before it than it says, or less.
-    case prefixNotMaximal
-    /// A key does not sort after the one before it.
-    case keysNotAscending
-    /// A key that is no record path.
-    case illegalKey
-    /// A key, or a node, does not belong to the layer where it is.
-    case wrongLayer
-    /// A node without keys and without a subtree, below the root.
-    case emptyLeaf
-    /// A root without keys above the tree proper.
-    case untrimmedTop
-    /// More nodes above one another than there are layers.
-    case tooDeep
-  }
-
-  /// What is wrong.
-  public let kind: Kind
-  /// In which node.
-  public let node: CID
-  /// At which key, where one is at fault.
-  public let key: [UInt8]?
-
-  /// What a person reads.
-  public var description: String {
-    let what =
-      switch kind {
-      case .malformedNode(let error):
-        "the block is not a tree node (byte \(error.offset)"
-          + (error.reason.map { ", \($0)" } ?? "") + ")"
-      case .cycle: "the node lies below itself"
-      case .repeatedNode: "the node occurs twice in the tree"
-      case .prefixNotMaximal: "the key's shared prefix is not what it should be"
-      case .keysNotAscending: "the key does not sort after the one before it"
-      case .illegalKey: "the key is not a legal record path"
-      case .wrongLayer: "the key or node is in the wrong layer"
-      case .emptyLeaf: "the node is empty"
-      case .untrimmedTop: "the root has no keys of its own"
-      case .tooDeep: "the tree is deeper than it can be"
-      }
-    let place = key.map { ", key \(quoted($0))" } ?? ""
-    return "\(what): node \(node)\(place)"
-  }
-
-  private func quoted(_ key: [UInt8]) -> String {
-    let text = key.prefix(200).map { byte in
-      (0x21...0x7e).contains(byte) ? String(UnicodeScalar(byte)) : "\\x\(Hex.encode([byte]))"
+  private mutating func note(_ kind: MSTProblem.Kind, in node: CID, key: Span<UInt8>) {
+    problemCount += 1
+    if problems.count < Self.maximumProblems {
+      let kept = key.extracting(first: Self.maximumKeyLength + 1)
+      problems.append(MSTProblem(kind: kind, node: node, key: kept.array))
     }
-    return text.joined() + (key.count > 200 ? "…" : "")
   }
 }

@@ -1,0 +1,70 @@
+public import IPLD
+
+/// One thing that is wrong with a tree, and where.
+public struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
+  /// The rules a tree can break.
+  public enum Kind: Equatable, Sendable {
+    /// The block is not a tree node.
+    case malformedNode(MSTNode.Malformed)
+    /// A node lies below itself.
+    case cycle
+    /// A node occurs twice in the tree.
+    case repeatedNode
+    /// A key shares more with the one before it than it says, or less.
+    case prefixNotMaximal
+    /// A key does not sort after the one before it.
+    case keysNotAscending
+    /// A key that is no record path.
+    case illegalKey
+    /// A key, or a node, does not belong to the layer where it is.
+    case wrongLayer
+    /// A node without keys and without a subtree, below the root.
+    case emptyLeaf
+    /// A root without keys above the tree proper.
+    case untrimmedTop
+    /// More nodes above one another than there are layers.
+    case tooDeep
+  }
+
+  /// What is wrong.
+  public let kind: Kind
+  /// In which node.
+  public let node: CID
+  /// At which key, where one is at fault; of a key that is too long, its start.
+  public let key: [UInt8]?
+
+  /// A problem with its place.
+  public init(kind: Kind, node: CID, key: [UInt8]?) {
+    self.kind = kind
+    self.node = node
+    self.key = key
+  }
+
+  /// What a person reads.
+  public var description: String {
+    let what =
+      switch kind {
+      case .malformedNode(let error):
+        "the block is not a tree node (byte \(error.offset)"
+          + (error.reason.map { ", \($0)" } ?? "") + ")"
+      case .cycle: "the node lies below itself"
+      case .repeatedNode: "the node occurs twice in the tree"
+      case .prefixNotMaximal: "the key's shared prefix is not what it should be"
+      case .keysNotAscending: "the key does not sort after the one before it"
+      case .illegalKey: "the key is not a legal record path"
+      case .wrongLayer: "the key or node is in the wrong layer"
+      case .emptyLeaf: "the node is empty"
+      case .untrimmedTop: "the root has no keys of its own"
+      case .tooDeep: "the tree is deeper than it can be"
+      }
+    let place = key.map { ", key \(quoted($0))" } ?? ""
+    return "\(what): node \(node)\(place)"
+  }
+
+  private func quoted(_ key: [UInt8]) -> String {
+    let text = key.prefix(200).map { byte in
+      (0x21...0x7e).contains(byte) ? String(UnicodeScalar(byte)) : "\\x\(Hex.encode([byte]))"
+    }
+    return text.joined() + (key.count > 200 ? "…" : "")
+  }
+}
