@@ -34,7 +34,7 @@ public struct RepositoryInspection: Sendable {
   public internal(set) var treeDepth = 0
   /// The layer of the root's keys; nil for an empty tree.
   public internal(set) var rootLayer: Int?
-  /// The tree nodes that are linked and not in the CAR.
+  /// The tree nodes that are linked and not in the CAR, each once, in the order of the tree.
   public internal(set) var missingNodes: [CID] = []
   /// What is wrong with the tree, the first ``MSTWalker/maximumProblems`` of it.
   public internal(set) var treeProblems: [MSTProblem] = []

@@ -20,7 +20,11 @@ public struct RepositoryInspector {
   private var roles: [Role] = []
   private var scanner = BlobRefScanner(profile: .atproto)
   private var lenientScanner = BlobRefScanner(profile: .dagCBOR)
+  private var distinctMissingNodes: Set<CID> = []
   private var distinctMissingRecords: Set<CID> = []
+  /// How many bytes of records have been scanned again for another key; never more than the CAR has, or one block with a million
+  /// keys would take a million times as long as it should.
+  private var rescannedLength = 0
   private var collection: (name: [UInt8], count: Int) = ([], 0)
 
   private struct Role: OptionSet {
@@ -103,7 +107,7 @@ public struct RepositoryInspector {
       switch step {
       case .node(let cid):
         guard let index = blocks.index(of: cid, in: bytes) else {
-          inspection.missingNodes.append(cid)
+          if distinctMissingNodes.insert(cid).inserted { inspection.missingNodes.append(cid) }
           walker.skip()
           continue
         }
@@ -124,7 +128,6 @@ public struct RepositoryInspector {
     inspection.rootLayer = walker.rootLayer
     inspection.treeProblems = walker.problems
     inspection.treeProblemCount = walker.problemCount
-    inspection.missingNodes = Array(Set(inspection.missingNodes))
     inspection.distinctRecordCount += distinctMissingRecords.count
     inspection.unreachableBlockCount = roles.count { $0.isDisjoint(with: [.commit, .node, .record]) }
   }
@@ -152,12 +155,16 @@ public struct RepositoryInspector {
       }
       return nil
     }
+    let body = blocks.body(index)
     if !roles[index].contains(.record) {
       roles[index].insert(.record)
       inspection.distinctRecordCount += 1
+      scan(key, bytes.extracting(body))
+    } else if rescannedLength <= bytes.count - body.count {
+      // The same block under another key is another record with the same blobs.
+      rescannedLength += body.count
+      scan(key, bytes.extracting(body))
     }
-    let body = blocks.body(index)
-    scan(key, bytes.extracting(body))
     return body
   }
 
