@@ -50,6 +50,8 @@ public struct BlobRefScanner: Sendable {
 
   /// Checks a record and hands out its blob references in the order in which their maps end.
   ///
+  /// `malformed` is told of references that are not what they should be. Those that name something all the same are handed out too.
+  ///
   /// - Returns: whether the record is a map, as every record has to be.
   /// - Throws: ``DAGCBORError`` for a record that breaks the profile's rules; no reference has been handed out then.
   public mutating func scan(
@@ -111,6 +113,7 @@ public struct BlobRefScanner: Sendable {
     if map.isTyped, let ref = map.ref {
       do throws(CIDError) {
         let cid = try CID(record.extracting(ref))
+        checkCodec(cid, malformed)
         return BlobRef(cid: cid, mimeType: mimeType, size: map.size, isLegacy: false)
       } catch {
         malformed("\(error)")
@@ -120,12 +123,17 @@ public struct BlobRefScanner: Sendable {
     if map.count == 2, let text = map.cid, let mimeType {
       let text = String(decoding: record.array(text), as: UTF8.self)
       do throws(CIDError) {
-        return BlobRef(cid: try CID(text), mimeType: mimeType, size: nil, isLegacy: true)
+        let cid = try CID(text)
+        checkCodec(cid, malformed)
+        return BlobRef(cid: cid, mimeType: mimeType, size: nil, isLegacy: true)
       } catch {
         malformed("a blob reference of the old form without a valid CID: \(error)")
         return nil
       }
     }
     return nil
+  }
+  private static func checkCodec(_ cid: CID, _ malformed: (String) -> Void) {
+    if cid.codec != .raw { malformed("a blob reference to \(cid), which is no blob's CID") }
   }
 }

@@ -129,7 +129,8 @@ public struct RepositoryInspector {
     inspection.treeProblems = walker.problems
     inspection.treeProblemCount = walker.problemCount
     inspection.distinctRecordCount += distinctMissingRecords.count
-    inspection.unreachableBlockCount = roles.count { $0.isDisjoint(with: [.commit, .node, .record]) }
+    let reached: Role = [.commit, .node, .record]
+    inspection.unreachableBlockCount = roles.count { $0.isDisjoint(with: reached) }
   }
 
   private mutating func readCommit(_ bytes: Span<UInt8>) throws(RepositoryError) {
