@@ -16,8 +16,12 @@ public struct BlockTable: Sendable {
 
   private var entries: [Entry] = []
   private var slots = [UInt32](repeating: 0, count: 1024)
-  /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks.
-  private let seed = UInt64.random(in: 1 ... .max)
+  /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks, and nothing says that the
+  /// blocks hash to them.
+  private let seed = (
+    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max),
+    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
+  )
 
   /// A table without blocks.
   public init() {}
@@ -97,10 +101,18 @@ public struct BlockTable: Sendable {
     } else {
       words = SHA256.digest(of: cid.bytes.span).words
     }
-    let first = (words.0 ^ seed).multipliedFullWidth(by: words.1 | 1)
-    let second = (words.2 ^ seed).multipliedFullWidth(by: words.3 | 1)
-    let mixed = first.high ^ first.low ^ second.high ^ second.low &* 3
-    return Int(truncatingIfNeeded: mixed ^ mixed >> 32) & (slots.count - 1)
+    // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
+    let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
+    let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
+    let mixed = Self.fold(first ^ seed.2, second ^ seed.1)
+    return Int(truncatingIfNeeded: mixed) & (slots.count - 1)
+  }
+
+  /// Both halves of a product.
+  @inline(__always)
+  private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    let product = left.multipliedFullWidth(by: right)
+    return product.high ^ product.low
   }
 
   private mutating func grow(_ bytes: Span<UInt8>) {
