@@ -32,6 +32,8 @@ public struct BlobTable: Sendable {
   }
 
   private var positions: [CID: Int32] = [:]
+  /// The name of the record that came last: many blobs of one record share it.
+  private var lastRecord: (key: [UInt8], name: String) = ([], "")
 
   /// A table without blobs.
   public init() {}
@@ -46,11 +48,12 @@ public struct BlobTable: Sendable {
   mutating func insert(_ ref: BlobRef, from record: [UInt8]) {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
     guard let position = positions[ref.cid] else {
+      if lastRecord.key != record { lastRecord = (record, String(decoding: record, as: UTF8.self)) }
       positions[ref.cid] = Int32(entries.count)
       entries.append(
         Entry(
           cid: ref.cid, mimeType: ref.mimeType, size: ref.size, isTyped: !ref.isLegacy,
-          isLegacy: ref.isLegacy, firstRecord: String(decoding: record, as: UTF8.self)))
+          isLegacy: ref.isLegacy, firstRecord: lastRecord.name))
       return
     }
     let index = Int(position)

@@ -5,6 +5,9 @@ public import IPLD
 /// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`. Version 2 has the same fields
 /// but `rev`, which it may lack. Source: [repository](https://atproto.com/specs/repository), "commit objects".
 public struct Commit: Hashable, Sendable {
+  /// No commit is longer, in bytes: they take some 250, and a long one would be a great many values in memory.
+  public static let maximumLength = 1 << 20
+
   /// The account.
   public let did: DID
   /// 3, or 2.
@@ -26,6 +29,7 @@ public struct Commit: Hashable, Sendable {
   ///
   /// - Throws: ``RepositoryError``: what is missing or is not what it must be.
   public init(_ bytes: Span<UInt8>) throws(RepositoryError) {
+    guard bytes.count <= Self.maximumLength else { throw .commitTooLong }
     let value: IPLDValue
     do {
       value = try DAGCBORDecoder.decode(bytes)
@@ -76,6 +80,8 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   case noRoot
   /// The block that the CAR names as its root is not in it.
   case commitMissing(CID)
+  /// The block is longer than ``Commit/maximumLength``.
+  case commitTooLong
   /// The block is not DAG-CBOR.
   case commitNotDAGCBOR(DAGCBORError)
   /// The block is something else; these are its fields, if it is a map.
@@ -92,16 +98,25 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
     switch self {
     case .noRoot: "the CAR names no root, so it is not a repository"
     case .commitMissing(let cid): "the commit \(cid), the root of the CAR, is not in it"
+    case .commitTooLong: "the commit has more than \(Commit.maximumLength) bytes"
     case .commitNotDAGCBOR(let error): "the commit is \(error)"
     case .notACommit(let fields):
       "the root of the CAR is not a commit"
-        + (fields.isEmpty ? "" : " (it has the fields \(fields.joined(separator: ", ")))")
+        + (fields.isEmpty ? "" : " (it has the fields \(Self.list(fields)))")
     case .version1:
       "the repository is in the format of 2022 (version 1), which AT Protocol has given up; versions 2 and 3 are read"
     case .unknownCommitVersion(let version):
       "the commit is of version \(version); versions 2 and 3 are read"
     case .malformedField(let name, let why): "the commit's field \"\(name)\" is malformed: \(why)"
     }
+  }
+
+  /// The first few names, in ASCII: they are whatever somebody put there.
+  private static func list(_ fields: [String]) -> String {
+    let shown = fields.prefix(10).map { field in
+      field.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined()
+    }
+    return shown.joined(separator: ", ") + (fields.count > shown.count ? ", …" : "")
   }
 
   /// The fields of a root that is not a commit.

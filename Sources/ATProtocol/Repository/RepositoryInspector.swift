@@ -174,12 +174,17 @@ public struct RepositoryInspector {
     inspection.blobs = BlobTable()
     defer { inspection.blobs = blobs }
     var odd: [String] = []
+    var oddCount = 0
+    func note(_ why: String) {
+      oddCount += 1
+      if odd.count < RepositoryInspection.maximumListed { odd.append(why) }
+    }
     do throws(DAGCBORError) {
       let isMap = try scanner.scan(
-        record, found: { blobs.insert($0, from: key) }, malformed: { odd.append($0) })
-      if !isMap { odd.append("it is not a map") }
+        record, found: { blobs.insert($0, from: key) }, malformed: note)
+      if !isMap { note("it is not a map") }
     } catch {
-      odd.append("\(error)")
+      note("\(error)")
       if error.reason == .floatNotAllowed { inspection.floatRecordCount += 1 }
       do throws(DAGCBORError) {
         _ = try lenientScanner.scan(record, found: { blobs.insert($0, from: key) })
@@ -188,8 +193,8 @@ public struct RepositoryInspector {
         if error.reason.isOnlyNonCanonical { inspection.nonCanonicalRecordCount += 1 }
       }
     }
+    inspection.recordWarningCount += oddCount
     for why in odd {
-      inspection.recordWarningCount += 1
       if inspection.recordWarnings.count < RepositoryInspection.maximumListed {
         inspection.recordWarnings.append((String(decoding: key, as: UTF8.self), why))
       }

@@ -51,6 +51,7 @@ extension IPLDValue {
 ///
 /// Swift's strings are equal already when they look the same, as `é` in one character and in two do.
 extension IPLDValue {
+  /// Whether both have the same encoding.
   public static func == (left: Self, right: Self) -> Bool {
     switch (left, right) {
     case (.null, .null): true
@@ -82,6 +83,7 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
       self.value = value
     }
 
+    /// Whether both have the same encoding.
     public static func == (left: Self, right: Self) -> Bool {
       left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
     }

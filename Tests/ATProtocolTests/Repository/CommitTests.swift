@@ -102,6 +102,22 @@ import Testing
     #expect(throws: RepositoryError.notACommit(fields: [])) { try read(bytes) }
   }
 
+  @Test func `is short`() throws {
+    let padding = IPLDValue.bytes([UInt8](repeating: 0, count: Commit.maximumLength))
+    #expect(throws: RepositoryError.commitTooLong) {
+      try read(Self.changed(["extra": padding], from: exampleCommit()))
+    }
+  }
+
+  @Test func `that is something else is named without control characters, and briefly`() {
+    var map: IPLDMap = ["\u{1b}[2J\u{9b}": .null, String(repeating: "a", count: 9999): .null]
+    for number in 0..<100 { map["\(number)"] = .null }
+    let text = RepositoryError.notACommit(fields: map.keys).description
+    #expect(text.utf8.count < 1000)
+    let first = RepositoryError.notACommit(fields: ["\u{1b}[2J\u{9b}", "sig"]).description
+    #expect(first.hasSuffix(#"(it has the fields \u{1B}[2J\u{009B}, sig)"#))
+  }
+
   @Test func `is DAG-CBOR to its last byte`() throws {
     let bytes = try DAGCBOREncoder.encode(.map(exampleCommit()))
     for length in 0..<bytes.count {

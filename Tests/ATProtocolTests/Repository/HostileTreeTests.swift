@@ -9,12 +9,12 @@ import Testing
   @Test func `whose one node is linked to a great many times is walked once`() throws {
     var tree = HandMadeTree()
     let leaf = tree.add(entries: (0..<1000).map { Entry(key: Array("t/a\(10000 + $0)".utf8)) })
-    let entries = (0..<200_000).map { Entry(key: Array("t/b\(1_000_000 + $0)".utf8), right: leaf) }
+    let entries = (0..<50_000).map { Entry(key: Array("t/b\(1_000_000 + $0)".utf8), right: leaf) }
     let root = tree.add(left: leaf, entries: entries)
     let found = try inspect(try tree.car(data: root))
     #expect(found.nodeCount == 2)
-    #expect(found.recordCount == 201_000)
-    #expect(found.treeProblemCount >= 200_000)
+    #expect(found.recordCount == 51_000)
+    #expect(found.treeProblemCount >= 50_000)
     #expect(found.treeProblems.count == MSTWalker.maximumProblems)
   }
 
@@ -41,13 +41,13 @@ import Testing
       "mimeType": .string("image/png"),
     ])
     let record = tree.add(
-      .map(["text": .array(Array(repeating: .integer(1), count: 500_000) + [text]), "blob": blob]))
-    let entries = (0..<50_000).map {
+      .map(["text": .array(Array(repeating: .integer(1), count: 100_000) + [text]), "blob": blob]))
+    let entries = (0..<20_000).map {
       Entry(key: Array("t/b\(1_000_000 + $0)".utf8), value: record)
     }
     let root = tree.add(entries: entries)
     let found = try inspect(try tree.car(data: root))
-    #expect(found.recordCount == 50_000)
+    #expect(found.recordCount == 20_000)
     #expect(found.distinctRecordCount == 1)
     #expect(found.blobs.entries.count == 1)
   }

@@ -130,6 +130,16 @@ import Testing
     #expect(entry.firstRecord == name("a"))
   }
 
+  @Test func `keeps few of the warnings of one record and counts all`() throws {
+    var made = HandMadeTree()
+    let old: IPLDValue = .map(["cid": .string(""), "mimeType": .string("")])
+    let record = made.add(.map(["a": .array(Array(repeating: old, count: 3000))]))
+    let root = tree([("a", record)], in: &made)
+    let found = try inspect(try made.car(data: root))
+    #expect(found.recordWarningCount == 3000)
+    #expect(found.recordWarnings.count == RepositoryInspection.maximumListed)
+  }
+
   @Test func `without a root, a commit or a sound commit says why`() throws {
     func car(_ roots: [CID], _ blocks: [[UInt8]]) -> [UInt8] {
       var bytes: [UInt8] = []
