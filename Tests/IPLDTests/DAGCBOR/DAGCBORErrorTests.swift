@@ -64,7 +64,7 @@ private struct Refusal: CustomTestStringConvertible {
 }
 
 extension Refusal {
-  /// What is wrong under every profile. Too deep is in the suite of limits.
+  /// What is wrong under every profile; too deep is in the suite of limits.
   static let dagCBOR =
     truncated + heads + tagsAndLinks + keys + text + simpleValues
 

@@ -16,7 +16,7 @@ private struct DASLVector: Decodable, CustomStringConvertible {
   let type: Kind
   let data: String
   let name: String
-  /// The specifications that the vector speaks for. `basic` means all of them.
+  /// The specifications that the vector speaks for; `basic` means all of them.
   let tags: [String]
 
   var description: String { "\(name) (\(type), \(data))" }
