@@ -117,6 +117,23 @@ import Testing
     #expect(value["flag"]?.string == nil)
   }
 
+  @Test func `is equal to another when they encode to the same bytes`() throws {
+    let values: [IPLDValue] = [
+      .null, .boolean(false), .boolean(true), 0, 1, .float(0), .float(-0.0), .float(1), "", "0",
+      "a\u{301}\u{323}", "a\u{323}\u{301}", .bytes([]), .bytes([0]), .array([]), .array([0]), [:],
+      ["a": 0], ["b": 0], ["a": 1], .link(CID(codec: .raw, hashing: [0].span)),
+      .link(CID(codec: .dagCBOR, hashing: [0].span)),
+    ]
+    for (index, left) in values.enumerated() {
+      for (other, right) in values.enumerated() {
+        #expect((left == right) == (index == other), "\(left) and \(right)")
+        let same = try DAGCBOREncoder.encode(left) == DAGCBOREncoder.encode(right)
+        #expect((left == right) == same, "\(left) and \(right)")
+        if left == right { #expect(left.hashValue == right.hashValue) }
+      }
+    }
+  }
+
   @Test func `gives an integer only when it fits`() {
     #expect(IPLDValue.integer(Int128(Int.max)).integer == .max)
     #expect(IPLDValue.integer(Int128(Int.min)).integer == .min)
