@@ -70,11 +70,10 @@ public struct CARCursor: Sendable {
     let cidStart = at
     let cid: CID
     do {
-      cid = try CID(bytes, at: &at)
+      cid = try CID(bytes.extracting(0..<sectionEnd), at: &at)
     } catch {
       throw CARError(.malformedCID(error.reason), offset: error.offset)
     }
-    guard at <= sectionEnd else { throw CARError(.malformedCID(.truncated), offset: cidStart) }
     offset = sectionEnd
     return (CARSection(start: start, cidRange: cidStart..<at, bodyRange: at..<sectionEnd), cid)
   }

@@ -70,7 +70,7 @@ public struct CARReader<SourceError: Error> {
             throw Failure.car(CARError(error.reason, offset: consumed + position + error.offset))
           }
           guard try fill() else {
-            throw Failure.car(CARError(.truncatedHeader, offset: consumed + buffer.count))
+            throw Failure.car(CARError(.truncatedHeader, offset: consumed + available.upperBound))
           }
         }
       }
@@ -97,14 +97,20 @@ public struct CARReader<SourceError: Error> {
   /// Where, in `buffer`, lie the bytes that have arrived and belong to the CAR.
   private var available: Range<Int> {
     var end = buffer.count
-    if case .reading(let remaining?) = inner { end = min(end, position + remaining) }
+    if case .reading(let remaining?) = inner { end = position + min(end - position, remaining) }
     return position..<end
   }
 
   private mutating func readBlock() throws(Failure) -> Block? {
     while true {
       if available.isEmpty {
-        guard try fill() else { return nil }
+        guard try fill() else {
+          // A CAR of version 2 has said how long it is.
+          if case .reading(let remaining?) = inner, remaining > 0 {
+            throw Failure.car(CARError(.truncatedSection, offset: consumed + position))
+          }
+          return nil
+        }
         continue
       }
       do throws(CARError) {
