@@ -84,10 +84,11 @@ public struct BlockTable: Sendable {
   private func matches(_ index: Int, _ cid: CID, _ bytes: Span<UInt8>) -> Bool {
     let entry = entries[index]
     let body = Int(entry.bodyOffset)
-    if entry.cidLength == 36, let digest = cid.multihash.sha256 {
+    if entry.cidLength == 36, let digest = Self.commonDigest(cid) {
+      // Another function has digests of 32 bytes too, and what it names may be bytes that nobody can verify.
       return SHA256Digest(bytes, at: body - 32) == digest
-        && bytes[body - 35] == UInt8(truncatingIfNeeded: cid.codec.rawValue)
-        && cid.version == .v1 && cid.codec.rawValue < 0x80
+        && bytes[body - 34] == UInt8(HashFunction.sha256.rawValue)
+        && bytes[body - 35] == UInt8(cid.codec.rawValue)
     }
     return self.cid(index, in: bytes) == cid
   }
@@ -95,12 +96,7 @@ public struct BlockTable: Sendable {
   /// The first slot to look into.
   @inline(__always)
   private func start(of cid: CID) -> Int {
-    let words: (UInt64, UInt64, UInt64, UInt64)
-    if let digest = cid.multihash.sha256 {
-      words = digest.words
-    } else {
-      words = SHA256.digest(of: cid.bytes.span).words
-    }
+    let words = (Self.commonDigest(cid) ?? SHA256.digest(of: cid.bytes.span)).words
     // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
     let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
     let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
@@ -113,6 +109,14 @@ public struct BlockTable: Sendable {
   private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
     return product.high ^ product.low
+  }
+
+  /// The digest, if it all but identifies the CID: version 1, SHA-256, one of the 128 codecs that take one byte.
+  ///
+  /// Other CIDs are many for one digest, and are hashed whole, lest they should all want the same slot.
+  @inline(__always)
+  private static func commonDigest(_ cid: CID) -> SHA256Digest? {
+    cid.version == .v1 && cid.codec.rawValue < 0x80 ? cid.multihash.sha256 : nil
   }
 
   private mutating func grow(_ bytes: Span<UInt8>) {

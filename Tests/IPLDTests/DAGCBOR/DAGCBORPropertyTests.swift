@@ -59,10 +59,10 @@ import Testing
   }
 }
 
-extension [UInt8] {
+extension Collection<UInt8> {
   /// These bytes with one to three small accidents.
   func mutated(using generator: inout some RandomNumberGenerator) -> [UInt8] {
-    var bytes = self
+    var bytes = Array(self)
     for _ in 0..<Int.random(in: 1...3, using: &generator) {
       guard let index = bytes.indices.randomElement(using: &generator) else { return [0x80] }
       switch Int.random(in: 0..<7, using: &generator) {
