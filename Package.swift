@@ -67,6 +67,12 @@ let package = Package(
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(
+      name: "ArchiveTests",
+      dependencies: [
+        "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
       swiftSettings: strict),
   ],

@@ -1,0 +1,140 @@
+public import IPLD
+
+/// Why an archive could not be opened, read or written, and at which byte of the file.
+public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What went wrong.
+  public enum Reason: Equatable, Sendable {
+    // The file.
+
+    /// A system call failed: what was being done, and the `errno` it left.
+    case system(operation: String, code: CInt)
+    /// A file that was to be created is already there.
+    case alreadyExists(String)
+    /// Another process has the archive open for writing.
+    case locked
+    /// A new archive needs an empty file, and this one has bytes.
+    case notEmpty(bytes: UInt64)
+    /// The file ends before what has to be there.
+    case truncated
+    /// Neither a footer nor anything that an archive begins with.
+    case notAnArchive
+
+    // The format.
+
+    /// The file's major version is one that this reader does not know.
+    case unsupportedVersion(UInt16)
+    /// The file needs features that this reader does not know: their bits.
+    case unknownFeatures(UInt64)
+    /// A footer's checksum holds and what it says cannot be.
+    case malformedFooter(String)
+    /// An index segment that does not say what it should.
+    case damagedIndex(String)
+    /// A frame that is not in the one form the format has.
+    case malformedFrame(String)
+    /// A frame whose bytes are not those that were written.
+    case damagedFrame(String)
+    /// A section whose prefix or place in its frame cannot be.
+    case malformedSection(String)
+
+    // Sections.
+
+    /// A section whose bytes do not hash to its CID.
+    case damagedSection(CID)
+    /// An ordinal that no section has.
+    case unknownOrdinal(UInt64)
+    /// A section that was found, though how many come before it is no longer known.
+    case lostOrdinal(CID)
+    /// A body longer than the caller is willing to hold in memory.
+    case bodyTooLarge(CID, length: UInt64, limit: UInt64)
+
+    // Writing.
+
+    /// The CAR header is empty, too long, or its varint does not say how long it is.
+    case malformedHeader
+    /// A CID longer than any that is read back.
+    case cidTooLong(Int)
+    /// The bytes offered are not the block that the CID names.
+    case contentMismatch(CID)
+    /// The bytes offered are fewer or more than was announced.
+    case lengthMismatch(CID, announced: UInt64, received: UInt64)
+    /// More sections in one generation than an index segment can count.
+    case tooManySections
+    /// More sections with one hash, under different CIDs, than is reasonable.
+    case tooManyAliases(CID)
+    /// The manifest to commit is not in the archive.
+    case unknownManifest(CID)
+    /// The manifest to commit has a CID that no manifest has.
+    case notAManifest(CID)
+    /// The manifest to commit shares its frame with other sections.
+    case manifestNotAlone(CID)
+    /// A section is being received, and nothing else can be appended until it has ended.
+    case sectionOpen
+    /// No section is being received.
+    case noSectionOpen
+    /// An earlier write failed, and nothing more may be written.
+    case writerFailed
+    /// The last sync failed: whether the generation is committed shows when the file is opened again.
+    case commitUncertain(code: CInt)
+  }
+
+  /// What went wrong.
+  public let reason: Reason
+  /// Where in the file, if it is about a place.
+  public let offset: UInt64?
+
+  /// An error, with its place if there is one.
+  public init(_ reason: Reason, offset: UInt64? = nil) {
+    self.reason = reason
+    self.offset = offset
+  }
+
+  /// What a person reads: one sentence, lower case, without a full stop.
+  public var description: String {
+    guard let offset else { return sentence }
+    return "\(sentence), at byte \(offset)"
+  }
+
+  private var sentence: String {
+    switch reason {
+    case .system(let operation, let code): "could not \(operation): \(SystemCalls.message(code))"
+    case .alreadyExists(let path): "\(path) exists already"
+    case .locked: "another process is writing to the archive"
+    case .notEmpty(let bytes): "a new archive needs an empty file, and this one has \(bytes) bytes"
+    case .truncated: "the file is cut short"
+    case .notAnArchive: "the file is not a carpack archive"
+    case .unsupportedVersion(let major):
+      "the archive has format version \(major), and only version \(Footer.majorVersion) is known here"
+    case .unknownFeatures(let bits):
+      "the archive needs \(FeatureFlags.describe(bits)), unknown to this version of carpack"
+    case .malformedFooter(let what): "the footer is malformed: \(what)"
+    case .damagedIndex(let what): "the index is damaged: \(what)"
+    case .malformedFrame(let what): "the frame is malformed: \(what)"
+    case .damagedFrame(let what): "the frame is damaged: \(what)"
+    case .malformedSection(let what): "a section is malformed: \(what)"
+    case .damagedSection(let cid): "the bytes stored for \(cid) do not hash to it"
+    case .unknownOrdinal(let ordinal): "the archive has no section number \(ordinal)"
+    case .lostOrdinal(let cid):
+      "the number of section \(cid) is lost with what was damaged before it"
+    case .bodyTooLarge(let cid, let length, let limit):
+      "\(cid) has \(length) bytes, and at most \(limit) are read into memory"
+    case .malformedHeader: "the CAR header is malformed"
+    case .cidTooLong(let length):
+      "a CID of \(length) bytes is longer than \(CID.maximumLength), the longest that is kept"
+    case .contentMismatch(let cid): "the bytes offered for \(cid) do not hash to it"
+    case .lengthMismatch(let cid, let announced, let received):
+      "\(announced) bytes were announced for \(cid), and \(received) came"
+    case .tooManySections: "one generation holds at most \(IndexSegment.maximumCount) sections"
+    case .tooManyAliases(let cid):
+      "over \(ArchiveLimits.aliases) sections have the same hash as \(cid)"
+    case .unknownManifest(let cid): "the manifest \(cid) is not in the archive"
+    case .notAManifest(let cid):
+      "\(cid) cannot be a manifest, which is DAG-CBOR under SHA-256"
+    case .manifestNotAlone(let cid): "the manifest \(cid) shares its frame with other sections"
+    case .sectionOpen: "another section is being received"
+    case .noSectionOpen: "no section is being received"
+    case .writerFailed: "an earlier write failed, so nothing more is written"
+    case .commitUncertain(let code):
+      "the last sync failed (\(SystemCalls.message(code))): open the archive again to see whether the generation is there"
+    }
+  }
+}

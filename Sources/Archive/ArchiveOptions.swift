@@ -1,0 +1,13 @@
+/// How an archive is written; nothing here changes what it holds.
+public struct ArchiveOptions: Sendable {
+  /// The zstd level for what zstd shrinks; those above 3 cost much and save a few percent.
+  public var level: Int
+  /// How many packs are compressed at a time.
+  public var workers: Int
+
+  /// Options; by default level 3, and a worker for each core.
+  public init(level: Int = 3, workers: Int? = nil) {
+    self.level = level
+    self.workers = max(1, workers ?? SystemCalls.processorCount)
+  }
+}

@@ -1,0 +1,356 @@
+public import IPLD
+internal import Synchronization
+public import SystemPackage
+
+/// Reads an archive: any section by its CID or number, or runs of them in a stream.
+///
+/// Opening costs the footer and the headers of the index segments, whatever the size of the file. Reading needs no lock,
+/// works from several threads, and looks only at what was committed when the file was opened.
+///
+/// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one that does not hash to its
+///    CID is an error.
+/// 2. The index is never believed: what it points to is compared with the whole CID, and when something is not found, or
+///    not what it should be, the index is checked, and read from the frames instead if it is damaged.
+public final class ArchiveReader: Sendable {
+  /// What was committed.
+  public let generation: Generation
+  /// How many bytes the file has, what is not committed included.
+  public let fileSize: UInt64
+
+  let file: MappedFile
+  let decoder = FrameDecoder()
+  private let cache = FrameCache()
+  private let state: Mutex<State>
+
+  private struct State {
+    var index: ArchiveIndex
+    /// Whether the checksums of all segments have been found to hold.
+    var isIndexChecked = false
+    var recovery: Recovery?
+  }
+
+  /// Opens the archive at `path`.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
+  public init(path: FilePath) throws {
+    file = try MappedFile(path)
+    fileSize = UInt64(file.count)
+    let opened = try file.withBytes { (bytes) throws in
+      let atEnd = Footer.frame(bytes, at: bytes.count - Footer.length)
+      guard let frame = atEnd ?? Footer.last(in: bytes, before: bytes.count) else {
+        throw ArchiveError(.notAnArchive)
+      }
+      let generation = try Footer.read(bytes, frame)
+      let tail = UInt64(bytes.count - frame.end)
+      return (
+        generation, try ArchiveIndex(generation, in: bytes),
+        tail > 0 ? Recovery(interruptedTail: tail) : nil
+      )
+    }
+    generation = opened.0
+    state = Mutex(State(index: opened.1, recovery: opened.2))
+  }
+
+  /// What had to be done to read the file at all; nil if it is as it should be, as far as has been seen.
+  public var recovery: Recovery? { state.withLock { $0.recovery } }
+
+  /// The CAR header with its varint in front, byte for byte.
+  ///
+  /// - Throws: ``ArchiveError`` if frame 0 is damaged.
+  public var carHeader: [UInt8] {
+    get throws {
+      try withFile { (file) throws in
+        let frame = try DataFrame(file, at: 0, limit: file.count)
+        guard frame.isRaw, RawFrame.checksumHolds(of: frame, in: file) else {
+          throw ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
+        }
+        return RawFrame.content(of: frame, in: file)
+      }
+    }
+  }
+
+  /// The number of the section with this CID; nil if it is not in the archive.
+  ///
+  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
+  public func ordinal(of cid: CID) throws -> UInt64? {
+    try locate(cid)?.ordinal
+  }
+
+  /// The section with this number.
+  ///
+  /// - Throws: ``ArchiveError`` if there is none, or its frame is damaged.
+  public func section(at ordinal: UInt64) throws -> Section {
+    try locate(ordinal).section
+  }
+
+  /// The body of the section with this CID, all of it; nil if it is not in the archive.
+  ///
+  /// - Parameters:
+  ///   - cid: Its CID.
+  ///   - limit: The longest body that is read into memory.
+  /// - Throws: ``ArchiveError`` if it is longer, or damaged.
+  /// - Returns: The body.
+  public func body(of cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+    guard let location = try locate(cid) else { return nil }
+    let length = location.prefix.bodyLength
+    guard length <= UInt64(limit) else {
+      throw ArchiveError(.bodyTooLarge(cid, length: length, limit: UInt64(limit)))
+    }
+    var body: [UInt8] = []
+    body.reserveCapacity(Int(length))
+    try stream(location) { chunk in body.append(chunk) }
+    return body
+  }
+
+  /// Hands out the body of the section with this CID, in order, in pieces of at most 4 MiB.
+  ///
+  /// Each piece comes from a frame whose checksum holds. A body of 64 KiB or more is hashed while it streams, so that what
+  /// was handed out may be thrown away only at the end; a smaller one is hashed before.
+  ///
+  /// - Throws: ``ArchiveError`` if it is damaged, and what `chunk` throws.
+  /// - Returns: Whether the archive has the section.
+  @discardableResult
+  public func read(_ cid: CID, each chunk: (Span<UInt8>) throws -> Void) throws -> Bool {
+    guard let location = try locate(cid) else { return false }
+    try stream(location, chunk)
+    return true
+  }
+
+  /// Visits the sections with these numbers in order, small and large, without holding a large one in memory.
+  ///
+  /// - Parameters:
+  ///   - ordinals: Which; all of them by default.
+  ///   - begin: Called with each section; what it answers decides whether the body is read.
+  ///   - chunk: Called with the pieces of the body, none if it is empty, one if it is under 64 KiB.
+  ///   - end: Called when a body that was read has proved to be the right one.
+  /// - Throws: ``ArchiveError`` at the first section that is damaged, and what the closures throw.
+  public func forEachSection(
+    in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> SectionVisit,
+    chunk: (Span<UInt8>) throws -> Void, end: (Section) throws -> Void = { _ in }
+  ) throws {
+    for ordinal in ordinals ?? 0..<generation.sectionCount {
+      let location = try locate(ordinal)
+      switch try begin(location.section) {
+      case .stop: return
+      case .skip: continue
+      case .read:
+        try stream(location, chunk)
+        try end(location.section)
+      }
+    }
+  }
+
+  /// Writes sections as they stand in a CAR, `varint(length) CID body`, run by run.
+  ///
+  /// A run within a pack is one piece; a pack is decompressed once, as long as no more than sixteen others come between.
+  ///
+  /// - Parameters:
+  ///   - runs: Which sections, in the order they are to have.
+  ///   - isHashing: Whether every body is hashed. Without it the checksums of the frames are what is checked.
+  ///   - sink: Called with the bytes, in pieces of at most 4 MiB.
+  /// - Throws: ``ArchiveError`` at the first section that is damaged, and what `sink` throws.
+  public func copySections(
+    _ runs: some Sequence<Range<UInt64>>, isHashing: Bool = true,
+    to sink: (Span<UInt8>) throws -> Void
+  ) throws {
+    for run in runs {
+      var ordinal = run.lowerBound
+      while ordinal < run.upperBound {
+        let location = try locate(ordinal)
+        switch location.body {
+        case .pack(let frame, let index):
+          let count = Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
+          if isHashing || frame.isDamaged {
+            for number in index..<index + count { try check(frame, number) }
+          }
+          let bytes = frame.bytes
+          try sink(bytes.span.extracting(frame.range(from: index, to: index + count)))
+          ordinal += UInt64(count)
+        case .frames:
+          var prefix: [UInt8] = []
+          SectionPrefix.append(
+            location.prefix.cid.bytes, bodyLength: location.prefix.bodyLength, to: &prefix)
+          try sink(prefix.span)
+          try stream(location, isHashing: isHashing, sink)
+          ordinal += 1
+        }
+      }
+    }
+  }
+}
+
+/// Finding sections.
+extension ArchiveReader {
+  /// Calls `body` with the bytes that are committed.
+  func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
+    let length = Int(generation.committedLength)
+    return try file.withBytes { (bytes) throws in try body(bytes.extracting(first: length)) }
+  }
+
+  private var index: ArchiveIndex { state.withLock { $0.index } }
+
+  func locate(_ cid: CID) throws -> SectionLocation? {
+    try withFile { (file) throws in
+      let index = index
+      var failure: ArchiveError?
+      do throws(ArchiveError) {
+        for ordinal in try index.candidates(SectionKey(cid), in: file) {
+          do throws(ArchiveError) {
+            let location = try locate(ordinal, index, in: file)
+            if location.prefix.cid == cid { return location }
+          } catch {
+            // Another section with the same key may be the one.
+            failure = failure ?? error
+          }
+        }
+      } catch {
+        failure = failure ?? error
+      }
+      if let failure { throw failure }
+      return nil
+    }
+  }
+
+  func locate(_ ordinal: UInt64) throws -> SectionLocation {
+    try withFile { (file) throws in try locate(ordinal, index, in: file) }
+  }
+
+  private func locate(_ ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
+    throws(ArchiveError) -> SectionLocation
+  {
+    guard let position = index.position(of: ordinal, in: file) else {
+      throw ArchiveError(.unknownOrdinal(ordinal))
+    }
+    let entry = index.entry(at: position, in: file)
+    if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
+      return try location(of: ordinal, position, in: frame)
+    }
+    let frame = try load(entry, in: file)
+    let beginning =
+      frame.isRaw
+      ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+      : try decoder.content(of: frame, in: file)
+    let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
+    if prefix.isLarge {
+      guard entry.firstOrdinal == ordinal, frame.contentSize == prefix.contentSize(ofFrame: 0)
+      else {
+        throw ArchiveError(
+          .damagedIndex("section \(ordinal) is not where it says"), offset: entry.offset)
+      }
+      return SectionLocation(
+        ordinal: ordinal, prefix: prefix, position: position,
+        body: .frames(first: frame, content: frame.isRaw ? nil : beginning))
+    }
+    let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
+    let decoded = try DecodedFrame(
+      content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
+    cache.insert(decoded)
+    return try location(of: ordinal, position, in: decoded)
+  }
+
+  private func location(
+    of ordinal: UInt64, _ position: ArchiveIndex.Position, in frame: DecodedFrame
+  ) throws(ArchiveError) -> SectionLocation {
+    guard let index = frame.index(of: ordinal) else {
+      throw ArchiveError(
+        .damagedIndex("section \(ordinal) is not where it says"), offset: frame.place)
+    }
+    return SectionLocation(
+      ordinal: ordinal, prefix: try frame.prefix(index), position: position,
+      body: .pack(frame, index: index))
+  }
+
+  /// The frame that a table entry describes, its stored bytes checked.
+  func load(_ entry: FrameEntry, in file: Span<UInt8>) throws(ArchiveError) -> DataFrame {
+    guard entry.end <= UInt64(file.count), entry.storedLength > 0 else {
+      throw ArchiveError(.damagedIndex("a frame lies outside the file"), offset: entry.offset)
+    }
+    let range = Int(entry.offset)..<Int(entry.end)
+    guard XXH64.hash(file.extracting(range)) == entry.checksum else {
+      throw ArchiveError(.damagedFrame("its checksum does not hold"), offset: entry.offset)
+    }
+    let frame = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
+    guard frame.end == range.upperBound else {
+      throw ArchiveError(.damagedIndex("a frame has another length"), offset: entry.offset)
+    }
+    return frame
+  }
+}
+
+/// Reading bodies.
+extension ArchiveReader {
+  /// Hashes a section of a pack.
+  private func check(_ frame: DecodedFrame, _ index: Int) throws(ArchiveError) {
+    let prefix = try frame.prefix(index)
+    let range = frame.range(index)
+    let bytes = frame.bytes
+    guard
+      prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length))) != .mismatch
+    else { throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place) }
+  }
+
+  func stream(
+    _ location: SectionLocation, isHashing: Bool = true, _ chunk: (Span<UInt8>) throws -> Void
+  ) throws {
+    switch location.body {
+    case .pack(let frame, let index):
+      try check(frame, index)
+      let bytes = frame.bytes
+      let body = frame.range(index).dropFirst(location.prefix.length)
+      if !body.isEmpty { try chunk(bytes.span.extracting(body)) }
+    case .frames(let first, let content):
+      try withFile { (file) throws in
+        try streamFrames(location, first, content, in: file, isHashing: isHashing, chunk)
+      }
+    }
+  }
+
+  private func streamFrames(
+    _ location: SectionLocation, _ first: DataFrame, _ content: [UInt8]?, in file: Span<UInt8>,
+    isHashing: Bool, _ chunk: (Span<UInt8>) throws -> Void
+  ) throws {
+    let prefix = location.prefix
+    var hash = BodyHash(prefix.cid)
+    var position = location.position
+    let index = index
+    for number in 0..<prefix.frameCount {
+      let frame: DataFrame
+      if number == 0 {
+        frame = first
+      } else {
+        guard let next = index.position(after: position) else {
+          throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
+        }
+        position = next
+        let entry = index.entry(at: next, in: file)
+        frame = try load(entry, in: file)
+        guard entry.firstOrdinal == location.ordinal,
+          frame.contentSize == prefix.contentSize(ofFrame: number)
+        else { throw ArchiveError(.damagedSection(prefix.cid), offset: entry.offset) }
+      }
+      // What is left of the prefix to pass over.
+      var skipped = number == 0 ? prefix.length : 0
+      if frame.isRaw {
+        try RawFrame.forEachBlock(of: frame, in: file) { (block) throws in
+          let part = block.dropFirst(skipped)
+          skipped -= block.count - part.count
+          guard !part.isEmpty else { return }
+          let bytes = file.extracting(part)
+          if isHashing { hash.update(bytes) }
+          try chunk(bytes)
+        }
+      } else {
+        let content =
+          if number == 0, let content { content } else {
+            try decoder.content(of: frame, in: file)
+          }
+        let bytes = content.span.extracting(droppingFirst: skipped)
+        if isHashing { hash.update(bytes) }
+        try chunk(bytes)
+      }
+    }
+    guard !isHashing || hash.finish() != .mismatch else {
+      throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
+    }
+  }
+}

@@ -1,0 +1,57 @@
+internal import IPLD
+
+/// Turns content into the stored bytes of a data frame, compressed where that pays and raw where it does not
+/// (FORMAT 3.1 to 3.3).
+///
+/// 1. What comes out is always a frame in canonical form that does not contain the magic.
+/// 2. The same content at the same level gives the same bytes, whoever asks, so that the number of workers does not show.
+package final class FrameEncoder: Sendable {
+  /// The level at which it is tried whether content shrinks at all: media does not, and no level changes that.
+  private static let trialLevel = 3
+
+  private let compressor = ZstdCompressor()
+
+  package init() {}
+
+  /// How a frame came to be stored.
+  package enum Outcome: Equatable, Sendable {
+    case compressed
+    case raw
+  }
+
+  /// Replaces `bytes` by the frame of `content`.
+  ///
+  /// - Parameters:
+  ///   - content: Not empty, and within ``ArchiveLimits/frameContent``.
+  ///   - level: The zstd level, or nil to store it raw.
+  ///   - bytes: What the frame goes into.
+  /// - Returns: Which form it took.
+  @discardableResult
+  package func encode(_ content: Span<UInt8>, level: Int?, into bytes: inout [UInt8]) -> Outcome {
+    if let level, compress(content, level: level, into: &bytes) { return .compressed }
+    bytes.removeAll(keepingCapacity: true)
+    // Room for the block headers, too.
+    bytes.reserveCapacity(content.count + 16 + 3 * (content.count / DataFrame.blockContent + 2))
+    RawFrame.append(content, to: &bytes)
+    return .raw
+  }
+
+  private func compress(_ content: Span<UInt8>, level: Int, into bytes: inout [UInt8]) -> Bool {
+    // Less than a fiftieth saved is not worth the decompression, and raw content can be hashed where it lies.
+    let limit = content.count - content.count / 50
+    guard
+      compressor.compress(
+        content, level: min(level, Self.trialLevel), limit: limit, into: &bytes)
+    else { return false }
+    if level > Self.trialLevel,
+      !compressor.compress(content, level: level, limit: limit, into: &bytes)
+    {
+      return false
+    }
+    // The library writes the one header form; if another version ever does not, raw is right all the same.
+    guard let frame = try? DataFrame(bytes.span, at: 0, limit: bytes.count),
+      frame.length == bytes.count, frame.contentSize == content.count, !frame.isRaw
+    else { return false }
+    return ArchiveMagic.next(in: bytes.span) == nil
+  }
+}

@@ -1,0 +1,73 @@
+internal import IPLD
+
+/// The 16 bytes that begin the payload of every skippable frame of an archive and occur nowhere else in it (FORMAT 3.3).
+///
+/// Because data frames are written so that they never contain them, a search for these bytes finds the index and the
+/// footers of a file, also of a damaged one, and also when a blob in it is an archive or a forgery of one.
+package enum ArchiveMagic {
+  /// How many there are.
+  package static let length = 16
+
+  /// The bytes.
+  package static let bytes: [UInt8] = [
+    0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c, 0x83,
+  ]
+
+  /// Bytes 0 … 7 and 8 … 15 as little-endian words.
+  private static let first: UInt64 = 0xa693_9ff0_979a_9ff0
+  private static let second: UInt64 = 0x839c_d7b1_e58a_c9fe
+
+  /// Bytes k … k + 7 as a word.
+  @inline(__always)
+  private static func window(_ k: UInt64) -> UInt64 {
+    k == 0 ? first : first >> (8 * k) | second << (64 - 8 * k)
+  }
+
+  /// Whether the bytes at `offset` are the magic.
+  @inline(__always)
+  package static func isAt(_ offset: Int, in bytes: Span<UInt8>) -> Bool {
+    guard offset >= 0, offset <= bytes.count - length else { return false }
+    return UInt64(littleEndian: bytes.load(at: offset)) == first
+      && UInt64(littleEndian: bytes.load(at: offset + 8)) == second
+  }
+
+  /// The first place at or after `start` where the magic occurs in full.
+  ///
+  /// Every occurrence covers one whole word of any grid of words, so one word in eight bytes is looked at; and as all bytes
+  /// of the magic are 80 or more, nearly every word is dismissed by its high bits.
+  package static func next(in bytes: Span<UInt8>, from start: Int = 0) -> Int? {
+    let highBits: UInt64 = 0x8080_8080_8080_8080
+    var place = max(start, 0)
+    // The grid begins at `start`, so an occurrence there is met at its first word.
+    while place <= bytes.count - 8 {
+      let word = UInt64(littleEndian: bytes.load(at: place))
+      if word & highBits == highBits {
+        for k in 0..<UInt64(8) where word == window(k) {
+          let candidate = place - Int(k)
+          if candidate >= start, isAt(candidate, in: bytes) { return candidate }
+        }
+      }
+      place += 8
+    }
+    return nil
+  }
+
+  /// The last place before `end` where the magic begins and occurs in full.
+  package static func last(in bytes: Span<UInt8>, before end: Int) -> Int? {
+    // Windows of 64 KiB from the back, each overlapping the next by what an occurrence may stick out.
+    var upper = min(end, bytes.count)
+    while upper > 0 {
+      let lower = max(0, upper - 65_536)
+      let part = bytes.extracting(lower..<min(upper + length - 1, bytes.count))
+      var found: Int?
+      var place = 0
+      while let hit = next(in: part, from: place), lower + hit < upper {
+        found = lower + hit
+        place = hit + length
+      }
+      if let found { return found }
+      upper = lower
+    }
+    return nil
+  }
+}

@@ -1,0 +1,142 @@
+internal import IPLD
+
+// offset  size     field
+//      0     4     28 B5 2F FD
+//      4     1     descriptor: 24, 64 or A4: single segment, content checksum, no dictionary; how long the next field is
+//      5     1|2|4 content size: up to 255; 256 … 65,791, less 256; beyond that
+//      …     …     blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw, 1 RLE, 2 compressed), the rest size
+//  last 4    4     the lower half of the XXH64 of the content
+
+/// Where a data frame lies and how long it is, read from its header and the headers of its blocks (FORMAT 3.1).
+///
+/// Reading one proves that the bytes are one zstd frame in the one header form of the format. It does not prove that the
+/// content is what was written: that takes a checksum.
+package struct DataFrame: Equatable, Sendable {
+  /// The first four bytes, as a number.
+  package static let zstdMagic: UInt32 = 0xfd2f_b528
+  /// The most content a block may have, by RFC 8878.
+  package static let blockContent = 1 << 17
+
+  /// Where it begins in the file.
+  package let offset: Int
+  /// How many bytes come before its first block.
+  package let headerLength: Int
+  /// How many bytes it decompresses to, as it says itself; 1 … ``ArchiveLimits/frameContent``.
+  package let contentSize: Int
+  /// Its length, all of it.
+  package let length: Int
+  /// Whether all of its blocks are raw, so that the content lies in the file as it is.
+  package let isRaw: Bool
+
+  /// Where it ends.
+  package var end: Int { offset + length }
+  /// Where it lies in the file.
+  package var range: Range<Int> { offset..<end }
+
+  /// Reads the frame that begins at `offset` and must end by `limit`.
+  ///
+  /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end first.
+  package init(_ file: Span<UInt8>, at offset: Int, limit: Int) throws(ArchiveError) {
+    let limit = min(limit, file.count)
+    (headerLength, contentSize) = try Self.readHeader(file, at: offset, limit: limit)
+    self.offset = offset
+    // Longer than raw, with every byte of content part of a magic to split, is a frame no writer makes; the bound keeps a
+    // chain of empty blocks from being followed through the whole file.
+    let stop = min(limit, offset + Self.maximumLength(contentSize: contentSize))
+    var place = offset + headerLength
+    var rawContent = 0
+    var onlyRaw = true
+    while true {
+      guard place <= stop - 3 else { throw ArchiveError(.truncated, offset: UInt64(offset)) }
+      let header =
+        UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
+      let size = Int(header >> 3)
+      guard size <= Self.blockContent else {
+        throw ArchiveError(.malformedFrame("a block is too long"), offset: UInt64(place))
+      }
+      place += 3
+      switch header >> 1 & 3 {
+      case 0:
+        rawContent += size
+        place += size
+      case 1:
+        onlyRaw = false
+        place += 1
+      case 2:
+        onlyRaw = false
+        place += size
+      default:
+        throw ArchiveError(
+          .malformedFrame("a block is of no known kind"), offset: UInt64(place - 3))
+      }
+      if header & 1 == 1 { break }
+    }
+    guard place <= stop - 4 else { throw ArchiveError(.truncated, offset: UInt64(offset)) }
+    guard !onlyRaw || rawContent == contentSize else {
+      throw ArchiveError(
+        .malformedFrame("its blocks do not add up to its content size"), offset: UInt64(offset))
+    }
+    length = place + 4 - offset
+    isRaw = onlyRaw
+  }
+
+  /// The most bytes that a frame with so much content may take.
+  package static func maximumLength(contentSize: Int) -> Int {
+    9 + contentSize + 3 * (contentSize / blockContent + contentSize / ArchiveMagic.length + 2) + 4
+  }
+
+  private static func readHeader(_ file: Span<UInt8>, at offset: Int, limit: Int)
+    throws(ArchiveError) -> (length: Int, contentSize: Int)
+  {
+    let place = UInt64(clamping: offset)
+    guard offset >= 0, offset <= limit - 6 else { throw ArchiveError(.truncated, offset: place) }
+    guard UInt32(littleEndian: file.load(at: offset)) == zstdMagic else {
+      throw ArchiveError(.malformedFrame("no zstd frame begins here"), offset: place)
+    }
+    let length: Int
+    switch file[offset + 4] {
+    case 0x24: length = 6
+    case 0x64: length = 7
+    case 0xa4: length = 9
+    default: throw ArchiveError(.malformedFrame("it has another header form"), offset: place)
+    }
+    guard offset <= limit - length else { throw ArchiveError(.truncated, offset: place) }
+    let contentSize: Int
+    switch length {
+    case 6: contentSize = Int(file[offset + 5])
+    case 7: contentSize = 256 + Int(UInt16(littleEndian: file.load(at: offset + 5)))
+    default: contentSize = Int(UInt32(littleEndian: file.load(at: offset + 5)))
+    }
+    guard contentSize > 0, contentSize <= ArchiveLimits.frameContent else {
+      throw ArchiveError(
+        .malformedFrame(
+          "its content size is \(contentSize), not 1 to \(ArchiveLimits.frameContent)"),
+        offset: place)
+    }
+    guard length == headerLength(contentSize: contentSize) else {
+      throw ArchiveError(.malformedFrame("its content size is not minimal"), offset: place)
+    }
+    return (length, contentSize)
+  }
+
+  /// How long the header is for so much content.
+  package static func headerLength(contentSize: Int) -> Int {
+    contentSize <= 255 ? 6 : contentSize <= 65_791 ? 7 : 9
+  }
+
+  /// Appends the header for so much content.
+  package static func appendHeader(contentSize: Int, to bytes: inout [UInt8]) {
+    bytes.append(littleEndian: zstdMagic)
+    switch headerLength(contentSize: contentSize) {
+    case 6:
+      bytes.append(0x24)
+      bytes.append(UInt8(truncatingIfNeeded: contentSize))
+    case 7:
+      bytes.append(0x64)
+      bytes.append(littleEndian: UInt16(truncatingIfNeeded: contentSize - 256))
+    default:
+      bytes.append(0xa4)
+      bytes.append(littleEndian: UInt32(truncatingIfNeeded: contentSize))
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/// The two sets of feature bits in a footer (FORMAT 4.2).
+///
+/// A reader that does not know a *required* bit stops and names it; *optional* bits it does not know it ignores, and a
+/// writer keeps them. Version 1.0 defines none of either.
+public struct FeatureFlags: Hashable, Sendable {
+  /// What a reader has to know to read the file rightly.
+  public let required: UInt64
+  /// What a reader may ignore.
+  public let optional: UInt64
+
+  /// The required bits that are known here.
+  package static let knownRequired: UInt64 = 0
+
+  /// A pair of sets.
+  public init(required: UInt64 = 0, optional: UInt64 = 0) {
+    self.required = required
+    self.optional = optional
+  }
+
+  /// Refuses required features that are not known here.
+  ///
+  /// - Throws: ``ArchiveError`` that names the bits.
+  package func check(offset: UInt64) throws(ArchiveError) {
+    let unknown = required & ~Self.knownRequired
+    guard unknown == 0 else { throw ArchiveError(.unknownFeatures(unknown), offset: offset) }
+  }
+
+  /// The bits of a set in words: `feature bit 3`, `feature bits 0 and 63`.
+  package static func describe(_ bits: UInt64) -> String {
+    let names = (0..<64).filter { bits >> UInt64($0) & 1 == 1 }.map(String.init)
+    guard names.count != 1 else { return "feature bit \(names[0])" }
+    return "feature bits \(names.dropLast().joined(separator: ", ")) and \(names.last ?? "none")"
+  }
+}

@@ -1,0 +1,121 @@
+internal import IPLD
+
+/// The form of a data frame whose content lies in it as it is (FORMAT 3.1 and 3.3): there is one way only to write it.
+///
+/// Blocks hold 131,072 bytes, except that the last holds what is left, and that one ends after the eighth byte of each
+/// occurrence of the magic in the content, after which the count begins again. If the last bytes of the content and the
+/// checksum behind them would spell the magic, an empty block lies between them.
+package enum RawFrame {
+  /// Appends the frame of `content`.
+  ///
+  /// - Precondition: `content` is not empty and within ``ArchiveLimits/frameContent``.
+  package static func append(_ content: Span<UInt8>, to bytes: inout [UInt8]) {
+    let checksum = UInt32(truncatingIfNeeded: XXH64.hash(content))
+    let guarded = spellsMagic(endOf: content, checksum: checksum)
+    DataFrame.appendHeader(contentSize: content.count, to: &bytes)
+    var start = 0
+    var cut = nextCut(in: content, after: 0)
+    while start < content.count {
+      let end = min(start + DataFrame.blockContent, cut, content.count)
+      appendBlockHeader(size: end - start, isLast: end == content.count && !guarded, to: &bytes)
+      bytes.append(content.extracting(start..<end))
+      start = end
+      if end == cut { cut = nextCut(in: content, after: cut) }
+    }
+    if guarded { appendBlockHeader(size: 0, isLast: true, to: &bytes) }
+    bytes.append(littleEndian: checksum)
+  }
+
+  /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max` if there is none.
+  private static func nextCut(in content: Span<UInt8>, after place: Int) -> Int {
+    guard let found = ArchiveMagic.next(in: content, from: max(0, place - 7)) else { return .max }
+    return found + 8
+  }
+
+  /// Whether the magic would begin in the last bytes of the content and end in the checksum.
+  package static func spellsMagic(endOf content: Span<UInt8>, checksum: UInt32) -> Bool {
+    let tail = min(content.count, ArchiveMagic.length - 1)
+    var bytes = content.array(content.count - tail..<content.count)
+    bytes.append(littleEndian: checksum)
+    return ArchiveMagic.next(in: bytes.span) != nil
+  }
+
+  private static func appendBlockHeader(size: Int, isLast: Bool, to bytes: inout [UInt8]) {
+    let header = UInt32(size) << 3 | (isLast ? 1 : 0)
+    bytes.append(UInt8(truncatingIfNeeded: header))
+    bytes.append(UInt8(truncatingIfNeeded: header >> 8))
+    bytes.append(UInt8(truncatingIfNeeded: header >> 16))
+  }
+
+  /// Calls `body` with where the content of each block lies in the file, in order.
+  ///
+  /// - Precondition: `frame` was read from `file` and is raw.
+  package static func forEachBlock<Failure: Error>(
+    of frame: DataFrame, in file: Span<UInt8>, _ body: (Range<Int>) throws(Failure) -> Void
+  ) throws(Failure) {
+    var place = frame.offset + frame.headerLength
+    var isLast = false
+    while !isLast {
+      let header =
+        UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
+      isLast = header & 1 == 1
+      let size = Int(header >> 3)
+      try body(place + 3..<place + 3 + size)
+      place += 3 + size
+    }
+  }
+
+  /// Up to `limit` bytes from the beginning of the content, together.
+  package static func content(of frame: DataFrame, in file: Span<UInt8>, limit: Int = .max)
+    -> [UInt8]
+  {
+    var content: [UInt8] = []
+    content.reserveCapacity(min(frame.contentSize, limit))
+    forEachBlock(of: frame, in: file) { block in
+      let wanted = min(block.count, limit - content.count)
+      content.append(file.extracting(block.lowerBound..<block.lowerBound + wanted))
+    }
+    return content
+  }
+
+  /// Whether the content's checksum holds.
+  package static func checksumHolds(of frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    var hash = XXH64.Stream()
+    forEachBlock(of: frame, in: file) { block in hash.update(file.extracting(block)) }
+    let stored = UInt32(littleEndian: file.load(at: frame.end - 4))
+    return UInt32(truncatingIfNeeded: hash.finish()) == stored
+  }
+
+  /// Whether the frame is what ``append(_:to:)`` makes of its content.
+  package static func isCanonical(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    if isPlain(frame, in: file) { return true }
+    // Something is unusual: a magic that was split, or another layout. Writing the frame again tells which.
+    var expected: [UInt8] = []
+    expected.reserveCapacity(frame.length)
+    append(content(of: frame, in: file).span, to: &expected)
+    return expected.span.equals(file.extracting(frame.range))
+  }
+
+  /// Whether only the last block is short and no magic lies across two blocks or in one: the usual case, seen without a copy.
+  private static func isPlain(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    var isPlain = true
+    var seam: [UInt8] = []
+    var previous: Range<Int>?
+    forEachBlock(of: frame, in: file) { block in
+      guard let before = previous else {
+        previous = block
+        return
+      }
+      previous = block
+      guard before.count == DataFrame.blockContent, !block.isEmpty else {
+        isPlain = false
+        return
+      }
+      seam.removeAll(keepingCapacity: true)
+      seam.append(file.extracting(before.upperBound - 15..<before.upperBound))
+      seam.append(file.extracting(block.lowerBound..<block.lowerBound + min(15, block.count)))
+      if ArchiveMagic.next(in: seam.span) != nil { isPlain = false }
+    }
+    return isPlain && ArchiveMagic.next(in: file.extracting(frame.range)) == nil
+  }
+}

@@ -1,0 +1,90 @@
+internal import IPLD
+
+// offset  size  field
+//      0     4  5C 2A 4D 18
+//      4     4  u32: the length of what follows
+//      8    16  the magic
+//     24     4  u32 kind
+//     28     …  by kind
+//  last 8    8  XXH64 of all that
+
+/// The frame that decoders pass over and that holds what makes an archive random-access (FORMAT 4).
+package struct SkippableFrame: Equatable, Sendable {
+  /// What a skippable frame holds; a reader passes over kinds it does not know.
+  package struct Kind: RawRepresentable, Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// An index segment.
+    package static let indexSegment = Kind(rawValue: 1)
+    /// A footer.
+    package static let footer = Kind(rawValue: 2)
+  }
+
+  /// The first four bytes, as a number.
+  package static let zstdMagic: UInt32 = 0x184d_2a5c
+  /// How many bytes come before what the kind defines.
+  package static let headerLength = 28
+  /// How many bytes come after it.
+  package static let checksumLength = 8
+  /// The shortest frame: a kind, and nothing in it.
+  package static let minimumLength = headerLength + checksumLength
+
+  /// What it holds.
+  package let kind: Kind
+  /// Where it begins in the file.
+  package let offset: Int
+  /// Its length, all of it.
+  package let length: Int
+  /// The checksum in its last eight bytes.
+  package let checksum: UInt64
+
+  /// Where it ends.
+  package var end: Int { offset + length }
+  /// Where what its kind defines lies in the file.
+  package var payload: Range<Int> {
+    offset + Self.headerLength..<end - Self.checksumLength
+  }
+
+  /// Reads the frame that begins at `offset`, without testing its checksum.
+  ///
+  /// - Throws: ``ArchiveError`` if its first bytes are others, or the file ends inside it.
+  package init(_ file: Span<UInt8>, at offset: Int) throws(ArchiveError) {
+    let place = UInt64(clamping: offset)
+    guard offset >= 0, offset <= file.count - Self.minimumLength else {
+      throw ArchiveError(.truncated, offset: place)
+    }
+    guard UInt32(littleEndian: file.load(at: offset)) == Self.zstdMagic else {
+      throw ArchiveError(.malformedFrame("it is not a skippable frame"), offset: place)
+    }
+    let following = Int(UInt32(littleEndian: file.load(at: offset + 4)))
+    guard following >= Self.minimumLength - 8, ArchiveMagic.isAt(offset + 8, in: file) else {
+      throw ArchiveError(.malformedFrame("the skippable frame is not the format's"), offset: place)
+    }
+    guard following <= file.count - offset - 8 else {
+      throw ArchiveError(.truncated, offset: place)
+    }
+    self.offset = offset
+    length = following + 8
+    kind = Kind(rawValue: UInt32(littleEndian: file.load(at: offset + 24)))
+    checksum = UInt64(littleEndian: file.load(at: offset + length - 8))
+  }
+
+  /// Whether its checksum holds.
+  package func holds(in file: Span<UInt8>) -> Bool {
+    XXH64.hash(file.extracting(offset..<end - Self.checksumLength)) == checksum
+  }
+
+  /// The first 28 bytes of a frame whose kind defines `payloadLength` bytes; nil if that is more than a frame can have.
+  package static func header(_ kind: Kind, payloadLength: Int) -> [UInt8]? {
+    guard let following = UInt32(exactly: payloadLength + minimumLength - 8) else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(headerLength)
+    bytes.append(littleEndian: zstdMagic)
+    bytes.append(littleEndian: following)
+    bytes.append(contentsOf: ArchiveMagic.bytes)
+    bytes.append(littleEndian: kind.rawValue)
+    return bytes
+  }
+}

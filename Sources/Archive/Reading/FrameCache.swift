@@ -1,0 +1,39 @@
+internal import Synchronization
+
+/// The packs that were decompressed last, so that a run of sections, or one that jumps between a few packs, decompresses
+/// each of them once.
+final class FrameCache: Sendable {
+  /// How much content it keeps: sixteen packs.
+  private static let capacity = 16 * ArchiveLimits.packContent
+
+  /// The newest last.
+  private let frames = Mutex<[DecodedFrame]>([])
+
+  /// The frame at this place in the file, if it is here.
+  func frame(at place: UInt64) -> DecodedFrame? {
+    frames.withLock { frames in
+      guard let index = frames.lastIndex(where: { $0.place == place }) else { return nil }
+      let frame = frames[index]
+      if index != frames.count - 1 {
+        frames.remove(at: index)
+        frames.append(frame)
+      }
+      return frame
+    }
+  }
+
+  /// Keeps a frame, and lets go of the oldest.
+  func insert(_ frame: DecodedFrame) {
+    frames.withLock { frames in
+      frames.removeAll { $0.place == frame.place }
+      frames.append(frame)
+      var held = frames.reduce(0) { $0 + $1.bytes.count }
+      while held > Self.capacity, frames.count > 1 {
+        held -= frames.removeFirst().bytes.count
+      }
+    }
+  }
+
+  /// Forgets everything.
+  func removeAll() { frames.withLock { $0.removeAll() } }
+}

@@ -1,0 +1,23 @@
+/// A section that has been found: where it begins, and what is needed to read it.
+struct SectionLocation {
+  /// Its number.
+  let ordinal: UInt64
+  /// Its prefix.
+  let prefix: SectionPrefix
+  /// The frame in which it begins.
+  let position: ArchiveIndex.Position
+  /// Where its bytes are.
+  let body: Body
+
+  /// Where the bytes of a section are.
+  enum Body {
+    /// In a decompressed pack, as the section with this number in it.
+    case pack(DecodedFrame, index: Int)
+    /// In frames of its own, of which this is the first; its content, if it had to be decompressed to read the prefix.
+    case frames(first: DataFrame, content: [UInt8]?)
+  }
+
+  var section: Section {
+    Section(ordinal: ordinal, cid: prefix.cid, bodyLength: prefix.bodyLength)
+  }
+}

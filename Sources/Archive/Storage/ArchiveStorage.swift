@@ -1,0 +1,26 @@
+/// The file a writer writes to, as the six things it does with one.
+///
+/// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or tear a sector.
+public protocol ArchiveStorage: AnyObject, Sendable {
+  /// How many bytes the file has.
+  var size: UInt64 { get throws }
+
+  /// Reads `count` bytes at `offset`.
+  ///
+  /// - Throws: what kept it from reading all of them; a file that ends first is an error.
+  func read(_ count: Int, at offset: UInt64) throws -> [UInt8]
+
+  /// Writes all of `bytes` at `offset`, which is never beyond the end of the file.
+  func write(_ bytes: Span<UInt8>, at offset: UInt64) throws
+
+  /// Returns when everything written so far would survive a loss of power.
+  func synchronize() throws
+
+  /// Cuts the file off.
+  func truncate(to size: UInt64) throws
+
+  /// Keeps other writers away for as long as this object lives.
+  ///
+  /// - Throws: ``ArchiveError`` with the reason `locked` if one is there already.
+  func lock() throws
+}

@@ -1,0 +1,159 @@
+public import SystemPackage
+
+/// A file on disk, written by one process at a time.
+///
+/// 1. The file is locked (`flock`) as long as the object lives.
+/// 2. A failed or short write is an error; nothing is written a second time behind the caller's back except what a short
+///    write left over.
+public final class FileStorage: ArchiveStorage {
+  /// The file's path, for messages.
+  public let path: FilePath
+  private let descriptor: FileDescriptor
+
+  private init(path: FilePath, descriptor: FileDescriptor) {
+    self.path = path
+    self.descriptor = descriptor
+  }
+
+  /// Creates a file that is not there yet, and locks it.
+  ///
+  /// - Throws: ``ArchiveError`` if it exists already or cannot be created.
+  public static func create(_ path: FilePath) throws -> FileStorage {
+    let descriptor: FileDescriptor
+    do {
+      descriptor = try FileDescriptor.open(
+        path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
+        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+    } catch Errno.fileExists {
+      throw ArchiveError(.alreadyExists(path.string))
+    } catch let error as Errno {
+      throw failure("create \(path)", error.rawValue)
+    }
+    let storage = FileStorage(path: path, descriptor: descriptor)
+    try storage.lock()
+    // A file whose directory entry is lost with the power is lost with all that was synced into it.
+    try storage.synchronizeDirectory()
+    return storage
+  }
+
+  /// Opens a file that is there, and locks it.
+  ///
+  /// - Throws: ``ArchiveError`` if it cannot be opened, or another writer has it.
+  public static func open(_ path: FilePath) throws -> FileStorage {
+    let descriptor: FileDescriptor
+    do {
+      descriptor = try FileDescriptor.open(path, .readWrite, options: [.closeOnExec])
+    } catch let error as Errno {
+      throw failure("open \(path)", error.rawValue)
+    }
+    let storage = FileStorage(path: path, descriptor: descriptor)
+    try storage.lock()
+    return storage
+  }
+
+  deinit {
+    // What was synced is safe, and what was not was never promised: an error here changes nothing.
+    do { try descriptor.close() } catch {}
+  }
+
+  /// How many bytes the file has.
+  ///
+  /// - Throws: ``ArchiveError`` if the system does not say.
+  public var size: UInt64 {
+    get throws {
+      do {
+        return UInt64(try descriptor.seek(offset: 0, from: .end))
+      } catch let error as Errno {
+        throw Self.failure("find the length of \(path)", error.rawValue)
+      }
+    }
+  }
+
+  /// Reads `count` bytes at `offset`.
+  ///
+  /// - Throws: ``ArchiveError`` if the system refuses, or the file ends first.
+  public func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    do {
+      let read = try unsafe bytes.withUnsafeMutableBytes { buffer in
+        var done = 0
+        while done < count {
+          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+          let step = try unsafe descriptor.read(
+            fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest)
+          if step == 0 { break }
+          done += step
+        }
+        return done
+      }
+      guard read == count else { throw ArchiveError(.truncated, offset: offset) }
+    } catch let error as Errno {
+      throw Self.failure("read \(path)", error.rawValue)
+    }
+    return bytes
+  }
+
+  /// Writes all of `bytes` at `offset`.
+  ///
+  /// - Throws: ``ArchiveError`` if the system refuses; some of the bytes may have been written.
+  public func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+    do {
+      try unsafe bytes.withUnsafeBytes { buffer in
+        var done = 0
+        while done < buffer.count {
+          let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
+          done += try unsafe descriptor.write(
+            toAbsoluteOffset: Int64(offset) + Int64(done), rest)
+        }
+      }
+    } catch let error as Errno {
+      throw Self.failure("write to \(path)", error.rawValue)
+    }
+  }
+
+  /// Returns when everything written so far would survive a loss of power.
+  ///
+  /// - Throws: ``ArchiveError`` if the system cannot promise it.
+  public func synchronize() throws {
+    if let code = SystemCalls.synchronizeData(descriptor) {
+      throw Self.failure("sync \(path)", code)
+    }
+  }
+
+  /// Cuts the file off.
+  ///
+  /// - Throws: ``ArchiveError`` if the system refuses.
+  public func truncate(to size: UInt64) throws {
+    do {
+      try descriptor.resize(to: Int64(size))
+    } catch let error as Errno {
+      throw Self.failure("cut \(path) off", error.rawValue)
+    }
+  }
+
+  /// Takes the lock; having it already is fine.
+  ///
+  /// - Throws: ``ArchiveError`` if another process has it.
+  public func lock() throws {
+    guard let code = SystemCalls.lock(descriptor) else { return }
+    throw SystemCalls.isLockedByAnother(code)
+      ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
+  }
+
+  private func synchronizeDirectory() throws {
+    let parent = path.removingLastComponent()
+    let folder = parent.isEmpty ? FilePath(".") : parent
+    let code: CInt?
+    do {
+      let directory = try FileDescriptor.open(folder, .readOnly, options: [.directory])
+      code = try directory.closeAfter { SystemCalls.synchronizeDirectory(directory) }
+    } catch let error as Errno {
+      throw Self.failure("open \(folder)", error.rawValue)
+    }
+    if let code { throw Self.failure("sync \(folder)", code) }
+  }
+
+  private static func failure(_ operation: String, _ code: CInt) -> ArchiveError {
+    ArchiveError(.system(operation: operation, code: code))
+  }
+}

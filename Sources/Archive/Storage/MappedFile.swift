@@ -1,0 +1,44 @@
+package import SystemPackage
+
+/// A file's bytes, mapped for reading, as many as there were when it was opened.
+///
+/// Archives only grow, so bytes that were there stay as they are. Should another program cut the file off meanwhile, the
+/// system stops a reader that touches what is gone; nothing short of copying the file could prevent that.
+@safe
+package final class MappedFile: @unchecked Sendable {
+  // Immutable after init, and the mapping is private to this object.
+  private let address: UnsafeRawPointer?
+  /// How many bytes there are.
+  package let count: Int
+
+  /// Maps a file.
+  ///
+  /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
+  package init(_ path: FilePath) throws {
+    do {
+      let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      let mapped = try unsafe descriptor.closeAfter {
+        let length = Int(try descriptor.seek(offset: 0, from: .end))
+        // A mapping of nothing is an error to the system, and a file like any other here.
+        guard length > 0 else { return unsafe (nil as UnsafeRawPointer?, 0) }
+        return unsafe (try SystemCalls.map(descriptor, length: length).get(), length)
+      }
+      unsafe (address, count) = unsafe mapped
+    } catch let error as Errno {
+      throw ArchiveError(.system(operation: "open \(path)", code: error.rawValue))
+    }
+  }
+
+  deinit {
+    if let address = unsafe address { unsafe SystemCalls.unmap(address, length: count) }
+  }
+
+  /// Calls `body` with the bytes.
+  package func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    let buffer = unsafe UnsafeRawBufferPointer(start: address, count: count)
+    let bytes = unsafe Span<UInt8>(_unsafeBytes: buffer)
+    return try body(bytes)
+  }
+}

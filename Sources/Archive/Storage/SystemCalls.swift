@@ -1,0 +1,66 @@
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The system calls that swift-system has no function for.
+///
+/// Each answers nil, or the `errno` of its failure.
+enum SystemCalls {
+  /// How many processors are there to be used: `sysconf` with `_SC_NPROCESSORS_ONLN`.
+  static var processorCount: Int { max(1, Int(sysconf(CInt(_SC_NPROCESSORS_ONLN)))) }
+
+  /// What the system says about an `errno`: `strerror`.
+  static func message(_ code: CInt) -> String { "\(Errno(rawValue: code))" }
+
+  /// Waits until the file's bytes are on the medium: `fdatasync`, and `fcntl` with `F_FULLFSYNC` on Darwin, where `fsync`
+  /// stops at the drive's cache.
+  static func synchronizeData(_ descriptor: FileDescriptor) -> CInt? {
+    #if canImport(Darwin)
+      check { fcntl(descriptor.rawValue, F_FULLFSYNC) }
+    #else
+      check { fdatasync(descriptor.rawValue) }
+    #endif
+  }
+
+  /// Waits until a directory's entries are on the medium: `fsync`.
+  static func synchronizeDirectory(_ descriptor: FileDescriptor) -> CInt? {
+    check { fsync(descriptor.rawValue) }
+  }
+
+  /// Takes the advisory lock of a file without waiting: `flock`.
+  static func lock(_ descriptor: FileDescriptor) -> CInt? {
+    check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
+  }
+
+  /// Whether an `errno` says that somebody else holds the lock.
+  static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
+
+  /// Maps `length` bytes of a file for reading: `mmap`.
+  static func map(_ descriptor: FileDescriptor, length: Int) -> Result<UnsafeRawPointer, Errno> {
+    let address = unsafe mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor.rawValue, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      return unsafe .failure(Errno(rawValue: errno))
+    }
+    return unsafe .success(UnsafeRawPointer(address))
+  }
+
+  /// Takes a mapping away: `munmap`.
+  static func unmap(_ address: UnsafeRawPointer, length: Int) {
+    // It fails only for an address that is no mapping.
+    _ = unsafe munmap(UnsafeMutableRawPointer(mutating: address), length)
+  }
+
+  private static func check(_ call: () -> CInt) -> CInt? {
+    while true {
+      if call() == 0 { return nil }
+      let code = errno
+      if code != EINTR { return code }
+    }
+  }
+}

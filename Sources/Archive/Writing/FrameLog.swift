@@ -1,0 +1,71 @@
+internal import IPLD
+
+/// The tail of the file as the writer sees it: where it ends, and what has been appended since the last footer.
+///
+/// 1. Everything before ``end`` has been handed to the storage; nothing behind it has been, or it has been cut off.
+/// 2. ``frames`` describes every data frame appended since the last footer, in file order, frame 0 excepted.
+/// 3. ``streamLength`` counts the content of all data frames in the file.
+struct FrameLog {
+  let storage: any ArchiveStorage
+  /// Where the next frame goes.
+  private(set) var end: UInt64
+  private(set) var frames: [FrameEntry] = []
+  private(set) var streamLength: UInt64
+
+  init(storage: any ArchiveStorage, end: UInt64, streamLength: UInt64) {
+    self.storage = storage
+    self.end = end
+    self.streamLength = streamLength
+  }
+
+  /// A state to go back to.
+  struct Mark {
+    fileprivate let end: UInt64
+    fileprivate let frameCount: Int
+    fileprivate let streamLength: UInt64
+  }
+
+  /// The state as it is.
+  var mark: Mark { Mark(end: end, frameCount: frames.count, streamLength: streamLength) }
+
+  /// Writes frame 0, which is in no frame table.
+  mutating func appendHeader(_ stored: Span<UInt8>, contentSize: Int) throws {
+    try append(stored)
+    streamLength += UInt64(contentSize)
+  }
+
+  /// Writes a data frame.
+  mutating func append(_ stored: Span<UInt8>, contentSize: Int, firstOrdinal: UInt64) throws {
+    let entry = FrameEntry(
+      offset: end, checksum: XXH64.hash(stored), firstOrdinal: firstOrdinal,
+      storedLength: UInt32(stored.count))
+    try append(stored)
+    frames.append(entry)
+    streamLength += UInt64(contentSize)
+  }
+
+  /// Writes bytes that are no data frame.
+  mutating func append(_ bytes: Span<UInt8>) throws {
+    try storage.write(bytes, at: end)
+    end += UInt64(bytes.count)
+  }
+
+  /// Cuts the file back to what it was.
+  mutating func cutBack(to mark: Mark) throws {
+    try storage.truncate(to: mark.end)
+    end = mark.end
+    frames.removeLast(frames.count - mark.frameCount)
+    streamLength = mark.streamLength
+  }
+
+  /// The frame in which the section `ordinal` begins; nil if it is in none of these.
+  func frame(of ordinal: UInt64) -> FrameEntry? {
+    var (low, high) = (0, frames.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if frames[middle].firstOrdinal < ordinal { low = middle + 1 } else { high = middle }
+    }
+    if low < frames.count, frames[low].firstOrdinal == ordinal { return frames[low] }
+    return low == 0 ? nil : frames[low - 1]
+  }
+}

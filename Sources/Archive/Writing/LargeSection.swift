@@ -1,0 +1,93 @@
+internal import IPLD
+
+/// A large section on its way to the end of the file, frame by frame (FORMAT 3.2).
+///
+/// It holds one frame's content at a time, whatever the length of the body. Frames are written before the last byte is
+/// known; if the body turns out wrong, the writer cuts the file back to ``mark``.
+struct LargeSection: ~Copyable {
+  let cid: CID
+  let bodyLength: UInt64
+  let ordinal: UInt64
+  /// What the file was before.
+  let mark: FrameLog.Mark
+
+  private let level: Int
+  private let encoder: FrameEncoder
+  private var hash: BodyHash
+  private let isVerified: Bool
+  private var received: UInt64 = 0
+  private var frameIndex: UInt64 = 0
+  private let prefixLength: Int
+  private var content: [UInt8] = []
+  private var stored: [UInt8] = []
+  /// Set by the first frame: if that does not shrink, the others are not tried.
+  private var isRaw = false
+
+  /// Begins a section.
+  ///
+  /// - Parameters:
+  ///   - cid: Its CID.
+  ///   - bodyLength: Its body's announced length.
+  ///   - ordinal: Its number.
+  ///   - log: Where it goes.
+  ///   - level: The zstd level.
+  ///   - encoder: What makes the frames.
+  ///   - isVerified: Whether the body is known to be the one the CID names.
+  init(
+    _ cid: CID, bodyLength: UInt64, ordinal: UInt64, log: FrameLog, level: Int,
+    encoder: FrameEncoder, isVerified: Bool
+  ) {
+    self.cid = cid
+    self.bodyLength = bodyLength
+    self.ordinal = ordinal
+    self.level = level
+    self.encoder = encoder
+    self.isVerified = isVerified
+    mark = log.mark
+    hash = BodyHash(cid)
+    content.reserveCapacity(
+      ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
+    SectionPrefix.append(cid.bytes, bodyLength: bodyLength, to: &content)
+    prefixLength = content.count
+  }
+
+  /// Takes bytes of the body.
+  mutating func append(_ bytes: Span<UInt8>, to log: inout FrameLog) throws {
+    received += UInt64(bytes.count)
+    guard received <= bodyLength else {
+      throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
+    }
+    if !isVerified { hash.update(bytes) }
+    var start = 0
+    while start < bytes.count {
+      let room =
+        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
+      let step = min(room, bytes.count - start)
+      content.append(bytes.extracting(start..<start + step))
+      start += step
+      if step == room { try writeFrame(to: &log) }
+    }
+  }
+
+  /// Writes what is left, and tells whether the body was the right one.
+  mutating func finish(_ log: inout FrameLog) throws {
+    guard received == bodyLength else {
+      throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
+    }
+    guard isVerified || hash.finish() != .mismatch else {
+      throw ArchiveError(.contentMismatch(cid))
+    }
+    if !content.isEmpty { try writeFrame(to: &log) }
+  }
+
+  private mutating func writeFrame(to log: inout FrameLog) throws {
+    var stored: [UInt8] = []
+    swap(&stored, &self.stored)
+    defer { swap(&stored, &self.stored) }
+    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
+    if frameIndex == 0 { isRaw = outcome == .raw }
+    try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
+    content.removeAll(keepingCapacity: true)
+    frameIndex += 1
+  }
+}
