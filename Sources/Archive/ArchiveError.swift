@@ -16,6 +16,12 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case notEmpty(bytes: UInt64)
     /// The file ends before what has to be there.
     case truncated
+    /// No footer holds: nothing was committed, or the end of the file is lost.
+    case noFooter
+    /// Bytes that follow the last footer.
+    case interruptedTail(bytes: UInt64)
+    /// A footer, or part of one, behind the last that holds.
+    case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
 
@@ -40,6 +46,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
 
     /// A section whose bytes do not hash to its CID.
     case damagedSection(CID)
+    /// A section under a hash function that is unknown here.
+    case unverifiableSection(CID)
+    /// A CID that two sections have.
+    case repeatedSection(CID)
     /// An ordinal that no section has.
     case unknownOrdinal(UInt64)
     /// A section that was found, though how many come before it is no longer known.
@@ -101,6 +111,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .locked: "another process is writing to the archive"
     case .notEmpty(let bytes): "a new archive needs an empty file, and this one has \(bytes) bytes"
     case .truncated: "the file is cut short"
+    case .noFooter: "no footer holds, so nothing was committed or the end of the file is lost"
+    case .interruptedTail(let bytes):
+      "\(bytes) bytes that an interrupted write left follow what is committed"
+    case .damagedFooter: "a footer is damaged, and what it committed with it"
     case .notAnArchive: "the file is not a carpack archive"
     case .unsupportedVersion(let major):
       "the archive has format version \(major), and only version \(Footer.majorVersion) is known here"
@@ -112,6 +126,9 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .damagedFrame(let what): "the frame is damaged: \(what)"
     case .malformedSection(let what): "a section is malformed: \(what)"
     case .damagedSection(let cid): "the bytes stored for \(cid) do not hash to it"
+    case .unverifiableSection(let cid):
+      "\(cid) was made by a hash function unknown here, so nobody can verify it"
+    case .repeatedSection(let cid): "\(cid) is stored twice"
     case .unknownOrdinal(let ordinal): "the archive has no section number \(ordinal)"
     case .lostOrdinal(let cid):
       "the number of section \(cid) is lost with what was damaged before it"

@@ -24,31 +24,53 @@ public final class ArchiveReader: Sendable {
 
   private struct State {
     var index: ArchiveIndex
-    /// Whether the checksums of all segments have been found to hold.
-    var isIndexChecked = false
+    /// Whether the index is one that can be relied on: its checksums hold, or it was read from the frames.
+    var isIndexChecked: Bool
     var recovery: Recovery?
   }
 
   /// Opens the archive at `path`.
   ///
+  /// A file without a footer is read to its end, as far as it goes: that takes as long as verifying it.
+  ///
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
   public init(path: FilePath) throws {
-    file = try MappedFile(path)
+    let file = try MappedFile(path)
+    self.file = file
     fileSize = UInt64(file.count)
-    let opened = try file.withBytes { (bytes) throws in
+    let committed = try file.withBytes { (bytes) throws in
       let atEnd = Footer.frame(bytes, at: bytes.count - Footer.length)
-      guard let frame = atEnd ?? Footer.last(in: bytes, before: bytes.count) else {
-        throw ArchiveError(.notAnArchive)
+      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count)).map {
+        (frame) throws in try Footer.read(bytes, frame)
       }
-      let generation = try Footer.read(bytes, frame)
-      let tail = UInt64(bytes.count - frame.end)
-      return (
-        generation, try ArchiveIndex(generation, in: bytes),
-        tail > 0 ? Recovery(interruptedTail: tail) : nil
-      )
     }
-    generation = opened.0
-    state = Mutex(State(index: opened.1, recovery: opened.2))
+    guard let committed else {
+      let found = try IndexRebuilder.rebuild(file, limit: file.count)
+      generation = Generation(
+        number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: found.end,
+        sectionCount: found.certainCount, streamLength: found.streamLength, head: nil,
+        segments: [])
+      let recovery = Recovery(
+        interruptedTail: UInt64(file.count) - found.end, rebuild: .noFooter)
+      state = Mutex(
+        State(index: ArchiveIndex(found.index), isIndexChecked: true, recovery: recovery))
+      return
+    }
+    generation = committed
+    let tail = UInt64(file.count) - committed.committedLength
+    var recovery = tail > 0 ? Recovery(interruptedTail: tail) : nil
+    do throws(ArchiveError) {
+      let index = try file.withBytes { (bytes) throws(ArchiveError) in
+        try ArchiveIndex(committed, in: bytes)
+      }
+      state = Mutex(State(index: index, isIndexChecked: false, recovery: recovery))
+    } catch {
+      let found = try IndexRebuilder.rebuild(file, limit: Int(committed.committedLength))
+      recovery = Recovery(
+        interruptedTail: tail, rebuild: .damagedIndex(offset: error.offset ?? 0))
+      state = Mutex(
+        State(index: ArchiveIndex(found.index), isIndexChecked: true, recovery: recovery))
+    }
   }
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been seen.
@@ -71,9 +93,11 @@ public final class ArchiveReader: Sendable {
 
   /// The number of the section with this CID; nil if it is not in the archive.
   ///
-  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
+  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged, or damage before it leaves its number unknown.
   public func ordinal(of cid: CID) throws -> UInt64? {
-    try locate(cid)?.ordinal
+    guard let ordinal = try locate(cid)?.ordinal else { return nil }
+    guard ordinal < RebuiltIndex.lostBase else { throw ArchiveError(.lostOrdinal(cid)) }
+    return ordinal
   }
 
   /// The section with this number.
@@ -159,7 +183,10 @@ public final class ArchiveReader: Sendable {
         let location = try locate(ordinal)
         switch location.body {
         case .pack(let frame, let index):
-          let count = Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
+          // What is left of a damaged pack is looked at section by section.
+          let count =
+            frame.isDamaged
+            ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
           if isHashing || frame.isDamaged {
             for number in index..<index + count { try check(frame, number) }
           }
@@ -187,32 +214,80 @@ extension ArchiveReader {
     return try file.withBytes { (bytes) throws in try body(bytes.extracting(first: length)) }
   }
 
-  private var index: ArchiveIndex { state.withLock { $0.index } }
+  /// The index as it is at the moment.
+  var index: ArchiveIndex { state.withLock { $0.index } }
 
   func locate(_ cid: CID) throws -> SectionLocation? {
     try withFile { (file) throws in
-      let index = index
-      var failure: ArchiveError?
       do throws(ArchiveError) {
-        for ordinal in try index.candidates(SectionKey(cid), in: file) {
-          do throws(ArchiveError) {
-            let location = try locate(ordinal, index, in: file)
-            if location.prefix.cid == cid { return location }
-          } catch {
-            // Another section with the same key may be the one.
-            failure = failure ?? error
-          }
-        }
+        if let location = try locate(cid, index, in: file) { return location }
       } catch {
-        failure = failure ?? error
+        guard try checkIndex(after: error, in: file) else { throw error }
+        return try locate(cid, index, in: file)
       }
-      if let failure { throw failure }
-      return nil
+      guard try checkIndex(after: nil, in: file) else { return nil }
+      return try locate(cid, index, in: file)
     }
   }
 
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
-    try withFile { (file) throws in try locate(ordinal, index, in: file) }
+    try withFile { (file) throws in
+      do throws(ArchiveError) {
+        return try locate(ordinal, index, in: file)
+      } catch {
+        guard ordinal < generation.sectionCount, try checkIndex(after: error, in: file) else {
+          throw error
+        }
+        return try locate(ordinal, index, in: file)
+      }
+    }
+  }
+
+  /// Makes sure of the index when something was not found or not as it should be.
+  ///
+  /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
+  /// - Returns: Whether there is another index now, so that it is worth to look again.
+  private func checkIndex(after failure: ArchiveError?, in file: Span<UInt8>) throws -> Bool {
+    let index = state.withLock { $0.isIndexChecked ? nil : $0.index }
+    // Another thread may have just exchanged it; looking again then costs little.
+    guard let index else { return false }
+    let place: UInt64
+    if let damaged = index.firstDamaged(in: file) {
+      place = UInt64(damaged.frame.offset)
+    } else if case .damagedIndex = failure?.reason {
+      // Its checksums hold and what it says cannot be: made like that.
+      place = failure?.offset ?? 0
+    } else {
+      state.withLock { $0.isIndexChecked = true }
+      return false
+    }
+    let found = try IndexRebuilder.rebuild(self.file, limit: file.count)
+    cache.removeAll()
+    state.withLock { state in
+      state.index = ArchiveIndex(found.index)
+      state.isIndexChecked = true
+      var recovery = state.recovery ?? Recovery()
+      recovery.rebuild = .damagedIndex(offset: place)
+      state.recovery = recovery
+    }
+    return true
+  }
+
+  private func locate(_ cid: CID, _ index: ArchiveIndex, in file: Span<UInt8>)
+    throws(ArchiveError) -> SectionLocation?
+  {
+    var failure: ArchiveError?
+    for ordinal in try index.candidates(SectionKey(cid), in: file) {
+      do throws(ArchiveError) {
+        let location = try locate(ordinal, index, in: file)
+        if location.prefix.cid == cid { return location }
+      } catch {
+        // Another section with the same key may be the one.
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
+    return nil
   }
 
   private func locate(_ ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
@@ -223,41 +298,68 @@ extension ArchiveReader {
     }
     let entry = index.entry(at: position, in: file)
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
-      return try location(of: ordinal, position, in: frame)
+      return try location(of: ordinal, index, position, in: frame)
     }
-    let frame = try load(entry, in: file)
-    let beginning =
-      frame.isRaw
-      ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-      : try decoder.content(of: frame, in: file)
-    let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
-    if prefix.isLarge {
-      guard entry.firstOrdinal == ordinal, frame.contentSize == prefix.contentSize(ofFrame: 0)
-      else {
-        throw ArchiveError(
-          .damagedIndex("section \(ordinal) is not where it says"), offset: entry.offset)
+    let decoded: DecodedFrame
+    do throws(ArchiveError) {
+      let frame = try load(entry, in: file)
+      let beginning =
+        frame.isRaw
+        ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+        : try decoder.content(of: frame, in: file)
+      let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
+      if prefix.isLarge {
+        guard entry.firstOrdinal == ordinal, frame.contentSize == prefix.contentSize(ofFrame: 0)
+        else {
+          throw ArchiveError(
+            .damagedIndex("section \(ordinal) is not where it says"), offset: entry.offset)
+        }
+        return SectionLocation(
+          ordinal: ordinal, prefix: prefix, index: index, position: position,
+          body: .frames(first: frame, content: frame.isRaw ? nil : beginning))
       }
-      return SectionLocation(
-        ordinal: ordinal, prefix: prefix, position: position,
-        body: .frames(first: frame, content: frame.isRaw ? nil : beginning))
+      let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
+      decoded = try DecodedFrame(
+        content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
+    } catch {
+      // Of a damaged pack, what still hashes to its CID is not lost.
+      guard let left = salvage(entry, in: file), let number = left.index(of: ordinal) else {
+        throw error
+      }
+      do throws(ArchiveError) {
+        try check(left, number)
+        return try location(of: ordinal, index, position, in: left)
+      } catch _ {
+        throw error
+      }
     }
-    let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
-    let decoded = try DecodedFrame(
-      content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
     cache.insert(decoded)
-    return try location(of: ordinal, position, in: decoded)
+    return try location(of: ordinal, index, position, in: decoded)
+  }
+
+  private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> DecodedFrame? {
+    guard entry.end <= UInt64(file.count) else { return nil }
+    // If not even its blocks can be told apart, nothing can be had.
+    guard
+      let frame = try? DataFrame(file, at: Int(entry.offset), limit: Int(entry.end)),
+      frame.contentSize <= ArchiveLimits.bodyPerFrame
+    else { return nil }
+    return DecodedFrame(
+      salvaging: decoder.salvage(frame, in: file), firstOrdinal: entry.firstOrdinal,
+      place: entry.offset)
   }
 
   private func location(
-    of ordinal: UInt64, _ position: ArchiveIndex.Position, in frame: DecodedFrame
+    of ordinal: UInt64, _ index: ArchiveIndex, _ position: ArchiveIndex.Position,
+    in frame: DecodedFrame
   ) throws(ArchiveError) -> SectionLocation {
-    guard let index = frame.index(of: ordinal) else {
+    guard let number = frame.index(of: ordinal) else {
       throw ArchiveError(
         .damagedIndex("section \(ordinal) is not where it says"), offset: frame.place)
     }
     return SectionLocation(
-      ordinal: ordinal, prefix: try frame.prefix(index), position: position,
-      body: .pack(frame, index: index))
+      ordinal: ordinal, prefix: try frame.prefix(number), index: index, position: position,
+      body: .pack(frame, index: number))
   }
 
   /// The frame that a table entry describes, its stored bytes checked.
@@ -284,9 +386,10 @@ extension ArchiveReader {
     let prefix = try frame.prefix(index)
     let range = frame.range(index)
     let bytes = frame.bytes
-    guard
-      prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length))) != .mismatch
-    else { throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place) }
+    let verification = prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length)))
+    guard verification == .matches || verification == .cannotVerify && !frame.isDamaged else {
+      throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place)
+    }
   }
 
   func stream(
@@ -311,22 +414,12 @@ extension ArchiveReader {
   ) throws {
     let prefix = location.prefix
     var hash = BodyHash(prefix.cid)
-    var position = location.position
-    let index = index
     for number in 0..<prefix.frameCount {
       let frame: DataFrame
       if number == 0 {
         frame = first
       } else {
-        guard let next = index.position(after: position) else {
-          throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
-        }
-        position = next
-        let entry = index.entry(at: next, in: file)
-        frame = try load(entry, in: file)
-        guard entry.firstOrdinal == location.ordinal,
-          frame.contentSize == prefix.contentSize(ofFrame: number)
-        else { throw ArchiveError(.damagedSection(prefix.cid), offset: entry.offset) }
+        frame = try part(number, of: location, in: file)
       }
       // What is left of the prefix to pass over.
       var skipped = number == 0 ? prefix.length : 0
@@ -352,5 +445,35 @@ extension ArchiveReader {
     guard !isHashing || hash.finish() != .mismatch else {
       throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
     }
+  }
+
+  /// Frame number `number` of a large section, its stored bytes checked.
+  private func part(_ number: UInt64, of location: SectionLocation, in file: Span<UInt8>) throws
+    -> DataFrame
+  {
+    do throws(ArchiveError) {
+      return try part(number, at: location, in: file)
+    } catch {
+      // The table may be what is wrong. In another one the section begins elsewhere.
+      guard try checkIndex(after: error, in: file),
+        let again = try locate(location.prefix.cid, index, in: file)
+      else { throw error }
+      return try part(number, at: again, in: file)
+    }
+  }
+
+  private func part(
+    _ number: UInt64, at location: SectionLocation, in file: Span<UInt8>
+  ) throws(ArchiveError) -> DataFrame {
+    let (cid, index) = (location.prefix.cid, location.index)
+    guard let position = index.position(Int(clamping: number), after: location.position) else {
+      throw ArchiveError(.damagedSection(cid))
+    }
+    let entry = index.entry(at: position, in: file)
+    let frame = try load(entry, in: file)
+    guard entry.firstOrdinal == location.ordinal,
+      frame.contentSize == location.prefix.contentSize(ofFrame: number)
+    else { throw ArchiveError(.damagedSection(cid), offset: entry.offset) }
+    return frame
   }
 }

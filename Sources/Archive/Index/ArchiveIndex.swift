@@ -15,6 +15,14 @@ package struct ArchiveIndex: Sendable {
 
   /// The segments, in order of ordinals.
   package let segments: [IndexSegment]
+  /// What is used in their place when they are damaged.
+  package let rebuilt: RebuiltIndex?
+
+  /// An index that was read from the frames.
+  package init(_ rebuilt: RebuiltIndex) {
+    segments = []
+    self.rebuilt = rebuilt
+  }
 
   /// Opens the segments that a footer names.
   ///
@@ -32,6 +40,7 @@ package struct ArchiveIndex: Sendable {
       segments.append(segment)
     }
     self.segments = segments
+    rebuilt = nil
   }
 
   /// The first segment whose checksum does not hold.
@@ -45,6 +54,7 @@ package struct ArchiveIndex: Sendable {
   package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
     -> [UInt64]
   {
+    if let rebuilt { return rebuilt.candidates(key) }
     var found: [UInt64] = []
     for segment in segments.reversed() {
       found.append(contentsOf: try segment.candidates(key, in: file))
@@ -54,6 +64,9 @@ package struct ArchiveIndex: Sendable {
 
   /// The frame in which the section `ordinal` begins.
   package func position(of ordinal: UInt64, in file: Span<UInt8>) -> Position? {
+    if let rebuilt {
+      return rebuilt.frameIndex(of: ordinal).map { Position(segment: 0, index: $0) }
+    }
     guard let number = segments.firstIndex(where: { $0.base <= ordinal && ordinal < $0.end }),
       let index = segments[number].frameIndex(of: ordinal, in: file)
     else { return nil }
@@ -62,12 +75,14 @@ package struct ArchiveIndex: Sendable {
 
   /// What the table says of a frame.
   package func entry(at position: Position, in file: Span<UInt8>) -> FrameEntry {
-    segments[position.segment].frameEntry(position.index, in: file)
+    if let rebuilt { return rebuilt.frames[position.index] }
+    return segments[position.segment].frameEntry(position.index, in: file)
   }
 
-  /// The frame after this one in the same table; a section never goes on in another.
-  package func position(after position: Position) -> Position? {
-    guard position.index + 1 < segments[position.segment].frameCount else { return nil }
-    return Position(segment: position.segment, index: position.index + 1)
+  /// The frame `distance` behind this one in the same table; a section never goes on in another.
+  package func position(_ distance: Int, after position: Position) -> Position? {
+    let count = rebuilt?.frames.count ?? segments[position.segment].frameCount
+    guard distance < count - position.index else { return nil }
+    return Position(segment: position.segment, index: position.index + distance)
   }
 }

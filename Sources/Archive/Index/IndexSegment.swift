@@ -109,6 +109,21 @@ package struct IndexSegment: Equatable, Sendable {
     return found
   }
 
+  /// Whether a section may have this key, as far as can be told; numbers that cannot be say no.
+  package func mayContain(_ key: UInt64, in file: Span<UInt8>) -> Bool {
+    let bucket = SectionKey.leading(key, bits: fanOutBits)
+    let suffix = SectionKey.suffix(key, bits: fanOutBits)
+    var low = bucket == 0 ? 0 : fanOut(bucket - 1, in: file)
+    let end = fanOut(bucket, in: file)
+    guard low <= end, end <= count else { return false }
+    var high = end
+    while low < high {
+      let middle = low + (high - low) / 2
+      if entrySuffix(middle, in: file) < suffix { low = middle + 1 } else { high = middle }
+    }
+    return low < end && entrySuffix(low, in: file) == suffix
+  }
+
   @inline(__always)
   private func fanOut(_ index: Int, in file: Span<UInt8>) -> Int {
     Int(UInt32(littleEndian: file.load(at: frame.offset + Self.fanOutOffset + 4 * index)))

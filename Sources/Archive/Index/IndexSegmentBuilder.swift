@@ -56,6 +56,33 @@ package struct IndexSegmentBuilder {
     self.frames = frames
   }
 
+  /// The keys that several sections have.
+  package func repeatedKeys(_ keys: KeyList) -> Set<UInt64> {
+    var repeated = Set<UInt64>()
+    for place in entries.indices.dropFirst() where entries[place] >> 32 == entries[place - 1] >> 32
+    {
+      let key = keys[Int(entries[place] & 0xffff_ffff)]
+      if key == keys[Int(entries[place - 1] & 0xffff_ffff)] { repeated.insert(key) }
+    }
+    return repeated
+  }
+
+  /// Whether the bytes at `offset` are this segment's frame.
+  package func isEncoded(in file: Span<UInt8>, at offset: Int, length: Int) -> Bool {
+    guard length == self.length, !entries.isEmpty else { return false }
+    var place = offset
+    var isEqual = true
+    do {
+      try encode { piece in
+        isEqual = isEqual && piece.equals(file.extracting(place..<place + piece.count))
+        place += piece.count
+      }
+    } catch {
+      return false
+    }
+    return isEqual
+  }
+
   /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight of them.
   ///
   /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink` throws.

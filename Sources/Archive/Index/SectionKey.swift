@@ -8,6 +8,9 @@ package struct SectionKey: Hashable, Sendable {
   /// The key's first eight bytes as a number.
   package let prefix: UInt64
 
+  /// The key that begins like this.
+  package init(prefix: UInt64) { self.prefix = prefix }
+
   /// The key of a CID.
   @inline(__always)
   package init(_ cid: CID) {

@@ -4,6 +4,8 @@ struct SectionLocation {
   let ordinal: UInt64
   /// Its prefix.
   let prefix: SectionPrefix
+  /// The index that led to it, which ``position`` belongs to: another thread may have exchanged the reader's meanwhile.
+  let index: ArchiveIndex
   /// The frame in which it begins.
   let position: ArchiveIndex.Position
   /// Where its bytes are.

@@ -1,0 +1,105 @@
+public import IPLD
+
+/// What verifying an archive came to.
+public struct ArchiveVerification: Equatable, Sendable {
+  /// How bad something is.
+  public enum Severity: Int, Comparable, Sendable {
+    /// Bytes follow the last footer: a write was interrupted, and nothing that was committed is touched.
+    case interruptedTail
+    /// A section under a hash function that is unknown here, so that nobody can tell.
+    case unverifiable
+    /// Something is not what was written, or not what the format allows.
+    case damaged
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  }
+
+  /// One thing that was found.
+  public struct Finding: Equatable, Sendable, CustomStringConvertible {
+    /// How bad it is.
+    public let severity: Severity
+    /// What it is, and where.
+    public let error: ArchiveError
+
+    /// A finding.
+    public init(_ severity: Severity, _ error: ArchiveError) {
+      self.severity = severity
+      self.error = error
+    }
+
+    /// What a person reads.
+    public var description: String { error.description }
+  }
+
+  /// How many findings, and how many CIDs of each list, are kept; more are counted only.
+  public static let listLimit = 10_000
+
+  /// What was committed.
+  public let generation: Generation
+  /// Whether sections were hashed, or only what is stored compared with its checksums.
+  public let isComplete: Bool
+  /// What was found, in the order of the file.
+  public internal(set) var findings: [Finding] = []
+  /// How many findings there are, also of those that were not kept.
+  public internal(set) var findingCount = 0
+  /// The sections that are damaged, as far as their CIDs can be told.
+  public internal(set) var damagedSections: [CID] = []
+  /// The numbers of sections that are lost in damaged frames; some of them may be among ``damagedSections``.
+  public internal(set) var damagedOrdinals: [Range<UInt64>] = []
+  /// The sections that nobody can verify.
+  public internal(set) var unverifiableSections: [CID] = []
+  /// How many sections nobody can verify.
+  public internal(set) var unverifiableCount: UInt64 = 0
+  /// How many sections are in order.
+  public internal(set) var sectionCount: UInt64 = 0
+  /// How many data frames hold.
+  public internal(set) var frameCount: UInt64 = 0
+  /// How many bytes of the file were looked at.
+  public internal(set) var byteCount: UInt64 = 0
+
+  init(generation: Generation, isComplete: Bool) {
+    self.generation = generation
+    self.isComplete = isComplete
+  }
+
+  /// The worst thing that was found; nil if nothing was.
+  public internal(set) var worst: Severity?
+
+  /// Whether nothing is damaged and nothing follows the last footer; sections that nobody can verify may be there.
+  public var isIntact: Bool { worst == nil || worst == .unverifiable }
+}
+
+extension ArchiveVerification {
+  /// Takes note of something that is wrong.
+  mutating func note(_ severity: Severity, _ reason: ArchiveError.Reason, at offset: UInt64?) {
+    note(severity, ArchiveError(reason, offset: offset))
+  }
+
+  mutating func note(_ severity: Severity, _ error: ArchiveError) {
+    findingCount += 1
+    worst = max(worst ?? severity, severity)
+    if findings.count < Self.listLimit { findings.append(Finding(severity, error)) }
+  }
+
+  mutating func noteDamaged(_ cid: CID, at offset: UInt64?) {
+    if damagedSections.count < Self.listLimit { damagedSections.append(cid) }
+    note(.damaged, .damagedSection(cid), at: offset)
+  }
+
+  mutating func noteDamaged(_ ordinals: Range<UInt64>) {
+    guard !ordinals.isEmpty, damagedOrdinals.count < Self.listLimit else { return }
+    if let last = damagedOrdinals.last, last.upperBound == ordinals.lowerBound {
+      damagedOrdinals[damagedOrdinals.count - 1] = last.lowerBound..<ordinals.upperBound
+    } else {
+      damagedOrdinals.append(ordinals)
+    }
+  }
+
+  mutating func noteUnverifiable(_ cid: CID, at offset: UInt64?) {
+    unverifiableCount += 1
+    if unverifiableSections.count < Self.listLimit {
+      unverifiableSections.append(cid)
+      note(.unverifiable, .unverifiableSection(cid), at: offset)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+internal import IPLD
+public import SystemPackage
+
+/// Verifies an archive: every byte of what is committed, by every check that there is for it.
+///
+/// It finds whether the file is tiled by frames in their one form; whether stored bytes and content have their checksums;
+/// whether each section hashes to its CID and none is there twice; whether the index is, bit for bit, what the frames
+/// make it; and whether the footers tell the truth. It goes on behind damage, so that what it reports is all there is.
+public struct ArchiveVerifier: Sendable {
+  /// How much is looked at.
+  public enum Depth: Sendable {
+    /// Everything.
+    case full
+    /// The stored bytes against their checksums: nothing is decompressed, and no section hashed.
+    case quick
+  }
+
+  private let reader: ArchiveReader
+  private let workers: Int
+
+  /// A verifier of the archive at `path`.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
+  public init(path: FilePath, workers: Int? = nil) throws {
+    self.init(try ArchiveReader(path: path), workers: workers)
+  }
+
+  /// A verifier of what this reader reads.
+  public init(_ reader: ArchiveReader, workers: Int? = nil) {
+    self.reader = reader
+    self.workers = max(1, workers ?? SystemCalls.processorCount)
+  }
+
+  /// Verifies the archive.
+  ///
+  /// - Parameters:
+  ///   - depth: How much.
+  ///   - progress: Called now and then with the bytes that are done and those there are.
+  /// - Throws: nothing about what is wrong with the archive: that is in the answer.
+  /// - Returns: What was found.
+  public func verify(
+    _ depth: Depth = .full, progress: (UInt64, UInt64) -> Void = { _, _ in }
+  ) throws -> ArchiveVerification {
+    let generation = reader.generation
+    let limit =
+      generation.number == 0 ? reader.file.count : Int(generation.committedLength)
+    let index = reader.index
+    // Frame tables are to be believed if all of them are as they were written.
+    let damaged = reader.file.withBytes { bytes in index.firstDamaged(in: bytes) }
+    let known = index.rebuilt == nil && damaged == nil ? index.segments : nil
+    var audit = ArchiveAudit(
+      generation: generation, known: known, isComplete: depth == .full || known == nil)
+    if let rebuild = reader.recovery?.rebuild { audit.note(rebuild) }
+    if let damaged {
+      audit.note(.damagedIndex(offset: UInt64(damaged.frame.offset)))
+    }
+    var scan = ArchiveScan(
+      limit: limit, known: known, depth: depth == .full ? .full : .stored, workers: workers)
+    try scan.run(reader.file, progress: progress) { event in
+      reader.file.withBytes { bytes in
+        audit.take(event, in: bytes.extracting(first: limit))
+      }
+    }
+    try audit.finish(reader, limit: limit)
+    return audit.verification
+  }
+}

@@ -1,0 +1,172 @@
+internal import IPLD
+
+/// Examines data frames, one at a time, on whichever thread: form, checksums, and the hash of every section.
+struct FrameExaminer: Sendable {
+  /// How closely frames are looked at.
+  enum Depth: Sendable {
+    /// The XXH64 of the stored bytes, which only the frame table can tell to be right.
+    case stored
+    /// Everything.
+    case full
+  }
+
+  let decoder: FrameDecoder
+  let depth: Depth
+
+  /// Examines frame 0, which holds the CAR header and can be written in one way only.
+  func examineHeader(_ frame: DataFrame, in file: Span<UInt8>) -> ArchiveError? {
+    guard frame.isRaw, RawFrame.checksumHolds(of: frame, in: file),
+      RawFrame.isCanonical(frame, in: file)
+    else { return ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0) }
+    let content = RawFrame.content(of: frame, in: file)
+    var offset = 0
+    guard case .value(let length) = Varint.read(content.span, at: &offset), length > 0,
+      length == UInt64(content.count - offset), length <= UInt64(ArchiveLimits.carHeader)
+    else { return ArchiveError(.malformedHeader, offset: 0) }
+    return nil
+  }
+
+  /// Examines a frame that holds whole sections, or a large one that has no other.
+  func examine(_ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>) -> FrameReport {
+    var report = FrameReport()
+    checkForm(frame, entry, in: file, &report)
+    guard depth == .full else { return report }
+    guard report.failure == nil else {
+      salvage(frame, in: file, &report)
+      return report
+    }
+    do throws(ArchiveError) {
+      if frame.isRaw {
+        let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+        let prefix = try SectionPrefix(beginning.span, at: 0, place: UInt64(frame.offset))
+        if prefix.isLarge {
+          try examineLarge(frame, prefix, in: file, &report)
+          return report
+        }
+      }
+      let content = try decoder.content(of: frame, in: file)
+      try examineSections(content, frame, &report)
+    } catch {
+      report.keys = []
+      report.damaged = []
+      report.unverifiable = []
+      report.failure = error
+      salvage(frame, in: file, &report)
+    }
+    return report
+  }
+
+  /// Examines what can be told of one frame of a section that has several.
+  func examinePart(_ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>) -> FrameReport {
+    var report = FrameReport()
+    checkForm(frame, entry, in: file, &report)
+    return report
+  }
+
+  private func checkForm(
+    _ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>, _ report: inout FrameReport
+  ) {
+    let place = UInt64(frame.offset)
+    let stored = file.extracting(frame.range)
+    report.checksum = XXH64.hash(stored)
+    if let entry, entry.checksum != report.checksum {
+      report.failure = ArchiveError(.damagedFrame("its checksum does not hold"), offset: place)
+      return
+    }
+    guard depth == .full else { return }
+    if frame.isRaw {
+      guard RawFrame.checksumHolds(of: frame, in: file) else {
+        report.failure = ArchiveError(
+          .damagedFrame("the checksum of its content does not hold"), offset: place)
+        return
+      }
+      if !RawFrame.isCanonical(frame, in: file) {
+        report.flaws.append(
+          ArchiveError(
+            .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place))
+      }
+    } else if ArchiveMagic.next(in: stored) != nil {
+      report.flaws.append(
+        ArchiveError(.malformedFrame("it contains the magic"), offset: place))
+    }
+  }
+
+  private func examineLarge(
+    _ frame: DataFrame, _ prefix: SectionPrefix, in file: Span<UInt8>,
+    _ report: inout FrameReport
+  ) throws(ArchiveError) {
+    guard UInt64(frame.contentSize) == prefix.sectionLength else {
+      throw ArchiveError(
+        .malformedSection("it does not end with its frame"), offset: UInt64(frame.offset))
+    }
+    var hash = BodyHash(prefix.cid)
+    Self.update(&hash, with: frame, prefix.length, in: file)
+    note(hash.finish(), prefix.cid, &report)
+    report.keys = [SectionKey(prefix.cid).prefix]
+  }
+
+  /// Adds the content of a raw frame, less its first `skipped` bytes, from where it lies.
+  static func update(
+    _ hash: inout BodyHash, with frame: DataFrame, _ skipped: Int, in file: Span<UInt8>
+  ) {
+    var skipped = skipped
+    RawFrame.forEachBlock(of: frame, in: file) { block in
+      let part = block.dropFirst(skipped)
+      skipped -= block.count - part.count
+      hash.update(file.extracting(part))
+    }
+  }
+
+  private func examineSections(
+    _ content: [UInt8], _ frame: DataFrame, _ report: inout FrameReport
+  ) throws(ArchiveError) {
+    let place = UInt64(frame.offset)
+    let decoded = try DecodedFrame(content, firstOrdinal: 0, place: place)
+    if let large = decoded.large, large.sectionLength != UInt64(content.count) {
+      throw ArchiveError(.malformedSection("it does not end with its frame"), offset: place)
+    }
+    report.keys.reserveCapacity(decoded.count)
+    let bytes = content.span
+    for index in 0..<decoded.count {
+      let range = decoded.range(index)
+      let prefix = try decoded.prefix(index)
+      guard large(decoded) || !prefix.isLarge else {
+        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
+      }
+      let body = bytes.extracting(range.lowerBound + prefix.length..<range.upperBound)
+      note(prefix.cid.verify(body), prefix.cid, &report)
+      report.keys.append(SectionKey(prefix.cid).prefix)
+    }
+  }
+
+  private func large(_ frame: DecodedFrame) -> Bool { frame.large != nil }
+
+  private func note(
+    _ verification: Multihash.Verification, _ cid: CID, _ report: inout FrameReport
+  ) {
+    switch verification {
+    case .matches: break
+    case .mismatch: report.damaged.append(cid)
+    case .cannotVerify: report.unverifiable.append(cid)
+    }
+  }
+
+  /// Keeps those sections of a damaged frame that still hash to their CIDs.
+  private func salvage(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
+    let content = decoder.salvage(frame, in: file)
+    let decoded = DecodedFrame(salvaging: content, firstOrdinal: 0, place: UInt64(frame.offset))
+    let bytes = content.span
+    for index in 0..<decoded.count {
+      // Beyond the first prefix that cannot be read nothing can be told apart.
+      guard let prefix = try? decoded.prefix(index) else { return }
+      let range = decoded.range(index)
+      let body = bytes.extracting(range.lowerBound + prefix.length..<range.upperBound)
+      switch prefix.cid.verify(body) {
+      case .matches:
+        report.salvaged.append(.init(index: index, key: SectionKey(prefix.cid).prefix))
+      case .mismatch: report.damaged.append(prefix.cid)
+      case .cannotVerify: report.unverifiable.append(prefix.cid)
+      }
+    }
+  }
+}

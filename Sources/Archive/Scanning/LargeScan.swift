@@ -1,0 +1,52 @@
+internal import IPLD
+
+/// A large section of several frames while the scan passes over them.
+///
+/// The frames are examined on any thread; the body is hashed by one at a time, in order.
+final class LargeScan: @unchecked Sendable {
+  let prefix: SectionPrefix
+  /// The ordinal that the tables give it.
+  let firstOrdinal: UInt64?
+  /// How many of its frames have been met.
+  var framesMet: UInt64 = 0
+  /// Whether a frame is missing or does not hold.
+  var isBroken = false
+  /// Whether the frame with the prefix is one that does not.
+  var isPrefixBroken = false
+  private var hash: BodyHash
+
+  init(_ prefix: SectionPrefix, firstOrdinal: UInt64?) {
+    self.prefix = prefix
+    self.firstOrdinal = firstOrdinal
+    hash = BodyHash(prefix.cid)
+  }
+
+  var isComplete: Bool { framesMet == prefix.frameCount }
+
+  /// Hashes what frame number `number` holds of the body.
+  func update(
+    with frame: DataFrame, number: UInt64, decoder: FrameDecoder, in file: Span<UInt8>
+  ) {
+    let skipped = number == 0 ? prefix.length : 0
+    if frame.isRaw {
+      FrameExaminer.update(&hash, with: frame, skipped, in: file)
+      return
+    }
+    do throws(ArchiveError) {
+      let content = try decoder.content(of: frame, in: file)
+      hash.update(content.span.extracting(droppingFirst: skipped))
+    } catch {
+      isBroken = true
+    }
+  }
+
+  /// Its CID, if that can be relied on.
+  var cid: CID? { isPrefixBroken ? nil : prefix.cid }
+
+  /// What the section came to.
+  func finish() -> FrameReport.Ended {
+    let verification = hash.finish()
+    return .init(
+      cid: cid, verification: isBroken || !isComplete ? .mismatch : verification)
+  }
+}
