@@ -11,6 +11,7 @@ public struct ArchiveVerification: Equatable, Sendable {
     /// Something is not what was written, or not what the format allows.
     case damaged
 
+    /// The order of badness.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
 

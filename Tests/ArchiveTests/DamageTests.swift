@@ -15,29 +15,30 @@ struct FragileArchive {
   init(in folder: TemporaryFolder, name: String) throws {
     path = FilePath(folder.file(name))
     var random = SeededRandom(seed: 0xdead_0001)
-    var writer = try ArchiveWriter(
-      storage: try FileStorage.create(path), carHeader: SampleArchive.header)
     var bodies: [(CID, [UInt8])] = []
-    func add(_ body: [UInt8], _ codec: Codec = .dagCBOR) throws {
+    func add(_ body: [UInt8], _ codec: Codec = .dagCBOR, to writer: inout ArchiveWriter) throws {
       let cid = CID(codec: codec, hashing: body.span)
       try writer.append(cid, body.span)
       bodies.append((cid, body))
     }
-    for _ in 0..<12 { try add(random.text(300)) }
+    var writer = try ArchiveWriter(
+      storage: try FileStorage.create(path), carHeader: SampleArchive.header)
+    for _ in 0..<12 { try add(random.text(300), to: &writer) }
     try writer.flush()
-    for _ in 0..<4 { try add(random.bytes(1500), .raw) }
+    for _ in 0..<3 { try add(random.bytes(1000), .raw, to: &writer) }
     try writer.flush()
-    try add(random.text(70_000), .raw)
-    for _ in 0..<6 { try add(random.text(200)) }
-    try add([])
+    try add(random.text(66_000), .raw, to: &writer)
+    for _ in 0..<6 { try add(random.text(200), to: &writer) }
+    try add([], to: &writer)
     try writer.flush()
-    try add(random.text(90_000), .raw)
-    try add(ArchiveMagic.bytes + random.bytes(40) + ArchiveMagic.bytes, .raw)
+    try add(random.text(70_000), .raw, to: &writer)
+    try add(ArchiveMagic.bytes + random.bytes(40) + ArchiveMagic.bytes, .raw, to: &writer)
     let manifest = random.text(180)
-    try add(manifest)
+    try add(manifest, to: &writer)
     generation = try writer.commit(manifest: CID(codec: .dagCBOR, hashing: manifest.span))
     let file = try MappedFile(path)
     bytes = file.withBytes { $0.array }
+    print("\(bytes.count) bytes, \(bodies.count) sections")
     try file.withBytes { (file) throws in
       let index = try ArchiveIndex(generation, in: file)
       for (ordinal, (cid, body)) in bodies.enumerated() {

@@ -27,8 +27,8 @@ package enum ArchiveMagic {
   @inline(__always)
   package static func isAt(_ offset: Int, in bytes: Span<UInt8>) -> Bool {
     guard offset >= 0, offset <= bytes.count - length else { return false }
-    return UInt64(littleEndian: bytes.load(at: offset)) == first
-      && UInt64(littleEndian: bytes.load(at: offset + 8)) == second
+    return bytes.u64(offset) == first
+      && bytes.u64(offset + 8) == second
   }
 
   /// The first place at or after `start` where the magic occurs in full.
@@ -36,20 +36,39 @@ package enum ArchiveMagic {
   /// Every occurrence covers one whole word of any grid of words, so one word in eight bytes is looked at; and as all bytes
   /// of the magic are 80 or more, nearly every word is dismissed by its high bits.
   package static func next(in bytes: Span<UInt8>, from start: Int = 0) -> Int? {
-    let highBits: UInt64 = 0x8080_8080_8080_8080
-    var place = max(start, 0)
     // The grid begins at `start`, so an occurrence there is met at its first word.
-    while place <= bytes.count - 8 {
-      let word = UInt64(littleEndian: bytes.load(at: place))
-      if word & highBits == highBits {
-        for k in 0..<UInt64(8) where word == window(k) {
-          let candidate = place - Int(k)
-          if candidate >= start, isAt(candidate, in: bytes) { return candidate }
-        }
+    var place = max(start, 0)
+    let end = bytes.count - 8
+    while place <= end {
+      place = unsafe bytes.withUnsafeBytes { buffer in
+        unsafe Self.firstHighWord(buffer, from: place, to: end)
+      }
+      guard place <= end else { return nil }
+      let word = bytes.u64(place)
+      for k in 0..<UInt64(8) where word == window(k) {
+        let candidate = place - Int(k)
+        if candidate >= start, isAt(candidate, in: bytes) { return candidate }
       }
       place += 8
     }
     return nil
+  }
+
+  /// The first place of the grid from `start` to `end` whose word has all its high bits set, or one behind `end`.
+  ///
+  /// This is what all bytes that are written and verified pass through.
+  @inline(__always)
+  private static func firstHighWord(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int)
+    -> Int
+  {
+    let highBits: UInt64 = 0x8080_8080_8080_8080
+    var place = start
+    while place <= end {
+      let word = unsafe bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      if word & highBits == highBits { return place }
+      place += 8
+    }
+    return place
   }
 
   /// The last place before `end` where the magic begins and occurs in full.

@@ -1,5 +1,3 @@
-internal import IPLD
-
 extension [UInt8] {
   /// Appends an integer, least significant byte first.
   @inline(__always)
@@ -18,15 +16,41 @@ extension [UInt8] {
   }
 }
 
+// Integers, least significant byte first. Unlike the functions of `IPLD` these are not generic and lie in this module, so
+// that the compiler makes one instruction of each where it is called.
 extension Span<UInt8> {
+  /// The two bytes at `offset`.
+  ///
+  /// - Precondition: they lie within the span.
+  @inline(__always)
+  package func u16(_ offset: Int) -> UInt16 { UInt16(littleEndian: word(offset)) }
+
+  /// The four bytes at `offset`.
+  ///
+  /// - Precondition: they lie within the span.
+  @inline(__always)
+  package func u32(_ offset: Int) -> UInt32 { UInt32(littleEndian: word(offset)) }
+
+  /// The eight bytes at `offset`.
+  ///
+  /// - Precondition: they lie within the span.
+  @inline(__always)
+  package func u64(_ offset: Int) -> UInt64 { UInt64(littleEndian: word(offset)) }
+
+  @inline(__always)
+  private func word<Value: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> Value {
+    precondition(offset >= 0 && offset <= count - MemoryLayout<Value>.size)
+    return unsafe withUnsafeBytes {
+      unsafe $0.loadUnaligned(fromByteOffset: offset, as: Value.self)
+    }
+  }
+
   /// Whether the bytes are the same.
   package func equals(_ other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
     var place = 0
     while place <= count - 8 {
-      let left: UInt64 = load(at: place)
-      let right: UInt64 = other.load(at: place)
-      if left != right { return false }
+      if u64(place) != other.u64(place) { return false }
       place += 8
     }
     while place < count {

@@ -90,7 +90,7 @@ package struct DataFrame: Equatable, Sendable {
   {
     let place = UInt64(clamping: offset)
     guard offset >= 0, offset <= limit - 6 else { throw ArchiveError(.truncated, offset: place) }
-    guard UInt32(littleEndian: file.load(at: offset)) == zstdMagic else {
+    guard file.u32(offset) == zstdMagic else {
       throw ArchiveError(.malformedFrame("no zstd frame begins here"), offset: place)
     }
     let length: Int
@@ -104,8 +104,8 @@ package struct DataFrame: Equatable, Sendable {
     let contentSize: Int
     switch length {
     case 6: contentSize = Int(file[offset + 5])
-    case 7: contentSize = 256 + Int(UInt16(littleEndian: file.load(at: offset + 5)))
-    default: contentSize = Int(UInt32(littleEndian: file.load(at: offset + 5)))
+    case 7: contentSize = 256 + Int(file.u16(offset + 5))
+    default: contentSize = Int(file.u32(offset + 5))
     }
     guard contentSize > 0, contentSize <= ArchiveLimits.frameContent else {
       throw ArchiveError(

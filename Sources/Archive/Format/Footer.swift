@@ -40,7 +40,7 @@ public enum Footer {
     // An error here says only that no footer begins at this place, which is the answer.
     guard let frame = try? SkippableFrame(file, at: offset) else { return nil }
     guard frame.kind == .footer, frame.length == length,
-      UInt64(littleEndian: file.load(at: offset + 48)) == UInt64(offset), frame.holds(in: file)
+      file.u64(offset + 48) == UInt64(offset), frame.holds(in: file)
     else { return nil }
     return frame
   }
@@ -63,9 +63,9 @@ public enum Footer {
   {
     let start = frame.offset
     let place = UInt64(start)
-    func u64(_ offset: Int) -> UInt64 { UInt64(littleEndian: file.load(at: start + offset)) }
-    func u32(_ offset: Int) -> UInt32 { UInt32(littleEndian: file.load(at: start + offset)) }
-    func u16(_ offset: Int) -> UInt16 { UInt16(littleEndian: file.load(at: start + offset)) }
+    func u64(_ offset: Int) -> UInt64 { file.u64(start + offset) }
+    func u32(_ offset: Int) -> UInt32 { file.u32(start + offset) }
+    func u16(_ offset: Int) -> UInt16 { file.u16(start + offset) }
     func malformed(_ what: String) -> ArchiveError {
       ArchiveError(.malformedFooter(what), offset: place)
     }
@@ -113,9 +113,9 @@ public enum Footer {
     throws(ArchiveError) -> Generation.Head?
   {
     let place = UInt64(start)
-    let frameOffset = UInt64(littleEndian: file.load(at: start + 88))
-    let ordinal = UInt64(littleEndian: file.load(at: start + 96))
-    let cidLength = Int(UInt32(littleEndian: file.load(at: start + 104)))
+    let frameOffset = file.u64(start + 88)
+    let ordinal = file.u64(start + 96)
+    let cidLength = Int(file.u32(start + 104))
     guard cidLength > 0 else {
       guard frameOffset == 0, ordinal == 0 else {
         throw ArchiveError(.malformedFooter("it places a manifest and names none"), offset: place)

@@ -38,10 +38,10 @@ package struct FrameEntry: Equatable, Sendable {
   /// - Precondition: it lies within `file`.
   @inline(__always)
   package init(_ file: Span<UInt8>, at offset: Int, base: UInt64) {
-    self.offset = UInt64(littleEndian: file.load(at: offset))
-    checksum = UInt64(littleEndian: file.load(at: offset + 8))
-    firstOrdinal = base &+ UInt64(UInt32(littleEndian: file.load(at: offset + 16)))
-    storedLength = UInt32(littleEndian: file.load(at: offset + 20))
+    self.offset = file.u64(offset)
+    checksum = file.u64(offset + 8)
+    firstOrdinal = base &+ UInt64(file.u32(offset + 16))
+    storedLength = file.u32(offset + 20)
   }
 
   /// Appends the entry as it stands in a segment that begins with the ordinal `base`.

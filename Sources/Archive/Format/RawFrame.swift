@@ -82,7 +82,7 @@ package enum RawFrame {
   package static func checksumHolds(of frame: DataFrame, in file: Span<UInt8>) -> Bool {
     var hash = XXH64.Stream()
     forEachBlock(of: frame, in: file) { block in hash.update(file.extracting(block)) }
-    let stored = UInt32(littleEndian: file.load(at: frame.end - 4))
+    let stored = file.u32(frame.end - 4)
     return UInt32(truncatingIfNeeded: hash.finish()) == stored
   }
 

@@ -55,10 +55,10 @@ package struct SkippableFrame: Equatable, Sendable {
     guard offset >= 0, offset <= file.count - Self.minimumLength else {
       throw ArchiveError(.truncated, offset: place)
     }
-    guard UInt32(littleEndian: file.load(at: offset)) == Self.zstdMagic else {
+    guard file.u32(offset) == Self.zstdMagic else {
       throw ArchiveError(.malformedFrame("it is not a skippable frame"), offset: place)
     }
-    let following = Int(UInt32(littleEndian: file.load(at: offset + 4)))
+    let following = Int(file.u32(offset + 4))
     guard following >= Self.minimumLength - 8, ArchiveMagic.isAt(offset + 8, in: file) else {
       throw ArchiveError(.malformedFrame("the skippable frame is not the format's"), offset: place)
     }
@@ -67,8 +67,8 @@ package struct SkippableFrame: Equatable, Sendable {
     }
     self.offset = offset
     length = following + 8
-    kind = Kind(rawValue: UInt32(littleEndian: file.load(at: offset + 24)))
-    checksum = UInt64(littleEndian: file.load(at: offset + length - 8))
+    kind = Kind(rawValue: file.u32(offset + 24))
+    checksum = file.u64(offset + length - 8)
   }
 
   /// Whether its checksum holds.

@@ -53,9 +53,9 @@ package struct IndexSegment: Equatable, Sendable {
       throw ArchiveError(.damagedIndex("no segment begins here"), offset: place)
     }
     fanOutBits = Int(file[offset + 28])
-    base = UInt64(littleEndian: file.load(at: offset + 32))
-    count = Int(UInt32(littleEndian: file.load(at: offset + 40)))
-    frameCount = Int(UInt32(littleEndian: file.load(at: offset + 44)))
+    base = file.u64(offset + 32)
+    count = Int(file.u32(offset + 40))
+    frameCount = Int(file.u32(offset + 44))
     guard fanOutBits <= Self.maximumFanOutBits, file[offset + 29] == 0, file[offset + 30] == 0,
       file[offset + 31] == 0, base < 1 << 62, count > 0, count <= Self.maximumCount,
       frameCount > 0,
@@ -97,8 +97,7 @@ package struct IndexSegment: Equatable, Sendable {
     }
     var found: [UInt64] = []
     while low < end, entrySuffix(low, in: file) == suffix {
-      let relative = UInt32(
-        littleEndian: file.load(at: entriesOffset + low * Self.entryLength + 4))
+      let relative = file.u32(entriesOffset + low * Self.entryLength + 4)
       guard relative < count else {
         throw ArchiveError(
           .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
@@ -126,12 +125,12 @@ package struct IndexSegment: Equatable, Sendable {
 
   @inline(__always)
   private func fanOut(_ index: Int, in file: Span<UInt8>) -> Int {
-    Int(UInt32(littleEndian: file.load(at: frame.offset + Self.fanOutOffset + 4 * index)))
+    Int(file.u32(frame.offset + Self.fanOutOffset + 4 * index))
   }
 
   @inline(__always)
   private func entrySuffix(_ index: Int, in file: Span<UInt8>) -> UInt32 {
-    UInt32(littleEndian: file.load(at: entriesOffset + index * Self.entryLength))
+    file.u32(entriesOffset + index * Self.entryLength)
   }
 
   /// Entry number `index` of the frame table.
