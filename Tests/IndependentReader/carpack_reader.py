@@ -1,0 +1,637 @@
+#!/usr/bin/env python3
+"""An independent reader for carpack archives (NAME.car.zst), written from Docs/FORMAT.md alone.
+
+It follows that document section by section, shares no code with the rest of the project, and needs nothing but
+Python 3.9 and the `zstd` program. Where it and the document disagree, one of them is wrong. `list` reads only what
+it needs (of a large section its first frame); `verify` reads and checks everything.
+
+Exit status: 0 if all is well; 1 if the file or what was asked for is damaged or absent (details on stderr); 2 for wrong usage.
+"""
+import argparse
+import base64
+import bisect
+import collections
+import hashlib
+import itertools
+import json
+import mmap
+import os
+import re
+import struct
+import subprocess
+import sys
+
+M = bytes.fromhex("F09F9A97F09F93A6FEC98AE5B1D79C83")           # section 3.3
+DATA, SKIPPABLE = b"\x28\xB5\x2F\xFD", b"\x5C\x2A\x4D\x18"       # section 2
+MAX_CONTENT, CHUNK, LARGE, FOOTER = (4 << 20) + 2093, 4 << 20, 1 << 16, 672
+
+Frame = collections.namedtuple("Frame", "offset length kind size whole")         # kind None: a data frame
+Section = collections.namedtuple("Section", "ordinal cid length start frames")   # frames: (offset, length, XXH64 or None)
+Segment = collections.namedtuple("Segment", "offset base n bits entries table ordinals length")
+Footer = collections.namedtuple("Footer", "offset generation previous sections stream manifest live")
+
+
+class Damaged(Exception):
+    """Something in the file does not hold."""
+
+
+def note(text):
+    print("carpack_reader: " + text, file=sys.stderr)
+
+
+# Section 1: words and conventions
+
+def xxh64(data):
+    p1, p2, p3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+    p4, p5, mask = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5, (1 << 64) - 1
+
+    def turn(x, r):
+        return (x << r | x >> (64 - r)) & mask
+
+    def mix(acc, lane):
+        acc = (acc + lane * p2) & mask
+        return (acc << 31 | acc >> 33) * p1 & mask
+
+    at, h = len(data) & ~31, p5
+    if at:
+        a, b, c, d = (p1 + p2) & mask, p2, 0, -p1 & mask
+        for w, x, y, z in struct.iter_unpack("<4Q", data[:at]):
+            a, b, c, d = mix(a, w), mix(b, x), mix(c, y), mix(d, z)
+        h = turn(a, 1) + turn(b, 7) + turn(c, 12) + turn(d, 18)
+        for acc in (a, b, c, d):
+            h = ((h ^ mix(0, acc)) * p1 + p4) & mask
+    h = (h + len(data)) & mask
+    while at + 8 <= len(data):
+        h = (turn(h ^ mix(0, int.from_bytes(data[at:at + 8], "little")), 27) * p1 + p4) & mask
+        at += 8
+    if at + 4 <= len(data):
+        h = (turn(h ^ int.from_bytes(data[at:at + 4], "little") * p1 & mask, 23) * p2 + p3) & mask
+        at += 4
+    for byte in data[at:]:
+        h = turn(h ^ byte * p5 & mask, 11) * p1 & mask
+    h = (h ^ h >> 33) * p2 & mask
+    h = (h ^ h >> 29) * p3 & mask
+    return h ^ h >> 32
+
+
+def varint(data, at):
+    value = 0
+    for i in range(9):
+        if at + i >= len(data):
+            break
+        value |= (data[at + i] & 127) << 7 * i
+        if data[at + i] < 128:
+            if i and not data[at + i]:
+                break
+            return value, at + i + 1
+    raise Damaged("a varint does not hold")
+
+
+def to_varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def cid_parts(data, at=0):
+    """(end, hash function, digest) of the binary CID at an offset."""
+    if data[at:at + 2] == b"\x12\x20":
+        code, size, start = 0x12, 32, at + 2
+    else:
+        version, start = varint(data, at)
+        _, start = varint(data, start)
+        code, start = varint(data, start)
+        size, start = varint(data, start)
+        if version != 1:
+            raise Damaged("a CID is of an unknown version")
+    if size > 2048 or start + size > len(data):
+        raise Damaged("a CID does not hold")
+    return start + size, code, bytes(data[start:start + size])
+
+
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def cid_text(cid):
+    if cid[0] != 0x12:
+        return "b" + base64.b32encode(cid).decode().rstrip("=").lower()
+    number, text = int.from_bytes(cid, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = BASE58[digit] + text
+    return text
+
+
+def cid_from_text(text):
+    try:
+        if text.startswith("b"):
+            cid = base64.b32decode(text[1:].upper() + "=" * (-(len(text) - 1) % 8))
+        else:
+            number = 0
+            for char in text:
+                number = number * 58 + BASE58.index(char)
+            cid = number.to_bytes(34, "big")
+        if cid_parts(cid)[0] == len(cid):
+            return cid
+    except (ValueError, OverflowError, Damaged):
+        pass
+    raise Damaged(f"{text} is not a CID")
+
+
+def hashes(cid, body):
+    """Whether the body is the one the CID names; None if that cannot be told."""
+    _, code, digest = cid_parts(cid)
+    if code == 0x12 and len(digest) == 32:
+        return hashlib.sha256(body).digest() == digest
+    return body == digest if code == 0 else None
+
+
+def sections_of(content):
+    """(CID, where the body begins, its length) of each section that begins in a frame, as far as they hold."""
+    found, at = [], 0
+    try:
+        while at < len(content):
+            length, start = varint(content, at)
+            body = cid_parts(content, start)[0]
+            at = start + length
+            if body > at or found and (at > len(content) or at - body >= LARGE):
+                break
+            found.append((bytes(content[start:body]), body, at - body))
+    except Damaged:
+        pass
+    return found
+
+
+# Section 3: data frames
+
+def inflate(stored, option="--check"):
+    """The content of one frame, or None if it does not hold; with --no-check as much of it as can be had."""
+    done = subprocess.run(["zstd", "-dcq", option], input=stored, capture_output=True)
+    return None if done.returncode and option == "--check" else done.stdout
+
+
+def frame_count(size):
+    """How many frames a section takes."""
+    return max(1, -(-size // CHUNK)) if size >= LARGE else 1
+
+
+def large_sizes(start, size):
+    """The content sizes of the frames of a large section."""
+    return [min(CHUNK, size - i) + (0 if i else start) for i in range(0, size, CHUNK)]
+
+
+def key(cid, bits):
+    """(leading bits, suffix) of a section's key: section 4.1."""
+    _, code, digest = cid_parts(cid)
+    if code != 0x12 or len(digest) != 32:
+        digest = hashlib.sha256(cid).digest()
+    number = int.from_bytes(digest[:7], "big")
+    return number >> (56 - bits), number >> (24 - bits) & 0xFFFFFFFF
+
+
+class Archive:
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
+        self.problems, self.cache, self.segments = [], {}, []
+        self.found = None                               # the sections found by a walk; None while the index serves
+        self.footer = self.find_footer()
+        self.end = self.footer.offset + FOOTER if self.footer else len(self.data)   # the committed length
+        try:
+            self.load_index()
+        except Damaged as why:
+            self.problem(f"{why}; walking the frames")
+            self.found = list(self.walk())
+            self.numbered = {s.ordinal: s for s in self.found}
+
+    def problem(self, text):
+        self.problems.append(text)
+        note(text)
+
+    def frame_at(self, at, end):
+        """The frame at an offset, by its form and, for a skippable one, its checksum: sections 3.1 and 4."""
+        data, magic, head = self.data, self.data[at:at + 4], self.data[at + 4:at + 9]
+        if magic == SKIPPABLE and at + 36 <= end and data[at + 8:at + 24] == M:
+            length, kind = int.from_bytes(head[:4], "little") + 8, struct.unpack_from("<I", data, at + 24)[0]
+            stored = data[at:at + length] if 36 <= length <= end - at else b""
+            if stored and stored[-8:] == xxh64(stored[:-8]).to_bytes(8, "little"):
+                return Frame(at, length, kind, 0, True)
+        width = {0x24: 1, 0x64: 2, 0xA4: 4}.get(head[0]) if magic == DATA and len(head) == 5 else None
+        if width:
+            size = int.from_bytes(data[at + 5:at + 5 + width], "little") + (256 if width == 2 else 0)
+            p, last = at + 5 + width, not 0 < size <= MAX_CONTENT or width == 4 and size <= 65791
+            while not last and p + 3 <= end:
+                block = int.from_bytes(data[p:p + 3], "little")
+                last, kind, length = block & 1, block >> 1 & 3, block >> 3
+                if kind == 3 or length > 1 << 17:
+                    break
+                p += 3 + (1 if kind == 1 else length)
+                if last and p + 4 <= end:
+                    return Frame(at, p + 4 - at, None, size, True)
+        raise Damaged(f"no frame holds at {at}")
+
+    def content(self, offset, length, xxh=None):
+        """(content, sections, whether it holds) of a data frame; of a damaged one what can be had."""
+        if offset not in self.cache:
+            stored = self.data[offset:offset + min(length, MAX_CONTENT + 1024)]
+            content, whole = inflate(stored), xxh is None or xxh64(stored) == xxh
+            if content is None:
+                content, whole = inflate(stored, "--no-check")[:MAX_CONTENT], False
+            self.cache[offset] = content, sections_of(content), whole
+            if len(self.cache) > 64:
+                del self.cache[next(iter(self.cache))]
+        return self.cache[offset]
+
+    # Section 4.1: the index segment
+
+    def segment_at(self, at):
+        frame = self.frame_at(at, self.end)
+        bits, base, n, m = struct.unpack_from("<B3xQII", self.data[at:at + frame.length].ljust(48), 28)
+        entries = at + 48 + (4 << bits)
+        if frame.kind != 1 or bits > 24 or not n or entries + 8 * n + 24 * m + 8 != at + frame.length:
+            raise Damaged(f"no index segment holds at {at}")
+        table = list(struct.iter_unpack("<QQII", self.data[entries + 8 * n:at + frame.length - 8]))
+        return Segment(at, base, n, bits, entries, table, [row[2] for row in table], frame.length)
+
+    def load_index(self):
+        """Sections 4.2 and 5: the live segments the footer names, which cover all ordinals."""
+        covered = 0
+        for offset, base, n, m, xxh in self.footer.live if self.footer else []:
+            s = self.segment_at(offset)
+            own = s.base, s.n, len(s.table), self.data[offset + s.length - 8:offset + s.length]
+            if own != (base, n, m, xxh) or base != covered:
+                raise Damaged(f"the index segment at {offset} is not the one the footer names")
+            self.segments.append(s)
+            covered += n
+        if not self.footer or covered != self.footer.sections:
+            raise Damaged("the index does not cover the file")
+
+    def candidates(self, cid):
+        """The sections that may have a CID."""
+        if self.found is not None:
+            yield from (s for s in self.found if s.cid == cid)
+        for s in self.segments if self.found is None else []:
+            lead, suffix = key(cid, s.bits)
+            low, high = struct.unpack_from("<II", self.data, s.offset + 44 + 4 * lead)
+            for i in range(low if lead else 0, min(high, s.n)):
+                found, ordinal = struct.unpack_from("<II", self.data, s.entries + 8 * i)
+                if found == suffix:
+                    try:
+                        yield self.locate(s.base + ordinal)
+                    except Damaged as why:
+                        self.problem(str(why))
+
+    def locate(self, ordinal):
+        """The section with an ordinal."""
+        if self.found is not None:
+            if ordinal in self.numbered:
+                return self.numbered[ordinal]
+            raise Damaged(f"section {ordinal} is lost")
+        for s in self.segments:
+            if s.base <= ordinal < s.base + s.n:
+                i = bisect.bisect_right(s.ordinals, ordinal - s.base) - 1       # the last frame not after it …
+                i = bisect.bisect_left(s.ordinals, s.ordinals[i])               # … or the first of a large section
+                offset, xxh, first, length = s.table[i]
+                inside = self.content(offset, length, xxh)[1]
+                if not 0 <= ordinal - s.base - first < len(inside):
+                    raise Damaged(f"section {ordinal} is lost: the frame at {offset} is damaged")
+                cid, start, size = inside[ordinal - s.base - first]
+                frames = [(row[0], row[3], row[1]) for row in s.table[i:i + frame_count(size)]]
+                return Section(ordinal, cid, size, start, frames)
+        raise Damaged(f"section {ordinal} is not there")
+
+    def read(self, section):
+        """The body of a section, checked."""
+        parts = [self.content(*frame) for frame in section.frames]
+        body = b"".join([parts[0][0][section.start:]] + [p[0] for p in parts[1:]])[:section.length]
+        good = hashes(section.cid, body)
+        if len(body) != section.length or good is False or good is None and not all(whole for _, _, whole in parts):
+            raise Damaged(f"section {section.ordinal}, {cid_text(section.cid)}, is damaged")
+        return body
+
+    def body(self, cid):
+        """Section 5, "One section"."""
+        for section in self.candidates(cid):
+            if section.cid == cid:
+                return self.read(section)
+        raise Damaged(f"{cid_text(cid)} is not in " + ("what is left of the file" if self.problems else "the file"))
+
+    def listing(self):
+        """All sections that can be had, in order."""
+        yield from self.found or []
+        for ordinal in range(self.footer.sections if self.found is None else 0):
+            try:
+                section = self.locate(ordinal)
+                if not self.content(*section.frames[0])[2]:
+                    self.read(section)
+                yield section
+            except Damaged as why:
+                self.problem(str(why))
+
+    # Section 4.2: the footer
+
+    def footer_at(self, at):
+        try:
+            if self.frame_at(at, len(self.data))[1:3] != (FOOTER, 2):
+                return None
+        except Damaged:
+            return None
+        major, _, required, _, own, generation, previous, sections, stream, offset, ordinal, size, cid, count = \
+            struct.unpack_from("<HH9QI40sI", self.data, at + 28)
+        if own != at:
+            return None
+        if major != 1 or required:
+            sys.exit(f"carpack_reader: this reader knows version 1 and no features, not {major} and {required:#x}")
+        live = [struct.unpack_from("<QQII8s", self.data, at + 152 + 32 * i) for i in range(min(16, count))]
+        return Footer(at, generation, previous, sections, stream, (offset, ordinal, cid[:size]), live)
+
+    # Section 5: opening
+
+    def find_footer(self):
+        footer, at = self.footer_at(max(0, len(self.data) - FOOTER)), len(self.data)
+        while not footer:
+            at = self.data.rfind(M, 0, at)
+            if at < 8:
+                self.problem("no footer holds: nothing was committed, or the end is lost")
+                return None
+            footer = self.footer_at(at - 8)
+        if footer.offset + FOOTER != len(self.data):
+            tail = len(self.data) - footer.offset - FOOTER
+            self.problem(f"{tail} bytes after generation {footer.generation} are not committed")
+        return footer
+
+    # Section 6: manifests
+
+    def manifest(self):
+        """The newest manifest."""
+        if self.footer:
+            if not self.footer.manifest[2]:
+                raise Damaged("there is no manifest")
+            return decode(self.body(self.footer.manifest[2]))
+        for s in reversed(self.found):
+            if s.cid[:2] == b"\x01\x71" and len(self.content(*s.frames[0])[1]) == 1:
+                value = decode(self.read(s))
+                if isinstance(value, dict) and "carpack" in value:
+                    note("this is the last manifest found; no footer vouches for it")
+                    return value
+        raise Damaged("no manifest was found")
+
+    def order(self, manifest):
+        """The ordinals of the sections of a manifest's CAR: section 6.1."""
+        chain, ordinals = [manifest["car"]], []
+        while chain[-1]["order"]["kind"] == "relative":
+            chain.append(decode(self.body(chain[-1]["order"]["base"]))["car"])
+        for car in reversed(chain):
+            order, base, ordinals = car["order"], ordinals, []
+            if order["kind"] not in ("absolute", "relative"):
+                raise Damaged("the order of the CAR is of an unknown kind")
+            runs = order["runs"] if "runs" in order else b"".join(self.body(page) for page in order["pages"])
+            expected = at = 0
+            while at < len(runs):
+                start, at = varint(runs, at)
+                length, at = varint(runs, at)
+                first = expected + (start >> 1 ^ -(start & 1))
+                expected = first + length
+                if first < 0 or length < 1 or len(ordinals) + length > car["blocks"]:
+                    raise Damaged("the order of the CAR does not hold")
+                ordinals += range(first, expected) if order["kind"] == "absolute" else \
+                    (base[p] if p < len(base) else order["first"] + p - len(base) for p in range(first, expected))
+            if len(ordinals) != car["blocks"]:
+                raise Damaged("the order of the CAR has the wrong length")
+        return ordinals
+
+    def rebuild_car(self, out):
+        manifest = self.manifest()
+        car, digest, size = manifest["car"], hashlib.sha256(), 0
+        with open(out + ".partial", "wb") as file:
+            for ordinal in [None] + self.order(manifest):
+                piece = car["header"]
+                if ordinal is not None:
+                    s = self.locate(ordinal)
+                    piece = to_varint(len(s.cid) + s.length) + s.cid + self.read(s)
+                digest.update(piece)
+                size += file.write(piece)
+        if size != car["bytes"] or digest.digest() != car["sha256"]:
+            raise Damaged(f"the CAR put together, {out}.partial, is not the one that came in")
+        os.replace(out + ".partial", out)
+
+    # Section 7: a damaged or unfinished file
+
+    def all_frames(self, known):
+        """The frames by a forward walk; kind "gap" is what holds no frame."""
+        at = 0
+        while at < self.end:
+            length = known.get(at, (0, 0, 0, 0))[3]
+            try:
+                frame = self.frame_at(at, self.end)
+                length = length or frame.length
+                if frame.kind is None and not self.content(at, frame.length)[2]:
+                    raise Damaged(f"the frame at {at} does not decompress, or its checksum is wrong")
+                yield frame
+            except Damaged as why:
+                self.problem(str(why))
+                follows = self.data[at + length:at + length + 4] in (DATA, SKIPPABLE) or at + length == self.end
+                if not length or not follows:
+                    length = self.next_frame(at) - at
+                yield Frame(at, length, None if self.data[at:at + 4] == DATA else "gap", 0, False)
+                at += length
+            else:
+                at += frame.length
+
+    def next_frame(self, at):
+        for match in re.finditer(re.escape(DATA) + b"|" + re.escape(SKIPPABLE), memoryview(self.data)[at + 1:self.end]):
+            try:
+                frame = self.frame_at(at + 1 + match.start(), self.end)
+                if frame.kind is not None or inflate(self.data[frame.offset:frame.offset + frame.length]) is not None:
+                    return frame.offset
+            except Damaged:
+                pass
+        return self.end
+
+    def walk(self):
+        """The sections that hash to their CIDs, by a forward walk; without ordinal where it is not certain."""
+        known, at = {}, self.data.find(M, 0, self.end)       # what the segments, live or dead, say of data frames
+        while at >= 0:
+            try:
+                s = self.segment_at(at - 8)
+                for i, (offset, xxh, first, length) in enumerate(s.table):
+                    known[offset] = xxh, s.base + first, i > 0 and first == s.ordinals[i - 1], length
+            except Damaged:
+                pass
+            at = self.data.find(M, at + 1, self.end)
+        self.frames = frames = list(self.all_frames(known))
+        ordinal, skip = 0, 0
+        for i, f in enumerate(frames):
+            if skip or f.kind is not None or f.offset == 0:
+                skip, ordinal = max(0, skip - 1), ordinal if f.whole else None
+                continue
+            if ordinal is None and f.whole and f.offset in known:
+                xxh, number, continues, _ = known[f.offset]
+                if xxh == xxh64(self.data[f.offset:f.offset + f.length]):
+                    if continues:
+                        continue
+                    ordinal = number
+            content, inside, _ = self.content(f.offset, f.length)
+            for cid, start, size in inside:
+                run = frames[i:i + frame_count(size)]
+                section = Section(ordinal, cid, size, start, [(g.offset, g.length, None) for g in run])
+                try:
+                    sizes = [g.size for g in run if g.kind is None]
+                    if size >= LARGE and sizes != large_sizes(start, size):
+                        raise Damaged(f"{cid_text(cid)} lacks frames")
+                    self.read(section)
+                    if ordinal is None and hashes(cid, b"") is None:
+                        raise Damaged(f"{cid_text(cid)} cannot be told from chance")
+                    yield section
+                    skip = len(run) - 1
+                except Damaged as why:
+                    self.problem(str(why))
+                    ordinal = None
+                ordinal = None if ordinal is None else ordinal + 1
+            if not inside or sum(inside[-1][1:]) != len(content) and inside[-1][2] < LARGE or not f.whole:
+                self.problem(f"the frame at {f.offset} holds other things than whole sections")
+                ordinal = None
+
+    def verify(self):
+        """Everything, against a forward walk."""
+        before, ends, table, sums = len(self.problems), [], [], {}
+        sections = list(self.walk())
+        if len(self.problems) > before or not self.frames:
+            raise Damaged(f"{len(sections)} sections are whole; as others are damaged, the index is not compared")
+        for s in sections:
+            ends.append(s.frames[-1][0])
+            table += [(f[0], f[1], s.ordinal) for f in s.frames if not table or f[0] != table[-1][0]]
+            if hashes(s.cid, b"") is None:
+                note(f"{cid_text(s.cid)} has a hash this reader does not know; its body is not checked")
+        heads = {(s.frames[0][0], s.ordinal, s.cid) for s in sections} | {(0, 0, b"")}
+        header, stream, generation, previous = self.content(0, self.frames[0].length)[0], 0, 0, 0
+        if varint(header, 0)[0] != len(header) - varint(header, 0)[1]:
+            self.problem("the first frame is not a CAR header")
+        for f in self.frames:
+            stream += f.size
+            if f.kind == 2:
+                footer, generation = self.footer_at(f.offset), generation + 1
+                counted = generation, previous, bisect.bisect(ends, f.offset), stream
+                if not footer or footer[1:5] != counted or footer.manifest not in heads:
+                    self.problem(f"the footer at {f.offset} contradicts the frames")
+                previous = f.offset
+            if f.kind == 1:
+                s = self.segment_at(f.offset)
+                covered = {t.ordinal: t for t in sections if t.ordinal is not None and s.base <= t.ordinal < s.base + s.n}
+                entries = sorted(key(t.cid, s.bits) + (t.ordinal - s.base,) for t in covered.values())
+                leads = collections.Counter(e[0] for e in entries)
+                fan_out = itertools.accumulate(leads[i] for i in range(1 << s.bits))
+                parts = [struct.pack("<I", i) for i in fan_out] + [struct.pack("<II", *e[1:]) for e in entries]
+                for offset, length, ordinal in table:
+                    if ordinal in covered:
+                        if offset not in sums:
+                            sums[offset] = xxh64(self.data[offset:offset + length])
+                        parts.append(struct.pack("<QQII", offset, sums[offset], ordinal - s.base, length))
+                if b"".join(parts) != self.data[s.offset + 48:s.offset + s.length - 8]:
+                    self.problem(f"the index segment at {s.offset} does not agree with the frames")
+        marks = re.findall(re.escape(M), memoryview(self.data)[:self.end])
+        if len(marks) != sum(f.kind is not None for f in self.frames):
+            self.problem("M occurs elsewhere than in skippable frames")
+        if len({s.cid for s in sections}) != len(sections):
+            self.problem("a CID occurs in two sections")
+        print(f"{len(sections)} sections, {generation} generations, {len(self.problems)} problems")
+
+
+# DAG-CBOR, and JSON to show it
+
+class Link(bytes):
+    pass
+
+
+def decode(data):
+    def item(at):
+        major, info = data[at] >> 5, data[at] & 31
+        at += 1
+        if major == 7:
+            if info == 27:
+                return struct.unpack_from(">d", data, at)[0], at + 8
+            return {20: False, 21: True, 22: None}[info], at
+        size = 1 << info - 24 if info > 23 else 0
+        value, at = int.from_bytes(data[at:at + size], "big") if size else info, at + size
+        if info > 27 or at > len(data):
+            raise ValueError
+        if major < 2:
+            return -1 - value if major else value, at
+        if major < 4:
+            raw, at = data[at:at + value], at + value
+            return raw.decode() if major == 3 else raw, at
+        if major == 6:
+            link, at = item(at)
+            if value != 42 or link[0] != 0:
+                raise ValueError
+            return Link(link[1:]), at
+        flat = []
+        for _ in range(value * (major - 3)):
+            element, at = item(at)
+            flat.append(element)
+        return flat if major == 4 else dict(zip(flat[::2], flat[1::2])), at
+    try:
+        value, end = item(0)
+        if end == len(data):
+            return value
+    except (ValueError, LookupError, TypeError, struct.error, RecursionError):
+        pass
+    raise Damaged("a block is not DAG-CBOR")
+
+
+def plain(value):
+    if isinstance(value, Link):
+        return {"$link": cid_text(value)}
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode().rstrip("=")}
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+def show(value, **options):
+    print(json.dumps(plain(value), ensure_ascii=False, **options))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Reads carpack archives by Docs/FORMAT.md.")
+    parser.add_argument("command", choices=["list", "blob", "snapshot", "car", "missing", "extras", "verify"])
+    parser.add_argument("file")
+    parser.add_argument("argument", nargs="?", help="blob: a CID; car: the file to write")
+    parser.add_argument("--json", action="store_true", help="list: one JSON object per line")
+    args = parser.parse_args()
+    if (args.argument is not None) != (args.command in ("blob", "car")):
+        parser.error(f"{args.command} takes {'one more argument' if args.argument is None else 'no further argument'}")
+    try:
+        archive = Archive(args.file)
+        if args.command == "list":
+            for s in archive.listing():
+                if args.json:
+                    show({"ordinal": s.ordinal, "cid": cid_text(s.cid), "length": s.length})
+                else:
+                    print("-" if s.ordinal is None else s.ordinal, cid_text(s.cid), s.length)
+        elif args.command == "blob":
+            sys.stdout.buffer.write(archive.body(cid_from_text(args.argument)))
+            return 0
+        elif args.command == "snapshot":
+            show(archive.manifest(), indent=2)
+        elif args.command == "car":
+            archive.rebuild_car(args.argument)
+        elif args.command == "verify":
+            archive.verify()
+        else:
+            for page in archive.manifest().get(args.command, []):
+                for entry in decode(archive.body(page)):
+                    show(entry) if args.command == "missing" else print(cid_text(entry))
+        return 1 if archive.problems else 0
+    except (Damaged, OSError) as why:
+        note(str(why))
+    except (KeyError, TypeError, AttributeError, IndexError):
+        note("a manifest or the index is not what it should be")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
