@@ -100,6 +100,18 @@ public final class ArchiveReader: Sendable {
     return ordinal
   }
 
+  /// The section with this CID; nil if it is not in the archive.
+  ///
+  /// Behind damage its number may be one that stands for an unknown one.
+  ///
+  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
+  public func section(of cid: CID) throws -> Section? { try locate(cid)?.section }
+
+  /// What stands for the numbers of sections whose numbers are lost with damage before them.
+  package var lostOrdinals: [UInt64] {
+    index.rebuilt?.entries.lazy.map(\.ordinal).filter { $0 >= RebuiltIndex.lostBase }.sorted() ?? []
+  }
+
   /// The section with this number.
   ///
   /// - Throws: ``ArchiveError`` if there is none, or its frame is damaged.

@@ -11,22 +11,32 @@ package final class MappedFile: @unchecked Sendable {
   /// How many bytes there are.
   package let count: Int
 
-  /// Maps a file.
+  /// Maps the file at a path.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
-  package init(_ path: FilePath) throws {
+  package convenience init(_ path: FilePath) throws {
     do {
       let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
-      let mapped = try unsafe descriptor.closeAfter {
-        let length = Int(try descriptor.seek(offset: 0, from: .end))
-        // A mapping of nothing is an error to the system, and a file like any other here.
-        guard length > 0 else { return unsafe (nil as UnsafeRawPointer?, 0) }
-        return unsafe (try SystemCalls.map(descriptor, length: length).get(), length)
-      }
-      unsafe (address, count) = unsafe mapped
+      try self.init(descriptor, closing: true)
     } catch let error as Errno {
       throw ArchiveError(.system(operation: "open \(path)", code: error.rawValue))
     }
+  }
+
+  /// Maps an open file; the mapping outlives the descriptor.
+  ///
+  /// - Throws: `Errno` as the system gives it.
+  package init(_ descriptor: FileDescriptor, closing: Bool) throws {
+    do {
+      let length = Int(try descriptor.seek(offset: 0, from: .end))
+      // A mapping of nothing is an error to the system, and a file like any other here.
+      unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
+      count = length
+    } catch {
+      if closing { try descriptor.close() }
+      throw error
+    }
+    if closing { try descriptor.close() }
   }
 
   deinit {

@@ -1,0 +1,160 @@
+internal import ATProtocol
+public import Archive
+public import IPLD
+
+/// A snapshot in an archive: its manifest, and the way to its repository and its blobs.
+///
+/// ```swift
+/// let reader = try ArchiveReader(path: "alice.car.zst")
+/// let snapshot = try ArchivedSnapshot.newest(in: reader)
+/// let profile = try snapshot.record("app.bsky.actor.profile/self")
+/// ```
+public struct ArchivedSnapshot: Sendable {
+  /// The archive.
+  public let reader: ArchiveReader
+  /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is left.
+  public let cid: CID?
+  /// The manifest.
+  public let snapshot: Snapshot
+
+  /// The longest block of bookkeeping that is read.
+  private static let maximumBlock = 16 << 20
+
+  /// The snapshot that the archive's newest manifest describes.
+  ///
+  /// In an archive whose footer is lost, the last manifest that is left.
+  ///
+  /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is damaged.
+  public static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
+    if let head = reader.generation.head {
+      return try ArchivedSnapshot(head.cid, in: reader)
+    }
+    guard reader.generation.number == 0 else { throw SnapshotError.noSnapshot }
+    var last: ArchivedSnapshot?
+    for ordinal in reader.ordinals {
+      let section: Section
+      do {
+        section = try reader.section(at: ordinal)
+        guard section.cid.codec == .dagCBOR, section.bodyLength <= UInt64(maximumBlock),
+          let body = try reader.body(of: section.cid), Snapshot.looksLikeManifest(body.span)
+        else { continue }
+        last = try ArchivedSnapshot(section.cid, in: reader)
+      } catch is ArchiveError, is SnapshotError {
+        // Lost with the damage, or something else that begins like a manifest.
+        continue
+      }
+    }
+    guard let last else { throw SnapshotError.noSnapshot }
+    return last
+  }
+
+  /// The snapshot that a manifest describes.
+  ///
+  /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used; `ArchiveError` if it is damaged.
+  public init(_ cid: CID, in reader: ArchiveReader) throws {
+    guard let bytes = try reader.body(of: cid, limit: Self.maximumBlock) else {
+      throw SnapshotError.blockMissing(cid)
+    }
+    self.init(reader: reader, cid: cid, snapshot: try Snapshot(bytes.span))
+  }
+
+  /// What can be said about the repository of an archive that has lost its manifest.
+  ///
+  /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are left.
+  public static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
+    let restored = try RestoredRepository(salvaging: reader)
+    let inspection = try restored.withBytes { bytes throws in
+      try RepositoryInspector.inspect(bytes, verifying: false)
+    }
+    if let error = inspection.commitError { throw error }
+    guard let commit = inspection.commit, let root = inspection.header.roots.first else {
+      throw SnapshotError.noSnapshot
+    }
+    let nothing = SHA256.digest(of: Array("".utf8).span)
+    let car = Snapshot.CARDescription(
+      header: try reader.carHeader, byteCount: 0, sha256: nothing, sectionCount: 0,
+      order: .inline([]))
+    let snapshot = Snapshot(
+      did: commit.did, handle: nil, pds: nil, rev: commit.rev, commit: root, previous: nil,
+      createdAt: "", tool: "", car: car,
+      counts: Snapshot.Counts(
+        records: inspection.recordCount, nodes: inspection.nodeCount,
+        blocks: inspection.blocks.count),
+      blobs: Snapshot.BlobCounts(), didDocument: nil, plcLog: nil, extrasPages: [],
+      missingPages: [], isComplete: false, hostSystem: "", durationMilliseconds: 0)
+    return ArchivedSnapshot(reader: reader, cid: nil, snapshot: snapshot)
+  }
+
+  private init(reader: ArchiveReader, cid: CID?, snapshot: Snapshot) {
+    self.reader = reader
+    self.cid = cid
+    self.snapshot = snapshot
+  }
+
+  /// The block with this CID.
+  func block(_ cid: CID) throws -> Block {
+    guard let bytes = try reader.body(of: cid, limit: Self.maximumBlock) else {
+      throw SnapshotError.blockMissing(cid)
+    }
+    return Block(cid: cid, bytes: bytes)
+  }
+
+  /// The order of the CAR's sections, as ordinals in the archive.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a page of it is damaged.
+  func order() throws -> BlockOrder {
+    var encoded: [UInt8] = []
+    switch snapshot.car.order {
+    case .inline(let bytes): encoded = bytes
+    case .pages(let pages): for page in pages { encoded += try block(page).bytes }
+    }
+    let order = try BlockOrder(encoded, limit: reader.generation.sectionCount)
+    guard order.count == snapshot.car.sectionCount else { throw SnapshotError.malformedOrder }
+    return order
+  }
+
+  /// The blobs that are missing, and why, as noted when the snapshot was made.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
+  public func missingBlobs() throws -> [BlobLedger.Missing] {
+    try snapshot.missingPages.flatMap { try BlobLedger.missing(onPage: try block($0)) }
+  }
+
+  /// The blobs that are held though no record refers to them.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
+  public func extras() throws -> [CID] {
+    try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
+  }
+
+  /// The block of the record with this path, found through the tree; nil if there is no such record.
+  ///
+  /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it is damaged.
+  public func record(_ path: String) throws -> Block? {
+    var lookup = MSTLookup(path.utf8)
+    var next = try Commit(try block(snapshot.commit).bytes.span).data
+    while true {
+      switch try lookup.step(try block(next).bytes.span) {
+      case .node(let cid): next = cid
+      case .record(let cid): return try block(cid)
+      case .absent: return nil
+      }
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// What stands for every section that can be reached by a number, in the order of the file as far as that is known.
+  var ordinals: [UInt64] { Array(0..<generation.sectionCount) + lostOrdinals }
+}
+
+extension Snapshot {
+  /// Whether bytes begin as a manifest does, so that it is worth decoding them.
+  static func looksLikeManifest(_ bytes: Span<UInt8>) -> Bool {
+    do {
+      return isManifest(try DAGCBORDecoder.decode(bytes))
+    } catch {
+      return false
+    }
+  }
+}

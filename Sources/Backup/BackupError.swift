@@ -1,0 +1,50 @@
+internal import SystemPackage
+
+/// What keeps a pack, a reading or an extraction from being done.
+public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// A system call failed: what was to be done, and the `errno`.
+  case system(String, CInt)
+  /// The repository is not one that can be packed: why.
+  case malformedRepository(String)
+  /// A folder has no CAR, or more than one: their names.
+  case carsInFolder(String, [String])
+  /// The DID document or the facts given belong to another account.
+  case otherAccount(String, expected: String)
+  /// A document that was given is not what it must be.
+  case malformedDocument(String)
+  /// A file is in the way, and what it holds differs.
+  case fileDiffers(String)
+  /// Something that is no ordinary file or folder is in the way.
+  case inTheWay(String)
+  /// A name from the archive that no file may have.
+  case hostileName(String)
+  /// The CAR cannot be given back bit for bit: why.
+  case carNotExact(String)
+  /// What was asked for is not in the archive.
+  case notFound(String)
+  /// A word that selects nothing.
+  case malformedSelector(String)
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .system(let operation, let code):
+      "could not \(operation): \(Errno(rawValue: code))"
+    case .malformedRepository(let why): why
+    case .carsInFolder(let folder, let names):
+      names.isEmpty
+        ? "\(folder) holds no .car file"
+        : "\(folder) holds more than one .car file: \(names.joined(separator: ", "))"
+    case .otherAccount(let found, let expected):
+      "the document given is about \(found), and the repository belongs to \(expected)"
+    case .malformedDocument(let what): "\(what)"
+    case .fileDiffers(let path): "\(path) exists already and holds something else"
+    case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
+    case .hostileName(let name): "refused to make a file of the name \"\(name)\""
+    case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
+    case .notFound(let what): "\(what) is not in the archive"
+    case .malformedSelector(let text):
+      "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
+    }
+  }
+}

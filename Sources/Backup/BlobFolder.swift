@@ -1,0 +1,98 @@
+internal import IPLD
+internal import Archive
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A folder that may hold blobs, under any names, in folders within folders.
+public struct BlobFolder: Sendable {
+  /// Its path.
+  public let path: String
+  /// Whether it is a backup of a whole account, so that the CAR, the records and the metadata in it are not blobs.
+  public let isAccountFolder: Bool
+
+  /// A folder of blobs.
+  public init(_ path: String, isAccountFolder: Bool = false) {
+    self.path = path
+    self.isAccountFolder = isAccountFolder
+  }
+
+  /// All ordinary files in it, by their paths, in the order of their names.
+  ///
+  /// Symbolic links to files are followed, those to folders are not.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be read.
+  func files() throws -> [String] {
+    var files: [String] = []
+    var waiting = [path]
+    while let folder = waiting.popLast() {
+      for name in try Self.names(in: folder).sorted(by: >) {
+        let full = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+        var status = stat()
+        guard unsafe lstat(full, &status) == 0 else {
+          throw BackupError.system("look at \(full)", errno)
+        }
+        if status.st_mode & S_IFMT == S_IFDIR {
+          if !(isAccountFolder && name == "records") { waiting.append(full) }
+          continue
+        }
+        // A link that leads nowhere is no file.
+        if status.st_mode & S_IFMT == S_IFLNK, unsafe stat(full, &status) != 0 { continue }
+        guard status.st_mode & S_IFMT == S_IFREG else { continue }
+        if !(isAccountFolder && Self.isBookkeeping(name)) { files.append(full) }
+      }
+    }
+    return files.sorted()
+  }
+
+  /// The CAR files in it.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be read.
+  func cars() throws -> [String] {
+    try BlobFolder(path).files().filter { $0.hasSuffix(".car") }
+  }
+
+  private static func isBookkeeping(_ name: String) -> Bool {
+    name.hasSuffix(".car") || name == ExtractedName.metadata || name == ExtractedName.didDocument
+      || name == ExtractedName.plcLog
+  }
+
+  private static func names(in folder: String) throws -> [String] {
+    guard let stream = unsafe opendir(folder) else {
+      throw BackupError.system("read the folder \(folder)", errno)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while let entry = unsafe readdir(stream) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+          unsafe String(cString: $0)
+        }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  /// The CID that a file's name claims, `CID` or `CID.EXT`; nil if it claims none.
+  static func claimedCID(_ path: String) -> CID? {
+    let name = path.split(separator: "/").last ?? ""
+    let stem = name.prefix { $0 != "." }
+    guard stem.count >= 46 else { return nil }
+    // A name that is no CID is a name like any other.
+    return try? CID(stem)
+  }
+}
+
+/// The names of files that an extraction writes beside CAR, blobs and records.
+enum ExtractedName {
+  static let metadata = "backup-metadata.json"
+  static let didDocument = "did-document.json"
+  static let plcLog = "plc-audit-log.json"
+}

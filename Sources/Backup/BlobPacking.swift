@@ -1,0 +1,102 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// Takes blobs from files into an archive, and keeps the ledger.
+///
+/// A file is taken for the blob that its name says if the name is a CID, and for what its content hashes to otherwise. Its content is hashed when it is
+/// appended in any case, so that a name that lies is found out.
+struct BlobPacking {
+  /// What is written about the blobs.
+  struct Ledger {
+    var counts: Snapshot.BlobCounts
+    var missing: [BlobLedger.Missing]
+  }
+
+  private let table: BlobTable
+  private let keepsExtras: Bool
+  private var held: [CID: UInt64] = [:]
+  private var mismatched: Set<CID> = []
+  private var extrasBytes: UInt64 = 0
+  /// The blobs that were taken though no record refers to them.
+  private(set) var extras: [CID] = []
+  /// Files that could not be taken, and why.
+  private(set) var refused: [(path: String, why: String)] = []
+  /// How many files no record refers to and were left out.
+  private(set) var leftOutCount = 0
+
+  init(table: BlobTable, keepsExtras: Bool) {
+    self.table = table
+    self.keepsExtras = keepsExtras
+  }
+
+  /// Takes what is wanted of the files.
+  mutating func pack(
+    _ files: [String], into writer: inout ArchiveWriter, _ observer: Progress.Observer
+  ) throws {
+    // Blocks of the repository that are blobs, as in a CAR that carries them, are held already.
+    for entry in table.entries where entry.cid.codec == .raw {
+      if try writer.ordinal(of: entry.cid) != nil { held[entry.cid] = UInt64(entry.size ?? 0) }
+    }
+    for (index, path) in files.enumerated() {
+      observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
+      let claimed = BlobFolder.claimedCID(path)
+      if let claimed, !table.contains(claimed), !keepsExtras {
+        leftOutCount += 1
+        continue
+      }
+      let file = try InputFile(path)
+      try file.withBytes { bytes throws in
+        let cid = claimed ?? CID(codec: .raw, hashing: bytes)
+        try pack(path, cid, bytes, into: &writer)
+      }
+    }
+  }
+
+  private mutating func pack(
+    _ path: String, _ cid: CID, _ bytes: Span<UInt8>, into writer: inout ArchiveWriter
+  ) throws {
+    let isReferenced = table.contains(cid)
+    guard isReferenced || keepsExtras else {
+      leftOutCount += 1
+      return
+    }
+    guard held[cid] == nil else { return }
+    guard cid.multihash.sha256 != nil else {
+      refused.append((path, "its name is a CID that cannot be verified"))
+      return
+    }
+    do {
+      try writer.append(cid, bytes)
+    } catch let error as ArchiveError {
+      guard case .contentMismatch = error.reason else { throw error }
+      refused.append((path, "its content does not hash to the CID in its name"))
+      mismatched.insert(cid)
+      return
+    }
+    held[cid] = UInt64(bytes.count)
+    if !isReferenced {
+      extras.append(cid)
+      extrasBytes += UInt64(bytes.count)
+    }
+  }
+
+  /// The figures, and what is missing.
+  func ledger() -> Ledger {
+    var counts = Snapshot.BlobCounts()
+    var missing: [BlobLedger.Missing] = []
+    for entry in table.entries {
+      counts.referenced += 1
+      if let length = held[entry.cid] {
+        counts.held += 1
+        counts.heldBytes += length
+      } else {
+        let reason: BlobLedger.Reason = mismatched.contains(entry.cid) ? .mismatch : .notProvided
+        missing.append(BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size))
+      }
+    }
+    counts.extras = extras.count
+    counts.extrasBytes = extrasBytes
+    return Ledger(counts: counts, missing: missing)
+  }
+}

@@ -1,0 +1,29 @@
+internal import ATProtocol
+internal import IPLD
+
+/// A record as it is given to people: JSON where it can be, its own bytes where not.
+public struct RecordRendering: Sendable {
+  /// What is written.
+  public let bytes: [UInt8]
+  /// Whether that is JSON.
+  public let isJSON: Bool
+  /// The ending of its file.
+  var ending: String { isJSON ? ".json" : ".cbor" }
+
+  /// Renders a record's block.
+  ///
+  /// Indented, its keys in the order of their bytes, so that it is the same each time and can be compared line by line.
+  public init(_ block: Span<UInt8>) {
+    do {
+      let value = try DAGCBORDecoder.decode(block)
+      var json = JSONWriter(pretty: true)
+      value.writeJSON(to: &json)
+      json.newline()
+      bytes = json.takeBytes()
+      isJSON = true
+    } catch {
+      bytes = block.array
+      isJSON = false
+    }
+  }
+}

@@ -1,0 +1,239 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// Writes what a snapshot holds into a folder, in the layout that people know.
+///
+/// ```
+/// OUT/{did}/{handle or did}-{rev}.car      bit for bit what came in
+/// OUT/{did}/blobs/{cid}.{ext}
+/// OUT/{did}/records/{collection}/{rkey}.json
+/// OUT/{did}/backup-metadata.json  did-document.json  plc-audit-log.json
+/// ```
+/// What is damaged is left out and reported; everything else is written.
+public struct SnapshotExtractor {
+  /// What came of it.
+  public struct Report: Sendable {
+    /// What was written.
+    public internal(set) var tally = OutputFolder.Tally()
+    /// What could not be given back because it is damaged: what, and how.
+    public internal(set) var damaged: [(what: String, why: String)] = []
+    /// Names that no file may have.
+    public internal(set) var refused: [String] = []
+    /// Files that are in the way.
+    public internal(set) var inTheWay: [String] = []
+    /// Blobs that are not in the archive.
+    public internal(set) var missing: [String] = []
+    /// Records that are not in the archive, though the tree names them.
+    public internal(set) var missingRecords: [String] = []
+    /// Blobs whose content has the signature of another type than their record says.
+    public internal(set) var mistyped: [String] = []
+  }
+
+  private let archived: ArchivedSnapshot
+  private let folder: OutputFolder
+  private let observer: Progress.Observer
+  private let account: String
+  private var report = Report()
+
+  /// An extractor into a folder.
+  public init(
+    _ archived: ArchivedSnapshot, into folder: OutputFolder,
+    observer: @escaping Progress.Observer = { _ in }
+  ) {
+    self.archived = archived
+    self.folder = folder
+    self.observer = observer
+    account = FileNaming.name(archived.snapshot.did.text)
+  }
+
+  /// Writes what is selected.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be written to; what is wrong with the archive is in the report.
+  public static func extract(
+    _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
+    observer: @escaping Progress.Observer = { _ in }
+  ) throws -> Report {
+    var extractor = SnapshotExtractor(archived, into: folder, observer: observer)
+    try extractor.run(selection)
+    extractor.report.tally = folder.tally
+    return extractor.report
+  }
+
+  private mutating func run(_ selection: Selection) throws {
+    let needsRepository =
+      selection.car || selection.records || selection.blobs || !selection.items.isEmpty
+    if needsRepository {
+      let restored = try RestoredRepository(archived, observer: observer)
+      if selection.car { try writeCAR(restored) }
+      if selection.records || selection.blobs || !selection.items.isEmpty {
+        try writeContents(selection, restored)
+      }
+    }
+    if selection.metadata { try writeMetadata() }
+  }
+
+  /// Writes one file, and keeps what is wrong with it for the report.
+  private mutating func write(
+    _ components: [String], durably: Bool = true,
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+  ) throws {
+    let name = components.joined(separator: "/")
+    do {
+      try folder.write([account] + components, durably: durably, produce)
+    } catch let error as ArchiveError {
+      report.damaged.append((name, "\(error)"))
+    } catch let error as BackupError {
+      switch error {
+      case .hostileName(let name): report.refused.append(name)
+      case .fileDiffers(let path), .inTheWay(let path): report.inTheWay.append(path)
+      default: throw error
+      }
+    }
+  }
+
+  private mutating func writeCAR(_ restored: RestoredRepository) throws {
+    let name = FileNaming.car(of: archived.snapshot)
+    guard restored.isExact else {
+      report.damaged.append((name, restored.flaw ?? ""))
+      return
+    }
+    try write([name]) { sink in try restored.withBytes { try sink($0) } }
+  }
+
+  /// Writes records and blobs, which takes a walk through the repository to know their names.
+  private mutating func writeContents(_ selection: Selection, _ restored: RestoredRepository) throws {
+    var wanted: Set<CID> = []
+    var paths: Set<String> = []
+    for item in selection.items {
+      switch item {
+      case .cid(let cid): wanted.insert(cid)
+      case .record(let path): paths.insert(path.text)
+      }
+    }
+    var failure: (any Error)?
+    var unseen = paths
+    let inspection = try restored.withBytes { bytes throws in
+      try RepositoryInspector.inspect(
+        bytes, verifying: false,
+        visit: { record in
+          guard failure == nil else { return }
+          let key = String(decoding: record.key, as: UTF8.self)
+          let isNamed = unseen.remove(key) != nil
+          guard selection.records || isNamed else { return }
+          do {
+            try write(record, key, bytes)
+          } catch {
+            failure = error
+          }
+        })
+    }
+    if let failure { throw failure }
+    for path in unseen.sorted() { throw BackupError.notFound(path) }
+    if let error = inspection.commitError, !restored.isExact {
+      report.damaged.append(("records", "\(error)"))
+    }
+    if selection.blobs {
+      for (index, entry) in inspection.blobs.entries.enumerated() {
+        observer(
+          Progress(
+            stage: "blobs", done: UInt64(index), total: UInt64(inspection.blobs.entries.count)))
+        try writeBlob(entry.cid, mimeType: entry.mimeType)
+        wanted.remove(entry.cid)
+      }
+      try writeExtras()
+    }
+    for cid in wanted.sorted(by: { "\($0)" < "\($1)" }) {
+      guard archived.state(of: cid) != .missing || inspection.blobs.contains(cid) else {
+        throw BackupError.notFound("\(cid)")
+      }
+      try writeBlob(cid, mimeType: inspection.blobs[cid]?.mimeType)
+    }
+  }
+
+  private mutating func writeExtras() throws {
+    do {
+      for extra in try archived.extras() { try writeBlob(extra, mimeType: nil) }
+    } catch let error as ArchiveError {
+      report.damaged.append(("extras", "\(error)"))
+    } catch let error as SnapshotError {
+      report.damaged.append(("extras", "\(error)"))
+    }
+  }
+
+  private mutating func write(
+    _ record: RepositoryInspector.Record, _ key: String, _ bytes: Span<UInt8>
+  ) throws {
+    guard let body = record.body else {
+      report.missingRecords.append(key)
+      return
+    }
+    guard RecordPath.isValid(record.key.span) else {
+      report.refused.append(key)
+      return
+    }
+    let path = try RecordPath(key)
+    let content = RecordRendering(bytes.extracting(body))
+    try write(
+      [
+        "records", FileNaming.name(path.collection.text),
+        FileNaming.name(path.recordKey.text, ending: content.ending),
+      ], durably: false
+    ) { sink in try sink(content.bytes.span) }
+  }
+
+  private mutating func writeBlob(_ cid: CID, mimeType: String?) throws {
+    switch archived.state(of: cid) {
+    case .held: break
+    case .missing:
+      report.missing.append("\(cid)")
+      return
+    case .damaged(let why):
+      report.damaged.append(("\(cid)", why))
+      return
+    }
+    let ending: String
+    do {
+      ending = try fileExtension(cid, mimeType)
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    let reader = archived.reader
+    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")]) { sink in
+      try reader.read(cid, each: sink)
+    }
+  }
+
+  private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
+    var beginning: [UInt8] = []
+    struct Enough: Error {}
+    do {
+      try archived.reader.read(cid) { chunk in
+        let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
+        beginning.append(contentsOf: chunk.extracting(0..<wanted))
+        if beginning.count == MediaType.signatureLength { throw Enough() }
+      }
+    } catch is Enough {}
+    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
+    if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
+      report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")
+    }
+    return ending
+  }
+
+  private mutating func writeMetadata() throws {
+    let snapshot = archived.snapshot
+    let metadata = snapshot.metadataJSON(head: archived.cid)
+    try write([ExtractedName.metadata]) { sink in try sink(metadata.span) }
+    for (cid, name) in [
+      (snapshot.didDocument, ExtractedName.didDocument), (snapshot.plcLog, ExtractedName.plcLog),
+    ] {
+      guard let cid else { continue }
+      let reader = archived.reader
+      try write([name]) { sink in
+        guard try reader.read(cid, each: sink) else { throw SnapshotError.blockMissing(cid) }
+      }
+    }
+  }
+}

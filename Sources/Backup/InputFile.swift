@@ -1,0 +1,73 @@
+internal import Archive
+public import SystemPackage
+
+/// A file that is read: by its name, or from standard input.
+///
+/// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input) goes into a temporary file first.
+public final class InputFile {
+  /// What a message calls it.
+  public let name: String
+  private let mapped: MappedFile
+  private let spool: TemporaryFile?
+  private let given: FilePath
+
+  /// Opens a file; `-` is standard input.
+  ///
+  /// - Throws: ``BackupError`` if it cannot be read.
+  public init(_ argument: String) throws {
+    given = FilePath(argument)
+    if argument == "-" {
+      name = "standard input"
+      let spool = try Self.spool(.standardInput, name)
+      mapped = try spool.map()
+      self.spool = spool
+      return
+    }
+    name = argument
+    do {
+      let descriptor = try FileDescriptor.open(given, .readOnly, options: [.closeOnExec])
+      do {
+        mapped = try MappedFile(descriptor, closing: false)
+        spool = nil
+      } catch Errno.illegalSeek {
+        let spool = try Self.spool(descriptor, argument)
+        mapped = try spool.map()
+        self.spool = spool
+      }
+      try descriptor.close()
+    } catch let error as Errno {
+      throw BackupError.system("read \(argument)", error.rawValue)
+    }
+  }
+
+  /// A path that leads to the same bytes.
+  public var path: FilePath { spool?.path ?? given }
+
+  /// How many bytes it has.
+  public var count: Int { mapped.count }
+
+  /// Calls `body` with all of its bytes.
+  public func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try mapped.withBytes(body)
+  }
+
+  private static func spool(_ descriptor: FileDescriptor, _ name: String) throws -> TemporaryFile {
+    let file = try TemporaryFile()
+    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    do {
+      while true {
+        let count = try unsafe buffer.withUnsafeMutableBytes { buffer in
+          try unsafe descriptor.read(into: buffer)
+        }
+        if count == 0 { break }
+        try file.write(buffer.span.extracting(0..<count))
+      }
+      try file.flush()
+    } catch let error as Errno {
+      throw BackupError.system("read \(name)", error.rawValue)
+    }
+    return file
+  }
+}

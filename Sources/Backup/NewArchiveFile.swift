@@ -1,0 +1,70 @@
+public import Archive
+public import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// An archive that is being made, under a temporary name beside the one it will have.
+///
+/// Whoever looks at the final name sees nothing, or what was there before, until the archive is committed and on the medium.
+public struct NewArchiveFile: Sendable {
+  /// Where it will be.
+  public let path: FilePath
+  /// Where it is until then.
+  public let temporaryPath: FilePath
+  private let replacing: Bool
+
+  /// A file to be made at `path`.
+  ///
+  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if something is there, unless `replacing`.
+  public init(_ path: FilePath, replacing: Bool) throws {
+    self.path = path
+    self.replacing = replacing
+    let name = path.lastComponent?.string ?? "archive"
+    temporaryPath =
+      path.removingLastComponent().appending(".\(FileNaming.name(name)).\(getpid()).partial")
+    try refuseExisting()
+  }
+
+  /// The storage to write to.
+  ///
+  /// - Throws: `ArchiveError` if the file cannot be made.
+  public func storage() throws -> FileStorage { try FileStorage.create(temporaryPath) }
+
+  /// Gives the file its name.
+  ///
+  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; the temporary file is gone then.
+  public func publish() throws {
+    do {
+      try refuseExisting()
+      guard unsafe rename(temporaryPath.string, path.string) == 0 else {
+        throw BackupError.system("write \(path)", errno)
+      }
+    } catch {
+      discard()
+      throw error
+    }
+    let parent = path.removingLastComponent()
+    let folder = unsafe open(parent.isEmpty ? "." : parent.string, O_RDONLY | O_DIRECTORY)
+    guard folder >= 0 else { throw BackupError.system("sync the folder of \(path)", errno) }
+    defer { _ = close(folder) }
+    // Some file systems cannot sync a folder; they say so with EINVAL, and have nothing to lose.
+    guard fsync(folder) == 0 || errno == EINVAL else {
+      throw BackupError.system("sync the folder of \(path)", errno)
+    }
+  }
+
+  /// Removes what was written.
+  public func discard() { _ = unsafe unlink(temporaryPath.string) }
+
+  private func refuseExisting() throws {
+    var status = stat()
+    guard !replacing, unsafe lstat(path.string, &status) == 0 else { return }
+    throw BackupError.system("write \(path)", EEXIST)
+  }
+}

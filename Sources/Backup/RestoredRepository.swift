@@ -1,0 +1,93 @@
+internal import ATProtocol
+public import Archive
+internal import IPLD
+
+/// A snapshot's CAR, put together again in a temporary file.
+///
+/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says so. From a damaged one it is what is left: every block
+/// that still hashes to its CID.
+public final class RestoredRepository {
+  /// Whether it is the CAR that came in.
+  public let isExact: Bool
+  /// Why it is not; nil if it is.
+  public let flaw: String?
+  private let spool: TemporaryFile
+  private let mapped: MappedFile
+
+  /// Puts a snapshot's CAR together.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no room for the CAR.
+  public init(_ archived: ArchivedSnapshot, observer: Progress.Observer = { _ in }) throws {
+    let spool = try TemporaryFile()
+    var flaw: String?
+    do {
+      guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+      try Self.copyExactly(archived, to: spool, observer)
+    } catch let error as BackupError {
+      throw error
+    } catch {
+      flaw = "\(error)"
+      try spool.truncate(to: 0)
+      try Self.copyWhatIsLeft(archived.reader, header: archived.snapshot.car.header, to: spool)
+    }
+    let mapped = try spool.map()
+    if flaw == nil {
+      let car = archived.snapshot.car
+      let digest = mapped.withBytes { SHA256.digest(of: $0) }
+      if UInt64(mapped.count) != car.byteCount || digest != car.sha256 {
+        flaw = "its SHA-256 is not the one in the manifest"
+      }
+    }
+    self.flaw = flaw
+    isExact = flaw == nil
+    self.spool = spool
+    self.mapped = mapped
+  }
+
+  /// Puts together what is left of a repository in an archive that has lost its manifest.
+  ///
+  /// - Throws: `ArchiveError` if not even the CAR header is left; ``BackupError`` if there is no room for the CAR.
+  public init(salvaging reader: ArchiveReader) throws {
+    spool = try TemporaryFile()
+    try Self.copyWhatIsLeft(reader, header: try reader.carHeader, to: spool)
+    mapped = try spool.map()
+    isExact = false
+    flaw = "the archive has lost its manifest"
+  }
+
+  /// Calls `body` with the CAR's bytes.
+  public func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try mapped.withBytes(body)
+  }
+
+  private static func copyExactly(
+    _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
+  ) throws {
+    let car = archived.snapshot.car
+    try spool.write(car.header.span)
+    try archived.reader.copySections(try archived.order().runs) { bytes in
+      try spool.write(bytes)
+      // Whatever the order says, it is not more than the manifest says.
+      guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
+      observer(Progress(stage: "reading", done: UInt64(spool.count), total: car.byteCount))
+    }
+  }
+
+  private static func copyWhatIsLeft(
+    _ reader: ArchiveReader, header: [UInt8], to spool: TemporaryFile
+  ) throws {
+    try spool.write(header.span)
+    for ordinal in reader.ordinals {
+      let mark = spool.count
+      do {
+        guard try reader.section(at: ordinal).cid.codec == .dagCBOR else { continue }
+        try reader.copySections(CollectionOfOne(ordinal..<ordinal + 1)) { try spool.write($0) }
+      } catch is ArchiveError {
+        // What is lost shows as missing in the tree.
+        try spool.truncate(to: mark)
+      }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+public import ATProtocol
+internal import IPLD
+
+/// The manifest as JSON.
+extension Snapshot {
+  /// The content of `backup-metadata.json`: the same for the same snapshot, whenever it is extracted.
+  func metadataJSON(head: CID?) -> [UInt8] {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.key("archiveHead")
+    if let head { json.string("\(head)") } else { json.null() }
+    writeFields(to: &json)
+    json.endObject()
+    json.newline()
+    return json.takeBytes()
+  }
+
+  /// Writes the snapshot's facts as keys and values into an object that has begun.
+  public func writeFields(to json: inout JSONWriter) {
+    func text(_ key: String, _ value: String?) {
+      json.key(key)
+      if let value { json.string(value) } else { json.null() }
+    }
+    func number(_ key: String, _ value: Int) {
+      json.key(key)
+      json.integer(value)
+    }
+    text("did", did.text)
+    text("handle", handle?.text)
+    text("pds", pds)
+    text("rev", rev?.text)
+    text("commit", "\(commit)")
+    text("previous", previous.map { "\($0)" })
+    text("createdAt", createdAt)
+    text("tool", tool)
+    json.key("complete")
+    json.boolean(isComplete && blobs.missing == 0)
+    json.key("counts")
+    json.beginObject()
+    number("records", counts.records)
+    number("nodes", counts.nodes)
+    number("blocks", counts.blocks)
+    json.endObject()
+    json.key("blobs")
+    json.beginObject()
+    number("referenced", blobs.referenced)
+    number("held", blobs.held)
+    number("heldBytes", Int(clamping: blobs.heldBytes))
+    number("missing", blobs.missing)
+    number("extras", blobs.extras)
+    number("extrasBytes", Int(clamping: blobs.extrasBytes))
+    json.endObject()
+    json.key("car")
+    json.beginObject()
+    number("bytes", Int(clamping: car.byteCount))
+    text("sha256", "\(car.sha256)")
+    number("blocks", Int(clamping: car.sectionCount))
+    json.endObject()
+    json.key("host")
+    json.beginObject()
+    text("os", hostSystem)
+    number("durationMs", durationMilliseconds)
+    json.endObject()
+  }
+}

@@ -1,0 +1,103 @@
+package import Archive
+internal import IPLD
+package import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A file without a name, for what is too large for memory: it is gone when it is closed, however the process ends.
+///
+/// It lies in the folder that `TMPDIR` names, else in `/var/tmp`, which is on a disk where `/tmp` may be in memory.
+package final class TemporaryFile {
+  private let descriptor: FileDescriptor
+  private var buffer: [UInt8] = []
+  /// How many bytes it has.
+  package private(set) var count = 0
+
+  /// An empty file.
+  ///
+  /// - Throws: ``BackupError`` if none can be made.
+  package init() throws {
+    let folder = Self.folder
+    var name = Array("\(folder)/carpack-XXXXXX".utf8CString)
+    let raw = unsafe name.withUnsafeMutableBufferPointer { buffer -> CInt in
+      guard let path = buffer.baseAddress else { return -1 }
+      let raw = unsafe mkstemp(path)
+      if raw >= 0 { _ = unsafe unlink(path) }
+      return raw
+    }
+    guard raw >= 0 else { throw BackupError.system("create a temporary file in \(folder)", errno) }
+    descriptor = FileDescriptor(rawValue: raw)
+    buffer.reserveCapacity(1 << 18)
+  }
+
+  deinit {
+    // Nothing of it is wanted any more, and closing what has no name can lose nothing.
+    _ = close(descriptor.rawValue)
+  }
+
+  private static var folder: String {
+    if let pointer = unsafe getenv("TMPDIR") {
+      let path = unsafe String(cString: pointer)
+      if !path.isEmpty { return path }
+    }
+    return unsafe access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp"
+  }
+
+  /// Appends bytes.
+  package func write(_ bytes: Span<UInt8>) throws {
+    if bytes.count < 1 << 16 {
+      buffer.append(contentsOf: bytes)
+      if buffer.count >= 1 << 18 { try flush() }
+    } else {
+      try flush()
+      try put(bytes)
+    }
+    count += bytes.count
+  }
+
+  /// Forgets everything behind the first `count` bytes.
+  package func truncate(to count: Int) throws {
+    try flush()
+    try system("cut a temporary file off") { try descriptor.resize(to: Int64(count)) }
+    try system("move in a temporary file") { try descriptor.seek(offset: 0, from: .end) }
+    self.count = count
+  }
+
+  /// The bytes, mapped.
+  package func map() throws -> MappedFile {
+    try flush()
+    return try system("map a temporary file") { try MappedFile(descriptor, closing: false) }
+  }
+
+  /// A path that opens the file as long as it is open here.
+  package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
+
+  /// Hands everything to the system.
+  package func flush() throws {
+    guard !buffer.isEmpty else { return }
+    let bytes = buffer
+    buffer.removeAll(keepingCapacity: true)
+    try put(bytes.span)
+  }
+
+  private func put(_ bytes: Span<UInt8>) throws {
+    try system("write to a temporary file") {
+      _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
+    }
+  }
+
+  @discardableResult
+  private func system<Value>(_ operation: String, _ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error as Errno {
+      throw BackupError.system(operation, error.rawValue)
+    }
+  }
+}
