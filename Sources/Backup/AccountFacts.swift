@@ -22,7 +22,7 @@ public struct AccountFacts: Sendable {
   public init() {}
 
   /// The longest document that is taken: a DID document has a few kilobytes, a PLC log of many years a few hundred.
-  static let maximumDocument = 4 << 20
+  public static let maximumDocument = 4 << 20
 
   /// The parts of a DID document that are of use here ([DID Core](https://www.w3.org/TR/did-core/)).
   private struct Document: Decodable {

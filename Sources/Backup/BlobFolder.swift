@@ -1,5 +1,5 @@
-internal import IPLD
 internal import Archive
+internal import IPLD
 internal import SystemPackage
 
 #if canImport(Darwin)

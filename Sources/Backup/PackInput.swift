@@ -1,4 +1,4 @@
-public import ATProtocol
+internal import ATProtocol
 internal import IPLD
 
 #if canImport(FoundationEssentials)

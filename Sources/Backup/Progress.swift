@@ -7,6 +7,13 @@ public struct Progress: Sendable {
   /// How many there are; 0 if that is not known.
   public let total: UInt64
 
+  /// So much is done.
+  public init(stage: String, done: UInt64, total: UInt64) {
+    self.stage = stage
+    self.done = done
+    self.total = total
+  }
+
   /// Receives progress; called often, so it decides itself when to show something.
   public typealias Observer = (Progress) -> Void
 }

@@ -1,6 +1,6 @@
-internal import IPLD
 public import ATProtocol
 public import Archive
+internal import IPLD
 
 /// Packs a repository and its blobs into a new archive.
 ///
@@ -26,7 +26,8 @@ public struct RepositoryPacker {
 
     /// Options with these facts about the moment.
     public init(
-      tool: String, createdAt: String, hostSystem: String, milliseconds: @escaping @Sendable () -> Int
+      tool: String, createdAt: String, hostSystem: String,
+      milliseconds: @escaping @Sendable () -> Int
     ) {
       self.tool = tool
       self.createdAt = createdAt

@@ -25,7 +25,9 @@ extension Snapshot {
         "missing": blobs.missing, "extras": blobs.extras, "extrasBytes": Int(blobs.extrasBytes),
       ].ipld,
       "complete": .boolean(isComplete),
-      "host": .map(["os": .string(hostSystem), "durationMs": .integer(Int128(durationMilliseconds))]),
+      "host": .map([
+        "os": .string(hostSystem), "durationMs": .integer(Int128(durationMilliseconds)),
+      ]),
     ]
     map["handle"] = handle.map { .string($0.text) }
     map["pds"] = pds.map { .string($0) }

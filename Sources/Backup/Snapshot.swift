@@ -128,7 +128,8 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
       "the manifest is of version \(version); this carpack reads version \(Snapshot.version)"
     case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
     case .malformedOrder: "the manifest's order of blocks is malformed"
-    case .unknownOrder(let kind): "the manifest orders its blocks in a way (\(kind)) that is not known"
+    case .unknownOrder(let kind):
+      "the manifest orders its blocks in a way (\(kind)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
     case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
     case .noSnapshot: "the archive holds no snapshot"

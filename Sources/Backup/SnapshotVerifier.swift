@@ -153,7 +153,8 @@ public struct SnapshotVerifier {
           cid: entry.cid, record: entry.firstRecord, why: why, mimeType: entry.mimeType,
           size: entry.size)
       }
-      switch damaged.contains(entry.cid) ? .damaged("its bytes do not hash to its CID")
+      switch damaged.contains(entry.cid)
+        ? .damaged("its bytes do not hash to its CID")
         : archived.state(of: entry.cid)
       {
       case .held: heldCount += 1
@@ -171,7 +172,8 @@ public struct SnapshotVerifier {
     if inspection.isComplete, heldCount != archived.snapshot.blobs.held,
       report.damagedBlobs.isEmpty
     {
-      report.damage.append("the manifest counts \(archived.snapshot.blobs.held) blobs, and \(heldCount) are here")
+      report.damage.append(
+        "the manifest counts \(archived.snapshot.blobs.held) blobs, and \(heldCount) are here")
     }
   }
 }

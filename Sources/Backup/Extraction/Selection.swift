@@ -57,7 +57,9 @@ public struct Selection: Sendable {
   /// Everything.
   public static var all: Selection {
     var selection = Selection()
-    (selection.car, selection.records, selection.blobs, selection.metadata) = (true, true, true, true)
+    (selection.car, selection.records, selection.blobs, selection.metadata) = (
+      true, true, true, true
+    )
     return selection
   }
 }

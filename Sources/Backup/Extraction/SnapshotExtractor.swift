@@ -102,7 +102,8 @@ public struct SnapshotExtractor {
   }
 
   /// Writes records and blobs, which takes a walk through the repository to know their names.
-  private mutating func writeContents(_ selection: Selection, _ restored: RestoredRepository) throws {
+  private mutating func writeContents(_ selection: Selection, _ restored: RestoredRepository) throws
+  {
     var wanted: Set<CID> = []
     var paths: Set<String> = []
     for item in selection.items {

@@ -137,12 +137,20 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
 extension CID {
   /// The canonical text.
   public var description: String {
-    if version == .v0 { return Base58.encode(bytes) }
     var text: [UInt8] = []
     text.reserveCapacity(59)
-    text.append(UInt8(ascii: "b"))
-    Base32.append(bytes.span, to: &text)
+    appendText(to: &text)
     return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Appends the canonical text, as ASCII.
+  public func appendText(to text: inout [UInt8]) {
+    if version == .v0 {
+      text.append(contentsOf: Base58.encode(bytes).utf8)
+    } else {
+      text.append(UInt8(ascii: "b"))
+      Base32.append(bytes.span, to: &text)
+    }
   }
 
   /// Reads the text form: `b…`, `z…` or `Qm…`.

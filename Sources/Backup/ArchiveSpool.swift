@@ -1,0 +1,22 @@
+public import Archive
+internal import IPLD
+
+/// An archive that is made in a file without a name, to be copied somewhere that cannot be written to twice.
+public struct ArchiveSpool {
+  /// Where the archive is written.
+  public let storage: any ArchiveStorage
+  private let file: TemporaryFile
+
+  /// An empty one.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  public init() throws {
+    file = try TemporaryFile()
+    storage = try FileStorage.open(file.path)
+  }
+
+  /// Hands out everything that was written.
+  public func copy(to sink: (Span<UInt8>) throws -> Void) throws {
+    try file.map().withBytes { bytes throws in try sink(bytes) }
+  }
+}

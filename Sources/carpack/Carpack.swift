@@ -1,0 +1,63 @@
+internal import ArgumentParser
+
+/// The command: parses its arguments, runs a verb, and says what went wrong in one place.
+@main
+struct Carpack: ParsableCommand {
+  static let version = "0.1.0"
+
+  static let configuration = CommandConfiguration(
+    commandName: "carpack",
+    abstract: "One verified file for an AT Protocol account: its repository and all of its blobs.",
+    discussion: """
+      Results go to standard output, everything else to standard error. "-" stands for standard input or output where a file makes sense.
+
+      EXIT STATUS
+        0    everything asked for was done, and everything checked is well
+        1    an error that has no number of its own
+        10   incomplete: something referenced is missing (blobs, blocks), the rest is well
+        11   damaged or malformed: bytes do not match what they must be
+        13   refused: content that does not match its name or CID, or a hostile path
+        64   usage
+        66   input not found
+        73   output cannot be created, or exists
+        74   input or output failed, or the disk is full
+        130  interrupted
+      The worst thing found decides: damaged before refused before incomplete.
+      """,
+    version: version,
+    subcommands: [
+      InspectCommand.self, PackCommand.self, InfoCommand.self, ListCommand.self, CatCommand.self,
+      ExtractCommand.self, VerifyCommand.self,
+    ])
+
+  static func main() {
+    Interruption.install()
+    do {
+      var command = try parseAsRoot()
+      try command.run()
+    } catch let status as ExitStatus {
+      Console.flush()
+      status.leave()
+    } catch let error where Failure.isOurs(error) {
+      Console.flush()
+      let failure = Failure(error)
+      failure.say()
+      failure.status.leave()
+    } catch {
+      Console.flush()
+      exit(withError: error)
+    }
+    Console.flush()
+  }
+}
+
+/// What every verb understands.
+struct CommonOptions: ParsableArguments {
+  @Flag(name: .shortAndLong, help: "Say nothing but results and errors.")
+  var quiet = false
+
+  /// Says something on standard error, unless that was not wanted.
+  func say(_ text: @autoclosure () -> String) {
+    if !quiet { Console.say(text()) }
+  }
+}

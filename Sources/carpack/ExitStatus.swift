@@ -1,0 +1,34 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// How the command ends; the same for every verb.
+struct ExitStatus: Error, Equatable {
+  let number: CInt
+
+  static let success = ExitStatus(number: 0)
+  static let failure = ExitStatus(number: 1)
+  static let incomplete = ExitStatus(number: 10)
+  static let damaged = ExitStatus(number: 11)
+  static let refused = ExitStatus(number: 13)
+  static let usage = ExitStatus(number: 64)
+  static let noInput = ExitStatus(number: 66)
+  static let cannotCreate = ExitStatus(number: 73)
+  static let ioError = ExitStatus(number: 74)
+  static let interrupted = ExitStatus(number: 130)
+
+  /// From the worst to nothing at all.
+  private static let order = [damaged, refused, cannotCreate, incomplete, success]
+
+  /// The worst of these.
+  static func worst(_ statuses: ExitStatus...) -> ExitStatus {
+    order.first(where: statuses.contains) ?? .success
+  }
+
+  /// Ends the process.
+  func leave() -> Never { exit(number) }
+}

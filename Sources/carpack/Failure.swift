@@ -1,0 +1,100 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+internal import IPLD
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// An error as a person reads it: what went wrong, what to do about it, and the exit status.
+struct Failure: Error {
+  let message: String
+  let hint: String?
+  let status: ExitStatus
+
+  init(_ message: String, hint: String? = nil, status: ExitStatus) {
+    self.message = message
+    self.hint = hint
+    self.status = status
+  }
+
+  /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
+  static func isOurs(_ error: any Error) -> Bool {
+    error is Failure || error is BackupError || error is ArchiveError || error is SnapshotError
+      || error is CARError || error is RepositoryError || error is DAGCBORError
+      || error is MSTNode.Malformed
+  }
+
+  init(_ error: any Error) {
+    switch error {
+    case let failure as Failure: self = failure
+    case let error as BackupError: self.init(error)
+    case let error as ArchiveError: self.init(error)
+    case let error as MSTNode.Malformed:
+      self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
+    default: self.init("\(error)", status: .damaged)
+    }
+  }
+
+  private init(_ error: BackupError) {
+    var hint: String?
+    let status: ExitStatus
+    switch error {
+    case .system(let operation, let code):
+      status = Self.status(code, writing: !operation.hasPrefix("read"))
+      if code == EEXIST { hint = "use --force to replace it, or choose another name" }
+    case .malformedRepository, .carNotExact: status = .damaged
+    case .malformedDocument: status = .damaged
+    case .carsInFolder(_, let names):
+      status = names.isEmpty ? .noInput : .usage
+      if !names.isEmpty { hint = "name the one to pack, and the folder with --blobs" }
+    case .otherAccount, .hostileName: status = .refused
+    case .fileDiffers:
+      status = .cannotCreate
+      hint = "use --overwrite to replace it"
+    case .inTheWay: status = .cannotCreate
+    case .notFound:
+      status = .noInput
+      hint = "\"carpack ls\" shows what there is"
+    case .malformedSelector: status = .usage
+    }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: ArchiveError) {
+    let status: ExitStatus
+    var hint: String?
+    switch error.reason {
+    case .system(let operation, let code):
+      status = Self.status(code, writing: !operation.hasPrefix("open"))
+    case .alreadyExists, .locked, .notEmpty: status = .cannotCreate
+    case .unsupportedVersion, .unknownFeatures:
+      status = .failure
+      hint = "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR"
+    case .contentMismatch, .lengthMismatch: status = .refused
+    case .writerFailed, .commitUncertain: status = .ioError
+    default: status = .damaged
+    }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private static func status(_ code: CInt, writing: Bool) -> ExitStatus {
+    switch code {
+    case EEXIST: .cannotCreate
+    case ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, EROFS, ELOOP, ENAMETOOLONG:
+      writing ? .cannotCreate : .noInput
+    default: .ioError
+    }
+  }
+
+  /// Says it on standard error.
+  func say() {
+    Console.say("carpack: \(Console.red("error:")) \(message)")
+    if let hint { Console.say("hint: \(hint)") }
+  }
+}

@@ -1,0 +1,114 @@
+internal import ATProtocol
+internal import IPLD
+internal import Synchronization
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Where words go: results to standard output, talk to standard error.
+///
+/// Results are gathered and handed to the system in large pieces.
+enum Console {
+  private static let output = Mutex<[UInt8]>([])
+  /// Whether the terminal's last line shows progress.
+  private static let showsProgress = Mutex(false)
+
+  /// Whether standard error is a terminal.
+  static let isTerminal = isatty(2) == 1
+  private static let hasColour = isTerminal && !isColourUnwanted
+  private static var isColourUnwanted: Bool { unsafe getenv("NO_COLOR") != nil }
+
+  /// Prints a line of results.
+  static func print(_ line: String) { print(Array((line + "\n").utf8).span) }
+
+  /// Prints bytes of results.
+  static func print(_ bytes: Span<UInt8>) {
+    let bytes = bytes.array
+    let isLarge = output.withLock { output in
+      output += bytes
+      return output.count >= 1 << 16
+    }
+    if isLarge { flush() }
+  }
+
+  /// Writes bytes of results through at once: for large ones, and where the caller has to know that they arrived.
+  static func write(_ bytes: Span<UInt8>) throws {
+    flush()
+    do {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe FileDescriptor.standardOutput.writeAll($0)
+      }
+    } catch let error as Errno {
+      throw Failure("could not write to standard output: \(error)", status: .ioError)
+    }
+  }
+
+  /// Prints what a JSON writer has.
+  static func print(_ json: inout JSONWriter) { print(json.takeBytes().span) }
+
+  /// Says something on standard error.
+  static func say(_ text: String) {
+    endProgress()
+    put(text + "\n")
+  }
+
+  /// Shows how a long piece of work gets on, in a line that the next word takes away.
+  static func showProgress(_ text: String) {
+    put("\r\u{1b}[K\(text)")
+    showsProgress.withLock { $0 = true }
+  }
+
+  /// Takes away the line that shows progress.
+  static func endProgress() {
+    let wasShown = showsProgress.withLock { isShown in
+      defer { isShown = false }
+      return isShown
+    }
+    if wasShown { put("\r\u{1b}[K") }
+  }
+
+  /// Puts text on standard error.
+  private static func put(_ text: String) {
+    let bytes = Array(text.utf8)
+    do {
+      _ = try unsafe bytes.withUnsafeBytes { try unsafe FileDescriptor.standardError.writeAll($0) }
+    } catch {
+      // There is nowhere left to say so; results and exit status still speak.
+    }
+  }
+
+  /// Hands what was printed to the system.
+  static func flush() {
+    endProgress()
+    let bytes = output.withLock { output in
+      defer { output.removeAll(keepingCapacity: true) }
+      return output
+    }
+    guard !bytes.isEmpty else { return }
+    do {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe FileDescriptor.standardOutput.writeAll($0)
+      }
+    } catch {
+      put("carpack: error: could not write to standard output: \(error)\n")
+      ExitStatus.ioError.leave()
+    }
+  }
+
+  /// Red on a terminal.
+  static func red(_ text: String) -> String { hasColour ? "\u{1b}[31m\(text)\u{1b}[0m" : text }
+
+  /// Yellow on a terminal.
+  static func yellow(_ text: String) -> String {
+    hasColour ? "\u{1b}[33m\(text)\u{1b}[0m" : text
+  }
+
+  /// Green on a terminal.
+  static func green(_ text: String) -> String { hasColour ? "\u{1b}[32m\(text)\u{1b}[0m" : text }
+}

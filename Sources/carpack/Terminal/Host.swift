@@ -1,0 +1,49 @@
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// What the machine says about itself and the moment.
+///
+/// With `SOURCE_DATE_EPOCH` set (seconds since 1970) the moment is that one and nothing takes any time, so that the same input gives the same
+/// archive, byte for byte.
+enum Host {
+  private static let fixedSeconds: Int? = {
+    guard let text = unsafe getenv("SOURCE_DATE_EPOCH") else { return nil }
+    return unsafe Int(String(cString: text))
+  }()
+
+  /// The time in RFC 3339, UTC, to the second.
+  static var now: String {
+    let date = fixedSeconds.map { Date(timeIntervalSince1970: Double($0)) } ?? Date()
+    return date.formatted(.iso8601)
+  }
+
+  /// The operating system.
+  static var system: String {
+    #if os(macOS)
+      "macOS"
+    #elseif os(Linux)
+      "Linux"
+    #else
+      "unknown"
+    #endif
+  }
+
+  /// Milliseconds since some moment.
+  @Sendable static func milliseconds() -> Int {
+    guard fixedSeconds == nil else { return 0 }
+    var moment = timespec()
+    unsafe clock_gettime(CLOCK_MONOTONIC, &moment)
+    return Int(moment.tv_sec) * 1000 + Int(moment.tv_nsec) / 1_000_000
+  }
+}

@@ -1,0 +1,51 @@
+/// Sizes, counts and times as people write them.
+enum Quantity {
+  /// Bytes in decimal units: "312 B", "1.4 MB".
+  static func bytes(_ count: some BinaryInteger) -> String {
+    var value = Double(count)
+    guard value >= 1000 else { return "\(count) B" }
+    for unit in ["kB", "MB", "GB", "TB"] {
+      value /= 1000
+      if value < 999.5 || unit == "TB" { return "\(decimal(value)) \(unit)" }
+    }
+    return "\(count) B"
+  }
+
+  /// One decimal below 10, none above.
+  private static func decimal(_ value: Double) -> String {
+    guard value < 9.95 else { return grouped(Int(value.rounded())) }
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  /// A count with its thousands apart: "12,345".
+  static func grouped(_ number: Int) -> String {
+    let digits = Array("\(number.magnitude)")
+    var text = number < 0 ? "-" : ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index) % 3 == 0 { text += "," }
+      text.append(digit)
+    }
+    return text
+  }
+
+  /// A count and what is counted: "1 record", "12,345 records".
+  static func count(_ number: Int, _ singular: String, _ plural: String? = nil) -> String {
+    "\(grouped(number)) \(number == 1 ? singular : plural ?? singular + "s")"
+  }
+
+  /// A time to wait: "12 s", "3 min 20 s", "2 h 5 min".
+  static func duration(seconds: Double) -> String {
+    let whole = Int(min(max(seconds.rounded(), 0), 1e9))
+    if whole < 60 { return "\(whole) s" }
+    if whole < 3600 { return "\(whole / 60) min \(whole % 60) s" }
+    return "\(whole / 3600) h \(whole / 60 % 60) min"
+  }
+
+  /// A ratio in percent, with one decimal.
+  static func percent(_ part: UInt64, of whole: UInt64) -> String {
+    guard whole > 0 else { return "0 %" }
+    let tenths = Int((Double(part) * 1000 / Double(whole)).rounded())
+    return "\(tenths / 10).\(tenths % 10) %"
+  }
+}

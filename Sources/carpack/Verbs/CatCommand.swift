@@ -1,0 +1,54 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack cat`: one thing from an archive, to standard output.
+struct CatCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "cat",
+    abstract: "Print one blob, or one record as JSON.",
+    discussion: """
+      SELECTOR is a CID, collection/rkey, or an at:// URI. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed.
+
+      Exit status: 66 if it is not in the archive, 11 if it is damaged.
+      """)
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @Argument(help: ArgumentHelp("A CID, collection/rkey, or at:// URI.", valueName: "selector"))
+  var selector: String
+
+  @Flag(help: "Print the bytes of a record as they are stored.")
+  var raw = false
+
+  func run() throws {
+    let item = try Selection.Item(selector)
+    let opened = try archive.open()
+    switch item {
+    case .cid(let cid) where raw || cid.codec != .dagCBOR:
+      guard try opened.reader.read(cid, each: { try Console.write($0) }) else {
+        throw BackupError.notFound(selector)
+      }
+    case .cid(let cid):
+      guard let body = try opened.reader.body(of: cid) else {
+        throw BackupError.notFound(selector)
+      }
+      Console.print(RecordRendering(body.span).bytes.span)
+    case .record(let path):
+      let snapshot = try opened.snapshot()
+      try ExtractCommand.checkAccount([selector], snapshot.snapshot.did)
+      guard let block = try snapshot.record(path.text) else {
+        throw BackupError.notFound(selector)
+      }
+      if raw {
+        Console.print(block.bytes.span)
+      } else {
+        Console.print(RecordRendering(block.bytes.span).bytes.span)
+      }
+    }
+    let status = opened.status
+    if status != .success { throw status }
+  }
+}

@@ -1,0 +1,87 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.
+struct InspectCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Check a repository CAR to the last hash and say what is in it.",
+    discussion: """
+      Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.
+
+      Exit status: 0 complete and well-formed, 10 blocks are missing, 11 damaged or malformed. Records that break the data model are warned about.
+      """)
+
+  @Argument(
+    help: ArgumentHelp(
+      "The CAR, of version 1 or 2; \"-\" for standard input.", valueName: "repo.car"),
+    completion: .file(extensions: ["car"]))
+  var input: String
+
+  @Flag(help: "List every record: path and CID.")
+  var records = false
+
+  @Flag(help: "List every blob that records refer to: CID, media type, size, record.")
+  var blobs = false
+
+  @Flag(help: "Write JSON.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let file = try InputFile(input)
+    let observer = ProgressLine.observer(quiet: common.quiet)
+    var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
+    let inspection = try file.withBytes { bytes throws(CARError) in
+      try RepositoryInspector.inspect(
+        bytes,
+        progress: {
+          observer(Progress(stage: "checking", done: UInt64($0), total: UInt64(bytes.count)))
+        },
+        visit: { report.visit($0) })
+    }
+    Console.endProgress()
+    report.finish(inspection, file)
+    let status = Self.status(inspection)
+    if status == .damaged {
+      Failure(Self.complaint(inspection), status: status).say()
+    } else if status == .incomplete {
+      common.say(
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(inspection.missingNodes.count, "tree node")) and \(Quantity.count(inspection.missingRecordCount, "record")) are not in the CAR"
+      )
+    }
+    for (record, why) in inspection.recordWarnings.prefix(20) {
+      common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
+    }
+    if inspection.recordWarningCount > 20 {
+      common.say("carpack: \(inspection.recordWarningCount - 20) more warnings like these")
+    }
+    if status != .success { throw status }
+  }
+
+  private static func status(_ inspection: RepositoryInspection) -> ExitStatus {
+    if !inspection.isWellFormed { return .damaged }
+    return inspection.isComplete ? .success : .incomplete
+  }
+
+  private static func complaint(_ inspection: RepositoryInspection) -> String {
+    var complaints: [String] = []
+    if let error = inspection.carError { complaints.append("\(error)") }
+    if let error = inspection.commitError { complaints.append("\(error)") }
+    if let cid = inspection.mismatchedBlocks.first {
+      let count = inspection.mismatchedBlocks.count
+      complaints.append(
+        count == 1
+          ? "the block \(cid) does not hash to its CID"
+          : "\(count) blocks do not hash to their CIDs, the first is \(cid)")
+    }
+    complaints += inspection.treeProblems.prefix(10).map { "the tree of records: \($0)" }
+    if inspection.treeProblemCount > 10 {
+      complaints.append("\(inspection.treeProblemCount - 10) more problems of the tree")
+    }
+    return complaints.joined(separator: "\ncarpack: error: ")
+  }
+}

@@ -1,0 +1,259 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+
+/// What `inspect` prints: the records as the walk comes to them, then everything else.
+struct InspectReport {
+  private let listsRecords: Bool
+  private let listsBlobs: Bool
+  private let isJSON: Bool
+  private var json = JSONWriter(pretty: true)
+  private var hasBegun = false
+  private var digest = RecordsDigest()
+
+  init(listsRecords: Bool, listsBlobs: Bool, isJSON: Bool) {
+    self.listsRecords = listsRecords
+    self.listsBlobs = listsBlobs
+    self.isJSON = isJSON
+  }
+
+  /// Takes a record.
+  mutating func visit(_ record: RepositoryInspector.Record) {
+    if isJSON { digest.append(record.key, record.cid) }
+    guard listsRecords else { return }
+    let path = String(decoding: record.key, as: UTF8.self)
+    guard isJSON else {
+      Console.print("\(path)  \(record.cid)\(record.body == nil ? "  missing" : "")")
+      return
+    }
+    begin()
+    json.beginObject()
+    json.key("path")
+    json.string(path)
+    json.key("cid")
+    json.string("\(record.cid)")
+    json.key("present")
+    json.boolean(record.body != nil)
+    json.endObject()
+    if json.bytes.count > 1 << 16 { Console.print(&json) }
+  }
+
+  private mutating func begin() {
+    guard !hasBegun else { return }
+    hasBegun = true
+    json.beginObject()
+    if listsRecords {
+      json.key("records")
+      json.beginArray()
+    }
+  }
+
+  /// Prints the rest.
+  mutating func finish(_ inspection: RepositoryInspection, _ file: InputFile) {
+    if isJSON {
+      begin()
+      if listsRecords { json.endArray() }
+      if listsBlobs { writeBlobs(inspection) }
+      writeFields(inspection, file)
+      json.endObject()
+      json.newline()
+      Console.print(&json)
+    } else {
+      if listsBlobs { printBlobs(inspection) }
+      if !listsRecords && !listsBlobs { printSummary(inspection, file) }
+    }
+  }
+
+  private func printBlobs(_ inspection: RepositoryInspection) {
+    for entry in inspection.blobs.entries {
+      let size = entry.size.map { Quantity.bytes($0) } ?? "size unknown"
+      Console.print(
+        "\(entry.cid)  \(entry.mimeType ?? "type unknown")  \(size)  \(entry.firstRecord)")
+    }
+  }
+
+  private func printSummary(_ inspection: RepositoryInspection, _ file: InputFile) {
+    func row(_ name: String, _ text: String) {
+      Console.print("  \(name)\(String(repeating: " ", count: max(1, 11 - name.count)))\(text)")
+    }
+    let verdict =
+      !inspection.isWellFormed
+      ? "damaged or malformed"
+      : inspection.isComplete ? "complete and well-formed" : "well-formed, but incomplete"
+    Console.print("\(file.name): \(verdict)")
+    if let commit = inspection.commit {
+      row("account", commit.did.text)
+      row("revision", commit.rev?.text ?? "none (a commit of version 2 has none)")
+      row("commit", "\(inspection.header.roots[0]), version \(commit.version)")
+    }
+    row(
+      "CAR",
+      "\(Quantity.bytes(file.count)), version \(inspection.carVersion), \(Quantity.count(inspection.sectionCount, "block"))"
+        + (inspection.unreachableBlockCount > 0
+          ? ", \(Quantity.grouped(inspection.unreachableBlockCount)) of them not in the tree" : ""))
+    guard inspection.commit != nil else { return }
+    row(
+      "tree",
+      "\(Quantity.count(inspection.nodeCount, "node")) in \(Quantity.count(inspection.treeDepth, "level"))"
+    )
+    row(
+      "records",
+      "\(Quantity.grouped(inspection.recordCount)) in \(Quantity.count(inspection.recordsByCollection.count, "collection"))"
+    )
+    for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
+      row("", "\(Quantity.grouped(count))  \(collection)")
+    }
+    let bytes = inspection.blobs.entries.reduce(0) { $0 + ($1.size ?? 0) }
+    row(
+      "blobs",
+      "\(Quantity.grouped(inspection.blobs.entries.count)) referenced, \(Quantity.bytes(bytes)) declared"
+    )
+  }
+
+  private mutating func writeBlobs(_ inspection: RepositoryInspection) {
+    json.key("blobs")
+    json.beginArray()
+    for entry in inspection.blobs.entries {
+      json.beginObject()
+      json.field("cid", "\(entry.cid)")
+      json.field("mimeType", entry.mimeType)
+      json.field("size", entry.size)
+      json.field("record", entry.firstRecord)
+      json.key("legacy")
+      json.boolean(entry.isLegacy && !entry.isTyped)
+      json.endObject()
+    }
+    json.endArray()
+  }
+
+  /// The fields by which repositories are compared with the expectations of the corpus; their names are those of its recipe.
+  private mutating func writeFields(_ inspection: RepositoryInspection, _ file: InputFile) {
+    json.field("file", file.name.split(separator: "/").last.map(String.init) ?? file.name)
+    json.field("bytes", file.count)
+    json.field("sha256", file.withBytes { "\(SHA256.digest(of: $0))" })
+    json.field("car_version", inspection.carVersion)
+    json.field("roots", inspection.header.roots.map { "\($0)" })
+    json.field("block_count", inspection.sectionCount)
+    json.field("distinct_block_count", inspection.blocks.count)
+    json.field("hash_mismatch_blocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
+    json.field("unverifiable_block_count", inspection.unverifiableBlockCount)
+    json.key("codecs")
+    json.beginObject()
+    for (codec, count) in inspection.codecCounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      json.field("0x\(String(codec.rawValue, radix: 16))", count)
+    }
+    json.endObject()
+    json.key("root_is_first_block")
+    json.boolean(inspection.rootIsFirstBlock)
+    if let error = inspection.carError { json.field("error", "\(error)") }
+    if let error = inspection.commitError {
+      json.field("note", "\(error)")
+      if let fields = error.rootFields { json.field("root_keys", fields.sorted()) }
+    }
+    if let commit = inspection.commit {
+      writeCommit(commit)
+      writeTree(inspection)
+      writeRecords(inspection)
+      writeBlobFields(inspection.blobs)
+      json.field("unreachable_block_count", inspection.unreachableBlockCount)
+      json.key("complete")
+      json.boolean(inspection.isComplete)
+      json.key("well_formed")
+      json.boolean(inspection.isWellFormed)
+    }
+  }
+
+  private mutating func writeCommit(_ commit: Commit) {
+    json.field("did", commit.did.text)
+    json.field("commit_version", commit.version)
+    json.field("rev", commit.rev?.text)
+    json.field("prev", commit.prev.map { "\($0)" })
+    json.key("has_prev_field")
+    json.boolean(commit.hasPrev)
+    json.field("commit_keys", commit.fields.sorted())
+    json.field("data", "\(commit.data)")
+    json.field("sig_bytes", commit.signature.count)
+  }
+
+  private mutating func writeTree(_ inspection: RepositoryInspection) {
+    json.field("mst_node_count", inspection.nodeCount)
+    json.field("mst_root_layer", inspection.rootLayer)
+    json.field("mst_depth", inspection.treeDepth)
+    json.field("mst_missing_nodes", inspection.missingNodes.map { "\($0)" }.sorted())
+    json.field("mst_problems", inspection.treeProblems.map { "\($0)" })
+    json.field("mst_problem_count", inspection.treeProblemCount)
+  }
+
+  private mutating func writeRecords(_ inspection: RepositoryInspection) {
+    json.field("record_count", inspection.recordCount)
+    json.field("distinct_record_cids", inspection.distinctRecordCount)
+    json.key("records_by_collection")
+    json.beginObject()
+    for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
+      json.field(collection, count)
+    }
+    json.endObject()
+    json.field("records_missing_block_count", inspection.missingRecordCount)
+    json.field(
+      "record_decode_errors",
+      inspection.undecodableRecordCount == 0
+        ? [] : inspection.recordWarnings.map { "\($0.record): \($0.why)" })
+    json.field("record_reencode_differs", inspection.nonCanonicalRecordCount)
+    json.field("floats_in_records", inspection.floatRecordCount)
+    json.field("record_warning_count", inspection.recordWarningCount)
+    json.field("records_sha256", "\(digest.finish())")
+    json.field("first_record", digest.first)
+    json.field("last_record", digest.last)
+  }
+
+  private mutating func writeBlobFields(_ blobs: BlobTable) {
+    let typed = blobs.entries.filter(\.isTyped)
+    let legacy = blobs.entries.filter(\.isLegacy)
+    json.field("blob_ref_count", blobs.typedReferenceCount)
+    json.field("legacy_blob_ref_count", blobs.legacyReferenceCount)
+    json.field("blob_total_declared_bytes", typed.reduce(0) { $0 + ($1.size ?? 0) })
+    json.key("blob_mime_types")
+    json.beginObject()
+    for (type, count) in blobs.mimeTypeCounts.sorted(by: { $0.key < $1.key }) {
+      json.field(type, count)
+    }
+    json.endObject()
+    for (prefix, entries) in [("blob", typed), ("legacy_blob", legacy)] {
+      let cids = entries.map { "\($0.cid)" }.sorted()
+      json.field("\(prefix)_cid_count", cids.count)
+      let lines = Array(cids.map { $0 + "\n" }.joined().utf8)
+      json.field("\(prefix)_cids_sha256", "\(SHA256.digest(of: lines.span))")
+      json.field("\(prefix)_cids", cids)
+    }
+  }
+}
+
+/// The SHA-256 over the lines `collection/rkey CID`, which come sorted from the walk.
+private struct RecordsDigest {
+  private var hasher = DigestBox()
+  private(set) var first: String?
+  private var lastLine: [UInt8] = []
+
+  var last: String? {
+    lastLine.isEmpty ? nil : String(decoding: lastLine.dropLast(), as: UTF8.self)
+  }
+
+  mutating func append(_ key: [UInt8], _ cid: CID) {
+    lastLine.removeAll(keepingCapacity: true)
+    lastLine += key
+    lastLine.append(UInt8(ascii: " "))
+    cid.appendText(to: &lastLine)
+    lastLine.append(UInt8(ascii: "\n"))
+    if first == nil { first = last }
+    hasher.update(lastLine.span)
+  }
+
+  func finish() -> SHA256Digest { hasher.finish() }
+
+  /// A hash that can be part of a value that is copied.
+  private final class DigestBox {
+    private var hash = SHA256()
+    func update(_ bytes: Span<UInt8>) { hash.update(bytes) }
+    func finish() -> SHA256Digest { hash.finish() }
+  }
+}

@@ -1,0 +1,215 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+
+/// `carpack pack`: one archive of a repository and its blobs.
+struct PackCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pack",
+    abstract: "Pack a repository CAR and its blobs into one archive.",
+    discussion: """
+      INPUT is a CAR, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.
+
+      Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
+
+      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output exists.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())
+  var input: String
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp(
+      "The archive to write, by custom NAME.car.zst; \"-\" for standard output.", valueName: "file"),
+    completion: .file())
+  var output: String
+
+  @Option(
+    name: .customLong("blobs"),
+    help: ArgumentHelp(
+      "A folder to look for blobs in; may be given more than once.", valueName: "dir"),
+    completion: .directory)
+  var blobFolders: [String] = []
+
+  @Flag(help: "Keep files that no record refers to as well.")
+  var extras = false
+
+  @Option(
+    help: ArgumentHelp(
+      "The zstd level, 1 to 19; media is never compressed harder than pays.", valueName: "n"))
+  var level = 3
+
+  @Option(help: "The account's handle.")
+  var handle: String?
+
+  @Option(help: ArgumentHelp("The account's server.", valueName: "url"))
+  var pds: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The account's DID document, to be kept; handle and server are taken from it.",
+      valueName: "file"), completion: .file())
+  var didDocument: String?
+
+  @Option(
+    help: ArgumentHelp("The account's PLC audit log, to be kept.", valueName: "file"),
+    completion: .file())
+  var plcLog: String?
+
+  @Flag(help: "Replace the output if it exists.")
+  var force = false
+
+  @Flag(help: "Write a report as JSON.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    guard (1...19).contains(level) else { throw ValidationError("--level takes 1 to 19") }
+    if json && output == "-" {
+      throw ValidationError("--json and -o - both want standard output")
+    }
+  }
+
+  func run() throws {
+    if output == "-" {
+      try packToStandardOutput()
+      return
+    }
+    let target = try NewArchiveFile(FilePath(output), replacing: force)
+    let input = try PackInput(input, blobFolders: blobFolders)
+    let packer = RepositoryPacker(
+      try options(input), observer: ProgressLine.observer(quiet: common.quiet))
+    let report: RepositoryPacker.Report
+    do {
+      report = try packer.pack(input.car, folders: input.folders) {
+        let storage = try target.storage()
+        Interruption.removeIfInterrupted(target.temporaryPath.string)
+        return storage
+      }
+      try target.publish()
+      Interruption.removeIfInterrupted(nil)
+    } catch {
+      target.discard()
+      throw error
+    }
+    try finish(report)
+  }
+
+  /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
+  private func packToStandardOutput() throws {
+    let input = try PackInput(input, blobFolders: blobFolders)
+    let packer = RepositoryPacker(
+      try options(input), observer: ProgressLine.observer(quiet: common.quiet))
+    let spool = try ArchiveSpool()
+    let report = try packer.pack(input.car, folders: input.folders) { spool.storage }
+    try spool.copy { try Console.write($0) }
+    try finish(report)
+  }
+
+  private func options(_ input: PackInput) throws -> RepositoryPacker.Options {
+    var options = RepositoryPacker.Options(
+      tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
+      milliseconds: Host.milliseconds)
+    options.level = level
+    options.keepsExtras = extras
+    options.facts = input.facts
+    if let handle {
+      do {
+        options.facts.handle = try Handle(handle)
+      } catch {
+        throw Failure("--handle: \(error)", status: .usage)
+      }
+    }
+    if let pds { options.facts.pds = pds }
+    if let didDocument { options.facts.didDocument = try document(didDocument) }
+    if let plcLog { options.facts.plcLog = try document(plcLog) }
+    return options
+  }
+
+  private func document(_ path: String) throws -> [UInt8] {
+    let file = try InputFile(path)
+    guard file.count <= AccountFacts.maximumDocument else {
+      throw BackupError.malformedDocument(
+        "\(path) is over \(Quantity.bytes(AccountFacts.maximumDocument))")
+    }
+    return file.withBytes { $0.array }
+  }
+
+  private func finish(_ report: RepositoryPacker.Report) throws {
+    for (path, why) in report.refused {
+      Console.say("carpack: \(Console.red("refused:")) \(path): \(why)")
+    }
+    if json { printJSON(report) } else { printSummary(report) }
+    let status = ExitStatus.worst(
+      report.refused.isEmpty ? .success : .refused,
+      report.missing.isEmpty && report.inspection.isComplete ? .success : .incomplete)
+    if status != .success { throw status }
+  }
+
+  private func printSummary(_ report: RepositoryPacker.Report) {
+    let snapshot = report.snapshot
+    let blobs = snapshot.blobs
+    let size = report.generation.committedLength
+    let content = report.generation.streamLength
+    common.say(
+      "\(output == "-" ? "standard output" : output): \(Quantity.bytes(size)), \(Quantity.percent(size, of: content)) of \(Quantity.bytes(content))"
+    )
+    common.say(
+      "  \(snapshot.handle?.text ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))"
+        + (blobs.extras > 0 ? ", \(Quantity.count(blobs.extras, "extra"))" : ""))
+    if report.leftOutCount > 0 {
+      common.say(
+        "  \(Quantity.count(report.leftOutCount, "file")) left out, for no record refers to \(report.leftOutCount == 1 ? "it" : "them") (--extras keeps them)"
+      )
+    }
+    if !report.inspection.isComplete {
+      common.say(
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
+      )
+    }
+    if !report.missing.isEmpty {
+      common.say(
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.missing.count, "blob")) missing (\"carpack ls --missing\" names them)"
+      )
+    }
+  }
+
+  private func printJSON(_ report: RepositoryPacker.Report) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", output)
+    json.field("bytes", report.generation.committedLength)
+    json.field("streamBytes", report.generation.streamLength)
+    json.field("sections", report.generation.sectionCount)
+    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+    report.snapshot.writeFields(to: &json)
+    json.key("missing")
+    json.beginArray()
+    for entry in report.missing {
+      json.beginObject()
+      json.field("cid", "\(entry.cid)")
+      json.field("reason", entry.reason.rawValue)
+      json.endObject()
+    }
+    json.endArray()
+    json.key("refused")
+    json.beginArray()
+    for (path, why) in report.refused {
+      json.beginObject()
+      json.field("file", path)
+      json.field("why", why)
+      json.endObject()
+    }
+    json.endArray()
+    json.field("leftOut", report.leftOutCount)
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}
