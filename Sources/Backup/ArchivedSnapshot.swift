@@ -132,9 +132,11 @@ public struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it is damaged.
   public func record(_ path: String) throws -> Block? {
     var lookup = MSTLookup(path.utf8)
-    var next = try Commit(try block(snapshot.commit).bytes.span).data
+    let commit = try block(snapshot.commit)
+    var next = try Commit(commit.bytes.span).data
     while true {
-      switch try lookup.step(try block(next).bytes.span) {
+      let node = try block(next)
+      switch try lookup.step(node.bytes.span) {
       case .node(let cid): next = cid
       case .record(let cid): return try block(cid)
       case .absent: return nil
