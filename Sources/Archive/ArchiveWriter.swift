@@ -11,7 +11,8 @@ public import IPLD
 /// 1. A section is in the index only if its bytes hashed to its CID, or nobody can tell.
 /// 2. No CID is stored twice: appending one that is there answers with the number it has.
 /// 3. Nothing counts before ``commit(manifest:)`` has returned. A writer that is dropped leaves a tail that readers ignore.
-/// 4. After a write that failed nothing more is written: every later call throws `writerFailed`.
+/// 4. A write that failed is undone, if it was of a large section; after any other nothing more is written, and every later
+///    call throws `writerFailed`.
 /// 5. Ordinals are given in the order of the calls, which is the order of the sections in the file.
 public struct ArchiveWriter: ~Copyable {
   private let options: ArchiveOptions
