@@ -6,6 +6,7 @@ import Testing
 
 /// An archive of all kinds of frames, small enough to damage every byte of it.
 struct FragileArchive {
+  let folder: TemporaryFolder
   let path: FilePath
   let bytes: [UInt8]
   let generation: Generation
@@ -13,6 +14,7 @@ struct FragileArchive {
   private(set) var sections: [(cid: CID, body: [UInt8], frames: Range<Int>)] = []
 
   init(in folder: TemporaryFolder, name: String) throws {
+    self.folder = folder
     path = FilePath(folder.file(name))
     var random = SeededRandom(seed: 0xdead_0001)
     var bodies: [(CID, [UInt8])] = []

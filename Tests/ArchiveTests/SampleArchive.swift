@@ -6,6 +6,8 @@ import TestSupport
 
 /// An archive made for a test, and what went into it.
 struct SampleArchive {
+  /// Keeps the file there.
+  let folder: TemporaryFolder
   let path: FilePath
   let header: [UInt8]
   private(set) var sections: [(cid: CID, body: [UInt8])] = []
@@ -36,6 +38,7 @@ struct SampleArchive {
     in folder: TemporaryFolder, name: String = "sample.car.zst", sections: [(CID, [UInt8])],
     manifest: [UInt8]? = nil, options: ArchiveOptions = ArchiveOptions()
   ) throws {
+    self.folder = folder
     path = FilePath(folder.file(name))
     header = Self.header
     var writer = try ArchiveWriter(
