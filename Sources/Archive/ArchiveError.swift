@@ -140,7 +140,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .contentMismatch(let cid): "the bytes offered for \(cid) do not hash to it"
     case .lengthMismatch(let cid, let announced, let received):
       "\(announced) bytes were announced for \(cid), and \(received) came"
-    case .tooManySections: "one generation holds at most \(IndexSegment.maximumCount) sections"
+    case .tooManySections: "one generation cannot index that many sections"
     case .tooManyAliases(let cid):
       "over \(ArchiveLimits.aliases) sections have the same hash as \(cid)"
     case .unknownManifest(let cid): "the manifest \(cid) is not in the archive"

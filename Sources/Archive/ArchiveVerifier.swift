@@ -54,8 +54,11 @@ public struct ArchiveVerifier: Sendable {
     if let damaged {
       audit.note(.damagedIndex(offset: UInt64(damaged.frame.offset)))
     }
+    let anchors =
+      known == nil ? reader.file.withBytes { bytes in Anchors(in: bytes, limit: limit) } : nil
     var scan = ArchiveScan(
-      limit: limit, known: known, depth: depth == .full ? .full : .stored, workers: workers)
+      limit: limit, known: known, anchors: anchors, depth: depth == .full ? .full : .stored,
+      workers: workers)
     try scan.run(reader.file, progress: progress) { event in
       reader.file.withBytes { bytes in
         audit.take(event, in: bytes.extracting(first: limit))

@@ -132,7 +132,8 @@ public struct ArchiveWriter: ~Copyable {
       try take(body)
       return try finish()
     }
-    try pending.append(key)
+    try checkRoom(frames: 1)
+    pending.append(key)
     packs.append(bytes, body, ordinal: ordinal)
     if packs.isFull { try drain() }
     return ordinal
@@ -318,7 +319,7 @@ extension ArchiveWriter {
     }
     do {
       try large?.finish(&log)
-      try pending.append(SectionKey(cid))
+      pending.append(SectionKey(cid))
     } catch {
       try cancel()
       throw error
@@ -352,6 +353,9 @@ extension ArchiveWriter {
       small = (cid, length, [])
       return
     }
+    let frames =
+      (length + UInt64(ArchiveLimits.bodyPerFrame) - 1) / UInt64(ArchiveLimits.bodyPerFrame)
+    try checkRoom(frames: Int(frames))
     try flush()
     large = LargeSection(
       cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
@@ -366,6 +370,14 @@ extension ArchiveWriter {
       throw ArchiveError(.tooManyAliases(cid))
     }
     return nil
+  }
+
+  /// Refuses a section if the segment it goes into would be longer than a frame can be.
+  private func checkRoom(frames: Int) throws(ArchiveError) {
+    let frameCount = log.frames.count + PackQueue.capacity + 1 + frames
+    guard IndexSegment.fits(count: pending.keys.count + 1, frameCount: frameCount) else {
+      throw ArchiveError(.tooManySections)
+    }
   }
 
   private func checkUsable() throws(ArchiveError) {

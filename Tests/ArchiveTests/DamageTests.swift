@@ -16,7 +16,7 @@ struct FragileArchive {
   init(in folder: TemporaryFolder, name: String) throws {
     self.folder = folder
     path = FilePath(folder.file(name))
-    var random = SeededRandom(seed: 0xdead_0001)
+    var random = SeededGenerator(printing: 0xdead_0001)
     var bodies: [(CID, [UInt8])] = []
     func add(_ body: [UInt8], _ codec: Codec = .dagCBOR, to writer: inout ArchiveWriter) throws {
       let cid = CID(codec: codec, hashing: body.span)

@@ -82,7 +82,7 @@ import Testing
 
   @Test func `are an ordinary zstd file of an ordinary CAR`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0xca4)
+    var random = SeededGenerator(printing: 0xca4)
     var bodies = (0..<500).map { _ in random.text(600) }
     bodies += [random.bytes(65_536), random.bytes(5_000_000), random.text(5_000_000), []]
     let sample = try SampleArchive(in: folder, bodies: bodies, manifest: random.text(99))
@@ -114,7 +114,7 @@ import Testing
 
   @Test func `are the same however many workers there are`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x3032)
+    var random = SeededGenerator(printing: 0x3032)
     let bodies =
       (0..<4000).map { _ in random.text(1000) } + (0..<100).map { _ in random.bytes(30_000) }
       + [random.text(6_000_000)]
@@ -126,7 +126,7 @@ import Testing
   @Test(arguments: [1, 3, 9, 19])
   func `give the same sections back at level`(_ level: Int) throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x1e7e1)
+    var random = SeededGenerator(printing: 0x1e7e1)
     let bodies =
       (0..<300).map { _ in random.text(1000) } + [random.text(4_500_000), random.bytes(300_000)]
     let sample = try SampleArchive(in: folder, bodies: bodies, options: .init(level: level))
@@ -136,7 +136,7 @@ import Testing
 
   @Test func `cost little for media`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x00ed1a)
+    var random = SeededGenerator(printing: 0x00ed1a)
     let bodies = (0..<50).map { _ in random.bytes(65_536 + Int(random.next() % 300_000)) }
     let sample = try SampleArchive(in: folder, bodies: bodies)
     let size = bodies.reduce(0) { $0 + $1.count }

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func `is found at every alignment, whole only, from both ends`() {
-    var random = SeededRandom(seed: 0x3a61c)
+    var random = SeededGenerator(printing: 0x3a61c)
     for place in 0..<40 {
       // High bytes around it are what the fast search has to look at twice.
       for filler: UInt8 in [0x00, 0xf0, 0xff] {
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func `is split in raw frames wherever it lies`() throws {
-    var random = SeededRandom(seed: 0x3a61d)
+    var random = SeededGenerator(printing: 0x3a61d)
     for place in 0..<33 {
       try check(random.bytes(place) + magic, "ends with it at \(place)")
       try check(random.bytes(place) + magic + magic + magic + [1], "three times at \(place)")
@@ -87,7 +87,7 @@ import Testing
   @Test(arguments: 12..<16)
   func `is not spelled by the end of a blob and the checksum after it`(_ length: Int) throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0xc4ec + UInt64(length))
+    var random = SeededGenerator(printing: 0xc4ec + UInt64(length))
     // Under a hash function that nobody knows, the body may be anything: also one whose checksum is what is left of M.
     let cid = CID(
       codec: .raw,
@@ -123,7 +123,7 @@ import Testing
 
   @Test func `in a blob that is an archive misleads nobody`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0xb10b)
+    var random = SeededGenerator(printing: 0xb10b)
     let inner = try SampleArchive(
       in: folder, name: "inner", bodies: (0..<40).map { _ in random.bytes(5000) },
       manifest: random.text(50))
@@ -151,7 +151,7 @@ import Testing
 
   @Test func `in compressible content makes the frame a raw one`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0xc0)
+    var random = SeededGenerator(printing: 0xc0)
     // Literals that zstd does not squeeze keep the magic as it is in the compressed frame.
     var body = random.bytes(40_000)
     body.replaceSubrange(20_000..<20_016, with: magic)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct `An archive reader` {
   private func sample(_ folder: TemporaryFolder) throws -> SampleArchive {
-    var random = SeededRandom(seed: 0x2ead)
+    var random = SeededGenerator(printing: 0x2ead)
     let small = (0..<5000).map { _ in random.text(20 + Int(random.next() % 900)) }
     let media = (0..<30).map { _ in random.bytes(1000 + Int(random.next() % 200_000)) }
     let large = [random.bytes(9_500_000), random.text(8 << 20), random.bytes(4 << 20), []]
@@ -75,7 +75,7 @@ import Testing
     let folder = try TemporaryFolder()
     let sample = try sample(folder)
     let reader = try ArchiveReader(path: sample.path)
-    var random = SeededRandom(seed: 0x2075)
+    var random = SeededGenerator(printing: 0x2075)
     let count = UInt64(sample.sections.count)
     var runs: [Range<UInt64>] = [0..<0, count - 1..<count, 0..<count]
     for _ in 0..<300 {
@@ -149,7 +149,7 @@ import Testing
     let intact = try sample.bytes
     let file = try FileDescriptor.open(sample.path, .readWrite)
     defer { try? file.close() }
-    var random = SeededRandom(seed: 0x7a11)
+    var random = SeededGenerator(printing: 0x7a11)
     var frame: [UInt8] = []
     RawFrame.append(random.bytes(300).span, to: &frame)
     let torn = Array(intact.suffix(Footer.length).dropLast(1)) + [0]

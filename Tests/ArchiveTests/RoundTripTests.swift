@@ -7,7 +7,7 @@ import Testing
 @Suite struct `Writing an archive and reading it` {
   @Test func `gives every section back by CID, by number and in a stream`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x5eed_0001)
+    var random = SeededGenerator(printing: 0x5eed_0001)
     var bodies = (0..<3000).map { _ in random.text(Int.random(in: 0...700, using: &random)) }
     bodies += (0..<20).map { _ in random.bytes(Int.random(in: 1...70_000, using: &random)) }
     bodies += [

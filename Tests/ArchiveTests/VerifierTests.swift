@@ -27,7 +27,7 @@ import Testing
 
   @Test func `names the sections that are damaged, and counts those that are not`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x4e21)
+    var random = SeededGenerator(printing: 0x4e21)
     let text = (0..<3000).map { _ in random.text(500) }
     let media = (0..<10).map { _ in random.bytes(100_000) } + [random.bytes(9_000_000)]
     let sample = try SampleArchive(in: folder, bodies: text + media, manifest: [0xa0])
@@ -175,7 +175,7 @@ import Testing
 
   @Test func `accepts several generations, dead segments and kinds of later versions`() throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: 0x6e4)
+    var random = SeededGenerator(printing: 0x6e4)
     var archive = HandMadeArchive()
     var all: [(CID, [UInt8])] = []
     for number in 0..<10 {

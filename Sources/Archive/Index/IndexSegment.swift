@@ -17,8 +17,8 @@ internal import IPLD
 /// Opening one reads its header only. Whatever it answers is confirmed elsewhere, so nothing here has to be believed; but
 /// every number is checked against the segment's own bounds before it is used.
 package struct IndexSegment: Equatable, Sendable {
-  /// The most sections one may cover.
-  package static let maximumCount = 1 << 31 - 1
+  /// More sections than one can cover: the length of its frame would not go into 32 bits.
+  package static let maximumCount = 1 << 29 - 1
   /// The most fan-out bits.
   package static let maximumFanOutBits = 24
   /// Where the fan-out begins, from the frame's start.
@@ -70,6 +70,12 @@ package struct IndexSegment: Equatable, Sendable {
       + SkippableFrame.checksumLength
   }
 
+  /// Whether the length of a segment's frame goes into 32 bits.
+  package static func fits(count: Int, frameCount: Int) -> Bool {
+    length(fanOutBits: fanOutBits(count: count), count: count, frameCount: frameCount) - 8
+      <= UInt32.max
+  }
+
   /// How many fan-out bits a writer uses for so many sections.
   package static func fanOutBits(count: Int) -> Int {
     var bits = 0
@@ -83,44 +89,42 @@ package struct IndexSegment: Equatable, Sendable {
   package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
     -> [UInt64]
   {
-    let bucket = SectionKey.leading(key.prefix, bits: fanOutBits)
-    let suffix = SectionKey.suffix(key.prefix, bits: fanOutBits)
-    var low = bucket == 0 ? 0 : fanOut(bucket - 1, in: file)
-    let end = fanOut(bucket, in: file)
-    guard low <= end, end <= count else {
+    guard let bucket = entries(from: key.prefix, in: file) else {
       throw ArchiveError(.damagedIndex("its fan-out decreases"), offset: UInt64(frame.offset))
     }
-    var high = end
-    while low < high {
-      let middle = low + (high - low) / 2
-      if entrySuffix(middle, in: file) < suffix { low = middle + 1 } else { high = middle }
-    }
+    let suffix = SectionKey.suffix(key.prefix, bits: fanOutBits)
     var found: [UInt64] = []
-    while low < end, entrySuffix(low, in: file) == suffix {
-      let relative = file.u32(entriesOffset + low * Self.entryLength + 4)
+    for number in bucket {
+      guard entrySuffix(number, in: file) == suffix else { break }
+      let relative = file.u32(entriesOffset + number * Self.entryLength + 4)
       guard relative < count else {
         throw ArchiveError(
           .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
       }
       found.append(base + UInt64(relative))
-      low += 1
     }
     return found
   }
 
   /// Whether a section may have this key, as far as can be told; numbers that cannot be say no.
   package func mayContain(_ key: UInt64, in file: Span<UInt8>) -> Bool {
+    guard let first = entries(from: key, in: file)?.first else { return false }
+    return entrySuffix(first, in: file) == SectionKey.suffix(key, bits: fanOutBits)
+  }
+
+  /// The entries with the leading bits of `key`, less those whose suffix is smaller; nil if the fan-out cannot be.
+  private func entries(from key: UInt64, in file: Span<UInt8>) -> Range<Int>? {
     let bucket = SectionKey.leading(key, bits: fanOutBits)
     let suffix = SectionKey.suffix(key, bits: fanOutBits)
     var low = bucket == 0 ? 0 : fanOut(bucket - 1, in: file)
     let end = fanOut(bucket, in: file)
-    guard low <= end, end <= count else { return false }
+    guard low <= end, end <= count else { return nil }
     var high = end
     while low < high {
       let middle = low + (high - low) / 2
       if entrySuffix(middle, in: file) < suffix { low = middle + 1 } else { high = middle }
     }
-    return low < end && entrySuffix(low, in: file) == suffix
+    return low..<end
   }
 
   @inline(__always)

@@ -251,6 +251,7 @@ struct ArchiveAudit {
     reader.file.withBytes { bytes in
       let file = bytes.extracting(first: limit)
       while segment < known?.count ?? 0 { leaveSegment(in: file) }
+      closeLost(before: generation.sectionCount)
       noteTail(in: bytes, from: limit)
     }
     if isTiled, generation.number > 0, footerCount != generation.number {

@@ -62,17 +62,18 @@ struct ArchiveScan {
   /// - Parameters:
   ///   - limit: Where it ends.
   ///   - known: The segments whose frame tables are to be believed; nil to find frames by walking.
+  ///   - anchors: Without them, the segments that may say something of a frame all the same.
   ///   - depth: How closely frames are looked at.
   ///   - workers: How many threads.
   init(
-    limit: Int, known: [IndexSegment]?, depth: FrameExaminer.Depth = .full,
-    workers: Int = SystemCalls.processorCount
+    limit: Int, known: [IndexSegment]?, anchors: Anchors? = nil,
+    depth: FrameExaminer.Depth = .full, workers: Int = SystemCalls.processorCount
   ) {
     self.limit = limit
     self.workers = workers
     let decoder = FrameDecoder()
     examiner = FrameExaminer(decoder: decoder, depth: known == nil ? .full : depth)
-    walk = FrameWalk(limit: limit, known: known, decoder: decoder)
+    walk = FrameWalk(limit: limit, known: known, anchors: anchors, decoder: decoder)
   }
 
   /// Runs the scan.
@@ -231,6 +232,7 @@ struct ArchiveScan {
           if number == 0 { large.isPrefixBroken = true }
         }
         if number == 0 {
+          item.report.isContinued = !isLast
           if item.report.failure == nil {
             item.report.keys = [SectionKey(large.prefix.cid).prefix]
           }

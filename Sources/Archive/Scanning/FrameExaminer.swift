@@ -48,6 +48,7 @@ struct FrameExaminer: Sendable {
       try examineSections(content, frame, &report)
     } catch {
       report.keys = []
+      report.unproved = []
       report.damaged = []
       report.unverifiable = []
       report.failure = error
@@ -144,6 +145,7 @@ struct FrameExaminer: Sendable {
   private func note(
     _ verification: Multihash.Verification, _ cid: CID, _ report: inout FrameReport
   ) {
+    if verification != .matches { report.unproved.append(report.keys.count) }
     switch verification {
     case .matches: break
     case .mismatch: report.damaged.append(cid)

@@ -21,10 +21,14 @@ package struct FrameReport: Sendable {
   package var flaws: [ArchiveError] = []
   /// The XXH64 of its stored bytes.
   package var checksum: UInt64 = 0
+  /// Whether the section that begins in it goes on in the next.
+  package var isContinued = false
   /// Whether it goes on with a section that began in an earlier frame.
   package var isContinuation = false
   /// The keys of the sections that begin in it, if it holds.
   package var keys: [UInt64] = []
+  /// The numbers, in ``keys``, of sections that did not prove to hash to their CIDs.
+  package var unproved: [Int] = []
   /// The sections of it that hash to their CIDs, if it does not hold.
   package var salvaged: [Found] = []
   /// The CIDs of sections that can be told apart and do not hash to them.

@@ -2,8 +2,9 @@ internal import IPLD
 
 /// Walks the frames of a file from its beginning, passing over what is damaged (FORMAT 7).
 ///
-/// With the frame tables at hand it knows where frames begin and end, so that damage stays where it is. Without, each frame
-/// ends where its block headers say, and behind a damaged one the walk resumes at the next place where a whole frame holds.
+/// With the frame tables at hand it knows where frames begin and end, so that damage stays where it is. Without, it goes by
+/// what any segment still says of a frame; else each frame ends where its block headers say, and where they mislead, the
+/// walk resumes at the next place where a whole frame holds.
 ///
 /// 1. ``place`` only ever grows, and everything before it has been answered for: as a frame, or as a gap.
 struct FrameWalk {
@@ -27,6 +28,7 @@ struct FrameWalk {
   private(set) var place = 0
   private let limit: Int
   private var known: KnownFrames?
+  private let anchors: Anchors?
   private let decoder: FrameDecoder
   /// How many bytes may still be tried as frames while searching for the next one.
   ///
@@ -34,9 +36,10 @@ struct FrameWalk {
   private var budget: Int
 
   /// A walk of the first `limit` bytes.
-  init(limit: Int, known: [IndexSegment]?, decoder: FrameDecoder) {
+  init(limit: Int, known: [IndexSegment]?, anchors: Anchors?, decoder: FrameDecoder) {
     self.limit = limit
     self.known = known.map { KnownFrames($0) }
+    self.anchors = anchors
     self.decoder = decoder
     budget = 1 << 28 + 4 * limit
   }
@@ -54,6 +57,10 @@ struct FrameWalk {
       known?.advance()
       place = Int(expected.end)
       return knownFrame(expected, in: file)
+    }
+    if expected == nil, let entry = anchors?.entry(at: start, limit: limit, in: file) {
+      place = Int(entry.end)
+      return knownFrame(entry, in: file)
     }
     let stop = expected.map { Int($0.offset) } ?? limit
     do throws(ArchiveError) {
@@ -95,9 +102,11 @@ struct FrameWalk {
 
   /// Goes back, after a frame that no table knows has turned out damaged, to where the next one holds.
   ///
-  /// Usually that is where the damaged one seemed to end, and there is no need to; answers whether there was.
+  /// Usually a frame begins where the damaged one seemed to end, and there is no need to; answers whether there was.
   mutating func resume(after frame: DataFrame, in file: Span<UInt8>) -> Bool {
-    guard known == nil, !holds(at: frame.end, in: file) else { return false }
+    guard known == nil, frame.end < limit else { return false }
+    let first = file.firstWord(at: frame.end)
+    guard first != DataFrame.zstdMagic, first != SkippableFrame.zstdMagic else { return false }
     place = resumption(after: frame.offset, stop: limit, in: file)
     return true
   }
@@ -126,10 +135,6 @@ struct FrameWalk {
       place += 1
     }
     return nil
-  }
-
-  private mutating func holds(at place: Int, in file: Span<UInt8>) -> Bool {
-    place == limit || skippableHolds(at: place, in: file) || dataFrameHolds(at: place, in: file)
   }
 
   private func skippableHolds(at place: Int, in file: Span<UInt8>) -> Bool {

@@ -5,7 +5,7 @@ internal import IPLD
 /// What it holds in memory is bounded: eight packs of 1 MiB and as many frames.
 struct PackQueue {
   /// How many packs are compressed at a time.
-  private static let capacity = 8
+  static let capacity = 8
 
   private let level: Int
   private let workers: Int

@@ -38,10 +38,7 @@ struct PendingSections {
   }
 
   /// Adds the next section.
-  ///
-  /// - Throws: ``ArchiveError`` if a segment cannot count so many.
-  mutating func append(_ key: SectionKey) throws(ArchiveError) {
-    guard keys.count < IndexSegment.maximumCount else { throw ArchiveError(.tooManySections) }
+  mutating func append(_ key: SectionKey) {
     if (keys.count + 1) * 8 > slots.count * 7 { grow() }
     insert(key.prefix, keys.count)
     keys.append(key.prefix)

@@ -1,21 +1,8 @@
-/// Random numbers that come again: the same seed gives the same numbers (SplitMix64).
-///
-/// The seed is printed, so that a failure can be had again by pasting it.
-public struct SeededRandom: RandomNumberGenerator, Sendable {
-  private var state: UInt64
-
-  /// A generator.
-  public init(seed: UInt64, _ purpose: String = #function) {
-    state = seed
-    print("seed 0x\(String(seed, radix: 16)) for \(purpose)")
-  }
-
-  public mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-    return value ^ value >> 31
+extension SeededGenerator {
+  /// The numbers that follow from `seed`, which is printed, so that a failure can be had again.
+  public init(printing seed: UInt64, _ purpose: String = #function) {
+    self.init(seed: seed)
+    print("\(self) for \(purpose)")
   }
 
   /// Bytes that no compressor shrinks.

@@ -1,0 +1,100 @@
+internal import IPLD
+
+/// Reading bodies, from packs and from frames of their own.
+extension ArchiveReader {
+  /// Hashes a section of a pack.
+  func check(_ frame: DecodedFrame, _ index: Int) throws(ArchiveError) {
+    let prefix = try frame.prefix(index)
+    let range = frame.range(index)
+    let bytes = frame.bytes
+    let verification = prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length)))
+    guard verification == .matches || verification == .cannotVerify && !frame.isDamaged else {
+      throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place)
+    }
+  }
+
+  func stream(
+    _ location: SectionLocation, isHashing: Bool = true, _ chunk: (Span<UInt8>) throws -> Void
+  ) throws {
+    switch location.body {
+    case .pack(let frame, let index):
+      try check(frame, index)
+      let bytes = frame.bytes
+      let body = frame.range(index).dropFirst(location.prefix.length)
+      if !body.isEmpty { try chunk(bytes.span.extracting(body)) }
+    case .frames(let first, let content):
+      try withFile { (file) throws in
+        try streamFrames(location, first, content, in: file, isHashing: isHashing, chunk)
+      }
+    }
+  }
+
+  private func streamFrames(
+    _ location: SectionLocation, _ first: DataFrame, _ content: [UInt8]?, in file: Span<UInt8>,
+    isHashing: Bool, _ chunk: (Span<UInt8>) throws -> Void
+  ) throws {
+    let prefix = location.prefix
+    var hash = BodyHash(prefix.cid)
+    for number in 0..<prefix.frameCount {
+      let frame: DataFrame
+      if number == 0 {
+        frame = first
+      } else {
+        frame = try part(number, of: location, in: file)
+      }
+      // What is left of the prefix to pass over.
+      var skipped = number == 0 ? prefix.length : 0
+      if frame.isRaw {
+        try RawFrame.forEachBlock(of: frame, in: file) { (block) throws in
+          let part = block.dropFirst(skipped)
+          skipped -= block.count - part.count
+          guard !part.isEmpty else { return }
+          let bytes = file.extracting(part)
+          if isHashing { hash.update(bytes) }
+          try chunk(bytes)
+        }
+      } else {
+        let content =
+          if number == 0, let content { content } else {
+            try decoder.content(of: frame, in: file)
+          }
+        let bytes = content.span.extracting(droppingFirst: skipped)
+        if isHashing { hash.update(bytes) }
+        try chunk(bytes)
+      }
+    }
+    guard !isHashing || hash.finish() != .mismatch else {
+      throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
+    }
+  }
+
+  /// Frame number `number` of a large section, its stored bytes checked.
+  private func part(_ number: UInt64, of location: SectionLocation, in file: Span<UInt8>) throws
+    -> DataFrame
+  {
+    do throws(ArchiveError) {
+      return try part(number, at: location, in: file)
+    } catch {
+      // The table may be what is wrong. In another one the section begins elsewhere.
+      guard try checkIndex(after: error, in: file),
+        let again = try locate(location.prefix.cid, index, in: file)
+      else { throw error }
+      return try part(number, at: again, in: file)
+    }
+  }
+
+  private func part(
+    _ number: UInt64, at location: SectionLocation, in file: Span<UInt8>
+  ) throws(ArchiveError) -> DataFrame {
+    let (cid, index) = (location.prefix.cid, location.index)
+    guard let position = index.position(Int(clamping: number), after: location.position) else {
+      throw ArchiveError(.damagedSection(cid))
+    }
+    let entry = index.entry(at: position, in: file)
+    let frame = try load(entry, in: file)
+    guard entry.firstOrdinal == location.ordinal,
+      frame.contentSize == location.prefix.contentSize(ofFrame: number)
+    else { throw ArchiveError(.damagedSection(cid), offset: entry.offset) }
+    return frame
+  }
+}
