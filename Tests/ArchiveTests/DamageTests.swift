@@ -29,7 +29,6 @@ struct FragileArchive {
     try writer.flush()
     for _ in 0..<3 { try add(random.bytes(1000), .raw, to: &writer) }
     try writer.flush()
-    try add(random.text(66_000), .raw, to: &writer)
     for _ in 0..<6 { try add(random.text(200), to: &writer) }
     try add([], to: &writer)
     try writer.flush()

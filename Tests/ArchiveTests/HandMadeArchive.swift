@@ -36,12 +36,17 @@ struct HandMadeArchive {
   mutating func addFrame(_ content: [UInt8], _ cids: [CID], level: Int? = nil) {
     var stored: [UInt8] = []
     FrameEncoder().encode(content.span, level: level, into: &stored)
+    addStored(stored, contentSize: content.count, cids)
+  }
+
+  /// Adds a data frame as it is to be stored.
+  mutating func addStored(_ stored: [UInt8], contentSize: Int, _ cids: [CID]) {
     frames.append(
       FrameEntry(
         offset: UInt64(bytes.count), checksum: XXH64.hash(stored.span),
         firstOrdinal: cids.isEmpty ? next - 1 : next, storedLength: UInt32(stored.count)))
     for cid in cids { keys.append(SectionKey(cid).prefix) }
-    streamLength += UInt64(content.count)
+    streamLength += UInt64(contentSize)
     bytes += stored
   }
 

@@ -120,14 +120,44 @@ import Testing
     #expect(try !reasons(shared).isEmpty)
     let packed = try archive { $0.addPack(pack([[1], large])) }
     #expect(try !reasons(packed).isEmpty)
+    // Frames that hold, and are not in the one form: short blocks, an empty one, the magic in a compressed one.
+    let content = HandMadeArchive.section(cid([1, 2, 3]), [1, 2, 3])
+    var checksum: [UInt8] = []
+    checksum.append(littleEndian: UInt32(truncatingIfNeeded: XXH64.hash(content.span)))
+    let header: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd, 0x24, UInt8(content.count)]
+    let rest = UInt8(content.count - 5)
+    let short = try archive {
+      let blocks =
+        [5 << 3, 0, 0] + content.prefix(5) + [rest << 3 | 1, rest >> 5, 0] + content.dropFirst(5)
+      $0.addStored(header + blocks + checksum, contentSize: content.count, [cid([1, 2, 3])])
+    }
+    let form = ArchiveError.Reason.malformedFrame("it is raw, and not in the form of a raw frame")
+    #expect(try reasons(short) == [form])
+    let all = UInt8(content.count)
+    let padded = try archive {
+      let blocks = [all << 3, all >> 5, 0] + content + [1, 0, 0]
+      $0.addStored(header + blocks + checksum, contentSize: content.count, [cid([1, 2, 3])])
+    }
+    #expect(try reasons(padded) == [form])
+    var random = SeededGenerator(printing: 0xf0)
+    var body = random.bytes(30_000) + [UInt8](repeating: 0, count: 20_000)
+    body.replaceSubrange(20_000..<20_016, with: ArchiveMagic.bytes)
+    let section = HandMadeArchive.section(cid(body), body)
+    var compressed: [UInt8] = []
+    let isSmaller = ZstdCompressor().compress(
+      section.span, level: 3, limit: 40_000, into: &compressed)
+    #expect(isSmaller)
+    let magical = try archive {
+      $0.addStored(compressed, contentSize: section.count, [cid(body)])
+    }
+    #expect(try reasons(magical) == [.malformedFrame("it contains the magic")])
     // A section that goes on in a next frame although it is small, and one that ends too early.
-    let section = HandMadeArchive.section(cid([1, 2, 3]), [1, 2, 3])
     let split = try archive {
-      $0.addFrame(Array(section.dropLast(1)), [cid([1, 2, 3])])
+      $0.addFrame(Array(content.dropLast(1)), [cid([1, 2, 3])])
       $0.addFrame([3], [])
     }
     #expect(try !reasons(split).isEmpty)
-    let empty = try archive { $0.addFrame(section + [0], [cid([1, 2, 3])]) }
+    let empty = try archive { $0.addFrame(content + [0], [cid([1, 2, 3])]) }
     #expect(try !reasons(empty).isEmpty)
     // Too few frames for a large one.
     let half = [UInt8](repeating: 9, count: 5_000_000)
