@@ -113,7 +113,7 @@ public struct ArchivedSnapshot: Sendable {
     return order
   }
 
-  /// The blobs that are missing, and why, as noted when the snapshot was made.
+  /// The blobs that are missing for another reason than that they were not given, as noted when the snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
   public func missingBlobs() throws -> [BlobLedger.Missing] {

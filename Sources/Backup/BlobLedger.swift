@@ -1,6 +1,9 @@
 public import IPLD
 
 /// Which blobs are referred to, held, missing and why.
+///
+/// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known otherwise, the reasons. A blob without an
+/// entry was simply not among the files given, as all of them are when a CAR is packed alone.
 public struct BlobLedger: Equatable, Sendable {
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {
@@ -10,7 +13,7 @@ public struct BlobLedger: Equatable, Sendable {
     /// A reason by its word, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// No file had its content.
+    /// No file had its content; this is what the absence of an entry says.
     public static let notProvided = Reason(rawValue: "not-provided")
     /// Content was offered under its CID that was something else.
     public static let mismatch = Reason(rawValue: "mismatch")

@@ -159,11 +159,7 @@ public struct SnapshotVerifier {
       {
       case .held: heldCount += 1
       case .missing:
-        if let reason = reasons[entry.cid] {
-          report.missingBlobs.append(lost(reason.sentence))
-        } else {
-          report.damagedBlobs.append(lost("the manifest says that it is here, and it is not"))
-        }
+        report.missingBlobs.append(lost((reasons[entry.cid] ?? .notProvided).sentence))
       case .damaged(let why):
         heldCount += 1
         report.damagedBlobs.append(lost(why))
