@@ -7,7 +7,9 @@ internal import IPLD
 /// a file system allows (record keys go up to 512 characters, and names up to 255 bytes) keeps its first 120 characters, followed by `+`
 /// and the SHA-256 of the whole in base 32. No identifier holds a `+`, so that no two names meet.
 enum FileNaming {
-  /// The longest name that is used as it is, in bytes, with its ending. File systems allow 255; some of it is left for others.
+  /// The longest name that is used as it is, in bytes, with its ending.
+  ///
+  /// File systems allow 255; some of it is left for others.
   static let maximumLength = 240
   private static let keptLength = 120
 

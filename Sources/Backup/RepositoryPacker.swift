@@ -100,7 +100,8 @@ public struct RepositoryPacker {
     snapshot.didDocument = try append(facts.didDocument, to: &writer)
     snapshot.plcLog = try append(facts.plcLog, to: &writer)
     snapshot.extrasPages = try append(BlobLedger.pages(extras: blobs.extras), to: &writer)
-    snapshot.missingPages = try append(BlobLedger.pages(missing: ledger.missing.filter { $0.reason != .notProvided }), to: &writer)
+    let explained = ledger.missing.filter { $0.reason != .notProvided }
+    snapshot.missingPages = try append(BlobLedger.pages(missing: explained), to: &writer)
     snapshot.durationMilliseconds = options.milliseconds() - begin
     let bytes = try snapshot.encode()
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)

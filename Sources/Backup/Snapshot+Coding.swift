@@ -63,7 +63,9 @@ extension Snapshot {
     value["carpack"]?.integer != nil && value["car"]?.map != nil && value["commit"]?.link != nil
   }
 
-  /// Reads a manifest from its block. Fields that are not known are ignored.
+  /// Reads a manifest from its block.
+  ///
+  /// Fields that are not known are ignored.
   ///
   /// - Throws: ``SnapshotError``.
   public init(_ bytes: Span<UInt8>) throws(SnapshotError) {

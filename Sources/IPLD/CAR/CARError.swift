@@ -76,7 +76,9 @@ public struct CARLimits: Sendable {
     self.section = section
   }
 
-  /// For bytes that arrive from elsewhere and are held in memory. Records and tree nodes stay below 1 MiB.
+  /// For bytes that arrive from elsewhere and are held in memory.
+  ///
+  /// Records and tree nodes stay below 1 MiB.
   public static let streaming = CARLimits(header: 1 << 20, section: 16 << 20)
   /// For bytes that lie in a file already, where a long section costs no memory.
   public static let mapped = CARLimits(header: 1 << 20, section: Int(UInt32.max))

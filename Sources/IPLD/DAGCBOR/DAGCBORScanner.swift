@@ -11,10 +11,14 @@
 ///
 /// One scanner can read many items, one after the other: call ``restart()`` between them, and it allocates nothing.
 public struct DAGCBORScanner: Sendable {
-  /// How deep arrays and maps may nest. AT Protocol asks for 32 at least; nothing that people write comes near 256.
+  /// How deep arrays and maps may nest.
+  ///
+  /// AT Protocol asks for 32 at least; nothing that people write comes near 256.
   public static let maximumDepth = 256
 
-  /// One step of the scan. Ranges are offsets into the bytes.
+  /// One step of the scan.
+  ///
+  /// Ranges are offsets into the bytes.
   public enum Token: Equatable, Sendable {
     /// null.
     case null
@@ -164,7 +168,9 @@ public struct DAGCBORScanner: Sendable {
     }
   }
 
-  /// The major type and argument of a head. For major type 7 the argument is the additional information, not what follows.
+  /// The major type and argument of a head.
+  ///
+  /// For major type 7 the argument is the additional information, not what follows.
   @inline(__always)
   private mutating func readHead(_ bytes: Span<UInt8>) throws(DAGCBORError) -> (UInt8, UInt64) {
     guard offset < bytes.count else { throw DAGCBORError(.truncated, offset: bytes.count) }

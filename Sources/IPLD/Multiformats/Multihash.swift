@@ -17,7 +17,9 @@ public struct HashFunction: RawRepresentable, Hashable, Sendable {
 ///
 /// SHA-256 and identity digests can be checked. Others are carried as they are, and ``verify(_:)`` says that it cannot tell.
 public struct Multihash: Hashable, Sendable {
-  /// The longest digest that is read. Hash functions stay below 128 bytes; identity digests hold what somebody put there.
+  /// The longest digest that is read.
+  ///
+  /// Hash functions stay below 128 bytes; identity digests hold what somebody put there.
   public static let maximumDigestLength = 2048
 
   /// What comparing bytes with a digest came to.

@@ -44,9 +44,11 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   /// 64 hexadecimal digits.
   public var description: String { Hex.encode(bytes) }
 
+  /// Whether all bytes are equal.
   @inline(__always)
   public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
+  /// Feeds the digest into a hasher.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(words.0)
     hasher.combine(words.1)
