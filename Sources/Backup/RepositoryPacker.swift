@@ -122,12 +122,12 @@ public struct RepositoryPacker {
     if let error = inspection.commitError { throw error }
     if let cid = inspection.mismatchedBlocks.first {
       throw BackupError.malformedRepository(
-        "\(inspection.mismatchedBlocks.count) of the blocks do not hash to their CIDs, the first is \(cid)"
+        "blocks do not hash to their CIDs (\(inspection.mismatchedBlocks.count) of them, the first is \(cid))"
       )
     }
     if let problem = inspection.treeProblems.first {
       throw BackupError.malformedRepository(
-        "the tree of records is malformed in \(inspection.treeProblemCount) places, the first: \(problem)"
+        "the tree of records is malformed (problems: \(inspection.treeProblemCount), the first: \(problem))"
       )
     }
     return inspection

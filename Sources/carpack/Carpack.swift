@@ -45,7 +45,11 @@ struct Carpack: ParsableCommand {
       failure.status.leave()
     } catch {
       Console.flush()
-      exit(withError: error)
+      // Help and version come this way too; only what is wrong with the arguments is an error.
+      guard exitCode(for: error).rawValue != 0 else { exit(withError: error) }
+      Failure(message(for: error), hint: "\"carpack help\" shows what there is", status: .usage)
+        .say()
+      ExitStatus.usage.leave()
     }
     Console.flush()
   }

@@ -33,6 +33,7 @@ struct InspectCommand: ParsableCommand {
 
   func run() throws {
     let file = try InputFile(input)
+    try Self.refuseArchive(file)
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
     let inspection = try file.withBytes { bytes throws(CARError) in
@@ -60,6 +61,15 @@ struct InspectCommand: ParsableCommand {
       common.say("carpack: \(inspection.recordWarningCount - 20) more warnings like these")
     }
     if status != .success { throw status }
+  }
+
+  /// A zstd file is recognised, and its owner told which verbs to use.
+  static func refuseArchive(_ file: InputFile) throws {
+    guard file.withBytes({ $0.starts(with: [0x28, 0xb5, 0x2f, 0xfd]) }) else { return }
+    throw Failure(
+      "\(file.name) is a zstd file, not a CAR",
+      hint: "\"carpack verify\" checks an archive, \"carpack extract --car\" gives its CAR back",
+      status: .usage)
   }
 
   private static func status(_ inspection: RepositoryInspection) -> ExitStatus {

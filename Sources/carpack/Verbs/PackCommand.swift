@@ -25,7 +25,7 @@ struct PackCommand: ParsableCommand {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The archive to write, by custom NAME.car.zst; \"-\" for standard output.", valueName: "file"),
+      "The archive to write, NAME.car.zst by custom; \"-\" for standard output.", valueName: "file"),
     completion: .file())
   var output: String
 
@@ -83,6 +83,7 @@ struct PackCommand: ParsableCommand {
     }
     let target = try NewArchiveFile(FilePath(output), replacing: force)
     let input = try PackInput(input, blobFolders: blobFolders)
+    try InspectCommand.refuseArchive(input.car)
     let packer = RepositoryPacker(
       try options(input), observer: ProgressLine.observer(quiet: common.quiet))
     let report: RepositoryPacker.Report
@@ -104,6 +105,7 @@ struct PackCommand: ParsableCommand {
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
   private func packToStandardOutput() throws {
     let input = try PackInput(input, blobFolders: blobFolders)
+    try InspectCommand.refuseArchive(input.car)
     let packer = RepositoryPacker(
       try options(input), observer: ProgressLine.observer(quiet: common.quiet))
     let spool = try ArchiveSpool()
