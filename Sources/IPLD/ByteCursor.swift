@@ -5,7 +5,7 @@
 /// reading somebody else's memory.
 extension Span<UInt8> {
   /// The next byte.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func readByte(_ offset: inout Int) -> UInt8? {
     guard offset < count else { return nil }
     defer { offset += 1 }
@@ -13,7 +13,7 @@ extension Span<UInt8> {
   }
 
   /// An integer of `Value`'s width, least significant byte first.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func readLittleEndian<Value: FixedWidthInteger & BitwiseCopyable>(
     _ offset: inout Int, as type: Value.Type
   ) -> Value? {
@@ -23,7 +23,7 @@ extension Span<UInt8> {
   }
 
   /// An integer of `Value`'s width, most significant byte first.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func readBigEndian<Value: FixedWidthInteger & BitwiseCopyable>(
     _ offset: inout Int, as type: Value.Type
   ) -> Value? {
@@ -33,7 +33,7 @@ extension Span<UInt8> {
   }
 
   /// The next `length` bytes as a range of offsets.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func readRange(_ offset: inout Int, length: Int) -> Range<Int>? {
     guard length >= 0, count - offset >= length else { return nil }
     defer { offset += length }
@@ -43,7 +43,7 @@ extension Span<UInt8> {
   /// The bytes of `Value`, in the order of this machine, at an offset that need not be aligned.
   ///
   /// - Precondition: all of them lie within the span.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func load<Value: FixedWidthInteger & BitwiseCopyable>(
     at offset: Int, as type: Value.Type = Value.self
   )
@@ -54,24 +54,41 @@ extension Span<UInt8> {
   }
 
   /// Whether the bytes at `offset` begin with `other`.
+  @inlinable
   package func starts(with other: [UInt8], at offset: Int = 0) -> Bool {
     guard offset >= 0, count - offset >= other.count else { return false }
-    for index in other.indices where self[offset + index] != other[index] { return false }
-    return true
+    return extracting(offset..<count).countShared(with: other.span) == other.count
+  }
+
+  /// How many bytes are the same at the start of both, looked at eight at a time.
+  @inlinable
+  package func countShared(with other: Span<UInt8>) -> Int {
+    let limit = Swift.min(count, other.count)
+    var index = 0
+    while limit - index >= 8 {
+      let difference = UInt64(littleEndian: load(at: index) ^ other.load(at: index))
+      if difference != 0 { return index + difference.trailingZeroBitCount / 8 }
+      index += 8
+    }
+    while index < limit, self[index] == other[index] { index += 1 }
+    return index
   }
 
   /// A copy of some of the bytes.
+  @inlinable
   package func array(_ range: Range<Int>) -> [UInt8] {
     let part = extracting(range)
     return unsafe part.withUnsafeBufferPointer { buffer in unsafe [UInt8](buffer) }
   }
 
   /// A copy of all of the bytes.
+  @inlinable
   package var array: [UInt8] { array(0..<count) }
 }
 
 extension [UInt8] {
   /// Appends all bytes of a span.
+  @inlinable
   package mutating func append(contentsOf bytes: Span<UInt8>) {
     unsafe bytes.withUnsafeBufferPointer { buffer in unsafe append(contentsOf: buffer) }
   }

@@ -53,11 +53,11 @@ extension RecordKey {
 
   /// Whether `byte` may stand in a record key.
   static func isAllowed(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: ":"),
-      UInt8(ascii: "~"):
-      true
-    default: byte.isASCIIAlphanumeric
-    }
+    byte < 0x80 && (byte < 0x40 ? allowedLow : allowedHigh) >> UInt64(byte & 0x3f) & 1 == 1
   }
+
+  /// The bytes 0x00 … 0x3F that may stand in a record key, one bit each: `-`, `.`, `0`–`9`, `:`.
+  private static let allowedLow: UInt64 = 0x07ff_6000_0000_0000
+  /// The bytes 0x40 … 0x7F: `A`–`Z`, `_`, `a`–`z`, `~`.
+  private static let allowedHigh: UInt64 = 0x47ff_fffe_87ff_fffe
 }

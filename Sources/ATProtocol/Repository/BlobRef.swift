@@ -32,16 +32,16 @@ public struct BlobRefScanner: Sendable {
 
   private enum Key { case type, ref, cid, mimeType, size, other }
 
-  private static let mimeTypeKey = ShortKey("mimeType")
-  private static let sizeKey = ShortKey("size")
-  private static let typeKey = ShortKey("$type")
-  private static let refKey = ShortKey("ref")
-  private static let cidKey = ShortKey("cid")
-  private static let blob = ShortKey("blob")
+  private let mimeTypeKey = ShortKey("mimeType")
+  private let sizeKey = ShortKey("size")
+  private let typeKey = ShortKey("$type")
+  private let refKey = ShortKey("ref")
+  private let cidKey = ShortKey("cid")
+  private let blob = ShortKey("blob")
 
   private var scanner: DAGCBORScanner
-  /// The open arrays and maps; an array is nil.
-  private var open: [OpenMap?] = []
+  /// The open maps, and nil for each open array, without the innermost.
+  private var outer: [OpenMap?] = []
 
   /// A scanner that holds records to the rules of `profile`.
   public init(profile: DAGCBORProfile = .atproto) {
@@ -58,46 +58,64 @@ public struct BlobRefScanner: Sendable {
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {
     // Today's references hold a link, those of 2022 a key "mimeType": a record with neither, as most are, has been seen enough.
-    let summary = try scanner.check(record, watching: Self.mimeTypeKey)
+    let summary = try scanner.check(record, watching: mimeTypeKey)
     if summary.linkCount > 0 || summary.hasWatchedKey {
       try collect(record, found: found, malformed: malformed)
     }
     return summary.isMap
   }
 
+  /// Whether there is nothing to say about a record, at a glance: it is a map that keeps the rules of the profile, and holds nothing
+  /// that a blob reference is made of. Most records are; for the others, ``scan(_:found:malformed:)`` knows more.
+  mutating func isPlain(_ record: Span<UInt8>) -> Bool {
+    do throws(DAGCBORError) {
+      let summary = try scanner.check(record, watching: mimeTypeKey)
+      return summary.isMap && summary.linkCount == 0 && !summary.hasWatchedKey
+    } catch {
+      return false
+    }
+  }
+
   private mutating func collect(
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void
   ) throws(DAGCBORError) {
     scanner.restart()
-    open.removeAll(keepingCapacity: true)
+    outer.removeAll(keepingCapacity: true)
+    var current: OpenMap?
     while let token = try scanner.next(in: record) {
       switch token {
-      case .array: open.append(nil)
-      case .map(let count): open.append(OpenMap(count: count))
-      case .key(let range): open[open.count - 1]?.key = Self.key(record, range)
+      case .array:
+        outer.append(current)
+        current = nil
+      case .map(let count):
+        outer.append(current)
+        current = OpenMap(count: count)
+      case .key(let range): current?.key = key(record, range)
       case .end:
-        if let map = open.removeLast() {
-          if let ref = Self.reference(record, map, malformed: malformed) { found(ref) }
+        if let map = current, let ref = Self.reference(record, map, malformed: malformed) {
+          found(ref)
         }
-      default:
-        if let last = open.indices.last, open[last] != nil { note(token, in: last, record) }
+        current = outer.removeLast()
+      default: if current != nil { note(token, in: &current, record) }
       }
     }
   }
 
   /// Keeps a value that a reference is made of.
-  private mutating func note(_ token: DAGCBORScanner.Token, in last: Int, _ record: Span<UInt8>) {
-    switch (open[last]?.key, token) {
-    case (.type, .string(let range)): open[last]?.isTyped = Self.blob.matches(record, range)
-    case (.ref, .link(let range)): open[last]?.ref = range
-    case (.cid, .string(let range)): open[last]?.cid = range
-    case (.mimeType, .string(let range)): open[last]?.mimeType = range
-    case (.size, .unsigned(let number)): open[last]?.size = Int(exactly: number)
+  private func note(
+    _ token: DAGCBORScanner.Token, in map: inout OpenMap?, _ record: Span<UInt8>
+  ) {
+    switch (map?.key, token) {
+    case (.type, .string(let range)): map?.isTyped = blob.matches(record, range)
+    case (.ref, .link(let range)): map?.ref = range
+    case (.cid, .string(let range)): map?.cid = range
+    case (.mimeType, .string(let range)): map?.mimeType = range
+    case (.size, .unsigned(let number)): map?.size = Int(exactly: number)
     default: break
     }
   }
 
-  private static func key(_ record: Span<UInt8>, _ range: Range<Int>) -> Key {
+  private func key(_ record: Span<UInt8>, _ range: Range<Int>) -> Key {
     if typeKey.matches(record, range) { return .type }
     if refKey.matches(record, range) { return .ref }
     if cidKey.matches(record, range) { return .cid }

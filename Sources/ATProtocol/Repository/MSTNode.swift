@@ -15,14 +15,25 @@ public struct MSTNode: Equatable, Sendable {
     public let prefixLength: Int
     /// Where the rest of the key lies in ``MSTNode/suffixes``.
     public let suffix: Range<Int>
+    let valueLink: Link
+    let rightLink: Link?
+
     /// The record.
-    public let value: CID
+    public var value: CID { valueLink.cid }
     /// The subtree between this key and the next.
-    public let right: CID?
+    public var right: CID? { rightLink?.cid }
   }
 
+  /// A CID that AT Protocol allows as a link: without the references to count that other CIDs may hold.
+  struct Link: Equatable {
+    let codec: Codec
+    let digest: SHA256Digest
+    var cid: CID { CID(codec: codec, digest: digest) }
+  }
+
+  let leftLink: Link?
   /// The subtree before the first key.
-  public let left: CID?
+  public var left: CID? { leftLink?.cid }
   /// The keys.
   public let entries: [Entry]
   /// The rests of all keys, one after the other.
@@ -49,7 +60,7 @@ public struct MSTNode: Equatable, Sendable {
   /// - Throws: ``Malformed``.
   public init(_ bytes: Span<UInt8>) throws(Malformed) {
     var reader = Reader()
-    try reader.expect([0xa2, 0x61, 0x65], bytes)  // map of 2, key "e"
+    try reader.expect(0xa2_61_65, count: 3, bytes)  // map of 2, key "e"
     let count = try reader.head(major: 4, bytes)
     // An entry takes 50 bytes at the least, so a larger count is cut short already.
     guard count <= bytes.count / 50 else { throw reader.malformed(.truncated) }
@@ -58,25 +69,31 @@ public struct MSTNode: Equatable, Sendable {
     var suffixes: [UInt8] = []
     suffixes.reserveCapacity(count * 16)
     for _ in 0..<count {
-      try reader.expect([0xa4, 0x61, 0x6b], bytes)  // map of 4, key "k"
+      try reader.expect(0xa4_61_6b, count: 3, bytes)  // map of 4, key "k"
       let suffix = try reader.content(bytes)
-      try reader.expect([0x61, 0x70], bytes)  // key "p"
+      try reader.expect(0x61_70, count: 2, bytes)  // key "p"
       let prefixLength = try reader.head(major: 0, bytes)
-      try reader.expect([0x61, 0x74], bytes)  // key "t"
+      try reader.expect(0x61_74, count: 2, bytes)  // key "t"
       let right = try reader.linkOrNull(bytes)
-      try reader.expect([0x61, 0x76], bytes)  // key "v"
+      try reader.expect(0x61_76, count: 2, bytes)  // key "v"
       let value = try reader.link(bytes)
       let start = suffixes.count
-      for index in suffix { suffixes.append(bytes[index]) }
+      suffixes.append(contentsOf: bytes.extracting(suffix))
       entries.append(
         Entry(
-          prefixLength: prefixLength, suffix: start..<suffixes.count, value: value, right: right))
+          prefixLength: prefixLength, suffix: start..<suffixes.count, valueLink: value,
+          rightLink: right))
     }
-    try reader.expect([0x61, 0x6c], bytes)  // key "l"
-    left = try reader.linkOrNull(bytes)
+    try reader.expect(0x61_6c, count: 2, bytes)  // key "l"
+    leftLink = try reader.linkOrNull(bytes)
     guard reader.offset == bytes.count else { throw reader.malformed(.trailingBytes) }
     self.entries = entries
     self.suffixes = suffixes
+  }
+
+  /// Whether a block begins as a node does; few others do.
+  static func isLikely(_ bytes: Span<UInt8>) -> Bool {
+    bytes.count >= 3 && bytes[0] == 0xa2 && bytes[1] == 0x61 && bytes[2] == UInt8(ascii: "e")
   }
 
   /// Steps over the fixed parts of a node.
@@ -87,13 +104,20 @@ public struct MSTNode: Equatable, Sendable {
       Malformed(reason: reason, offset: offset)
     }
 
+    /// Steps over so many bytes that have to be these, written as one number, the first byte in front.
     @inline(__always)
-    mutating func expect(_ fixed: StaticArray, _ bytes: Span<UInt8>) throws(Malformed) {
-      guard bytes.count - offset >= fixed.count else { throw malformed(.truncated) }
-      for index in 0..<fixed.count where bytes[offset + index] != fixed[index] {
-        throw malformed()
+    mutating func expect(_ fixed: UInt64, count: Int, _ bytes: Span<UInt8>) throws(Malformed) {
+      guard bytes.count - offset >= count else { throw malformed(.truncated) }
+      if bytes.count - offset >= 8 {
+        let word = UInt64(bigEndian: bytes.load(at: offset))
+        guard word >> UInt64(64 - 8 * count) == fixed else { throw malformed() }
+      } else {
+        for index in 0..<count {
+          let expected = UInt8(truncatingIfNeeded: fixed >> UInt64(8 * (count - 1 - index)))
+          guard bytes[offset + index] == expected else { throw malformed() }
+        }
       }
-      offset += fixed.count
+      offset += count
     }
 
     /// The argument of a head of this major type, in its shortest form.
@@ -139,7 +163,7 @@ public struct MSTNode: Equatable, Sendable {
     }
 
     @inline(__always)
-    mutating func linkOrNull(_ bytes: Span<UInt8>) throws(Malformed) -> CID? {
+    mutating func linkOrNull(_ bytes: Span<UInt8>) throws(Malformed) -> Link? {
       guard offset < bytes.count else { throw malformed(.truncated) }
       if bytes[offset] == 0xf6 {
         offset += 1
@@ -150,8 +174,8 @@ public struct MSTNode: Equatable, Sendable {
 
     /// A link as AT Protocol has them: tag 42 on 37 bytes.
     @inline(__always)
-    mutating func link(_ bytes: Span<UInt8>) throws(Malformed) -> CID {
-      try expect([0xd8, 0x2a, 0x58, 0x25, 0x00], bytes)
+    mutating func link(_ bytes: Span<UInt8>) throws(Malformed) -> Link {
+      try expect(0xd8_2a_58_25_00, count: 5, bytes)
       let start = offset
       let cid: CID
       do throws(CIDError) {
@@ -159,25 +183,10 @@ public struct MSTNode: Equatable, Sendable {
       } catch {
         throw malformed(.malformedCID(error.reason))
       }
-      guard offset - start == 36, cid.isATProtocolLink else {
+      guard offset - start == 36, cid.isATProtocolLink, let digest = cid.multihash.sha256 else {
         throw Malformed(reason: .linkNotAllowed, offset: start)
       }
-      return cid
+      return Link(codec: cid.codec, digest: digest)
     }
   }
-}
-
-/// Up to eight bytes written out in the source, held without an allocation.
-private struct StaticArray: ExpressibleByArrayLiteral {
-  let count: Int
-  private let word: UInt64
-
-  @inline(__always)
-  init(arrayLiteral elements: UInt8...) {
-    count = elements.count
-    word = elements.reversed().reduce(0) { $0 << 8 | UInt64($1) }
-  }
-
-  @inline(__always)
-  subscript(index: Int) -> UInt8 { UInt8(truncatingIfNeeded: word >> (8 * UInt64(index))) }
 }

@@ -27,7 +27,7 @@ public import IPLD
 public struct MSTWalker: Sendable {
   /// What comes next.
   public enum Step: Equatable, Sendable {
-    /// This node is needed: call ``enter(_:)``, or ``skip()`` if it is not to be had.
+    /// This node is needed: call ``enter(_:locate:)``, or ``skip()`` if it is not to be had.
     case node(CID)
     /// A record; its key is ``key``.
     case record(CID)
@@ -41,7 +41,11 @@ public struct MSTWalker: Sendable {
   /// A node on the path to the current one.
   private struct Level {
     let cid: CID
+    /// The digest of `cid`, to tell at a glance whether it is another.
+    let digest: SHA256Digest?
     let node: MSTNode
+    /// What the caller said of each link: of the left subtree, then of each entry's record and right subtree.
+    var places: [Int?]
     /// The layer its keys belong to; nil in a node without keys at the top.
     var layer: Int?
     /// The entry that comes next.
@@ -52,10 +56,57 @@ public struct MSTWalker: Sendable {
     var key: [UInt8] = []
     /// The length of all of that key.
     var keyLength = 0
+
+    init(cid: CID, node: MSTNode, layer: Int?, locate: (CID) -> Int?) {
+      self.cid = cid
+      digest = cid.multihash.sha256
+      self.node = node
+      self.layer = layer
+      places = []
+      places.reserveCapacity(1 + 2 * node.entries.count)
+      places.append(node.leftLink.flatMap { locate($0.cid) })
+      for entry in node.entries {
+        places.append(locate(entry.valueLink.cid))
+        places.append(entry.rightLink.flatMap { locate($0.cid) })
+      }
+    }
+
+    /// The subtree in front of the entry that comes next, the first time it is asked for.
+    mutating func descend() -> (CID, place: Int?)? {
+      guard !hasDescended else { return nil }
+      hasDescended = true
+      guard let link = next == 0 ? node.leftLink : node.entries[next - 1].rightLink else {
+        return nil
+      }
+      return (link.cid, places[2 * next])
+    }
+
+    /// The record of the entry that came last.
+    var record: (CID, place: Int?) { (node.entries[next - 1].value, places[2 * next - 1]) }
+
+    /// Goes on to the next entry and makes `key` its key; nil when its prefix is longer than the key before it.
+    ///
+    /// - Returns: whether the key could share more with the one before it than it says.
+    mutating func readKey() -> Bool? {
+      let entry = node.entries[next]
+      next += 1
+      hasDescended = false
+      guard entry.prefixLength <= keyLength else { return nil }
+      let suffixes = node.suffixes
+      let suffix = suffixes.span.extracting(entry.suffix)
+      let couldShareMore =
+        entry.prefixLength < key.count && !suffix.isEmpty && key[entry.prefixLength] == suffix[0]
+      key.removeLast(max(0, key.count - entry.prefixLength))
+      key.append(contentsOf: suffix.extracting(first: MSTWalker.maximumKeyLength + 1 - key.count))
+      keyLength = entry.prefixLength + suffix.count
+      return couldShareMore
+    }
   }
 
   /// The key of the record that was given out last, `collection/rkey`.
   public private(set) var key: [UInt8] = []
+  /// What ``enter(_:locate:)`` was told of the link that was given out last.
+  public private(set) var place: Int?
   /// What is wrong with the tree, the first ``maximumProblems`` of it.
   public private(set) var problems: [MSTProblem] = []
   /// How many problems there are.
@@ -82,22 +133,20 @@ public struct MSTWalker: Sendable {
   public mutating func next() -> Step? {
     if let requested { return .node(requested) }
     while let last = path.indices.last {
-      if !path[last].hasDescended {
-        path[last].hasDescended = true
-        if let subtree = subtree(before: path[last].next, of: path[last].node) {
-          requested = subtree
-          return .node(subtree)
-        }
+      if let (subtree, place) = path[last].descend() {
+        self.place = place
+        requested = subtree
+        return .node(subtree)
       }
-      let index = path[last].next
-      guard index < path[last].node.entries.count else {
+      guard path[last].next < path[last].node.entries.count else {
         path.removeLast()
         continue
       }
-      path[last].next += 1
-      path[last].hasDescended = false
-      switch advance(last, to: index) {
-      case .given: return .record(path[last].node.entries[index].value)
+      switch advance(last) {
+      case .given:
+        let (record, place) = path[last].record
+        self.place = place
+        return .record(record)
       case .passedOver: continue
       case .leaves: path.removeLast()
       }
@@ -106,7 +155,10 @@ public struct MSTWalker: Sendable {
   }
 
   /// Takes the block of the node that was asked for.
-  public mutating func enter(_ bytes: Span<UInt8>) {
+  ///
+  /// - Parameter locate: is asked of all links of the node, one right after the other, for a number that ``place`` gives back when
+  ///   the walk comes to the link. Who looks blocks up in a large table waits less when it is done together.
+  public mutating func enter(_ bytes: Span<UInt8>, locate: (CID) -> Int? = { _ in nil }) {
     guard let cid = requested else { return }
     requested = nil
     let node: MSTNode
@@ -117,7 +169,8 @@ public struct MSTWalker: Sendable {
       return
     }
     let isRoot = path.isEmpty
-    guard !path.contains(where: { $0.cid == cid }) else {
+    let digest = cid.multihash.sha256
+    guard !path.indices.contains(where: { path[$0].digest == digest && path[$0].cid == cid }) else {
       note(.cycle, in: cid)
       return
     }
@@ -145,7 +198,7 @@ public struct MSTWalker: Sendable {
       return
     }
     if isRoot { rootLayer = layer }
-    path.append(Level(cid: cid, node: node, layer: layer))
+    path.append(Level(cid: cid, node: node, layer: layer, locate: locate))
     depth = max(depth, path.count)
   }
 
@@ -158,10 +211,6 @@ public struct MSTWalker: Sendable {
     requested = nil
   }
 
-  private func subtree(before index: Int, of node: MSTNode) -> CID? {
-    index == 0 ? node.left : node.entries[index - 1].right
-  }
-
   /// What became of an entry.
   private enum Advance {
     /// Its key is ``key``.
@@ -172,37 +221,26 @@ public struct MSTWalker: Sendable {
     case leaves
   }
 
-  /// Makes `key` the key of an entry, and checks it.
-  private mutating func advance(_ last: Int, to index: Int) -> Advance {
-    let cid = path[last].cid
-    let entry = path[last].node.entries[index]
-    let previousLength = path[last].keyLength
-    guard entry.prefixLength <= previousLength else {
-      note(.prefixNotMaximal, in: cid)
+  /// Makes `key` the key of the next entry, and checks it.
+  private mutating func advance(_ last: Int) -> Advance {
+    let isFirst = path[last].next == 0
+    guard let couldShareMore = path[last].readKey() else {
+      note(.prefixNotMaximal, in: path[last].cid)
       return .leaves
     }
-    let suffixes = path[last].node.suffixes
-    let suffix = suffixes.span.extracting(entry.suffix)
-    var new = path[last].key
-    path[last].key = []
-    let couldShareMore =
-      entry.prefixLength < new.count && !suffix.isEmpty && new[entry.prefixLength] == suffix[0]
-    new.removeLast(max(0, new.count - entry.prefixLength))
-    new.append(contentsOf: suffix.extracting(first: Self.maximumKeyLength + 1 - new.count))
-    path[last].keyLength = entry.prefixLength + suffix.count
-    path[last].key = new
-    if couldShareMore { note(.prefixNotMaximal, in: cid, key: new.span) }
+    let new = path[last].key
+    if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.span) }
     guard new.count <= Self.maximumKeyLength else {
-      note(.illegalKey, in: cid, key: new.span)
+      note(.illegalKey, in: path[last].cid, key: new.span)
       return .passedOver
     }
     guard !hasKey || precedes(key, new.span) else {
-      note(.keysNotAscending, in: cid, key: new.span)
+      note(.keysNotAscending, in: path[last].cid, key: new.span)
       return .leaves
     }
-    if !RecordPath.isTreeKey(new.span) { note(.illegalKey, in: cid, key: new.span) }
-    if index > 0, MSTLayer.layer(of: new.span) != path[last].layer {
-      note(.wrongLayer, in: cid, key: new.span)
+    if !RecordPath.isTreeKey(new.span) { note(.illegalKey, in: path[last].cid, key: new.span) }
+    if !isFirst, MSTLayer.layer(of: new.span) != path[last].layer {
+      note(.wrongLayer, in: path[last].cid, key: new.span)
     }
     key.removeAll(keepingCapacity: true)
     key.append(contentsOf: new)
@@ -211,13 +249,9 @@ public struct MSTWalker: Sendable {
   }
 
   private func precedes(_ left: [UInt8], _ right: Span<UInt8>) -> Bool {
-    let shared = min(left.count, right.count)
-    var index = 0
-    while index < shared {
-      if left[index] != right[index] { return left[index] < right[index] }
-      index += 1
-    }
-    return left.count < right.count
+    let shared = right.countShared(with: left.span)
+    guard shared < left.count, shared < right.count else { return left.count < right.count }
+    return left[shared] < right[shared]
   }
 
   private mutating func note(_ kind: MSTProblem.Kind, in node: CID) {

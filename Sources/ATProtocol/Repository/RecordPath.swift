@@ -61,20 +61,19 @@ extension RecordPath {
   /// that holds it can be read and kept.
   package static func isTreeKey(_ key: Span<UInt8>) -> Bool {
     guard key.count <= maximumLength else { return false }
-    let slash = key.end(before: UInt8(ascii: "/"), from: 0)
-    guard slash < key.count else { return false }
+    var slash: Int?
+    for index in key.indices where !RecordKey.isAllowed(key[index]) {
+      guard key[index] == UInt8(ascii: "/"), slash == nil else { return false }
+      slash = index
+    }
+    guard let slash else { return false }
     return isTreeKeySegment(key.extracting(0..<slash))
       && isTreeKeySegment(key.extracting((slash + 1)..<key.count))
   }
 
-  /// Whether `segment` could stand on either side of the slash.
+  /// Whether `segment`, of bytes that are allowed, could stand on either side of the slash.
   private static func isTreeKeySegment(_ segment: Span<UInt8>) -> Bool {
-    guard !segment.isEmpty else { return false }
-    var dots = 0
-    for index in segment.indices {
-      guard RecordKey.isAllowed(segment[index]) else { return false }
-      if segment[index] == UInt8(ascii: ".") { dots += 1 }
-    }
-    return dots < segment.count || dots > 2
+    guard segment.count <= 2 else { return true }
+    return segment.indices.contains { segment[$0] != UInt8(ascii: ".") }
   }
 }

@@ -33,6 +33,8 @@ public struct RepositoryInspector {
     static let node = Role(rawValue: 2)
     static let record = Role(rawValue: 4)
     static let mismatched = Role(rawValue: 8)
+    /// A record that needs no second look, if it is one: ``BlobRefScanner/isPlain(_:)``.
+    static let plain = Role(rawValue: 16)
   }
 
   /// Inspects a CAR.
@@ -65,8 +67,10 @@ public struct RepositoryInspector {
     inspection.payload = payload
     inspection.header = header
     var cursor = CARCursor(header: header, payload: payload)
-    var table = BlockTable()
+    // Blocks of repositories take about three hundred bytes.
+    var table = BlockTable(expecting: payload.count / 300)
     var count = 0
+    var dagCBORCount = 0
     do throws(CARError) {
       while let (section, cid) = try cursor.next(in: bytes) {
         if count == 0 { inspection.rootIsFirstBlock = cid == header.roots.first }
@@ -76,8 +80,16 @@ public struct RepositoryInspector {
         // A block that comes again may be another than the first time, whatever its CID says.
         let verification: Multihash.Verification =
           verifying ? cid.verify(bytes.extracting(section.bodyRange)) : .matches
-        inspection.codecCounts[cid.codec, default: 0] += 1
-        if isNew { roles.append([]) }
+        if cid.codec == .dagCBOR {
+          dagCBORCount += 1
+        } else {
+          inspection.codecCounts[cid.codec, default: 0] += 1
+        }
+        if isNew {
+          // Looked at while its bytes are at hand: the tree comes to records in an order that memory does not like.
+          let body = bytes.extracting(section.bodyRange)
+          roles.append(!MSTNode.isLikely(body) && scanner.isPlain(body) ? .plain : [])
+        }
         switch verification {
         case .matches: break
         case .mismatch:
@@ -89,6 +101,7 @@ public struct RepositoryInspector {
     } catch {
       inspection.carError = error
     }
+    if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR] = dagCBORCount }
     inspection.sectionCount = count
     inspection.blocks = table
   }
@@ -102,11 +115,12 @@ public struct RepositoryInspector {
     }
     guard let commit = inspection.commit else { return }
     let blocks = inspection.blocks
+    var blobs = BlobTable()
     var walker = MSTWalker(root: commit.data)
     while let step = walker.next() {
       switch step {
       case .node(let cid):
-        guard let index = blocks.index(of: cid, in: bytes) else {
+        guard let index = walker.place ?? blocks.index(of: cid, in: bytes) else {
           if distinctMissingNodes.insert(cid).inserted { inspection.missingNodes.append(cid) }
           walker.skip()
           continue
@@ -116,14 +130,15 @@ public struct RepositoryInspector {
         } else {
           roles[index].insert(.node)
           inspection.nodeCount += 1
-          walker.enter(bytes.extracting(blocks.body(index)))
+          walker.enter(bytes.extracting(blocks.body(index))) { blocks.index(of: $0, in: bytes) }
         }
       case .record(let cid):
-        let body = readRecord(walker.key, cid, bytes, blocks)
+        let body = readRecord(walker.key, cid, walker.place, bytes, &blobs)
         visit(Record(key: walker.key, cid: cid, body: body))
       }
     }
     closeCollection()
+    inspection.blobs = blobs
     inspection.treeDepth = walker.depth
     inspection.rootLayer = walker.rootLayer
     inspection.treeProblems = walker.problems
@@ -144,11 +159,11 @@ public struct RepositoryInspector {
 
   /// Counts a record, checks it and collects its blobs; answers where its block lies.
   private mutating func readRecord(
-    _ key: [UInt8], _ cid: CID, _ bytes: Span<UInt8>, _ blocks: BlockTable
+    _ key: [UInt8], _ cid: CID, _ index: Int?, _ bytes: Span<UInt8>, _ blobs: inout BlobTable
   ) -> Range<Int>? {
     inspection.recordCount += 1
     count(key)
-    guard let index = blocks.index(of: cid, in: bytes) else {
+    guard let index else {
       inspection.missingRecordCount += 1
       distinctMissingRecords.insert(cid)
       if inspection.missingRecords.count < RepositoryInspection.maximumListed {
@@ -156,35 +171,30 @@ public struct RepositoryInspector {
       }
       return nil
     }
-    let body = blocks.body(index)
+    let body = inspection.blocks.body(index)
+    let isPlain = roles[index].contains(.plain)
     if !roles[index].contains(.record) {
       roles[index].insert(.record)
       inspection.distinctRecordCount += 1
-      scan(key, bytes.extracting(body))
-    } else if rescannedLength <= bytes.count - body.count {
+      if !isPlain { scan(key, bytes.extracting(body), &blobs) }
+    } else if !isPlain, rescannedLength <= bytes.count - body.count {
       // The same block under another key is another record with the same blobs.
       rescannedLength += body.count
-      scan(key, bytes.extracting(body))
+      scan(key, bytes.extracting(body), &blobs)
     }
     return body
   }
 
-  private mutating func scan(_ key: [UInt8], _ record: Span<UInt8>) {
-    var blobs = inspection.blobs
-    inspection.blobs = BlobTable()
-    defer { inspection.blobs = blobs }
-    var odd: [String] = []
-    var oddCount = 0
-    func note(_ why: String) {
-      oddCount += 1
-      if odd.count < RepositoryInspection.maximumListed { odd.append(why) }
-    }
+  private mutating func scan(
+    _ key: [UInt8], _ record: Span<UInt8>, _ blobs: inout BlobTable
+  ) {
+    var warnings = Warnings()
     do throws(DAGCBORError) {
       let isMap = try scanner.scan(
-        record, found: { blobs.insert($0, from: key) }, malformed: note)
-      if !isMap { note("it is not a map") }
+        record, found: { blobs.insert($0, from: key) }, malformed: { warnings.add($0) })
+      if !isMap { warnings.add("it is not a map") }
     } catch {
-      note("\(error)")
+      warnings.add("\(error)")
       if error.reason == .floatNotAllowed { inspection.floatRecordCount += 1 }
       do throws(DAGCBORError) {
         _ = try lenientScanner.scan(record, found: { blobs.insert($0, from: key) })
@@ -193,18 +203,31 @@ public struct RepositoryInspector {
         if error.reason.isOnlyNonCanonical { inspection.nonCanonicalRecordCount += 1 }
       }
     }
-    inspection.recordWarningCount += oddCount
-    for why in odd {
+    inspection.recordWarningCount += warnings.count
+    for why in warnings.first {
       if inspection.recordWarnings.count < RepositoryInspection.maximumListed {
         inspection.recordWarnings.append((String(decoding: key, as: UTF8.self), why))
       }
     }
   }
 
+  /// What is odd about a record: as much of it as is ever listed, and how much there is.
+  private struct Warnings {
+    private(set) var first: [String] = []
+    private(set) var count = 0
+
+    mutating func add(_ why: String) {
+      count += 1
+      if first.count < RepositoryInspection.maximumListed { first.append(why) }
+    }
+  }
+
   /// Counts a record for its collection; the keys come in order, so a collection's records come together.
   private mutating func count(_ key: [UInt8]) {
     let name = collection.name
-    if key.count > name.count, key[name.count] == UInt8(ascii: "/"), key.starts(with: name) {
+    if key.count > name.count, key[name.count] == UInt8(ascii: "/"),
+      key.span.starts(with: name)
+    {
       collection.count += 1
     } else {
       closeCollection()

@@ -1,11 +1,11 @@
 /// Which blocks a CAR holds and where: a compact hash table from CIDs to places in the CAR's bytes.
 ///
-/// This is all that grows with a repository: 16 bytes for each distinct block and 6 to 12 for its slot. The CIDs themselves stay where they are, in
-/// the CAR, which the caller passes to every call.
+/// This is all that grows with a repository: 16 bytes for each distinct block and 12 to 24 for its slot. The CIDs themselves stay
+/// where they are, in the CAR, which the caller passes to every call.
 ///
 /// Invariants:
 /// 1. `slots.count` is a power of two, and more than a third of the slots are empty.
-/// 2. A slot holds 0, or one more than the index of an entry whose probe sequence passes it.
+/// 2. A slot in use holds an entry's index and the hash of its CID, and the entry's probe sequence passes it.
 /// 3. No two entries have the same binary CID.
 public struct BlockTable: Sendable {
   private struct Entry {
@@ -14,8 +14,17 @@ public struct BlockTable: Sendable {
     var cidLength: UInt16
   }
 
+  /// With the hash at hand, a slot of another CID is passed by without a look at the CAR, and the table grows without one.
+  private struct Slot {
+    static let empty = Slot(number: 0, hash: 0)
+
+    /// One more than the index of the entry; 0 in an empty slot.
+    let number: UInt32
+    let hash: UInt32
+  }
+
   private var entries: [Entry] = []
-  private var slots = [UInt32](repeating: 0, count: 1024)
+  private var slots = [Slot](repeating: .empty, count: 1024)
   /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks, and nothing says that the
   /// blocks hash to them.
   private let seed = (
@@ -24,7 +33,12 @@ public struct BlockTable: Sendable {
   )
 
   /// A table without blocks.
-  public init() {}
+  ///
+  /// - Parameter expectedCount: how many there may be, for which room is made.
+  public init(expecting expectedCount: Int = 0) {
+    entries.reserveCapacity(expectedCount)
+    while expectedCount * 3 > slots.count * 2 { grow() }
+  }
 
   /// How many distinct blocks there are.
   public var count: Int { entries.count }
@@ -34,29 +48,33 @@ public struct BlockTable: Sendable {
   public mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)
     -> (index: Int, isNew: Bool)
   {
-    if (entries.count + 1) * 3 > slots.count * 2 { grow(bytes) }
-    var slot = start(of: cid)
-    while slots[slot] != 0 {
-      let index = Int(slots[slot] - 1)
-      if matches(index, cid, bytes) { return (index, false) }
-      slot = (slot + 1) & (slots.count - 1)
+    if (entries.count + 1) * 3 > slots.count * 2 { grow() }
+    let hash = hash(cid)
+    var position = Int(hash) & (slots.count - 1)
+    while slots[position].number != 0 {
+      let slot = slots[position]
+      let index = Int(slot.number - 1)
+      if slot.hash == hash, matches(index, cid, bytes) { return (index, false) }
+      position = (position + 1) & (slots.count - 1)
     }
     entries.append(
       Entry(
         bodyOffset: UInt64(section.bodyRange.lowerBound),
         bodyLength: UInt32(section.bodyRange.count), cidLength: UInt16(section.cidRange.count)))
-    slots[slot] = UInt32(entries.count)
+    slots[position] = Slot(number: UInt32(entries.count), hash: hash)
     return (entries.count - 1, true)
   }
 
   /// The index of the block that `cid` names, or nil.
   @inline(__always)
   public func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
-    var slot = start(of: cid)
-    while slots[slot] != 0 {
-      let index = Int(slots[slot] - 1)
-      if matches(index, cid, bytes) { return index }
-      slot = (slot + 1) & (slots.count - 1)
+    let hash = hash(cid)
+    var position = Int(hash) & (slots.count - 1)
+    while slots[position].number != 0 {
+      let slot = slots[position]
+      let index = Int(slot.number - 1)
+      if slot.hash == hash, matches(index, cid, bytes) { return index }
+      position = (position + 1) & (slots.count - 1)
     }
     return nil
   }
@@ -93,15 +111,14 @@ public struct BlockTable: Sendable {
     return self.cid(index, in: bytes) == cid
   }
 
-  /// The first slot to look into.
+  /// What says where to look first.
   @inline(__always)
-  private func start(of cid: CID) -> Int {
+  private func hash(_ cid: CID) -> UInt32 {
     let words = (Self.commonDigest(cid) ?? SHA256.digest(of: cid.bytes.span)).words
     // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
     let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
     let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
-    let mixed = Self.fold(first ^ seed.2, second ^ seed.1)
-    return Int(truncatingIfNeeded: mixed) & (slots.count - 1)
+    return UInt32(truncatingIfNeeded: Self.fold(first ^ seed.2, second ^ seed.1))
   }
 
   /// Both halves of a product.
@@ -119,12 +136,13 @@ public struct BlockTable: Sendable {
     cid.version == .v1 && cid.codec.rawValue < 0x80 ? cid.multihash.sha256 : nil
   }
 
-  private mutating func grow(_ bytes: Span<UInt8>) {
-    slots = [UInt32](repeating: 0, count: slots.count * 2)
-    for index in entries.indices {
-      var slot = start(of: cid(index, in: bytes))
-      while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-      slots[slot] = UInt32(index + 1)
+  private mutating func grow() {
+    let old = slots
+    slots = [Slot](repeating: .empty, count: old.count * 2)
+    for slot in old where slot.number != 0 {
+      var position = Int(slot.hash) & (slots.count - 1)
+      while slots[position].number != 0 { position = (position + 1) & (slots.count - 1) }
+      slots[position] = slot
     }
   }
 }

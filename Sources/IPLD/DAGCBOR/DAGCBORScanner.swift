@@ -6,7 +6,8 @@
 ///
 /// Invariants:
 /// 1. `offset` never passes the end of the bytes, and only grows.
-/// 2. `containers` holds the open arrays and maps, outermost first, never more than ``maximumDepth``; nothing recurses.
+/// 2. `current` is the innermost open array or map, or stands for the item as a whole; `outer` holds what is around it,
+///    outermost first, never more than ``maximumDepth``; nothing recurses.
 /// 3. A claimed count is compared with the bytes that are left before anything is made of it.
 ///
 /// One scanner can read many items, one after the other: call ``restart()`` between them, and it allocates nothing.
@@ -47,9 +48,11 @@ public struct DAGCBORScanner: Sendable {
   }
 
   private struct Container {
+    enum Kind { case array, map, whole }
+
     /// Items, or entries, not begun yet.
     var remaining: Int
-    var isMap: Bool
+    let kind: Kind
     /// In a map: whether the value of the last key is still to come.
     var awaitsValue = false
     /// In a map: where the last key lies; empty before the first.
@@ -61,24 +64,24 @@ public struct DAGCBORScanner: Sendable {
   /// The offset of the next byte to read.
   public private(set) var offset = 0
 
-  private var containers: [Container] = []
-  private var isComplete = false
+  private var current = Container(remaining: 1, kind: .whole)
+  private var outer: [Container] = []
 
   /// A scanner at the start of an item.
   public init(profile: DAGCBORProfile = .dagCBOR) {
     self.profile = profile
-    containers.reserveCapacity(16)
+    outer.reserveCapacity(16)
   }
 
   /// How many arrays and maps are open.
-  public var depth: Int { containers.count }
+  public var depth: Int { outer.count }
 
   /// Goes back to the start, for another item.
   @inline(__always)
   public mutating func restart() {
     offset = 0
-    isComplete = false
-    containers.removeAll(keepingCapacity: true)
+    current = Container(remaining: 1, kind: .whole)
+    outer.removeAll(keepingCapacity: true)
   }
 
   /// The next token, or nil when the item, and the bytes with it, are at their end.
@@ -113,26 +116,23 @@ public struct DAGCBORScanner: Sendable {
 
   @inline(__always)
   private mutating func step(_ bytes: Span<UInt8>) throws(DAGCBORError) -> Token? {
-    if let last = containers.indices.last {
-      if containers[last].awaitsValue {
-        containers[last].awaitsValue = false
-      } else if containers[last].remaining == 0 {
-        containers.removeLast()
-        return .end
-      } else {
-        containers[last].remaining -= 1
-        if containers[last].isMap {
-          let key = try readKey(bytes, after: containers[last].lastKey)
-          containers[last].lastKey = key
-          containers[last].awaitsValue = true
-          return .key(key)
-        }
+    if current.awaitsValue {
+      current.awaitsValue = false
+    } else if current.remaining > 0 {
+      current.remaining -= 1
+      if current.kind == .map {
+        let key = try readKey(bytes, after: current.lastKey)
+        current.lastKey = key
+        current.awaitsValue = true
+        return .key(key)
       }
-    } else if isComplete {
+    } else if let around = outer.popLast() {
+      current = around
+      return .end
+    } else {
       guard offset == bytes.count else { throw DAGCBORError(.trailingBytes, offset: offset) }
       return nil
     }
-    isComplete = true
     return try readItem(bytes)
   }
 
@@ -158,9 +158,9 @@ public struct DAGCBORScanner: Sendable {
       guard isUTF8(bytes, range) else { throw DAGCBORError(.notUTF8, offset: range.lowerBound) }
       return .string(range)
     case 4:
-      return .array(try open(bytes, argument, isMap: false, at: start))
+      return .array(try open(bytes, argument, .array, at: start))
     case 5:
-      return .map(try open(bytes, argument, isMap: true, at: start))
+      return .map(try open(bytes, argument, .map, at: start))
     case 6:
       return .link(try readLink(bytes, tag: argument, at: start))
     default:
@@ -220,14 +220,15 @@ public struct DAGCBORScanner: Sendable {
 
   /// Opens an array or a map: every item takes a byte at least, every entry two, so a larger count is cut short already.
   @inline(__always)
-  private mutating func open(_ bytes: Span<UInt8>, _ count: UInt64, isMap: Bool, at start: Int)
-    throws(DAGCBORError) -> Int
-  {
-    guard count <= UInt64(bytes.count - offset) / (isMap ? 2 : 1) else {
+  private mutating func open(
+    _ bytes: Span<UInt8>, _ count: UInt64, _ kind: Container.Kind, at start: Int
+  ) throws(DAGCBORError) -> Int {
+    guard count <= UInt64(bytes.count - offset) / (kind == .map ? 2 : 1) else {
       throw DAGCBORError(.truncated, offset: bytes.count)
     }
-    guard containers.count < Self.maximumDepth else { throw DAGCBORError(.tooDeep, offset: start) }
-    containers.append(Container(remaining: Int(count), isMap: isMap))
+    guard outer.count < Self.maximumDepth else { throw DAGCBORError(.tooDeep, offset: start) }
+    outer.append(current)
+    current = Container(remaining: Int(count), kind: kind)
     return Int(count)
   }
 
@@ -315,6 +316,12 @@ public struct DAGCBORScanner: Sendable {
       }
       at += 8
     }
+    let rest = range.upperBound - at
+    if rest > 0, bytes.count - at >= 8 {
+      // What follows the text is loaded along with it and shifted out.
+      let word = UInt64(littleEndian: bytes.load(at: at)) << UInt64(64 - 8 * rest)
+      return word & 0x8080_8080_8080_8080 == 0 || isUTF8Slowly(bytes, at..<range.upperBound)
+    }
     while at < range.upperBound {
       if bytes[at] >= 0x80 { return isUTF8Slowly(bytes, at..<range.upperBound) }
       at += 1
@@ -356,8 +363,10 @@ public struct DAGCBORSummary: Equatable, Sendable {
 
 /// A map key of at most eight bytes, compared as one integer.
 public struct ShortKey: Equatable, Sendable {
-  private let word: UInt64
-  private let length: Int
+  @usableFromInline
+  let word: UInt64
+  @usableFromInline
+  let length: Int
 
   /// The key.
   ///
@@ -369,7 +378,7 @@ public struct ShortKey: Equatable, Sendable {
   }
 
   /// Whether the bytes in `range` are this key.
-  @inline(__always)
+  @inlinable @inline(__always)
   public func matches(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard range.count == length else { return false }
     if length == 8 {

@@ -5,6 +5,7 @@ public struct Codec: RawRepresentable, Hashable, Sendable {
   public let rawValue: UInt64
 
   /// The codec with this code, known or not.
+  @inlinable
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Bytes without structure: AT Protocol's blobs.
@@ -41,6 +42,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   public let multihash: Multihash
 
   /// A CID of version 1.
+  @inlinable
   public init(codec: Codec, multihash: Multihash) {
     version = .v1
     self.codec = codec
@@ -48,6 +50,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The CID of version 1, with SHA-256, of bytes that have this digest.
+  @inlinable
   public init(codec: Codec, digest: SHA256Digest) {
     self.init(codec: codec, multihash: Multihash(digest))
   }
@@ -60,7 +63,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// Reads the binary form at `offset` and moves `offset` behind it.
   ///
   /// - Throws: ``CIDError``; its offset counts from the start of `bytes`.
-  @inline(__always)
+  @inlinable @inline(__always)
   public init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
     // 36 bytes, version 1 with SHA-256 and a codec of one byte: every CID that AT Protocol makes.
     if bytes.count - offset >= 36, bytes[offset] == 1, bytes[offset + 1] < 0x80,
@@ -78,6 +81,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// Reads a binary form that takes up all of `bytes`.
   ///
   /// - Throws: ``CIDError``, also when bytes follow it.
+  @inlinable
   public init(_ bytes: Span<UInt8>) throws(CIDError) {
     var offset = 0
     try self.init(bytes, at: &offset)
@@ -90,7 +94,8 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
     self.multihash = multihash
   }
 
-  private static func readUncommon(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError)
+  @usableFromInline
+  static func readUncommon(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError)
     -> CID
   {
     let start = offset
@@ -128,8 +133,21 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether AT Protocol's data model allows it as a link: version 1, SHA-256, DAG-CBOR or raw
   /// ([data model](https://atproto.com/specs/data-model), "link and CID formats").
+  @inlinable
   public var isATProtocolLink: Bool {
     version == .v1 && multihash.sha256 != nil && (codec == .dagCBOR || codec == .raw)
+  }
+}
+
+/// Hashing.
+extension CID {
+  /// A digest is enough to tell CIDs apart, or nearly: what is equal has equal digests.
+  public func hash(into hasher: inout Hasher) {
+    if let digest = multihash.sha256 {
+      digest.hash(into: &hasher)
+    } else {
+      multihash.hash(into: &hasher)
+    }
   }
 }
 

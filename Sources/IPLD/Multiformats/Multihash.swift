@@ -5,6 +5,7 @@ public struct HashFunction: RawRepresentable, Hashable, Sendable {
   public let rawValue: UInt64
 
   /// The function with this code, known or not.
+  @inlinable
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// The bytes themselves.
@@ -33,14 +34,17 @@ public struct Multihash: Hashable, Sendable {
   }
 
   /// SHA-256 digests of full length lie inline, because there are millions of them.
-  private enum Storage: Hashable {
+  @usableFromInline
+  enum Storage: Hashable, Sendable {
     case sha256(SHA256Digest)
     case other(HashFunction, [UInt8])
   }
 
-  private let storage: Storage
+  @usableFromInline
+  let storage: Storage
 
   /// The multihash of a SHA-256 digest.
+  @inlinable
   public init(_ digest: SHA256Digest) {
     storage = .sha256(digest)
   }
@@ -71,6 +75,7 @@ public struct Multihash: Hashable, Sendable {
   }
 
   /// The digest, if it is a SHA-256 digest of full length.
+  @inlinable
   public var sha256: SHA256Digest? {
     if case .sha256(let digest) = storage { digest } else { nil }
   }

@@ -3,10 +3,11 @@ internal import CCrypto
 /// A SHA-256 digest, 32 bytes, kept inline.
 public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The digest's bytes in four words, each as it lies in memory.
+  @usableFromInline
   package let words: (UInt64, UInt64, UInt64, UInt64)
 
   /// The digest made of four words as they lie in memory.
-  @inline(__always)
+  @inlinable @inline(__always)
   package init(words: (UInt64, UInt64, UInt64, UInt64)) {
     self.words = words
   }
@@ -14,7 +15,7 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   /// The 32 bytes of `bytes` that begin at `offset`.
   ///
   /// - Precondition: they lie within `bytes`.
-  @inline(__always)
+  @inlinable @inline(__always)
   public init(_ bytes: Span<UInt8>, at offset: Int = 0) {
     words = (
       bytes.load(at: offset), bytes.load(at: offset + 8), bytes.load(at: offset + 16),
@@ -45,7 +46,7 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   public var description: String { Hex.encode(bytes) }
 
   /// Whether all bytes are equal.
-  @inline(__always)
+  @inlinable @inline(__always)
   public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
   /// Feeds the digest into a hasher.
@@ -88,11 +89,17 @@ public struct SHA256: ~Copyable {
 
   /// The digest of the message so far, after which a new message begins.
   public mutating func finish() -> SHA256Digest {
+    let digest = close()
+    unsafe SHA256_Init(&context)
+    return digest
+  }
+
+  /// The digest of the message so far; the context is of no more use.
+  private mutating func close() -> SHA256Digest {
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
     unsafe withUnsafeMutableBytes(of: &words) { buffer in
       _ = unsafe SHA256_Final(buffer.baseAddress, &context)
     }
-    unsafe SHA256_Init(&context)
     return SHA256Digest(words: words)
   }
 
@@ -100,6 +107,6 @@ public struct SHA256: ~Copyable {
   public static func digest(of bytes: Span<UInt8>) -> SHA256Digest {
     var hash = SHA256()
     hash.update(bytes)
-    return hash.finish()
+    return hash.close()
   }
 }
