@@ -78,3 +78,9 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// Writing the documentation takes a plugin that nothing else needs: `make docs`.
+if Context.environment["CARPACK_DOCS"] != nil {
+  package.dependencies.append(
+    .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+}

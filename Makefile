@@ -1,0 +1,106 @@
+# The verbs of this project. `make` alone lists them.
+#
+# The released command links Swift's standard library and Foundation statically, and is what lies in .build/release. The suites cannot be
+# built that way (there is no static Testing library), so they have a build of their own in .build/tests, and drive that same command.
+
+SWIFT ?= swift
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+RELEASE := .build/release
+STATIC := $(if $(filter Darwin,$(shell uname -s)),,--static-swift-stdlib)
+MANUAL := .build/manual
+COMPLETIONS := .build/completions
+
+# What the command-line suites run.
+CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
+export CARPACK_BIN
+
+LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
+  Fuzz/Package.swift Fuzz/Sources)
+DOCUMENTED := IPLD ATProtocol Archive Backup
+
+FUZZERS ?= $(notdir $(wildcard Fuzz/Sources/Fuzz*))
+FUZZ_SECONDS ?= 60
+
+.PHONY: help dependencies build release test demo fixtures lint format docs bench fuzz man completions install uninstall clean
+
+help: ## list these verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+dependencies: ## install the system libraries that are missing (apt-get or brew)
+	@Scripts/install-dependencies.sh
+
+build: dependencies ## debug build of everything, tests included; a warning is an error
+	$(SWIFT) build --build-tests --explicit-target-dependency-import-check error
+
+release: dependencies ## the command, optimised: .build/release/carpack
+	$(SWIFT) build -c release $(STATIC) --product carpack
+
+test: release ## build and run all suites (set CARPACK_CORPUS to have real repositories in them)
+	$(SWIFT) test -c release --scratch-path .build/tests
+
+demo: release ## inspect, pack, info, ls, verify and extract an account that lies in Fixtures/
+	@Scripts/demo.sh "$(CARPACK_BIN)"
+
+fixtures: ## write Fixtures/ again, byte for byte the same
+	python3 Fixtures/generate.py
+
+lint: ## what `make format` would change, and what it cannot
+	$(SWIFT) format lint --strict --recursive --parallel $(LINTED)
+
+format: ## put every Swift file into the project's form
+	$(SWIFT) format --in-place --recursive --parallel $(LINTED)
+
+docs: dependencies ## documentation of the libraries: .build/documentation; a dead link is an error
+	@mkdir -p .build/documentation
+	@for target in $(DOCUMENTED); do \
+	  echo "documenting $$target"; \
+	  CARPACK_DOCS=1 $(SWIFT) package --scratch-path .build/docs \
+	    --allow-writing-to-directory .build/documentation \
+	    generate-documentation --target $$target --warnings-as-errors \
+	    --output-path .build/documentation/$$target.doccarchive || exit 1; \
+	done
+
+bench: dependencies ## measure (Benchmarks/)
+	cd Benchmarks && $(SWIFT) package --disable-sandbox benchmark
+
+fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=60 each, FUZZERS="…" for some of them
+	$(SWIFT) build --package-path Fuzz --scratch-path Fuzz/.build --sanitize=fuzzer
+	@mkdir -p Fuzz/finds
+	@for fuzzer in $(FUZZERS); do \
+	  echo "fuzzing $$fuzzer"; mkdir -p Fuzz/corpus/$$fuzzer; \
+	  SWIFT_BACKTRACE=enable=no Fuzz/.build/debug/$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
+	    -rss_limit_mb=512 -artifact_prefix=Fuzz/finds/$$fuzzer- Fuzz/corpus/$$fuzzer || exit 1; \
+	done
+
+man: release ## manual pages: .build/manual
+	@rm -rf $(MANUAL) && mkdir -p $(MANUAL)
+	@Scripts/generate-manual.sh "$(CARPACK_BIN)" $(MANUAL)
+
+completions: release ## completions for bash, zsh and fish: .build/completions
+	@mkdir -p $(COMPLETIONS)
+	@$(CARPACK_BIN) --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
+	@$(CARPACK_BIN) --generate-completion-script zsh > $(COMPLETIONS)/_carpack
+	@$(CARPACK_BIN) --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
+
+BIN := $(DESTDIR)$(PREFIX)/bin
+MAN1 := $(DESTDIR)$(PREFIX)/share/man/man1
+BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+install: release man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
+	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
+	install -m 644 $(MANUAL)/*.1 $(MAN1)/
+	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
+	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
+	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
+
+uninstall: ## take away what `make install` with the same PREFIX put there
+	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack.*.1 $(BASH_COMPLETIONS)/carpack \
+	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish
+
+clean: ## take away everything that was built
+	rm -rf .build Benchmarks/.build Fuzz/.build
