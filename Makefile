@@ -26,7 +26,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: help dependencies build release test demo fixtures lint format docs bench fuzz man completions install uninstall clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 dependencies: ## install the system libraries that are missing (apt-get or brew)
 	@Scripts/install-dependencies.sh
@@ -74,7 +74,7 @@ fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=60 each, FUZ
 	    -rss_limit_mb=512 -artifact_prefix=Fuzz/finds/$$fuzzer- Fuzz/corpus/$$fuzzer || exit 1; \
 	done
 
-man: release ## manual pages: .build/manual
+man: release ## manual page: .build/manual/carpack.1
 	@rm -rf $(MANUAL) && mkdir -p $(MANUAL)
 	@Scripts/generate-manual.sh "$(CARPACK_BIN)" $(MANUAL)
 
@@ -93,13 +93,13 @@ FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 install: release man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
 	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
-	install -m 644 $(MANUAL)/*.1 $(MAN1)/
+	install -m 644 $(MANUAL)/carpack.1 $(MAN1)/carpack.1
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
 
 uninstall: ## take away what `make install` with the same PREFIX put there
-	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack.*.1 $(BASH_COMPLETIONS)/carpack \
+	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(BASH_COMPLETIONS)/carpack \
 	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish
 
 clean: ## take away everything that was built
