@@ -12,6 +12,7 @@ missing_packages() {
     case $kind in
       program) has_program "$name" || echo "$package" ;;
       library) has_library "$name" || echo "$package" ;;
+      file) [ -e "$name" ] || echo "$package" ;;
       modules) python3 -c "import $name" 2>/dev/null || echo "$package" ;; # a minimal python3 lacks some
     esac
   done | tr '\n' ' ' | sed 's/ *$//'
@@ -56,6 +57,9 @@ modules argparse,hashlib,json,mmap,subprocess python3
 library libzstd libzstd-dev
 library libcrypto libssl-dev
 library libxxhash libxxhash-dev
+file /etc/ssl/certs/ca-certificates.crt ca-certificates
+file /usr/include/stdlib.h libc6-dev
+file /usr/include/c++ libstdc++-12-dev
 END
   )
   [ -n "$missing" ] || return 0
