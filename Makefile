@@ -20,8 +20,8 @@ LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchm
   Fuzz/Package.swift Fuzz/Sources)
 DOCUMENTED := IPLD ATProtocol Archive Backup
 
-FUZZERS ?= $(notdir $(wildcard Fuzz/Sources/Fuzz*))
-FUZZ_SECONDS ?= 60
+FUZZERS ?=
+FUZZ_SECONDS ?= 600
 
 .PHONY: help dependencies build release test demo fixtures lint format docs bench fuzz man completions install uninstall clean
 
@@ -65,14 +65,8 @@ docs: dependencies ## documentation of the libraries: .build/documentation; a de
 bench: dependencies ## measure (Benchmarks/)
 	cd Benchmarks && $(SWIFT) package --disable-sandbox benchmark
 
-fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=60 each, FUZZERS="…" for some of them
-	$(SWIFT) build --package-path Fuzz --scratch-path Fuzz/.build --sanitize=fuzzer
-	@mkdir -p Fuzz/finds
-	@for fuzzer in $(FUZZERS); do \
-	  echo "fuzzing $$fuzzer"; mkdir -p Fuzz/corpus/$$fuzzer; \
-	  SWIFT_BACKTRACE=enable=no Fuzz/.build/debug/$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
-	    -rss_limit_mb=512 -artifact_prefix=Fuzz/finds/$$fuzzer- Fuzz/corpus/$$fuzzer || exit 1; \
-	done
+fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
+	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 man: release ## manual page: .build/manual/carpack.1
 	@rm -rf $(MANUAL) && mkdir -p $(MANUAL)
