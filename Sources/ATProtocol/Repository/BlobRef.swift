@@ -65,7 +65,9 @@ public struct BlobRefScanner: Sendable {
     return summary.isMap
   }
 
-  /// Whether there is nothing to say about a record, at a glance: it is a map that keeps the rules of the profile, and holds nothing
+  /// Whether there is nothing to say about a record, at a glance.
+  ///
+  /// Then it is a map that keeps the rules of the profile, and holds nothing
   /// that a blob reference is made of. Most records are; for the others, ``scan(_:found:malformed:)`` knows more.
   mutating func isPlain(_ record: Span<UInt8>) -> Bool {
     do throws(DAGCBORError) {
