@@ -15,7 +15,8 @@ let package = Package(
   name: "Benchmarks",
   platforms: [.macOS(.v26)],
   products: [
-    .executable(name: "generate-repository", targets: ["GenerateRepository"])
+    .executable(name: "generate-repository", targets: ["GenerateRepository"]),
+    .executable(name: "profile-inspect", targets: ["ProfileInspect"]),
   ],
   dependencies: [
     .package(name: "carpack", path: ".."),
@@ -29,7 +30,15 @@ let package = Package(
         .product(name: "IPLD", package: "carpack"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
-      swiftSettings: strict)
+      swiftSettings: strict),
+    .executableTarget(
+      name: "ProfileInspect",
+      dependencies: [
+        .product(name: "ATProtocol", package: "carpack"),
+        .product(name: "IPLD", package: "carpack"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
