@@ -12,9 +12,21 @@ public enum Base32 {
 
   /// Appends the characters, as ASCII.
   package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
+    let alphabet = alphabet
+    var offset = 0
+    while bytes.count - offset >= 8 {
+      // Eight bytes are loaded, and the first five of them are eight characters.
+      let group = UInt64(bigEndian: bytes.load(at: offset))
+      var shift: UInt64 = 59
+      for _ in 0..<8 {
+        text.append(alphabet[Int(group >> shift & 31)])
+        shift &-= 5
+      }
+      offset += 5
+    }
     var buffer: UInt32 = 0
     var held = 0
-    for index in 0..<bytes.count {
+    for index in offset..<bytes.count {
       buffer = buffer << 8 | UInt32(bytes[index])
       held += 8
       while held >= 5 {
