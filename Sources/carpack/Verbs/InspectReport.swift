@@ -9,6 +9,7 @@ struct InspectReport {
   private let isJSON: Bool
   private var json = JSONWriter(pretty: true)
   private var hasBegun = false
+  private var lines: [UInt8] = []
   private var digest = RecordsDigest()
 
   init(listsRecords: Bool, listsBlobs: Bool, isJSON: Bool) {
@@ -21,21 +22,30 @@ struct InspectReport {
   mutating func visit(_ record: RepositoryInspector.Record) {
     if isJSON { digest.append(record.key, record.cid) }
     guard listsRecords else { return }
-    let path = String(decoding: record.key, as: UTF8.self)
     guard isJSON else {
-      Console.print("\(path)  \(record.cid)\(record.body == nil ? "  missing" : "")")
+      // Written as bytes: there may be millions of lines.
+      lines += record.key
+      lines += "  ".utf8
+      record.cid.appendText(to: &lines)
+      lines += (record.body == nil ? "  missing\n" : "\n").utf8
+      if lines.count > 1 << 15 { printLines() }
       return
     }
     begin()
     json.beginObject()
     json.key("path")
-    json.string(path)
+    json.string(String(decoding: record.key, as: UTF8.self))
     json.key("cid")
     json.string("\(record.cid)")
     json.key("present")
     json.boolean(record.body != nil)
     json.endObject()
     if json.bytes.count > 1 << 16 { Console.print(&json) }
+  }
+
+  private mutating func printLines() {
+    Console.print(lines.span)
+    lines.removeAll(keepingCapacity: true)
   }
 
   private mutating func begin() {
@@ -59,6 +69,7 @@ struct InspectReport {
       json.newline()
       Console.print(&json)
     } else {
+      printLines()
       if listsBlobs { printBlobs(inspection) }
       if !listsRecords && !listsBlobs { printSummary(inspection, file) }
     }
