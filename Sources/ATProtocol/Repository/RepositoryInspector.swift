@@ -67,8 +67,8 @@ public struct RepositoryInspector {
     inspection.payload = payload
     inspection.header = header
     var cursor = CARCursor(header: header, payload: payload)
-    // Blocks of repositories take about three hundred bytes.
-    var table = BlockTable(expecting: payload.count / 300)
+    // Sections of repositories take some three hundred bytes.
+    var table = BlockTable(expecting: payload.count / 256)
     var count = 0
     var dagCBORCount = 0
     do throws(CARError) {

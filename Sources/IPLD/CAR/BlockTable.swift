@@ -24,7 +24,7 @@ public struct BlockTable: Sendable {
   }
 
   private var entries: [Entry] = []
-  private var slots = [Slot](repeating: .empty, count: 1024)
+  private var slots: [Slot]
   /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks, and nothing says that the
   /// blocks hash to them.
   private let seed = (
@@ -37,7 +37,9 @@ public struct BlockTable: Sendable {
   /// - Parameter expectedCount: how many there may be, for which room is made.
   public init(expecting expectedCount: Int = 0) {
     entries.reserveCapacity(expectedCount)
-    while expectedCount * 3 > slots.count * 2 { grow() }
+    var count = 1024
+    while expectedCount * 3 > count * 2 { count *= 2 }
+    slots = [Slot](repeating: .empty, count: count)
   }
 
   /// How many distinct blocks there are.
