@@ -93,6 +93,43 @@ import Testing
     #expect(copied == expected)
   }
 
+  @Test
+  func `hands out nothing as right that does not hash to its CID, whatever the checksums say`()
+    throws
+  {
+    let folder = try TemporaryFolder()
+    var random = SeededGenerator(printing: 0x4a54)
+    for size in [0, 100, 65_536, 5_000_000] {
+      for level in [3, nil] {
+        let body = level == nil ? random.bytes(size) : random.text(size)
+        let wrong = CID(codec: .raw, hashing: (body + [1]).span)
+        let content = HandMadeArchive.section(wrong, body)
+        var archive = HandMadeArchive()
+        let first = content.prefix(content.count - max(0, body.count - (4 << 20)))
+        archive.addFrame(Array(first), [wrong], level: level)
+        if first.count < content.count {
+          archive.addFrame(Array(content[first.count...]), [], level: level)
+        }
+        try archive.addSegment()
+        try archive.addFooter()
+        let reader = try archive.open(in: folder)
+        #expect(try reader.ordinal(of: wrong) == 0)
+        let isDamaged = { (error: any Error) in
+          (error as? ArchiveError)?.reason == .damagedSection(wrong)
+        }
+        #expect(performing: { try reader.body(of: wrong) }, throws: isDamaged)
+        #expect(performing: { try reader.copySections([0..<1]) { _ in } }, throws: isDamaged)
+        #expect(
+          performing: {
+            try reader.forEachSection(
+              begin: { _ in .read }, chunk: { _ in }, end: { _ in Issue.record("it ended well") })
+          }, throws: isDamaged)
+        let found = try ArchiveVerifier(reader).verify()
+        #expect(found.damagedSections == [wrong] && found.sectionCount == 0)
+      }
+    }
+  }
+
   @Test func `serves several threads, also while it finds that the index is damaged`() throws {
     let folder = try TemporaryFolder()
     let sample = try sample(folder)
