@@ -54,13 +54,13 @@ format: ## put every Swift file into the project's form
 
 docs: dependencies ## documentation of the libraries: .build/documentation; a dead link is an error
 	@mkdir -p .build/documentation
-	@for target in $(DOCUMENTED); do \
+	@failed=0; for target in $(DOCUMENTED); do \
 	  echo "documenting $$target"; \
 	  CARPACK_DOCS=1 $(SWIFT) package --scratch-path .build/docs \
 	    --allow-writing-to-directory .build/documentation \
 	    generate-documentation --target $$target --warnings-as-errors \
-	    --output-path .build/documentation/$$target.doccarchive || exit 1; \
-	done
+	    --output-path .build/documentation/$$target.doccarchive || failed=1; \
+	done; exit $$failed
 
 bench: dependencies ## measure (Benchmarks/)
 	cd Benchmarks && $(SWIFT) package --disable-sandbox benchmark

@@ -78,7 +78,7 @@ public enum MediaType {
   ///
   /// - Parameters:
   ///   - mimeType: what the record says.
-  ///   - beginning: the first ``signatureLength`` bytes of the content, or all of them.
+  ///   - beginning: the first `signatureLength` bytes of the content, or all of them.
   public static func fileExtension(mimeType: String?, beginning: Span<UInt8>) -> String {
     let named = mimeType.flatMap(fileExtension(of:))
     guard let found = signature(of: beginning) else { return named ?? "bin" }

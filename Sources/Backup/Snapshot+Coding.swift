@@ -5,7 +5,7 @@ internal import IPLD
 extension Snapshot {
   /// The manifest's bytes.
   ///
-  /// - Throws: ``IPLD/DAGCBORError`` never, for a manifest holds nothing that DAG-CBOR cannot say.
+  /// - Throws: `DAGCBORError` never, for a manifest holds nothing that DAG-CBOR cannot say.
   public func encode() throws -> [UInt8] { try DAGCBOREncoder.encode(.map(map)) }
 
   private var map: IPLDMap {

@@ -53,7 +53,7 @@ public struct BlobRefScanner: Sendable {
   /// `malformed` is told of references that are not what they should be. Those that name something all the same are handed out too.
   ///
   /// - Returns: whether the record is a map, as every record has to be.
-  /// - Throws: ``DAGCBORError`` for a record that breaks the profile's rules; no reference has been handed out then.
+  /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been handed out then.
   public mutating func scan(
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {

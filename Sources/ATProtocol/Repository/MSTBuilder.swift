@@ -24,6 +24,8 @@ public struct MSTBuilder: Sendable {
   /// Adds the record that comes next.
   ///
   /// - Parameters:
+  ///   - key: the record's path.
+  ///   - value: the record.
   ///   - emit: receives each node that this completes.
   /// - Precondition: `key` sorts after every key before it.
   public mutating func append(

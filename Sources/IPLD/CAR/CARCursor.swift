@@ -30,7 +30,10 @@ public struct CARCursor: Sendable {
 
   /// A cursor at the first section: at the end of the header.
   ///
-  /// - Parameter payload: the CAR's place in the bytes; its header is `header`.
+  /// - Parameters:
+  ///   - header: the header that was read.
+  ///   - payload: the CAR's place in the bytes, header included.
+  ///   - limits: how long a section may be.
   public init(header: CARHeader, payload: Range<Int>, limits: CARLimits = .mapped) {
     offset = payload.lowerBound + header.length
     end = payload.upperBound

@@ -95,7 +95,9 @@ public struct DAGCBORScanner: Sendable {
   ///
   /// Says what cheap questions need to know, so that a closer look can be saved for the items that deserve it.
   ///
-  /// - Parameter watchedKey: a key of up to eight bytes that ``DAGCBORSummary/hasWatchedKey`` speaks of.
+  /// - Parameters:
+  ///   - bytes: one item, and nothing else.
+  ///   - watchedKey: a key of up to eight bytes that ``DAGCBORSummary/hasWatchedKey`` speaks of.
   /// - Throws: ``DAGCBORError`` at the first rule that is broken.
   public mutating func check(_ bytes: Span<UInt8>, watching watchedKey: ShortKey? = nil)
     throws(DAGCBORError) -> DAGCBORSummary
