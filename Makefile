@@ -62,8 +62,8 @@ docs: dependencies ## documentation of the libraries: .build/documentation; a de
 	    --output-path .build/documentation/$$target.doccarchive || failed=1; \
 	done; exit $$failed
 
-bench: dependencies ## measure (Benchmarks/)
-	cd Benchmarks && $(SWIFT) package --disable-sandbox benchmark
+bench: release ## measure whole commands against openssl and zstd (RECORDS=100000 MEDIA=500 RUNS=3)
+	@Benchmarks/measure.sh "$(CARPACK_BIN)"
 
 fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
 	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
