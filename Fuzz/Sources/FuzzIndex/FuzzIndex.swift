@@ -1,0 +1,176 @@
+import FuzzSupport
+import IPLD
+
+@testable import Archive
+
+/// Index segments: one is read or refused; what is looked up lies in it; one that is in order finds exactly what it holds;
+/// and one that is built of keys finds each of them.
+///
+/// ```
+/// offset 0  flags: bit 0, make it a frame whose numbers fit its length and whose checksum holds; bit 1, build one
+///        1  fan-out bits, 2 number of frames, if the frame is made
+///        3  the segment
+/// ```
+enum FuzzIndex: Fuzzer {
+  /// How many keys a segment is built of: beyond 128 the fan-out has three bits, and more only take longer.
+  private static let maximumKeys = 160
+
+  static func run(_ bytes: Span<UInt8>) {
+    guard bytes.count >= 3 else { return }
+    let rest = bytes.extracting(droppingFirst: 3)
+    if bytes[0] & 2 == 2 {
+      build(rest, frames: Int(bytes[2]) % 16 + 1)
+      return
+    }
+    var file: [UInt8] = []
+    file.append(rest)
+    let isMade =
+      bytes[0] & 1 == 1
+      && makeFrame(&file, bits: Int(bytes[1]) % 11, frames: Int(bytes[2]) % 16)
+    let segment: IndexSegment
+    do throws(ArchiveError) {
+      segment = try IndexSegment(file.span, at: 0)
+    } catch {
+      require(!error.description.isEmpty, "an error without words")
+      return
+    }
+    require(
+      !isMade || segment.frame.holds(in: file.span), "a checksum that was set does not hold")
+    check(segment, in: file.span)
+  }
+
+  /// Writes the header and the checksum so that as many entries as there is room for are the segment's; answers whether
+  /// there is room for any.
+  private static func makeFrame(_ file: inout [UInt8], bits: Int, frames: Int) -> Bool {
+    let fixed = IndexSegment.length(fanOutBits: bits, count: 0, frameCount: frames)
+    let count = max(0, file.count - fixed) / IndexSegment.entryLength
+    guard count > 0 else { return false }
+    let length = fixed + IndexSegment.entryLength * count
+    file.removeLast(file.count - length)
+    let header =
+      SkippableFrame.header(
+        .indexSegment, payloadLength: length - SkippableFrame.minimumLength) ?? []
+    file.replaceSubrange(0..<header.count, with: header)
+    file.set(UInt32(bits), at: 28)
+    file.set(UInt32(count), at: 40)
+    file.set(UInt32(frames), at: 44)
+    file.set(XXH64.hash(file.span.extracting(0..<length - 8)), at: length - 8)
+    return true
+  }
+
+  /// Looks up what is in the segment, and compares with looking through all of it.
+  private static func check(_ segment: IndexSegment, in file: Span<UInt8>) {
+    let bits = segment.fanOutBits
+    let entries = IndexSegment.fanOutOffset + 4 << bits
+    let ends = (0..<1 << bits).map { Int(file.u32(IndexSegment.fanOutOffset + 4 * $0)) }
+    let suffixes = (0..<segment.count).map { file.u32(entries + 8 * $0) }
+    let ordinals = (0..<segment.count).map { file.u32(entries + 8 * $0 + 4) }
+    var isOrdered = ends.last == segment.count
+    var start = 0
+    for end in ends {
+      guard isOrdered, start <= end else {
+        isOrdered = false
+        break
+      }
+      isOrdered = zip(suffixes[start..<end], suffixes[start..<end].dropFirst()).allSatisfy(<=)
+      start = end
+    }
+    for number in 0..<min(segment.count, 32) {
+      // The leading bits of an entry are the number of its bucket.
+      let bucket = ends.firstIndex { number < $0 } ?? 0
+      let leading = bits == 0 ? 0 : UInt64(bucket) << (64 - UInt64(bits))
+      let key = leading | UInt64(suffixes[number]) << (32 - UInt64(bits))
+      let found = try? segment.candidates(SectionKey(prefix: key), in: file)
+      let mayContain = segment.mayContain(key, in: file)
+      for ordinal in found ?? [] {
+        require(segment.base <= ordinal && ordinal < segment.end, "an ordinal outside")
+      }
+      guard isOrdered else { continue }
+      let range = (bucket == 0 ? 0 : ends[bucket - 1])..<ends[bucket]
+      let expected = range.filter { suffixes[$0] == suffixes[number] }.map { ordinals[$0] }
+      require(mayContain, "an entry is not there")
+      if expected.allSatisfy({ $0 < segment.count }) {
+        require(found == expected.map { segment.base + UInt64($0) }, "other entries are found")
+      } else {
+        require(found == nil, "an ordinal outside is not noticed")
+      }
+    }
+    for ordinal in [0, segment.base, segment.base + 1, segment.end - 1, segment.end, .max] {
+      guard let number = segment.frameIndex(of: ordinal, in: file) else { continue }
+      require(0 <= number && number < segment.frameCount, "a frame outside")
+      let entry = segment.frameEntry(number, in: file)
+      require(entry.end >= entry.offset, "a frame that ends before it begins")
+    }
+  }
+
+  /// Builds a segment of keys, eight bytes each, and looks them all up.
+  private static func build(_ bytes: Span<UInt8>, frames: Int) {
+    var keys = KeyList()
+    for number in 0..<min(bytes.count / 8, maximumKeys) { keys.append(bytes.u64(8 * number)) }
+    guard keys.count > 0 else { return }
+    let base: UInt64 = 1000
+    let perFrame = (keys.count + frames - 1) / frames
+    let table = stride(from: 0, to: keys.count, by: perFrame).map {
+      FrameEntry(
+        offset: UInt64($0), checksum: 0, firstOrdinal: base + UInt64($0), storedLength: 1)
+    }
+    let builder = IndexSegmentBuilder(base: base, keys: keys, frames: table[...])
+    var file: [UInt8] = []
+    let segment: IndexSegment
+    do {
+      try builder.encode { file.append($0) }
+      segment = try IndexSegment(file.span, at: 0)
+    } catch {
+      fatalError("a segment that was built cannot be read: \(error)")
+    }
+    require(file.count == builder.length, "another length")
+    require(segment.frame.holds(in: file.span), "its checksum does not hold")
+    require(builder.isEncoded(in: file.span, at: 0, length: file.count), "not what was built")
+    check(segment, in: file.span)
+    let rebuilt = RebuiltIndex(
+      entries: (0..<keys.count).map { .init(key: keys[$0], ordinal: base + UInt64($0)) },
+      frames: table)
+    for number in 0..<keys.count {
+      let (key, ordinal) = (SectionKey(prefix: keys[number]), base + UInt64(number))
+      let found = (try? segment.candidates(key, in: file.span)) ?? []
+      require(found.contains(ordinal), "a key is not found")
+      require(found.sorted() == found, "ordinals out of order")
+      require(
+        rebuilt.candidates(key).allSatisfy(found.contains), "a rebuilt index finds more")
+      require(segment.mayContain(key.prefix, in: file.span), "a key may not be there")
+      require(
+        segment.frameIndex(of: ordinal, in: file.span) == number / perFrame
+          && rebuilt.frameIndex(of: ordinal) == number / perFrame, "it lies in another frame")
+    }
+    let repeated = builder.repeatedKeys(keys)
+    for key in repeated {
+      require((0..<keys.count).count { keys[$0] == key } > 1, "a key that is there once")
+    }
+  }
+
+  static func seeds(_ corpus: SeedCorpus?) throws -> [[UInt8]] {
+    var seeds: [[UInt8]] = []
+    for archive in try ArchiveSeeds.all() {
+      let generation = archive.count - Footer.length
+      for number in 0..<Int(archive.span.u32(generation + 148)) {
+        let offset = Int(archive.span.u64(generation + 152 + 32 * number))
+        let segment = try IndexSegment(archive.span, at: offset)
+        let bytes = Array(archive[offset..<segment.frame.end])
+        for flag in [0, 1] as [UInt8] {
+          seeds.append([flag, UInt8(segment.fanOutBits), UInt8(segment.frameCount & 15)] + bytes)
+        }
+      }
+    }
+    for count in [1, 2, 31, 33, 64, 160] {
+      var word: UInt64 = 1
+      var keys: [UInt8] = []
+      for _ in 0..<count {
+        word = word &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        keys.append(littleEndian: word)
+      }
+      seeds.append([2, 0, UInt8(count & 15)] + keys)
+      seeds.append([2, 0, 3] + keys + keys)
+    }
+    return seeds
+  }
+}
