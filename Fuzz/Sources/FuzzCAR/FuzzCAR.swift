@@ -45,7 +45,9 @@ enum FuzzCAR: Fuzzer {
       let payload = try CARVersion2.payload(of: car)
       let inner = car.extracting(0..<payload.upperBound)
       let header = try CARHeader(inner, at: payload.lowerBound, limits: .streaming)
-      require(header.bytes == inner.array(payload.lowerBound, header.length), "a header changes")
+      let stored = inner.extracting(droppingFirst: payload.lowerBound).extracting(
+        first: header.length)
+      require(header.bytes == stored.copy, "a header changes")
       var cursor = CARCursor(header: header, payload: payload, limits: .streaming)
       while let (section, cid) = try cursor.next(in: car) {
         let body = car.extracting(section.bodyRange)
@@ -53,10 +55,10 @@ enum FuzzCAR: Fuzzer {
           throw CARError(.contentMismatch(cid), offset: section.start)
         }
         require(
-          cid.bytes == car.array(section.cidRange.lowerBound, section.cidRange.count),
+          cid.bytes == car.extracting(section.cidRange).copy,
           "a CID changes")
         outcome.blocks.append(
-          Block(cid: cid, bytes: car.array(section.bodyRange.lowerBound, section.bodyRange.count)))
+          Block(cid: cid, bytes: body.copy))
       }
     } catch {
       outcome.error = error
@@ -67,7 +69,7 @@ enum FuzzCAR: Fuzzer {
   private static func readInChunks(_ car: Span<UInt8>, of length: Int, verifying: Bool)
     -> Outcome
   {
-    let bytes = car.array(0, car.count)
+    let bytes = car.copy
     var place = 0
     var reader = CARReader<Never>(verifying: verifying) { () throws(Never) -> [UInt8]? in
       guard place < bytes.count else { return nil }
@@ -113,12 +115,5 @@ enum FuzzCAR: Fuzzer {
     return try corpus.files(".car", limit: 32 << 10).enumerated().map { number, car in
       car + [UInt8(truncatingIfNeeded: number * 37)]
     }
-  }
-}
-
-extension Span<UInt8> {
-  fileprivate func array(_ start: Int, _ count: Int) -> [UInt8] {
-    let part = extracting(start..<start + count)
-    return unsafe part.withUnsafeBufferPointer { unsafe [UInt8]($0) }
   }
 }

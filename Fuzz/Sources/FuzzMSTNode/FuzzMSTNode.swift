@@ -40,7 +40,7 @@ enum FuzzMSTNode: Fuzzer {
         value["e"]?.array?.count == node.entries.count, "a node has another number of entries")
       require(value["l"]?.link == node.left, "a node has another left subtree")
       let encoded = try DAGCBOREncoder.encode(value)
-      require(encoded.count == bytes.count, "a node changes")
+      require(encoded == bytes.copy, "a node changes")
     } catch {
       fatalError("a node that is no DAG-CBOR: \(error)")
     }

@@ -7,7 +7,7 @@ public enum ArchiveSeeds {
   /// The bytes of each.
   public static func all() throws -> [[UInt8]] {
     let text = Array("A record says something, and says it again and again and again. ".utf8)
-    let zeros = [UInt8](repeating: 0, count: 100_000)
+    let zeros = [UInt8](repeating: 0, count: 66_000)
     let magic: [UInt8] = [
       0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c,
       0x83,

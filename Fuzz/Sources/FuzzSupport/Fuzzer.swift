@@ -39,3 +39,8 @@ extension Fuzzer {
 public func require(_ condition: Bool, _ sentence: @autoclosure () -> String) {
   if !condition { fatalError(sentence()) }
 }
+
+extension Span<UInt8> {
+  /// The bytes on their own.
+  public var copy: [UInt8] { unsafe withUnsafeBufferPointer { unsafe [UInt8]($0) } }
+}
