@@ -33,6 +33,19 @@ import Testing
     #expect(walk.kinds.contains(.keysNotAscending))
   }
 
+  @Test func `of keys too long whose every node is linked to twice ends soon`() {
+    var tree = HandMadeTree()
+    let long = [UInt8](repeating: UInt8(ascii: "x"), count: MSTWalker.maximumKeyLength)
+    var node = tree.add(Entry(key: key("z") + long))
+    for level in 0..<12 {
+      node = tree.add(left: node, Entry(key: Array("t/b\(level + 100)".utf8) + long, right: node))
+    }
+    let walk = tree.walk(from: node)
+    #expect(walk.leaves.isEmpty)
+    #expect(walk.enteredCount < 1000)
+    #expect(walk.kinds.contains(.illegalKey))
+  }
+
   @Test func `whose record is linked to a great many times is searched in proportion`() throws {
     var tree = HandMadeTree()
     let text = IPLDValue.string(String(repeating: "a", count: 1_000_000))
