@@ -133,7 +133,7 @@ enum FuzzFrameWalk: Fuzzer {
       let found = try IndexRebuilder.rebuild(reader.file, limit: limit)
       guard full.isIntact else { return }
       require(found.isWhole, "the archive verifies, and its frames are not whole")
-      require(found.certainCount == reader.generation.sectionCount, "there are other sections")
+      require(found.sectionCount == reader.generation.sectionCount, "there are other sections")
       require(found.streamLength == reader.generation.streamLength, "there is another stream")
       let index = ArchiveIndex(found.index)
       reader.file.withBytes { bytes in

@@ -68,7 +68,7 @@ enum FuzzIndex: Fuzzer {
     var isOrdered = ends.last == segment.count
     var start = 0
     for end in ends {
-      guard isOrdered, start <= end else {
+      guard isOrdered, start <= end, end <= segment.count else {
         isOrdered = false
         break
       }
