@@ -21,7 +21,7 @@ public import IPLD
 /// 1. `path` holds the nodes from the root to the current one; it is never longer than ``MSTLayer/maximum`` + 2, and this is
 ///    all the memory the walk takes.
 /// 2. Keys that are given out ascend strictly. A node whose keys would not is left at once, so no node's keys are given out
-///    twice, whatever its links say.
+///    twice, whatever its links say; and keys too long to be given out keep to the same order, so none is walked 2^n times.
 /// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes that a node claims: each entry
 ///    costs a bounded time.
 public struct MSTWalker: Sendable {
@@ -120,6 +120,8 @@ public struct MSTWalker: Sendable {
   private var requested: CID?
   private let root: CID
   private var hasKey = false
+  /// The start of a key that was too long to be given out, if it came after ``key``.
+  private var passedOver: [UInt8]?
 
   /// A walk from this root.
   public init(root: CID) {
@@ -184,7 +186,7 @@ public struct MSTWalker: Sendable {
     if let first = node.entries.first, first.prefixLength == 0 {
       let firstKey = node.suffixes.span.extracting(first.suffix)
       // A node that has been here before, or lies in the wrong place, shows it with its first key.
-      if node.left == nil, hasKey, !precedes(key, firstKey) {
+      if node.left == nil, !follows(firstKey) {
         note(.keysNotAscending, in: cid, key: firstKey)
         return
       }
@@ -232,9 +234,12 @@ public struct MSTWalker: Sendable {
     if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.span) }
     guard new.count <= Self.maximumKeyLength else {
       note(.illegalKey, in: path[last].cid, key: new.span)
+      // Of a node that was here before, nothing may be walked again.
+      guard follows(new.span) || !isFirst && passedOver == new else { return .leaves }
+      passedOver = new
       return .passedOver
     }
-    guard !hasKey || precedes(key, new.span) else {
+    guard follows(new.span) else {
       note(.keysNotAscending, in: path[last].cid, key: new.span)
       return .leaves
     }
@@ -245,7 +250,14 @@ public struct MSTWalker: Sendable {
     key.removeAll(keepingCapacity: true)
     key.append(contentsOf: new)
     hasKey = true
+    passedOver = nil
     return .given
+  }
+
+  /// Whether a key may come next: behind all that came, those that were too long among them.
+  private func follows(_ new: Span<UInt8>) -> Bool {
+    if let passedOver { return precedes(passedOver, new) }
+    return !hasKey || precedes(key, new)
   }
 
   private func precedes(_ left: [UInt8], _ right: Span<UInt8>) -> Bool {
