@@ -55,6 +55,9 @@ public struct RepositoryInspector {
     return inspector.inspection
   }
 
+  /// How many blocks the table of blocks has room for from the start, at most.
+  private static let maximumExpected = 1 << 20
+
   private init() {}
 
   private mutating func readBlocks(
@@ -67,8 +70,8 @@ public struct RepositoryInspector {
     inspection.payload = payload
     inspection.header = header
     var cursor = CARCursor(header: header, payload: payload)
-    // Sections of repositories take some three hundred bytes.
-    var table = BlockTable(expecting: payload.count / 256)
+    // Sections of repositories take some three hundred bytes; a CAR that is large because of its blobs has far fewer.
+    var table = BlockTable(expecting: min(payload.count / 256, Self.maximumExpected))
     var count = 0
     var dagCBORCount = 0
     do throws(CARError) {
