@@ -63,7 +63,9 @@ let package = Package(
       swiftSettings: strict),
 
     // What the suites share: the corpus, temporary folders, running the built command.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["ATProtocol", "IPLD"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(
@@ -74,6 +76,17 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "BackupTests",
+      dependencies: [
+        "Archive", "ATProtocol", "Backup", "IPLD", "TestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Runs the built command on the sessions in Tests/Transcripts.
+    .testTarget(
+      name: "CommandTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -1,5 +1,5 @@
 internal import Archive
-internal import IPLD
+package import IPLD
 internal import SystemPackage
 
 #if canImport(Darwin)
@@ -28,7 +28,7 @@ public struct BlobFolder: Sendable {
   /// Symbolic links to files are followed, those to folders are not.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
-  func files() throws -> [String] {
+  package func files() throws -> [String] {
     var files: [String] = []
     var waiting = [path]
     while let folder = waiting.popLast() {
@@ -54,7 +54,7 @@ public struct BlobFolder: Sendable {
   /// The CAR files in it.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
-  func cars() throws -> [String] {
+  package func cars() throws -> [String] {
     try BlobFolder(path).files().filter { $0.hasSuffix(".car") }
   }
 
@@ -81,7 +81,7 @@ public struct BlobFolder: Sendable {
   }
 
   /// The CID that a file's name claims, `CID` or `CID.EXT`; nil if it claims none.
-  static func claimedCID(_ path: String) -> CID? {
+  package static func claimedCID(_ path: String) -> CID? {
     let name = path.split(separator: "/").last ?? ""
     let stem = name.prefix { $0 != "." }
     guard stem.count >= 46 else { return nil }

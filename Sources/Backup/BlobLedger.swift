@@ -46,10 +46,10 @@ public struct BlobLedger: Equatable, Sendable {
   }
 
   /// How many entries a page holds: about 120 bytes each, so that pages stay far below 1 MiB.
-  static let entriesPerPage = 4096
+  package static let entriesPerPage = 4096
 
   /// Pages that list missing blobs.
-  static func pages(missing: [Missing]) throws -> [Block] {
+  package static func pages(missing: [Missing]) throws -> [Block] {
     try pages(
       missing.map { entry in
         var map: IPLDMap = [
@@ -61,7 +61,7 @@ public struct BlobLedger: Equatable, Sendable {
   }
 
   /// Pages that list extras.
-  static func pages(extras: [CID]) throws -> [Block] { try pages(extras.map { .link($0) }) }
+  package static func pages(extras: [CID]) throws -> [Block] { try pages(extras.map { .link($0) }) }
 
   private static func pages(_ items: [IPLDValue]) throws -> [Block] {
     try stride(from: 0, to: items.count, by: entriesPerPage).map { start in
@@ -72,7 +72,7 @@ public struct BlobLedger: Equatable, Sendable {
   }
 
   /// Reads a page of missing blobs.
-  static func missing(onPage page: Block) throws(SnapshotError) -> [Missing] {
+  package static func missing(onPage page: Block) throws(SnapshotError) -> [Missing] {
     var entries: [Missing] = []
     for item in try items(page) {
       guard let cid = item["cid"]?.link, let reason = item["reason"]?.string else {
@@ -85,7 +85,7 @@ public struct BlobLedger: Equatable, Sendable {
   }
 
   /// Reads a page of extras.
-  static func extras(onPage page: Block) throws(SnapshotError) -> [CID] {
+  package static func extras(onPage page: Block) throws(SnapshotError) -> [CID] {
     var links: [CID] = []
     for item in try items(page) {
       guard let link = item.link else { throw .malformedPage(page.cid) }

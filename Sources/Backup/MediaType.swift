@@ -1,7 +1,7 @@
 /// Which ending a blob's file gets: by the media type its record names, if the content does not say otherwise.
 public enum MediaType {
   /// The ending for a media type; nil for one that is not known.
-  static func fileExtension(of mimeType: String) -> String? {
+  package static func fileExtension(of mimeType: String) -> String? {
     let essence = mimeType.lowercased().prefix { $0 != ";" && $0 != " " }
     return extensions[String(essence)]
   }
@@ -23,10 +23,10 @@ public enum MediaType {
   ]
 
   /// How many bytes ``signature(of:)`` looks at.
-  static let signatureLength = 64
+  package static let signatureLength = 64
 
   /// The ending that the first bytes of a content tell of; nil for content without a known signature.
-  static func signature(of bytes: Span<UInt8>) -> String? {
+  package static func signature(of bytes: Span<UInt8>) -> String? {
     func at(_ offset: Int, _ text: StaticString) -> Bool {
       let count = text.utf8CodeUnitCount
       guard bytes.count >= offset + count else { return false }

@@ -26,6 +26,8 @@ public struct SnapshotExtractor {
     public internal(set) var missing: [String] = []
     /// Records that are not in the archive, though the tree names them.
     public internal(set) var missingRecords: [String] = []
+    /// Nodes of the tree that are not in the archive, and with them all records below.
+    public internal(set) var missingNodes: [String] = []
     /// Blobs whose content has the signature of another type than their record says.
     public internal(set) var mistyped: [String] = []
   }

@@ -1,0 +1,165 @@
+import ATProtocol
+import Archive
+import Backup
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite struct `Extracting` {
+  private static let image = SampleFile.png("an image")
+  private static let did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
+
+  private func extract(
+    _ selection: Selection, of snapshot: ArchivedSnapshot, into folder: TemporaryFolder,
+    overwriting: Bool = false
+  ) throws -> SnapshotExtractor.Report {
+    try SnapshotExtractor.extract(
+      selection, of: snapshot,
+      into: OutputFolder(folder.file("out"), overwriting: overwriting))
+  }
+
+  @Test func `everything gives the layout that people know, and the same when packed again`() throws
+  {
+    var repository = try TestRepository(posts: 3)
+    try repository.add("a.b.c/image", blob: .blob(Self.image))
+    repository.add("a.b.c/bytes", bytes: [0xff])
+    var facts = AccountFacts()
+    facts.handle = try Handle("alice.test")
+    facts.plcLog = Array("[]".utf8)
+    let packed = try Packed(
+      car: try repository.car(), blobs: ["x": Self.image, "note": [1, 2, 3]], extras: true,
+      facts: facts)
+    let report = try extract(.all, of: packed.snapshot, into: packed.folder)
+    let account = "out/\(Self.did)"
+    #expect(report.damaged.isEmpty && report.refused.isEmpty && report.missing.isEmpty)
+    #expect(
+      packed.folder.names(under: account)
+        == [
+          "alice.test-3lscuqc52or2x.car", "backup-metadata.json",
+          "blobs/\(CID.blob(Self.image)).png", "blobs/\(CID.blob([1, 2, 3])).bin",
+          "plc-audit-log.json", "records/a.b.c/bytes.cbor", "records/a.b.c/image.json",
+          "records/app.bsky.feed.post/3k1000000.json", "records/app.bsky.feed.post/3k1000001.json",
+          "records/app.bsky.feed.post/3k1000002.json",
+        ].sorted())
+    #expect(try packed.folder.read("\(account)/alice.test-3lscuqc52or2x.car") == packed.car)
+    #expect(try packed.folder.read("\(account)/blobs/\(CID.blob(Self.image)).png") == Self.image)
+    #expect(try packed.folder.read("\(account)/records/a.b.c/bytes.cbor") == [0xff])
+
+    let second = try extract(.all, of: packed.snapshot, into: packed.folder)
+    #expect(second.tally.written == 0)
+    #expect(second.tally.alreadyThere == report.tally.written)
+
+    let input = try PackInput(packed.folder.file("out"), blobFolders: [])
+    #expect(input.facts.handle?.text == "alice.test")
+    let again = try Packed(
+      car: input.car.withBytes { $0.array })
+    #expect(again.report.snapshot.car == packed.report.snapshot.car)
+  }
+
+  @Test func `a file that differs is reported, everything else is written`() throws {
+    let packed = try Packed(car: try TestRepository(posts: 3).car())
+    let name = "out/\(Self.did)/records/app.bsky.feed.post/3k1000001.json"
+    try packed.folder.write(name, [1])
+    let report = try extract(.all, of: packed.snapshot, into: packed.folder)
+    #expect(report.inTheWay == [packed.folder.file(name)])
+    #expect(report.tally.written == 4)
+    #expect(try packed.folder.read(name) == [1])
+    _ = try extract(.all, of: packed.snapshot, into: packed.folder, overwriting: true)
+    #expect(try packed.folder.read(name).count > 1)
+  }
+
+  @Test(arguments: [
+    "../../x", "/etc/x", "a.b.c/../../../x", "a.b.c/..", "a.b.c/.", "a.b.c/x\0y", "a.b.c/x/y",
+    "../x", "a.b.c/", "..", "a.b.c/x y", "..../x", "a.b.c/\u{1b}[2J", "./x",
+  ])
+  func `a record with a hostile key writes nothing anywhere, and is refused`(key: String) throws {
+    let folder = try TemporaryFolder()
+    var repository = try TestRepository(posts: 2)
+    repository.add(key, bytes: [0xa0])
+    let path = try handMadeArchive(in: folder, repository)
+    let snapshot = try ArchivedSnapshot.newest(in: ArchiveReader(path: path))
+    let report = try extract(.all, of: snapshot, into: folder)
+    #expect(report.refused == [key])
+    #expect(
+      folder.names() == [
+        "made.car.zst", "out/\(Self.did)/\(Self.did)-3lscuqc52or2x.car",
+        "out/\(Self.did)/backup-metadata.json",
+        "out/\(Self.did)/records/app.bsky.feed.post/3k1000000.json",
+        "out/\(Self.did)/records/app.bsky.feed.post/3k1000001.json",
+      ])
+    #expect(try SnapshotVerifier().verify(snapshot.reader, .full).verdict == .damaged)
+  }
+
+  @Test func `names that no file system can hold get others, and come back`() throws {
+    var repository = TestRepository()
+    let collection = "a." + String(repeating: "bcdefghij.", count: 31) + "klmnop"
+    let keys = ["a", "b"].map { String(repeating: "k", count: 511) + $0 }
+    for key in keys { try repository.add("\(collection)/\(key)", ["key": .string(key)]) }
+    let packed = try Packed(car: try repository.car())
+    let report = try extract(.all, of: packed.snapshot, into: packed.folder)
+    #expect(report.refused.isEmpty && report.inTheWay.isEmpty)
+    for key in keys {
+      let name =
+        "out/\(Self.did)/records/\(FileNaming.name(collection))/\(FileNaming.name(key, ending: ".json"))"
+      #expect(String(decoding: try packed.folder.read(name), as: UTF8.self).contains(key))
+    }
+  }
+
+  @Test func `single things, and what is not there`() throws {
+    var repository = try TestRepository(posts: 3)
+    try repository.add("a.b.c/image", blob: .blob(Self.image))
+    let packed = try Packed(car: try repository.car(), blobs: ["x": Self.image])
+    var selection = Selection()
+    selection.items = [.cid(.blob(Self.image)), try .init("app.bsky.feed.post/3k1000001")]
+    let report = try extract(selection, of: packed.snapshot, into: packed.folder)
+    #expect(report.tally.written == 2)
+    for item in [
+      Selection.Item.cid(.blob([9])), try .init("app.bsky.feed.post/none"),
+      try .init("at://\(Self.did)/a.b.c/none"),
+    ] {
+      selection.items = [item]
+      #expect(throws: BackupError.self) {
+        _ = try extract(selection, of: packed.snapshot, into: packed.folder)
+      }
+    }
+    for text in ["", "x", "../x", "at://", "a/b/c", "bafynotacid"] {
+      #expect(throws: BackupError.malformedSelector(text)) { try Selection.Item(text) }
+    }
+  }
+
+  @Test func `records of a tree whose nodes are not all there says so`() throws {
+    var repository = try TestRepository(posts: 200)
+    let nodes = try repository.blocks().dropFirst().prefix { block in
+      !repository.records.values.contains(block.bytes)
+    }
+    // The first node that is complete is a leaf of the tree.
+    repository.omitted = [try #require(nodes.first).cid]
+    let packed = try Packed(car: try repository.car())
+    var selection = Selection()
+    selection.records = true
+    let report = try extract(selection, of: packed.snapshot, into: packed.folder)
+    #expect(!report.missingNodes.isEmpty)
+    #expect(report.damaged.isEmpty)
+    #expect(report.tally.written > 0)
+  }
+
+  @Test func `metadata goes on when a document is lost`() throws {
+    let folder = try TemporaryFolder()
+    let log = Array("[]".utf8)
+    let path = try handMadeArchive(
+      in: folder, TestRepository(posts: 1), further: [Block(cid: .blob(log), bytes: log)]
+    ) { snapshot in
+      snapshot.didDocument = .blob([1, 2, 3])
+      snapshot.plcLog = .blob(log)
+    }
+    var selection = Selection()
+    selection.metadata = true
+    let snapshot = try ArchivedSnapshot.newest(in: ArchiveReader(path: path))
+    let report = try extract(selection, of: snapshot, into: folder)
+    #expect(report.damaged.map(\.what) == ["did-document.json"])
+    #expect(
+      folder.names(under: "out/\(Self.did)") == ["backup-metadata.json", "plc-audit-log.json"])
+  }
+}

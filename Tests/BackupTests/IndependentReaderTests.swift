@@ -1,0 +1,90 @@
+import ATProtocol
+import Archive
+import Backup
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Whether there is a Python 3 to run the reader with.
+private let hasPython: Bool = (try? runReader(["--help"]))?.status == 0
+
+/// Runs the reader that was written from the document alone.
+private func runReader(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
+  let process = Process()
+  process.executableURL = URL(filePath: "/usr/bin/env")
+  process.arguments =
+    ["python3", "\(Command.packageRoot)/Tests/IndependentReader/carpack_reader.py"] + arguments
+  let pipe = Pipe()
+  process.standardOutput = pipe
+  process.standardError = FileHandle.nullDevice
+  try process.run()
+  let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  return (process.terminationStatus, [UInt8](output))
+}
+
+@Suite(.enabled(if: hasPython, "there is no python3 to run the independent reader with"))
+struct `A reader that knows the document alone` {
+  private static let image = SampleFile.png("an image")
+
+  private func sample() throws -> Packed {
+    var random = SeededGenerator(printing: 0x9747_0001)
+    var repository = try TestRepository(posts: 200)
+    let large = random.bytes(5 << 20)
+    try repository.add("a.b.c/image", blob: .blob(Self.image))
+    try repository.add("a.b.c/large", blob: .blob(large))
+    try repository.add("a.b.c/lost", blob: .blob([1]))
+    return try Packed(
+      car: try repository.car(),
+      blobs: ["1": Self.image, "2": large, "3": Array("extra".utf8)], extras: true)
+  }
+
+  @Test func `reads everything that is in an archive`() throws {
+    let packed = try sample()
+    let path = packed.path.string
+    let list = try runReader(["list", path])
+    #expect(list.status == 0)
+    let lines = String(decoding: list.output, as: UTF8.self).split(separator: "\n")
+    #expect(lines.count == Int(packed.report.generation.sectionCount))
+    #expect(lines.contains { $0.contains("\(CID.blob(Self.image)) \(Self.image.count)") })
+    for name in ["1", "2", "3"] {
+      let content = try packed.folder.read("blobs/\(name)")
+      let blob = try runReader(["blob", path, "\(CID.blob(content))"])
+      #expect(blob.status == 0)
+      #expect(blob.output == content)
+    }
+    let car = packed.folder.file("again.car")
+    #expect(try runReader(["car", path, car]).status == 0)
+    #expect(try packed.folder.read("again.car") == packed.car)
+    #expect(try runReader(["verify", path]).status == 0)
+    #expect(
+      String(decoding: try runReader(["extras", path]).output, as: UTF8.self)
+        == "\(CID.blob(Array("extra".utf8)))\n")
+    let missing = String(decoding: try runReader(["missing", path]).output, as: UTF8.self)
+    #expect(missing.contains("\(CID.blob([1]))") && missing.contains("not-provided"))
+    let snapshot = try runReader(["snapshot", path])
+    #expect(snapshot.status == 0)
+    let fields = try #require(
+      try JSONSerialization.jsonObject(with: Data(snapshot.output)) as? [String: Any])
+    #expect(fields["did"] as? String == packed.report.snapshot.did.text)
+    #expect((fields["counts"] as? [String: Int])?["records"] == 203)
+    #expect((fields["blobs"] as? [String: Int])?["held"] == 2)
+    #expect((fields["commit"] as? [String: String])?["$link"] == "\(packed.report.snapshot.commit)")
+    #expect((fields["car"] as? [String: Any])?["bytes"] as? Int == packed.car.count)
+  }
+
+  @Test func `sees that an archive is damaged`() throws {
+    let packed = try sample()
+    let bytes = try packed.bytes
+    for place in [20, 500, bytes.count / 2, bytes.count - 700, bytes.count - 100] {
+      var damaged = bytes
+      damaged[place] ^= 0xff
+      let path = try packed.folder.write("damaged.car.zst", damaged)
+      #expect(try runReader(["verify", path]).status != 0, "byte \(place)")
+    }
+    let cut = try packed.folder.write("cut.car.zst", Array(bytes.dropLast(10)))
+    #expect(try runReader(["verify", cut]).status != 0)
+  }
+}

@@ -1,0 +1,61 @@
+import Backup
+import IPLD
+import TestSupport
+import Testing
+
+@Suite struct `Pages of the blob ledger` {
+  private func cid(_ number: Int) -> CID { .blob(Array("blob \(number)".utf8)) }
+
+  private func page(_ value: IPLDValue) throws -> Block {
+    let bytes = try DAGCBOREncoder.encode(value)
+    return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
+  }
+
+  @Test(arguments: [0, 1, BlobLedger.entriesPerPage, 2 * BlobLedger.entriesPerPage + 1])
+  func `give back what was listed, in pages that are not too long`(count: Int) throws {
+    let missing = (0..<count).map { number in
+      BlobLedger.Missing(
+        cid: cid(number), reason: number % 2 == 0 ? .notProvided : .mismatch,
+        size: number % 3 == 0 ? nil : number)
+    }
+    let pages = try BlobLedger.pages(missing: missing)
+    #expect(pages.count == (count + BlobLedger.entriesPerPage - 1) / BlobLedger.entriesPerPage)
+    #expect(pages.allSatisfy { $0.bytes.count <= 1 << 20 })
+    #expect(try pages.flatMap { try BlobLedger.missing(onPage: $0) } == missing)
+    let extras = (0..<count).map(cid)
+    #expect(
+      try BlobLedger.pages(extras: extras).flatMap { try BlobLedger.extras(onPage: $0) } == extras)
+  }
+
+  @Test func `keep a reason that nobody knows yet, and pass over further fields`() throws {
+    let entry: IPLDValue = .map([
+      "cid": .link(cid(1)), "reason": .string("TakenDown"), "status": .integer(400),
+      "firstTried": .string("2026-01-01T00:00:00Z"),
+    ])
+    let read = try BlobLedger.missing(onPage: page(.array([entry])))
+    #expect(read == [.init(cid: cid(1), reason: .init(rawValue: "TakenDown"), size: nil)])
+    #expect(read[0].reason.sentence == "TakenDown")
+  }
+
+  @Test func `are refused when they are not what they must be`() throws {
+    let link = IPLDValue.link(cid(1))
+    for value in [
+      .null, .map([:]), .array([.null]), .array([.map([:])]), .array([.map(["cid": link])]),
+      .array([.map(["cid": .string("x"), "reason": .string("y")])]), .array([link, .integer(1)]),
+    ] as [IPLDValue] {
+      let page = try page(value)
+      #expect(throws: SnapshotError.malformedPage(page.cid)) {
+        try BlobLedger.missing(onPage: page)
+      }
+      if value.array?.first?.link == nil || value.array?.count == 2 {
+        #expect(throws: SnapshotError.malformedPage(page.cid)) {
+          try BlobLedger.extras(onPage: page)
+        }
+      }
+    }
+    let garbage = Block(cid: cid(2), bytes: [0xff])
+    #expect(throws: SnapshotError.malformedPage(garbage.cid)) {
+      try BlobLedger.missing(onPage: garbage)
+    }
+  }
+}

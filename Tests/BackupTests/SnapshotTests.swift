@@ -1,0 +1,130 @@
+import ATProtocol
+import Backup
+import IPLD
+import TestSupport
+import Testing
+
+@Suite struct `A manifest` {
+  private func map() throws -> IPLDMap {
+    let bytes = try Snapshot.example().encode()
+    return try DAGCBORDecoder.decode(bytes.span).map ?? [:]
+  }
+
+  private func snapshot(_ bytes: [UInt8]) throws -> Snapshot { try Snapshot(bytes.span) }
+
+  private func decode(_ map: IPLDMap) throws -> Snapshot {
+    let bytes = try DAGCBOREncoder.encode(.map(map))
+    return try Snapshot(bytes.span)
+  }
+
+  @Test func `comes back as it was written, byte for byte`() throws {
+    var snapshot = try Snapshot.example()
+    let bytes = try snapshot.encode()
+    #expect(try self.snapshot(bytes) == snapshot)
+    snapshot.car.order = .pages([snapshot.commit, snapshot.commit])
+    (snapshot.handle, snapshot.pds, snapshot.rev) = (nil, nil, nil)
+    (snapshot.previous, snapshot.didDocument, snapshot.plcLog) = (nil, nil, nil)
+    (snapshot.extrasPages, snapshot.missingPages, snapshot.isComplete) = ([], [], false)
+    let again = try snapshot.encode()
+    #expect(try self.snapshot(again) == snapshot)
+    #expect(try self.snapshot(again).encode() == again)
+  }
+
+  @Test func `keeps its place when fields are there that nobody knows`() throws {
+    var map = try map()
+    map["zzz"] = .array([.null])
+    map["blobs"]?.add("listed", .integer(9))
+    map["car"]?.add("new", .string("?"))
+    map["identity"]?.add("seal", .bytes([1]))
+    #expect(try decode(map) == Snapshot.example())
+  }
+
+  @Test(arguments: [
+    "did", "commit", "createdAt", "tool", "car", "counts", "blobs", "complete", "carpack",
+    "car.header", "car.bytes", "car.sha256", "car.blocks", "car.order", "car.order.kind",
+    "car.order.runs", "counts.records", "counts.nodes", "counts.blocks", "blobs.referenced",
+    "blobs.held", "blobs.heldBytes", "blobs.extras", "blobs.extrasBytes",
+  ])
+  func `is refused without a field that it has to have`(path: String) throws {
+    let parts = path.split(separator: ".").map(String.init)
+    let value = IPLDValue.map(try map()).replacing(parts[...], with: nil)
+    #expect(throws: SnapshotError.self) { try decode(value.map ?? [:]) }
+  }
+
+  @Test(arguments: [
+    "did", "handle", "rev", "commit", "createdAt", "tool", "car", "counts", "blobs", "complete",
+    "carpack", "extras", "missing", "car.header", "car.bytes", "car.sha256", "car.blocks",
+    "car.order", "car.order.kind", "car.order.runs", "counts.records", "counts.nodes",
+    "counts.blocks", "blobs.referenced", "blobs.held", "blobs.heldBytes", "blobs.extras",
+    "blobs.extrasBytes", "pds", "prev", "identity", "identity.didDocument", "identity.plcLog",
+    "host", "host.os", "host.durationMs",
+  ])
+  func `is refused with a field of another type`(path: String) throws {
+    let parts = path.split(separator: ".").map(String.init)
+    let value = IPLDValue.map(try map()).replacing(parts[...], with: .array([.boolean(true)]))
+    #expect(throws: SnapshotError.self) { try decode(value.map ?? [:]) }
+  }
+
+  @Test(
+    arguments: [
+      ("did", .string("did:nobody")), ("did", .string("../../x")), ("handle", .string("no handle")),
+      ("handle", .string("../x")), ("rev", .string("zzz")), ("rev", .string("../../../../x")),
+      ("car.sha256", .bytes([1])), ("car.bytes", .integer(-1)), ("car.blocks", .integer(-1)),
+      ("car.bytes", .integer(Int128(UInt64.max))), ("counts.records", .integer(-5)),
+      ("counts.nodes", .integer(Int128(Int64.max) + 1)), ("blobs.held", .integer(-1)),
+      ("blobs.held", .integer(8)), ("blobs.referenced", .integer(Int128(UInt64.max))),
+      ("blobs.heldBytes", .integer(-1)), ("extras", .array([.integer(1)])),
+      ("missing", .array([.null])), ("carpack", .integer(0)), ("carpack", .integer(2)),
+      ("carpack", .integer(Int128(UInt64.max))),
+    ] as [(String, IPLDValue)])
+  func `is refused with a value that cannot be`(path: String, value: IPLDValue) throws {
+    let parts = path.split(separator: ".").map(String.init)
+    let changed = IPLDValue.map(try map()).replacing(parts[...], with: value)
+    #expect(throws: SnapshotError.self) { try decode(changed.map ?? [:]) }
+  }
+
+  @Test func `says by name which version and which order it does not know`() throws {
+    let value = IPLDValue.map(try map())
+    #expect(throws: SnapshotError.unknownVersion(2)) {
+      try decode(value.replacing(["carpack"], with: .integer(2)).map ?? [:])
+    }
+    #expect(throws: SnapshotError.unknownOrder("relative")) {
+      try decode(value.replacing(["car", "order", "kind"], with: .string("relative")).map ?? [:])
+    }
+  }
+
+  @Test func `that lists a page twice is refused, for it could be of any length`() throws {
+    let link = IPLDValue.link(try Snapshot.example().commit)
+    for name in ["extras", "missing"] {
+      var map = try map()
+      map[name] = .array([link, link])
+      #expect(throws: SnapshotError.self) { try decode(map) }
+    }
+  }
+
+  @Test func `is refused when it is no DAG-CBOR, and nothing traps`() throws {
+    #expect(throws: SnapshotError.self) { try snapshot([]) }
+    #expect(throws: SnapshotError.notAManifest) { try snapshot([0xa0]) }
+    let bytes = try Snapshot.example().encode()
+    for index in bytes.indices {
+      var damaged = bytes
+      damaged[index] ^= 0xff
+      _ = try? snapshot(damaged)
+      #expect(throws: SnapshotError.self) { try snapshot(Array(bytes[..<index])) }
+    }
+  }
+}
+
+extension IPLDValue {
+  /// The value with another one, or none, at a path of keys.
+  func replacing(_ path: ArraySlice<String>, with value: IPLDValue?) -> IPLDValue {
+    guard let key = path.first else { return value ?? .null }
+    guard case .map(var map) = self else { return self }
+    map[key] =
+      path.count == 1 ? value : (map[key] ?? .null).replacing(path.dropFirst(), with: value)
+    return .map(map)
+  }
+
+  /// Adds a key to a map.
+  mutating func add(_ key: String, _ value: IPLDValue) { self = replacing([key], with: value) }
+}

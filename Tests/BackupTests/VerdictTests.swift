@@ -1,0 +1,110 @@
+import ATProtocol
+import Archive
+import Backup
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite struct `The verdict on a forged archive` {
+  private static let image = SampleFile.png("an image")
+
+  private func verify(
+    _ repository: TestRepository, further: [Block] = [],
+    change: (inout Snapshot) -> Void = { _ in }
+  ) throws -> SnapshotVerifier.Report {
+    let folder = try TemporaryFolder()
+    let path = try handMadeArchive(in: folder, repository, further: further, change: change)
+    return try SnapshotVerifier().verify(ArchiveReader(path: path), .full)
+  }
+
+  @Test func `is that nothing is wrong when nothing is`() throws {
+    #expect(try verify(TestRepository(posts: 20)).verdict == .intact)
+  }
+
+  @Test func `finds figures that are not the repository's`() throws {
+    let repository = try TestRepository(posts: 20)
+    for change in [
+      { $0.counts.records += 1 }, { $0.isComplete = false }, { $0.blobs.referenced = 1 },
+      { $0.car.byteCount += 1 }, { $0.car.sha256 = SHA256.digest(of: [9].span) },
+      { $0.car.sectionCount += 1 }, { $0.car.order = .inline([]) }, { $0.rev = nil },
+      { $0.commit = .blob([1]) }, { $0.car.header += [0] }, { $0.car.header = [] },
+      { $0.car.order = .inline([0, 5, 0, 5]) }, { $0.car.order = .inline([0xff]) },
+      { $0.car.order = .pages([.blob([1])]) }, { $0.extrasPages = [.blob([1])] },
+      { $0.missingPages = [.blob([1])] }, { $0.plcLog = .blob([1]) },
+      { $0.didDocument = .blob([1]) }, { $0.car.byteCount = 1 << 62 },
+      { $0.car.sectionCount = 1 << 62 },
+    ] as [(inout Snapshot) -> Void] {
+      let report = try verify(repository, change: change)
+      #expect(report.verdict == .damaged)
+      #expect(!report.damage.isEmpty)
+    }
+  }
+
+  @Test func `finds a blob that is said to be here and is not`() throws {
+    var repository = TestRepository()
+    try repository.add("a.b.c/1", blob: .blob(Self.image))
+    let report = try verify(repository) {
+      $0.blobs.referenced = 1
+      $0.blobs.held = 1
+    }
+    #expect(report.verdict == .damaged)
+    #expect(report.damagedBlobs.map(\.cid) == [.blob(Self.image)])
+  }
+
+  @Test func `finds a tree that breaks the rules`() throws {
+    var repository = try TestRepository(posts: 5)
+    repository.add("../../x", bytes: [0xa0])
+    #expect(try verify(repository).verdict == .damaged)
+  }
+
+  @Test func `refuses an order of pages that all are the same page again and again`() throws {
+    // A megabyte of runs, named 10,000 times: ten gigabytes to whoever reads them all first.
+    var page: [UInt8] = []
+    while page.count < 1 << 20 { page += [0, 1, 1, 1] }
+    let block = Block(cid: .blob(page), bytes: page)
+    let report = try verify(TestRepository(posts: 5), further: [block]) {
+      $0.car.order = .pages(Array(repeating: block.cid, count: 10_000))
+      $0.car.sectionCount = 1 << 62
+      $0.car.byteCount = 1 << 62
+    }
+    #expect(report.verdict == .damaged)
+  }
+
+  @Test func `survives a tree that leads back to itself under a hash that nobody can check`() throws
+  {
+    // CIDs of a hash function that is unknown here need not match, so they can close a circle.
+    let name = CID(
+      codec: .dagCBOR,
+      multihash: Multihash(
+        function: HashFunction(rawValue: 0x1e), digest: [UInt8](repeating: 7, count: 32)))
+    let node = try DAGCBOREncoder.encode(.map(["e": .array([]), "l": .link(name)]))
+    let commit = try DAGCBOREncoder.encode(
+      .map([
+        "did": .string("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), "version": .integer(3),
+        "rev": .string("3lscuqc52or2x"), "prev": .null, "data": .link(name),
+        "sig": .bytes([UInt8](repeating: 1, count: 64)),
+      ]))
+    let root = CID(codec: .dagCBOR, hashing: commit.span)
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("circle.car.zst"))
+    var header: [UInt8] = []
+    CARWriter.appendHeader(roots: [root], to: &header)
+    var car = header
+    CARWriter.appendSection(root, commit.span, to: &car)
+    CARWriter.appendSection(name, node.span, to: &car)
+    var writer = try ArchiveWriter(storage: try FileStorage.create(path), carHeader: header)
+    try writer.append(root, commit.span)
+    try writer.append(name, node.span)
+    var snapshot = try Snapshot.example()
+    snapshot.commit = root
+    snapshot.describe(car, header: header.count, sectionCount: 2, order: [0, 2])
+    let bytes = try snapshot.encode()
+    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+    try writer.append(cid, bytes.span)
+    _ = try writer.commit(manifest: cid)
+    let reader = try ArchiveReader(path: path)
+    #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged)
+    #expect(throws: (any Error).self) { try ArchivedSnapshot.newest(in: reader).record("a.b.c/1") }
+  }
+}

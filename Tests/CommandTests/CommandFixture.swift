@@ -1,0 +1,78 @@
+import Foundation
+import IPLD
+import TestSupport
+
+/// What every session finds in its folder.
+enum CommandFixture {
+  static let image = SampleFile.png("an image")
+  static let photo = SampleFile.jpeg("a photo")
+  static let note = Array("a note that no record refers to\n".utf8)
+
+  /// The account whose repository `repo.car` is.
+  static func repository() throws -> TestRepository {
+    var repository = try TestRepository(posts: 3)
+    try repository.add("app.bsky.feed.post/image", blob: .blob(image), size: image.count)
+    try repository.add(
+      "app.bsky.feed.post/photo", blob: .blob(photo), mimeType: "image/jpeg", size: photo.count)
+    return repository
+  }
+
+  /// Writes it all.
+  static func write(to folder: TemporaryFolder) throws {
+    let repository = try repository()
+    let car = try repository.car()
+    try folder.write("repo.car", car)
+    // Both images under names that say nothing, and a note.
+    try folder.write("blobs/1", image)
+    try folder.write("blobs/more/2.dat", photo)
+    try folder.write("blobs/note.txt", note)
+    // One image only.
+    try folder.write("some/1", image)
+    // A file whose name is a lie.
+    try folder.write("lies/\(CID.blob(image)).png", photo)
+    try folder.write("lies/2", photo)
+    // What is missing, cut off, changed, empty, something else.
+    var partial = repository
+    partial.omitted = Set([repository.cid(of: "app.bsky.feed.post/image")].compactMap { $0 })
+    try folder.write("partial.car", try partial.car())
+    try folder.write("cut.car", Array(car.dropLast(3)))
+    var flipped = car
+    flipped[car.count - 3] ^= 1
+    try folder.write("flipped.car", flipped)
+    try folder.write("empty", [])
+    try folder.write("text", Array("not a CAR at all\n".utf8))
+    // Records that are no records.
+    var odd = try TestRepository(posts: 1)
+    odd.add("a.b.c/bytes", bytes: [0xff, 0x01])
+    odd.add("a.b.c/float", bytes: try DAGCBOREncoder.encode(.map(["x": .float(1.5)])))
+    try folder.write("odd.car", try odd.car())
+    // A key that leads elsewhere.
+    var hostile = try TestRepository(posts: 1)
+    hostile.add("../../x", bytes: [0xa0])
+    try folder.write("hostile.car", try hostile.car())
+    // A commit of version 2.
+    var old = try TestRepository(posts: 1)
+    old.rev = nil
+    try folder.write("old.car", try old.car())
+    // Sizes that no sum of them fits, and a media type that would rule the terminal.
+    var wild = TestRepository()
+    for number in 0..<3 {
+      try wild.add(
+        "a.b.c/\(number)", blob: .blob([UInt8(number)]), mimeType: "a\u{1b}[2Jb\nc", size: .max)
+    }
+    try folder.write("wild.car", try wild.car())
+    // A backup of an account as a folder, with a blob that is a CAR itself.
+    var nested = try TestRepository(posts: 1)
+    try nested.add("a.b.c/car", blob: .blob(car), mimeType: "application/vnd.ipld.car")
+    try folder.write("nested.car", try nested.car())
+    try folder.write("carblobs/x", car)
+    try folder.write(
+      "did.json",
+      Array(#"{"id": "\#(repository.did)", "alsoKnownAs": ["at://alice.test"]}"#.utf8))
+    try folder.write("other.json", Array(#"{"id": "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"}"#.utf8))
+    // A folder backup of the common shape.
+    try folder.write("backup/alice.car", car)
+    try folder.write("backup/\(CID.blob(image)).png", image)
+    try folder.write("backup/\(CID.blob(photo)).jpeg", photo)
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+/// The built command, and a shell to run it in.
+public struct Command: Sendable {
+  /// What came of a command.
+  public struct Result: Sendable {
+    /// The exit status; 128 and the signal's number if a signal ended it.
+    public let status: Int32
+    /// What it wrote to standard output.
+    public let output: [UInt8]
+    /// What it wrote to standard error.
+    public let errors: String
+    /// Standard output as text.
+    public var text: String { String(decoding: output, as: UTF8.self) }
+  }
+
+  /// Where the package lies.
+  public static let packageRoot = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+  /// The built command: what `CARPACK_BIN` names, else the release build, else the debug build.
+  public static let path: String? = {
+    if let path = ProcessInfo.processInfo.environment["CARPACK_BIN"], !path.isEmpty { return path }
+    return ["release", "debug"].map { "\(packageRoot)/.build/\($0)/carpack" }
+      .first(where: FileManager.default.isExecutableFile(atPath:))
+  }()
+
+  /// What a skipped test says.
+  public static let absence =
+    "the command has not been built, and CARPACK_BIN does not name it"
+
+  /// Where commands are run.
+  public let folder: TemporaryFolder
+  private let binaries: TemporaryFolder
+
+  /// A shell in a folder, in which `carpack` is the built command.
+  public init(in folder: TemporaryFolder) throws {
+    self.folder = folder
+    binaries = try TemporaryFolder()
+    guard let path = Self.path else { throw CocoaError(.fileNoSuchFile) }
+    let absolute = path.hasPrefix("/") ? path : "\(Self.packageRoot)/\(path)"
+    try FileManager.default.createSymbolicLink(
+      atPath: binaries.file("carpack"), withDestinationPath: absolute)
+  }
+
+  /// Runs a line of shell.
+  public func run(_ line: String) throws -> Result {
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/sh")
+    process.arguments = ["-c", line]
+    process.currentDirectoryURL = URL(filePath: folder.path)
+    var environment = ProcessInfo.processInfo.environment
+    environment["PATH"] = "\(binaries.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
+    environment["SOURCE_DATE_EPOCH"] = nil
+    environment["COLUMNS"] = "80"
+    process.environment = environment
+    // Files, for a pipe that nobody empties would stop a command that has much to say on both.
+    let streams = try TemporaryFolder()
+    let (outputPath, errorPath) = (
+      try streams.write("output", []), try streams.write("errors", [])
+    )
+    let output = try FileHandle(forWritingTo: URL(filePath: outputPath))
+    let errors = try FileHandle(forWritingTo: URL(filePath: errorPath))
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    process.waitUntilExit()
+    try output.close()
+    try errors.close()
+    let status = process.terminationStatus
+    return Result(
+      status: process.terminationReason == .uncaughtSignal ? 128 + status : status,
+      output: try streams.read("output"),
+      errors: String(decoding: try streams.read("errors"), as: UTF8.self))
+  }
+}
