@@ -1,7 +1,5 @@
 /// Base 32 in lower case without padding: multibase `b` ([RFC 4648](https://www.rfc-editor.org/rfc/rfc4648) section 6).
 public enum Base32 {
-  private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
-
   /// Eight characters for five bytes; the last group is filled up with zero bits.
   public static func encode(_ bytes: Span<UInt8>) -> String {
     var text: [UInt8] = []
@@ -12,29 +10,25 @@ public enum Base32 {
 
   /// Appends the characters, as ASCII.
   package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
-    let alphabet = alphabet
-    var offset = 0
-    while bytes.count - offset >= 8 {
-      // Eight bytes are loaded, and the first five of them are eight characters.
-      let group = UInt64(bigEndian: bytes.load(at: offset))
-      var shift: UInt64 = 59
-      for _ in 0..<8 {
-        text.append(alphabet[Int(group >> shift & 31)])
-        shift &-= 5
+    text.append(addingCapacity: (bytes.count * 8 + 4) / 5) { characters in
+      var buffer: UInt32 = 0
+      var held: UInt32 = 0
+      for index in 0..<bytes.count {
+        buffer = buffer << 8 | UInt32(bytes[index])
+        held += 8
+        while held >= 5 {
+          held -= 5
+          characters.append(character(buffer &>> held & 31))
+        }
       }
-      offset += 5
+      if held > 0 { characters.append(character(buffer &<< (5 - held) & 31)) }
     }
-    var buffer: UInt32 = 0
-    var held = 0
-    for index in offset..<bytes.count {
-      buffer = buffer << 8 | UInt32(bytes[index])
-      held += 8
-      while held >= 5 {
-        held -= 5
-        text.append(alphabet[Int(buffer >> UInt32(held)) & 31])
-      }
-    }
-    if held > 0 { text.append(alphabet[Int(buffer << UInt32(5 - held)) & 31]) }
+  }
+
+  /// The character for a value below 32.
+  private static func character(_ value: UInt32) -> UInt8 {
+    UInt8(truncatingIfNeeded: value)
+      &+ (value < 26 ? UInt8(ascii: "a") : UInt8(ascii: "2") &- 26)
   }
 
   /// The bytes, or nil for a character outside the alphabet, an impossible length, or filling bits that are not zero.
