@@ -25,19 +25,20 @@ struct BlobPacking {
   /// How many files no record refers to and were left out.
   private(set) var leftOutCount = 0
 
-  init(table: BlobTable, keepsExtras: Bool) {
-    self.table = table
+  /// A packing of the blobs that a repository refers to; those that its CAR carries itself are held already.
+  init(_ inspection: RepositoryInspection, car: Span<UInt8>, keepsExtras: Bool) {
+    table = inspection.blobs
     self.keepsExtras = keepsExtras
+    for entry in table.entries {
+      guard let index = inspection.blocks.index(of: entry.cid, in: car) else { continue }
+      held[entry.cid] = UInt64(inspection.blocks.body(index).count)
+    }
   }
 
   /// Takes what is wanted of the files.
   mutating func pack(
     _ files: [String], into writer: inout ArchiveWriter, _ observer: Progress.Observer
   ) throws {
-    // Blocks of the repository that are blobs, as in a CAR that carries them, are held already.
-    for entry in table.entries where entry.cid.codec == .raw {
-      if try writer.ordinal(of: entry.cid) != nil { held[entry.cid] = UInt64(entry.size ?? 0) }
-    }
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
@@ -45,7 +46,14 @@ struct BlobPacking {
         leftOutCount += 1
         continue
       }
-      let file = try InputFile(path)
+      let file: InputFile
+      do {
+        file = try InputFile(path)
+      } catch let error as BackupError {
+        // One file that cannot be read does not keep the others from being packed.
+        refused.append((path, "\(error)"))
+        continue
+      }
       try file.withBytes { bytes throws in
         let cid = claimed ?? CID(codec: .raw, hashing: bytes)
         try pack(path, cid, bytes, into: &writer)

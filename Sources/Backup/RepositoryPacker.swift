@@ -85,7 +85,9 @@ public struct RepositoryPacker {
       carHeader: car.withBytes { $0.array(headerRange(inspection)) },
       options: ArchiveOptions(level: options.level))
     let description = try packCAR(car, inspection, into: &writer)
-    var blobs = BlobPacking(table: inspection.blobs, keepsExtras: options.keepsExtras)
+    var blobs = car.withBytes { bytes in
+      BlobPacking(inspection, car: bytes, keepsExtras: options.keepsExtras)
+    }
     try blobs.pack(files, into: &writer, observer)
     let ledger = blobs.ledger()
     var snapshot = Snapshot(

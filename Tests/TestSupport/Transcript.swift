@@ -48,8 +48,8 @@ public struct Transcript: Sendable {
   }
 
   /// Whether lines are as expected, wildcards considered.
-  /// Whether lines are as expected, wildcards considered.
   ///
+  /// Empty lines count for nothing.
   public static func matches(_ expected: [String], _ text: String) -> Bool {
     let lines = text.split(separator: "\n").map(String.init)
     return matches(expected[...], lines[...])
