@@ -106,7 +106,13 @@ public struct ArchivedSnapshot: Sendable {
     var encoded: [UInt8] = []
     switch snapshot.car.order {
     case .inline(let bytes): encoded = bytes
-    case .pages(let pages): for page in pages { encoded += try block(page).bytes }
+    case .pages(let pages):
+      for page in pages {
+        encoded += try block(page).bytes
+        guard encoded.count <= BlockOrder.maximumEncoded else {
+          throw SnapshotError.malformedOrder
+        }
+      }
     }
     let order = try BlockOrder(encoded, limit: reader.generation.sectionCount)
     guard order.count == snapshot.car.sectionCount else { throw SnapshotError.malformedOrder }

@@ -9,6 +9,8 @@ public struct BlockOrder: Equatable, Sendable {
   static let maximumInline = 1024
   /// The longest page, in bytes.
   static let maximumPage = 1 << 20
+  /// The most that is read of all pages together. A page may come twice, so a small archive could name any amount.
+  static let maximumEncoded = 64 << 20
 
   /// The runs.
   public private(set) var runs: [Range<UInt64>] = []
@@ -17,7 +19,14 @@ public struct BlockOrder: Equatable, Sendable {
   public init() {}
 
   /// How many sections there are.
-  public var count: UInt64 { runs.reduce(0) { $0 + UInt64($1.count) } }
+  ///
+  /// Saturated: hostile runs over the same positions may add up to more than a number can be.
+  public var count: UInt64 {
+    runs.reduce(0) { total, run in
+      let (sum, overflow) = total.addingReportingOverflow(run.upperBound - run.lowerBound)
+      return overflow ? .max : sum
+    }
+  }
 
   /// Adds the position of the next section.
   public mutating func append(_ position: UInt64) {
@@ -35,7 +44,7 @@ public struct BlockOrder: Equatable, Sendable {
     for run in runs {
       let delta = Int64(run.lowerBound) - Int64(expected)
       Varint.append(UInt64(bitPattern: delta << 1 ^ delta >> 63), to: &bytes)
-      Varint.append(UInt64(run.count), to: &bytes)
+      Varint.append(run.upperBound - run.lowerBound, to: &bytes)
       expected = run.upperBound
     }
     return bytes
@@ -46,6 +55,7 @@ public struct BlockOrder: Equatable, Sendable {
   /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, or a position outside `0..<limit`.
   public init(_ bytes: [UInt8], limit: UInt64) throws(SnapshotError) {
     let span = bytes.span
+    let limit = min(limit, UInt64(Int64.max))
     var offset = 0
     var expected: UInt64 = 0
     while offset < span.count {
