@@ -89,9 +89,9 @@ extension Snapshot {
     } catch {
       throw .malformedField("did, handle or rev")
     }
-    pds = value["pds"]?.string
+    pds = try value["pds"].map { _ throws(SnapshotError) in try fields.text("pds") }
     commit = try fields.link("commit")
-    previous = value["prev"]?.link
+    previous = value["prev"] == .null ? nil : try fields.optionalLink("prev")
     createdAt = try fields.text("createdAt")
     tool = try fields.text("tool")
     let car = Fields(value["car"] ?? .null)
@@ -113,16 +113,19 @@ extension Snapshot {
     self.blobs.heldBytes = UInt64(try blobs.count("heldBytes"))
     self.blobs.extras = try blobs.count("extras")
     self.blobs.extrasBytes = UInt64(try blobs.count("extrasBytes"))
-    didDocument = value["identity"]?["didDocument"]?.link
-    plcLog = value["identity"]?["plcLog"]?.link
-    extrasPages = try fields.links("extras")
-    missingPages = try fields.links("missing")
+    guard self.blobs.held <= self.blobs.referenced else { throw .malformedField("held") }
+    let identity = try fields.optionalMap("identity")
+    didDocument = try identity.optionalLink("didDocument")
+    plcLog = try identity.optionalLink("plcLog")
+    extrasPages = try fields.distinctLinks("extras")
+    missingPages = try fields.distinctLinks("missing")
     guard case .boolean(let complete)? = value["complete"] else {
       throw .malformedField("complete")
     }
     isComplete = complete
-    hostSystem = value["host"]?["os"]?.string ?? ""
-    durationMilliseconds = value["host"]?["durationMs"]?.integer ?? 0
+    let host = try fields.optionalMap("host")
+    hostSystem = host.value["os"] == nil ? "" : try host.text("os")
+    durationMilliseconds = host.value["durationMs"] == nil ? 0 : try host.count("durationMs")
   }
 
   private static func order(_ fields: Fields) throws(SnapshotError) -> Order {
@@ -159,6 +162,25 @@ private struct Fields {
   func count(_ name: String) throws(SnapshotError) -> Int {
     guard let count = value[name]?.integer, count >= 0 else { throw .malformedField(name) }
     return count
+  }
+
+  /// A link, or nil when the field is absent.
+  func optionalLink(_ name: String) throws(SnapshotError) -> CID? {
+    value[name] == nil ? nil : try link(name)
+  }
+
+  /// A map, empty when the field is absent.
+  func optionalMap(_ name: String) throws(SnapshotError) -> Fields {
+    guard let field = value[name] else { return Fields(.null) }
+    guard field.map != nil else { throw .malformedField(name) }
+    return Fields(field)
+  }
+
+  /// A list of links of which none comes twice, so that what they lead to is no more than the archive holds.
+  func distinctLinks(_ name: String) throws(SnapshotError) -> [CID] {
+    let links = try links(name)
+    guard Set(links).count == links.count else { throw .malformedField(name) }
+    return links
   }
 
   /// A list of links, empty when the field is absent.
