@@ -55,11 +55,18 @@ public struct BlobFolder: Sendable {
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
   package func cars() throws -> [String] {
-    try BlobFolder(path).files().filter { $0.hasSuffix(".car") }
+    try BlobFolder(path).files().filter { path in
+      Self.isCAR(path.split(separator: "/").last.map(String.init) ?? path)
+    }
+  }
+
+  /// Whether a file is called like a repository, and not like a blob that happens to be a CAR.
+  private static func isCAR(_ name: String) -> Bool {
+    name.hasSuffix(".car") && claimedCID(name)?.codec != .raw
   }
 
   private static func isBookkeeping(_ name: String) -> Bool {
-    name.hasSuffix(".car") || name == ExtractedName.metadata || name == ExtractedName.didDocument
+    isCAR(name) || name == ExtractedName.metadata || name == ExtractedName.didDocument
       || name == ExtractedName.plcLog
   }
 
