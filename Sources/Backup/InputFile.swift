@@ -1,6 +1,14 @@
 internal import Archive
 public import SystemPackage
 
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
 /// A file that is read: by its name, or from standard input.
 ///
 /// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input) goes into a temporary file first.
@@ -26,6 +34,13 @@ public final class InputFile {
     name = argument
     do {
       let descriptor = try FileDescriptor.open(given, .readOnly, options: [.closeOnExec])
+      // A folder can be opened, and then neither mapped nor read.
+      var status = stat()
+      guard unsafe fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT != S_IFDIR
+      else {
+        try descriptor.close()
+        throw Errno.isDirectory
+      }
       do {
         mapped = try MappedFile(descriptor, closing: false)
         spool = nil
