@@ -85,6 +85,8 @@ public struct SnapshotExtractor {
       try folder.write([account] + components, durably: durably, produce)
     } catch let error as ArchiveError {
       report.damaged.append((name, "\(error)"))
+    } catch let error as SnapshotError {
+      report.damaged.append((name, "\(error)"))
     } catch let error as BackupError {
       switch error {
       case .hostileName(let name): report.refused.append(name)
@@ -132,9 +134,13 @@ public struct SnapshotExtractor {
         })
     }
     if let failure { throw failure }
-    for path in unseen.sorted() { throw BackupError.notFound(path) }
-    if let error = inspection.commitError, !restored.isExact {
-      report.damaged.append(("records", "\(error)"))
+    if restored.isExact {
+      for path in unseen.sorted() { throw BackupError.notFound(path) }
+      if selection.records || selection.blobs {
+        report.missingNodes = inspection.missingNodes.map { "\($0)" }
+      }
+    } else {
+      noteLosses(inspection, unseen, selection, restored)
     }
     if selection.blobs {
       for (index, entry) in inspection.blobs.entries.enumerated() {
@@ -145,12 +151,57 @@ public struct SnapshotExtractor {
         wanted.remove(entry.cid)
       }
       try writeExtras()
+      if !restored.isExact { try writeStrays(except: inspection.blobs) }
     }
     for cid in wanted.sorted(by: { "\($0)" < "\($1)" }) {
       guard archived.state(of: cid) != .missing || inspection.blobs.contains(cid) else {
         throw BackupError.notFound("\(cid)")
       }
       try writeBlob(cid, mimeType: inspection.blobs[cid]?.mimeType)
+    }
+  }
+
+  /// Says what a damaged repository has lost of the selection, so that less than everything never passes for everything.
+  private mutating func noteLosses(
+    _ inspection: RepositoryInspection, _ unseen: Set<String>, _ selection: Selection,
+    _ restored: RestoredRepository
+  ) {
+    if let error = inspection.commitError { report.damaged.append(("records", "\(error)")) }
+    // What the snapshot never had was missing before any damage.
+    if selection.records || selection.blobs, archived.snapshot.isComplete || archived.cid == nil {
+      for node in inspection.missingNodes {
+        report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
+      }
+      for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
+      report.missingRecords = []
+    } else if selection.records || selection.blobs {
+      report.missingNodes = inspection.missingNodes.map { "\($0)" }
+      report.damaged.append(("records", restored.flaw ?? ""))
+    }
+    for path in unseen.sorted() {
+      report.damaged.append((path, "it is not in what is left of the archive"))
+    }
+  }
+
+  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is nothing else that is known.
+  private mutating func writeStrays(except table: BlobTable) throws {
+    var known = Set([archived.snapshot.didDocument, archived.snapshot.plcLog].compactMap { $0 })
+    if case .pages(let pages) = archived.snapshot.car.order { known.formUnion(pages) }
+    do {
+      known.formUnion(try archived.extras())
+    } catch {
+      // They are found here, then.
+    }
+    for ordinal in archived.reader.ordinals {
+      let cid: CID
+      do {
+        cid = try archived.reader.section(at: ordinal).cid
+      } catch is ArchiveError {
+        // Lost with its frame; whoever refers to it has been told.
+        continue
+      }
+      guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
+      try writeBlob(cid, mimeType: nil)
     }
   }
 

@@ -38,7 +38,7 @@ struct CatCommand: ParsableCommand {
       Console.print(RecordRendering(body.span).bytes.span)
     case .record(let path):
       let snapshot = try opened.snapshot()
-      try ExtractCommand.checkAccount([selector], snapshot.snapshot.did)
+      try ExtractCommand.checkAccount([selector], snapshot.snapshot)
       guard let block = try snapshot.record(path.text) else {
         throw BackupError.notFound(selector)
       }

@@ -67,9 +67,11 @@ struct ExtractCommand: ParsableCommand {
       let restored = try RestoredRepository(archived, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
       try restored.withBytes { try Console.write($0) }
+      let status = opened.status
+      if status != .success { throw status }
       return
     }
-    try Self.checkAccount(selectors, archived.snapshot.did)
+    try Self.checkAccount(selectors, archived.snapshot)
     let folder = try OutputFolder(directory, overwriting: overwrite)
     let report = try SnapshotExtractor.extract(
       selection, of: archived, into: folder, observer: observer)
@@ -81,7 +83,8 @@ struct ExtractCommand: ParsableCommand {
       report.damaged.isEmpty ? .success : .damaged,
       report.refused.isEmpty ? .success : .refused,
       report.inTheWay.isEmpty ? .success : .cannotCreate,
-      report.missing.isEmpty && report.missingRecords.isEmpty ? .success : .incomplete)
+      report.missing.isEmpty && report.missingRecords.isEmpty && report.missingNodes.isEmpty
+        ? .success : .incomplete)
     if status != .success { throw status }
   }
 
@@ -97,11 +100,16 @@ struct ExtractCommand: ParsableCommand {
   }
 
   /// An AT URI of somebody else's record is not in the archive.
-  static func checkAccount(_ selectors: [String], _ did: DID) throws {
-    for selector in selectors where selector.hasPrefix("at://did:") {
-      guard selector.hasPrefix("at://\(did.text)/") else {
-        throw BackupError.notFound(selector)
-      }
+  ///
+  /// A handle is compared with the one in the archive, if that has one.
+  static func checkAccount(_ selectors: [String], _ snapshot: Snapshot) throws {
+    for selector in selectors where selector.hasPrefix("at://") {
+      let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
+      let isOwn =
+        authority.hasPrefix("did:")
+        ? authority == snapshot.did.text
+        : snapshot.handle.map { authority.lowercased() == $0.text.lowercased() } ?? true
+      guard isOwn else { throw BackupError.notFound(selector) }
     }
   }
 
@@ -126,7 +134,12 @@ struct ExtractCommand: ParsableCommand {
     }
     if !report.missingRecords.isEmpty {
       common.say(
-        "carpack: \(Console.yellow("missing:")) \(Quantity.count(report.missingRecords.count, "record")) the first is \(report.missingRecords[0])"
+        "carpack: \(Console.yellow("missing:")) \(Quantity.count(report.missingRecords.count, "record")), the first is \(report.missingRecords[0])"
+      )
+    }
+    if !report.missingNodes.isEmpty {
+      common.say(
+        "carpack: \(Console.yellow("missing:")) \(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
       )
     }
     for what in report.mistyped.prefix(20) {
@@ -147,6 +160,7 @@ struct ExtractCommand: ParsableCommand {
     json.field("alreadyThere", report.tally.alreadyThere)
     json.field("missing", report.missing)
     json.field("missingRecords", report.missingRecords)
+    json.field("missingNodes", report.missingNodes)
     json.field("damaged", report.damaged.map { "\($0.what): \($0.why)" })
     json.field("refused", report.refused)
     json.field("inTheWay", report.inTheWay)
