@@ -114,7 +114,7 @@ struct InspectReport {
     for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
       row("", "\(Quantity.grouped(count))  \(collection)")
     }
-    let bytes = inspection.blobs.entries.reduce(0) { $0 + ($1.size ?? 0) }
+    let bytes = Self.declaredBytes(inspection.blobs.entries)
     row(
       "blobs",
       "\(Quantity.grouped(inspection.blobs.entries.count)) referenced, \(Quantity.bytes(bytes)) declared"
@@ -217,12 +217,20 @@ struct InspectReport {
     json.field("last_record", digest.last)
   }
 
+  /// The sum of the declared sizes, or the greatest number there is: records may say anything.
+  private static func declaredBytes(_ entries: [BlobTable.Entry]) -> Int {
+    entries.reduce(0) { total, entry in
+      let (sum, overflow) = total.addingReportingOverflow(entry.size ?? 0)
+      return overflow ? .max : sum
+    }
+  }
+
   private mutating func writeBlobFields(_ blobs: BlobTable) {
     let typed = blobs.entries.filter(\.isTyped)
     let legacy = blobs.entries.filter(\.isLegacy)
     json.field("blob_ref_count", blobs.typedReferenceCount)
     json.field("legacy_blob_ref_count", blobs.legacyReferenceCount)
-    json.field("blob_total_declared_bytes", typed.reduce(0) { $0 + ($1.size ?? 0) })
+    json.field("blob_total_declared_bytes", Self.declaredBytes(typed))
     json.key("blob_mime_types")
     json.beginObject()
     for (type, count) in blobs.mimeTypeCounts.sorted(by: { $0.key < $1.key }) {
