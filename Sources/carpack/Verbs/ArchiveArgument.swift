@@ -11,23 +11,46 @@ struct ArchiveArgument: ParsableArguments {
   var file: String
 
   /// An archive that has been opened, and the file it lies in.
-  struct Opened {
+  final class Opened {
     let reader: ArchiveReader
     let input: InputFile
+    private var isSalvaged = false
+
+    init(reader: ArchiveReader, input: InputFile) {
+      self.reader = reader
+      self.input = input
+    }
 
     /// The newest snapshot; of an archive that has lost its manifest, what is left.
     func snapshot() throws -> ArchivedSnapshot {
       do {
         return try ArchivedSnapshot.newest(in: reader)
       } catch let error as SnapshotError where error == .noSnapshot && reader.recovery != nil {
-        return try ArchivedSnapshot.salvaged(from: reader)
+        return try salvage()
+      } catch SnapshotError.blockMissing {
+        return try salvage()
       } catch let error as ArchiveError where error.isDamage {
-        return try ArchivedSnapshot.salvaged(from: reader)
+        return try salvage()
       }
+    }
+
+    private func salvage() throws -> ArchivedSnapshot {
+      isSalvaged = true
+      return try ArchivedSnapshot.salvaged(from: reader)
     }
 
     /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what was done.
     var status: ExitStatus {
+      if isSalvaged {
+        Console.say(
+          "carpack: \(Console.red("damaged:")) \(input.name): its manifest is lost; this is what could be found out without it"
+        )
+      }
+      let repaired = repairStatus
+      return isSalvaged ? .damaged : repaired
+    }
+
+    private var repairStatus: ExitStatus {
       guard let recovery = reader.recovery, let rebuild = recovery.rebuild else { return .success }
       let what =
         switch rebuild {
