@@ -71,9 +71,19 @@ struct ListCommand: ParsableCommand {
             path: "-", cid: extra, kind: "extra", type: nil, state: archived.state(of: extra)))
       }
     }
+    if let flaw = restored.flaw {
+      Console.say(
+        "carpack: \(Console.red("damaged:")) the repository is not whole, this is what is left of it: \(flaw)"
+      )
+    } else if !inspection.missingNodes.isEmpty {
+      common.say(
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(inspection.missingNodes.count, "tree node")) missing, and all records below"
+      )
+    }
+    let lacksRecords = (records || all) && !inspection.isComplete
     let status = ExitStatus.worst(
       listing.worst, opened.status, restored.isExact ? .success : .damaged,
-      missing || inspection.isComplete ? .success : .incomplete)
+      lacksRecords || !inspection.missingNodes.isEmpty ? .incomplete : .success)
     if status != .success { throw status }
   }
 
