@@ -15,7 +15,9 @@ private struct Expectation: Decodable {
   var record_count: Int?
   var blob_cids: [String]?
 
-  var isRejected: Bool { error != nil || expected?.hasPrefix("reject") == true }
+  var isRejected: Bool {
+    complete == nil || error != nil || expected?.hasPrefix("reject") == true
+  }
 }
 
 /// An entry of a manifest of media.

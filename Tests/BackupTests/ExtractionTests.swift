@@ -83,18 +83,24 @@ import Testing
     let report = try extract(.all, of: snapshot, into: folder)
     #expect(report.refused == [key])
     #expect(
-      folder.names() == [
-        "made.car.zst", "out/\(Self.did)/\(Self.did)-3lscuqc52or2x.car",
-        "out/\(Self.did)/backup-metadata.json",
-        "out/\(Self.did)/records/app.bsky.feed.post/3k1000000.json",
-        "out/\(Self.did)/records/app.bsky.feed.post/3k1000001.json",
-      ])
-    #expect(try SnapshotVerifier().verify(snapshot.reader, .full).verdict == .damaged)
+      folder.names()
+        == [
+          "made.car.zst", "out/\(Self.did)/\(Self.did)-3lscuqc52or2x.car",
+          "out/\(Self.did)/backup-metadata.json",
+          "out/\(Self.did)/records/app.bsky.feed.post/3k1000000.json",
+          "out/\(Self.did)/records/app.bsky.feed.post/3k1000001.json",
+        ].sorted())
+    // A tree may have keys whose first part is no NSID, as far as its own rules go; no file gets such a name all the same.
+    let isLegalInTree = key == "..../x"
+    let verdict = try SnapshotVerifier().verify(snapshot.reader, .full).verdict
+    #expect(verdict == (isLegalInTree ? .intact : .damaged))
   }
 
   @Test func `names that no file system can hold get others, and come back`() throws {
     var repository = TestRepository()
-    let collection = "a." + String(repeating: "bcdefghij.", count: 31) + "klmnop"
+    let collection =
+      "abc." + String(repeating: "bcdefghij.", count: 25) + String(repeating: "n", count: 63)
+    #expect(collection.utf8.count == 317)
     let keys = ["a", "b"].map { String(repeating: "k", count: 511) + $0 }
     for key in keys { try repository.add("\(collection)/\(key)", ["key": .string(key)]) }
     let packed = try Packed(car: try repository.car())

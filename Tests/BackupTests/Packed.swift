@@ -73,6 +73,7 @@ func handMadeArchive(
   for block in further { try writer.append(block.cid, block.bytes.span) }
   var snapshot = try Snapshot.example()
   snapshot.did = try DID(repository.did)
+  snapshot.handle = nil
   snapshot.rev = try repository.rev.map { text throws in try TID(text) }
   (snapshot.didDocument, snapshot.plcLog, snapshot.previous) = (nil, nil, nil)
   (snapshot.extrasPages, snapshot.missingPages) = ([], [])
