@@ -25,20 +25,24 @@ struct BlobPacking {
   /// How many files no record refers to and were left out.
   private(set) var leftOutCount = 0
 
-  /// A packing of the blobs that a repository refers to; those that its CAR carries itself are held already.
-  init(_ inspection: RepositoryInspection, car: Span<UInt8>, keepsExtras: Bool) {
-    table = inspection.blobs
+  init(table: BlobTable, keepsExtras: Bool) {
+    self.table = table
     self.keepsExtras = keepsExtras
-    for entry in table.entries {
-      guard let index = inspection.blocks.index(of: entry.cid, in: car) else { continue }
-      held[entry.cid] = UInt64(inspection.blocks.body(index).count)
-    }
   }
 
   /// Takes what is wanted of the files.
+  ///
+  /// - Parameters:
+  ///   - files: the files' paths.
+  ///   - carried: the blobs that the CAR carries itself, and their lengths.
   mutating func pack(
-    _ files: [String], into writer: inout ArchiveWriter, _ observer: Progress.Observer
+    _ files: [String], carried: [CID: UInt64], into writer: inout ArchiveWriter,
+    _ observer: Progress.Observer
   ) throws {
+    // Blocks of the repository that are blobs, as in a CAR that carries them, are held already.
+    for entry in table.entries where entry.cid.codec == .raw {
+      if let length = carried[entry.cid] { held[entry.cid] = length }
+    }
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
@@ -69,7 +73,13 @@ struct BlobPacking {
       leftOutCount += 1
       return
     }
-    guard held[cid] == nil else { return }
+    guard held[cid] == nil else {
+      // What is there is there; a further file that lies is named all the same.
+      if case .mismatch = cid.verify(bytes) {
+        refused.append((path, "its content does not hash to the CID in its name"))
+      }
+      return
+    }
     guard cid.multihash.sha256 != nil else {
       refused.append((path, "its name is a CID that cannot be verified"))
       return
