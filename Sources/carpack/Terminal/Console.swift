@@ -25,7 +25,44 @@ enum Console {
   private static var isColourUnwanted: Bool { unsafe getenv("NO_COLOR") != nil }
 
   /// Prints a line of results.
-  static func print(_ line: String) { print(Array((line + "\n").utf8).span) }
+  static func print(_ line: String) {
+    let bytes = Array((visible(line, keepingLines: false) + "\n").utf8)
+    print(bytes.span)
+  }
+
+  /// Text in which nothing rules the terminal: records and archives may say anything, and what they say is shown.
+  ///
+  /// Control characters are written as escapes, except the colours that are set here, and line feeds where they are kept.
+  static func visible(_ text: String, keepingLines: Bool) -> String {
+    func isControl(_ scalar: Unicode.Scalar) -> Bool {
+      scalar.value < 0x20 || 0x7f..<0xa0 ~= scalar.value || isDirection(scalar)
+    }
+    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    var shown = ""
+    var rest = text[...]
+    while let scalar = rest.unicodeScalars.first {
+      if let colour = colours.first(where: rest.hasPrefix) {
+        shown += colour
+        rest.removeFirst(colour.count)
+        continue
+      }
+      if isControl(scalar), !(keepingLines && scalar == "\n") {
+        shown += scalar == "\n" ? "\\n" : "\\u{\(String(scalar.value, radix: 16))}"
+      } else {
+        shown.unicodeScalars.append(scalar)
+      }
+      rest.unicodeScalars.removeFirst()
+    }
+    return shown
+  }
+
+  /// Whether a character turns the direction of what follows it.
+  private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
+    0x202a...0x202e ~= scalar.value || 0x2066...0x2069 ~= scalar.value
+  }
+
+  private static let colours =
+    hasColour ? ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"] : []
 
   /// Prints bytes of results.
   static func print(_ bytes: Span<UInt8>) {
@@ -55,7 +92,7 @@ enum Console {
   /// Says something on standard error.
   static func say(_ text: String) {
     endProgress()
-    put(text + "\n")
+    put(visible(text, keepingLines: true) + "\n")
   }
 
   /// Shows how a long piece of work gets on, in a line that the next word takes away.
