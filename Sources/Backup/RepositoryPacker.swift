@@ -164,6 +164,11 @@ public struct RepositoryPacker {
       hash.update(bytes.extracting(hashed..<payload.upperBound))
     }
     let encoded = order.encoded
+    guard encoded.count <= BlockOrder.maximumEncoded else {
+      throw BackupError.malformedRepository(
+        "the CAR repeats its blocks in an order that takes over \(BlockOrder.maximumEncoded) bytes to write down"
+      )
+    }
     let written: Snapshot.Order
     if encoded.count <= BlockOrder.maximumInline {
       written = .inline(encoded)
