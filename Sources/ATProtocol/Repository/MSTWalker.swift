@@ -158,8 +158,10 @@ public struct MSTWalker: Sendable {
 
   /// Takes the block of the node that was asked for.
   ///
-  /// - Parameter locate: is asked of all links of the node, one right after the other, for a number that ``place`` gives back when
-  ///   the walk comes to the link. Who looks blocks up in a large table waits less when it is done together.
+  /// - Parameters:
+  ///   - bytes: the block's body.
+  ///   - locate: is asked of all links of the node, one right after the other, for a number that ``place`` gives back when
+  ///     the walk comes to the link. Who looks blocks up in a large table waits less when it is done together.
   public mutating func enter(_ bytes: Span<UInt8>, locate: (CID) -> Int? = { _ in nil }) {
     guard let cid = requested else { return }
     requested = nil
