@@ -9,7 +9,9 @@ public struct BlockOrder: Equatable, Sendable {
   static let maximumInline = 1024
   /// The longest page, in bytes.
   static let maximumPage = 1 << 20
-  /// The most that is read of all pages together. A page may come twice, so a small archive could name any amount.
+  /// The most that is read of all pages together.
+  ///
+  /// A page may come twice, so a small archive could name any amount.
   static let maximumEncoded = 64 << 20
 
   /// The runs.
