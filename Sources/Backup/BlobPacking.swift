@@ -25,24 +25,20 @@ struct BlobPacking {
   /// How many files no record refers to and were left out.
   private(set) var leftOutCount = 0
 
-  init(table: BlobTable, keepsExtras: Bool) {
-    self.table = table
+  /// A packing of the blobs that a repository refers to; those that its CAR carries itself are held already.
+  init(_ inspection: RepositoryInspection, car: Span<UInt8>, keepsExtras: Bool) {
+    table = inspection.blobs
     self.keepsExtras = keepsExtras
+    for entry in table.entries {
+      guard let index = inspection.blocks.index(of: entry.cid, in: car) else { continue }
+      held[entry.cid] = UInt64(inspection.blocks.body(index).count)
+    }
   }
 
   /// Takes what is wanted of the files.
-  ///
-  /// - Parameters:
-  ///   - files: the files' paths.
-  ///   - carried: the blobs that the CAR carries itself, and their lengths.
   mutating func pack(
-    _ files: [String], carried: [CID: UInt64], into writer: inout ArchiveWriter,
-    _ observer: Progress.Observer
+    _ files: [String], into writer: inout ArchiveWriter, _ observer: Progress.Observer
   ) throws {
-    // Blocks of the repository that are blobs, as in a CAR that carries them, are held already.
-    for entry in table.entries where entry.cid.codec == .raw {
-      if let length = carried[entry.cid] { held[entry.cid] = length }
-    }
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)

@@ -84,9 +84,11 @@ public struct RepositoryPacker {
       storage: try makeStorage(),
       carHeader: car.withBytes { $0.array(headerRange(inspection)) },
       options: ArchiveOptions(level: options.level))
-    let (description, carried) = try packCAR(car, inspection, into: &writer)
-    var blobs = BlobPacking(table: inspection.blobs, keepsExtras: options.keepsExtras)
-    try blobs.pack(files, carried: carried, into: &writer, observer)
+    let description = try packCAR(car, inspection, into: &writer)
+    var blobs = car.withBytes { bytes in
+      BlobPacking(inspection, car: bytes, keepsExtras: options.keepsExtras)
+    }
+    try blobs.pack(files, into: &writer, observer)
     let ledger = blobs.ledger()
     var snapshot = Snapshot(
       did: commit.did, handle: facts.handle, pds: facts.pds, rev: commit.rev,
@@ -138,22 +140,18 @@ public struct RepositoryPacker {
     return start..<start + inspection.header.length
   }
 
-  /// Appends all blocks in the order of the CAR; answers also which blobs were among them, and their lengths.
+  /// Appends all blocks in the order of the CAR.
   private func packCAR(
     _ car: InputFile, _ inspection: RepositoryInspection, into writer: inout ArchiveWriter
-  ) throws -> (description: Snapshot.CARDescription, carried: [CID: UInt64]) {
+  ) throws -> Snapshot.CARDescription {
     let payload = inspection.payload
     var order = BlockOrder()
     var hash = SHA256()
-    var carried: [CID: UInt64] = [:]
     try car.withBytes { bytes throws in
       var cursor = CARCursor(header: inspection.header, payload: payload)
       var hashed = payload.lowerBound
       while let (section, cid) = try cursor.next(in: bytes) {
         order.append(try writer.append(cid, bytes.extracting(section.bodyRange)))
-        if cid.codec == .raw, inspection.blobs.contains(cid) {
-          carried[cid] = UInt64(section.bodyRange.count)
-        }
         if section.end - hashed >= 1 << 20 {
           hash.update(bytes.extracting(hashed..<section.end))
           hashed = section.end
@@ -180,11 +178,10 @@ public struct RepositoryPacker {
       }
       written = .pages(try append(pages, to: &writer))
     }
-    let description = Snapshot.CARDescription(
+    return Snapshot.CARDescription(
       header: car.withBytes { $0.array(headerRange(inspection)) },
       byteCount: UInt64(payload.count), sha256: hash.finish(),
       sectionCount: UInt64(inspection.sectionCount), order: written)
-    return (description, carried)
   }
 
   private func append(_ document: [UInt8]?, to writer: inout ArchiveWriter) throws -> CID? {

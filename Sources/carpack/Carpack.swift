@@ -46,13 +46,10 @@ struct Carpack: ParsableCommand {
     } catch {
       Console.flush()
       // Help and version come this way too; only what is wrong with the arguments is an error.
-      guard exitCode(for: error).isSuccess else {
-        let text = fullMessage(for: error)
-        let words = text.hasPrefix("Error: ") ? String(text.dropFirst("Error: ".count)) : text
-        Console.say("carpack: \(Console.red("error:")) \(words)")
-        ExitStatus(number: exitCode(for: error).rawValue).leave()
-      }
-      exit(withError: error)
+      guard exitCode(for: error).rawValue != 0 else { exit(withError: error) }
+      Failure(message(for: error), hint: "\"carpack help\" shows what there is", status: .usage)
+        .say()
+      ExitStatus.usage.leave()
     }
     Console.flush()
   }
