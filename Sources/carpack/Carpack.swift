@@ -46,10 +46,11 @@ struct Carpack: ParsableCommand {
     } catch {
       Console.flush()
       // Help and version come this way too; only what is wrong with the arguments is an error.
-      guard exitCode(for: error).rawValue != 0 else { exit(withError: error) }
-      Failure(message(for: error), hint: "\"carpack help\" shows what there is", status: .usage)
-        .say()
-      ExitStatus.usage.leave()
+      let status = ExitStatus(number: exitCode(for: error).rawValue)
+      guard status != .success else { exit(withError: error) }
+      let hint = status == .usage ? "\"carpack help\" shows what there is" : nil
+      Failure(message(for: error), hint: hint, status: status).say()
+      status.leave()
     }
     Console.flush()
   }
