@@ -49,7 +49,7 @@ import Testing
       $0.blobs.held = 1
     }
     #expect(report.verdict == .damaged)
-    #expect(report.damagedBlobs.map(\.cid) == [.blob(Self.image)])
+    #expect(report.missingBlobs.map(\.cid) == [.blob(Self.image)])
   }
 
   @Test func `finds a tree that breaks the rules`() throws {
