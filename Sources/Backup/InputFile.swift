@@ -21,8 +21,11 @@ public final class InputFile {
 
   /// Opens a file; `-` is standard input.
   ///
+  /// - Parameters:
+  ///   - argument: its name.
+  ///   - isReadAtOnce: whether all of it is going to be read, so that it had better be brought in at once.
   /// - Throws: ``BackupError`` if it cannot be read.
-  public init(_ argument: String) throws {
+  public init(_ argument: String, isReadAtOnce: Bool = false) throws {
     given = FilePath(argument)
     if argument == "-" {
       name = "standard input"
@@ -42,7 +45,7 @@ public final class InputFile {
         throw Errno.isDirectory
       }
       do {
-        mapped = try MappedFile(descriptor, closing: false)
+        mapped = try MappedFile(descriptor, closing: false, isReadAtOnce: isReadAtOnce)
         spool = nil
       } catch Errno.illegalSeek {
         let spool = try Self.spool(descriptor, argument)

@@ -35,7 +35,7 @@ public struct PackInput {
     var status = stat()
     guard argument != "-", unsafe stat(argument, &status) == 0, status.st_mode & S_IFMT == S_IFDIR
     else {
-      car = try InputFile(argument)
+      car = try InputFile(argument, isReadAtOnce: true)
       folders = given
       facts = AccountFacts()
       return
@@ -45,7 +45,7 @@ public struct PackInput {
     guard cars.count == 1, let path = cars.first else {
       throw BackupError.carsInFolder(argument, cars)
     }
-    car = try InputFile(path)
+    car = try InputFile(path, isReadAtOnce: true)
     folders = [folder] + given
     facts = try Self.facts(beside: path)
   }

@@ -11,6 +11,9 @@ package final class MappedFile: @unchecked Sendable {
   /// How many bytes there are.
   package let count: Int
 
+  /// Files up to this length are brought in at once if they are going to be read to their end.
+  private static let maximumReadAtOnce = 256 << 20
+
   /// Maps the file at a path.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
@@ -26,12 +29,15 @@ package final class MappedFile: @unchecked Sendable {
   /// Maps an open file; the mapping outlives the descriptor.
   ///
   /// - Throws: `Errno` as the system gives it.
-  package init(_ descriptor: FileDescriptor, closing: Bool) throws {
+  package init(_ descriptor: FileDescriptor, closing: Bool, isReadAtOnce: Bool = false) throws {
     do {
       let length = Int(try descriptor.seek(offset: 0, from: .end))
       // A mapping of nothing is an error to the system, and a file like any other here.
       unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
       count = length
+      if isReadAtOnce, length <= Self.maximumReadAtOnce, let address = unsafe address {
+        unsafe SystemCalls.populate(address, length: length)
+      }
     } catch {
       if closing { try descriptor.close() }
       throw error

@@ -32,7 +32,7 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() throws {
-    let file = try InputFile(input)
+    let file = try InputFile(input, isReadAtOnce: true)
     try Self.refuseArchive(file)
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
