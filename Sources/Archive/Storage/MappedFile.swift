@@ -12,7 +12,7 @@ package final class MappedFile: @unchecked Sendable {
   package let count: Int
 
   /// Files up to this length are brought in at once if they are going to be read to their end.
-  private static let maximumReadAtOnce = 256 << 20
+  private static let maximumReadAtOnce = 512 << 20
 
   /// Maps the file at a path.
   ///
