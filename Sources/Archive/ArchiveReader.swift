@@ -39,7 +39,7 @@ public final class ArchiveReader: Sendable {
     self.file = file
     fileSize = UInt64(file.count)
     let committed = try file.withBytes { (bytes) throws in
-      let atEnd = Footer.frame(bytes, at: bytes.count - Footer.length)
+      let atEnd = Footer.frame(bytes, endingAt: bytes.count)
       return try (atEnd ?? Footer.last(in: bytes, before: bytes.count)).map {
         (frame) throws in try Footer.read(bytes, frame)
       }

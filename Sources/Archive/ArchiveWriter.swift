@@ -211,7 +211,8 @@ public struct ArchiveWriter: ~Copyable {
     let generation = Generation(
       number: (previous?.number ?? 0) + 1, footerOffset: log.end,
       previousFooterOffset: previous?.footerOffset,
-      committedLength: log.end + UInt64(Footer.length), sectionCount: pending.nextOrdinal,
+      committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
+      sectionCount: pending.nextOrdinal,
       streamLength: log.streamLength, head: head, segments: segments,
       features: previous?.features ?? FeatureFlags())
     let footer = try Footer.encode(generation)

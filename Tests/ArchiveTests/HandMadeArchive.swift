@@ -88,7 +88,8 @@ struct HandMadeArchive {
     let footer = Generation(
       number: (generation?.number ?? 0) + 1, footerOffset: UInt64(bytes.count),
       previousFooterOffset: generation?.footerOffset,
-      committedLength: UInt64(bytes.count + Footer.length), sectionCount: sectionCount ?? base,
+      committedLength: UInt64(bytes.count + Footer.length(segments: segments.count)),
+      sectionCount: sectionCount ?? base,
       streamLength: streamLength ?? self.streamLength, head: head, segments: segments)
     bytes += try Footer.encode(footer)
     generation = footer

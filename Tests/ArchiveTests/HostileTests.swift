@@ -25,7 +25,7 @@ struct Forgery {
   /// Where the index segment lies.
   var segment: Range<Int> { Int(generation.segments[0].offset)..<footer.lowerBound }
   /// Where the footer lies.
-  var footer: Range<Int> { bytes.count - Footer.length..<bytes.count }
+  var footer: Range<Int> { Int(generation.footerOffset)..<bytes.count }
 
   /// The file with these changes, and checksums that hold.
   func forged(_ change: (inout [UInt8]) -> Void) -> [UInt8] {
@@ -33,7 +33,7 @@ struct Forgery {
     change(&forged)
     seal(&forged, segment)
     // The footer names the segment's checksum; a change of that field itself is left as it is.
-    let named = footer.lowerBound + 152 + 24
+    let named = footer.lowerBound + 128 + 16
     if Array(forged[named..<named + 8]) == Array(bytes[named..<named + 8]) {
       forged.replaceSubrange(
         named..<named + 8, with: forged[segment.upperBound - 8..<segment.upperBound])
@@ -223,7 +223,7 @@ struct Forgery {
       repeatElement([0x5c, 0x2a, 0x4d, 0x18, 0xff, 0, 0, 0] + ArchiveMagic.bytes, count: 10_000)
         .joined())
     for bytes in [
-      [], [1], random.bytes(671), random.bytes(672), random.bytes(100_000), headers, magic,
+      [], [1], random.bytes(167), random.bytes(168), random.bytes(100_000), headers, magic,
     ] {
       let file = try FileDescriptor.open(
         path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)

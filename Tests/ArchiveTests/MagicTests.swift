@@ -128,7 +128,7 @@ import Testing
       in: folder, name: "inner", bodies: (0..<40).map { _ in random.bytes(5000) },
       manifest: random.text(50))
     let blob = try inner.bytes
-    let small = Array(blob.suffix(672 + 600))
+    let small = Array(blob.suffix(168 + 600))
     let outer = try SampleArchive(
       in: folder, name: "outer", bodies: [random.bytes(100), blob, small, blob + random.bytes(9)],
       manifest: random.text(60))

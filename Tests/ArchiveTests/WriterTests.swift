@@ -277,7 +277,7 @@ import Testing
         _ = try writer.commit(manifest: nil)
         // Only if nothing failed before: what is cut off of a large section lets the writer go on.
         let bytes = storage.bytes
-        if Footer.frame(bytes.span, at: bytes.count - Footer.length) == nil {
+        if Footer.frame(bytes.span, endingAt: bytes.count) == nil {
           Issue.record("capacity \(capacity): committed without a footer")
         }
       } catch let error as ArchiveError {

@@ -23,12 +23,12 @@ import sys
 
 M = bytes.fromhex("F09F9A97F09F93A6FEC98AE5B1D79C83")           # section 3.3
 DATA, SKIPPABLE = b"\x28\xB5\x2F\xFD", b"\x5C\x2A\x4D\x18"       # section 2
-MAX_CONTENT, CHUNK, LARGE, FOOTER = (4 << 20) + 2093, 4 << 20, 1 << 16, 672
+MAX_CONTENT, CHUNK, LARGE = (4 << 20) + 2093, 4 << 20, 1 << 16
 
 Frame = collections.namedtuple("Frame", "offset length kind size whole")         # kind None: a data frame
 Section = collections.namedtuple("Section", "ordinal cid length start frames")   # frames: (offset, length, XXH64 or None)
 Segment = collections.namedtuple("Segment", "offset base n bits entries table ordinals length")
-Footer = collections.namedtuple("Footer", "offset generation previous sections stream manifest live")
+Footer = collections.namedtuple("Footer", "offset end generation previous sections stream manifest live")
 
 
 class Damaged(Exception):
@@ -183,12 +183,12 @@ def large_sizes(start, size):
 
 
 def key(cid, bits):
-    """(leading bits, suffix) of a section's key: section 4.1."""
+    """(leading bits, first 32 bits) of a section's key: section 4.1."""
     _, code, digest = cid_parts(cid)
     if code != 0x12 or len(digest) != 32:
         digest = hashlib.sha256(cid).digest()
-    number = int.from_bytes(digest[:7], "big")
-    return number >> (56 - bits), number >> (24 - bits) & 0xFFFFFFFF
+    number = int.from_bytes(digest[:4], "big")
+    return number >> (32 - bits), number
 
 
 class Archive:
@@ -198,7 +198,7 @@ class Archive:
         self.problems, self.cache, self.segments = [], {}, []
         self.found = None                               # the sections found by a walk; None while the index serves
         self.footer = self.find_footer()
-        self.end = self.footer.offset + FOOTER if self.footer else len(self.data)   # the committed length
+        self.end = self.footer.end if self.footer else len(self.data)      # the committed length
         try:
             self.load_index()
         except Damaged as why:
@@ -258,10 +258,10 @@ class Archive:
     def load_index(self):
         """Sections 4.2 and 5: the live segments the footer names, which cover all ordinals."""
         covered = 0
-        for offset, base, n, m, xxh in self.footer.live if self.footer else []:
+        for offset, n, m, xxh in self.footer.live if self.footer else []:
             s = self.segment_at(offset)
             own = s.base, s.n, len(s.table), self.data[offset + s.length - 8:offset + s.length]
-            if own != (base, n, m, xxh) or base != covered:
+            if own != (covered, n, m, xxh):
                 raise Damaged(f"the index segment at {offset} is not the one the footer names")
             self.segments.append(s)
             covered += n
@@ -273,11 +273,11 @@ class Archive:
         if self.found is not None:
             yield from (s for s in self.found if s.cid == cid)
         for s in self.segments if self.found is None else []:
-            lead, suffix = key(cid, s.bits)
+            lead, short = key(cid, s.bits)
             low, high = struct.unpack_from("<II", self.data, s.offset + 44 + 4 * lead)
             for i in range(low if lead else 0, min(high, s.n)):
                 found, ordinal = struct.unpack_from("<II", self.data, s.entries + 8 * i)
-                if found == suffix:
+                if found == short:
                     try:
                         yield self.locate(s.base + ordinal)
                     except Damaged as why:
@@ -334,31 +334,38 @@ class Archive:
 
     def footer_at(self, at):
         try:
-            if self.frame_at(at, len(self.data))[1:3] != (FOOTER, 2):
-                return None
+            frame = self.frame_at(at, len(self.data))
         except Damaged:
             return None
-        major, _, required, _, own, generation, previous, sections, stream, offset, ordinal, size, cid, count = \
-            struct.unpack_from("<HH9QI40sI", self.data, at + 28)
-        if own != at:
+        count, rest = divmod(frame.length - 144, 24)
+        if frame.kind != 2 or rest or not 0 <= count <= 16:
             return None
+        end = at + frame.length
+        if int.from_bytes(self.data[end - 16:end - 8], "little") != at:
+            return None
+        major, _, required, _, generation, previous, sections, stream, offset, ordinal, digest = \
+            struct.unpack_from("<HH8Q32s", self.data, at + 28)
         if major != 1 or required:
             sys.exit(f"carpack_reader: this reader knows version 1 and no features, not {major} and {required:#x}")
-        live = [struct.unpack_from("<QQII8s", self.data, at + 152 + 32 * i) for i in range(min(16, count))]
-        return Footer(at, generation, previous, sections, stream, (offset, ordinal, cid[:size]), live)
+        live = list(struct.iter_unpack("<QII8s", self.data[at + 128:end - 16]))
+        cid = b"\x01\x71\x12\x20" + digest if offset else b""
+        return Footer(at, end, generation, previous, sections, stream, (offset, ordinal, cid), live)
 
     # Section 5: opening
 
     def find_footer(self):
-        footer, at = self.footer_at(max(0, len(self.data) - FOOTER)), len(self.data)
+        own, at = int.from_bytes(self.data[-16:-8], "little"), len(self.data)
+        footer = self.footer_at(own) if own < len(self.data) else None
+        if footer and footer.end != len(self.data):
+            footer = None
         while not footer:
             at = self.data.rfind(M, 0, at)
             if at < 8:
                 self.problem("no footer holds: nothing was committed, or the end is lost")
                 return None
             footer = self.footer_at(at - 8)
-        if footer.offset + FOOTER != len(self.data):
-            tail = len(self.data) - footer.offset - FOOTER
+        if footer.end != len(self.data):
+            tail = len(self.data) - footer.end
             self.problem(f"{tail} bytes after generation {footer.generation} are not committed")
         return footer
 
@@ -514,7 +521,7 @@ class Archive:
             if f.kind == 2:
                 footer, generation = self.footer_at(f.offset), generation + 1
                 counted = generation, previous, bisect.bisect(ends, f.offset), stream
-                if not footer or footer[1:5] != counted or footer.manifest not in heads:
+                if not footer or footer[2:6] != counted or footer.manifest not in heads:
                     self.problem(f"the footer at {f.offset} contradicts the frames")
                 previous = f.offset
             if f.kind == 1:

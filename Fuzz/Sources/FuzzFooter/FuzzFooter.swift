@@ -28,12 +28,15 @@ enum FuzzFooter: Fuzzer {
   }
 
   private static func makeFrame(_ file: inout [UInt8], at place: Int) {
-    let payload = Footer.length - SkippableFrame.minimumLength
-    file.append(contentsOf: repeatElement(0, count: max(0, place + Footer.length - file.count)))
+    // As many segments as there are bytes for.
+    let room = max(0, file.count - place - Footer.length(segments: 0))
+    let length = Footer.length(segments: min(16, room / 24))
+    let payload = length - SkippableFrame.minimumLength
+    file.append(contentsOf: repeatElement(0, count: max(0, place + length - file.count)))
     let header = SkippableFrame.header(.footer, payloadLength: payload) ?? []
     file.replaceSubrange(place..<place + header.count, with: header)
-    file.set(UInt64(place), at: place + 48)
-    let end = place + Footer.length - 8
+    let end = place + length - 8
+    file.set(UInt64(place), at: end - 8)
     file.set(XXH64.hash(file.span.extracting(place..<end)), at: end)
   }
 
@@ -52,7 +55,7 @@ enum FuzzFooter: Fuzzer {
       "segments that do not cover the sections")
     do throws(ArchiveError) {
       let encoded = try Footer.encode(generation)
-      require(encoded.count == Footer.length, "another length")
+      require(encoded.count == frame.length, "another length")
       var again = Array(file[..<frame.offset])
       again.append(contentsOf: encoded)
       guard let found = Footer.frame(again.span, at: frame.offset) else {
@@ -72,8 +75,9 @@ enum FuzzFooter: Fuzzer {
 
   static func seeds(_ corpus: SeedCorpus?) throws -> [[UInt8]] {
     try ArchiveSeeds.all().flatMap { archive in
-      let footer = Array(archive.suffix(Footer.length))
-      let place = archive.count - Footer.length
+      guard let frame = Footer.frame(archive.span, endingAt: archive.count) else { return [] }
+      let place = frame.offset
+      let footer = Array(archive[place...])
       return [0, 1].map { flag in
         [flag, UInt8(place & 0xff), UInt8(place >> 8 & 0x0f)] + footer
       }

@@ -63,23 +63,23 @@ enum FuzzIndex: Fuzzer {
     let bits = segment.fanOutBits
     let entries = IndexSegment.fanOutOffset + 4 << bits
     let ends = (0..<1 << bits).map { Int(file.u32(IndexSegment.fanOutOffset + 4 * $0)) }
-    let suffixes = (0..<segment.count).map { file.u32(entries + 8 * $0) }
+    let shorts = (0..<segment.count).map { file.u32(entries + 8 * $0) }
     let ordinals = (0..<segment.count).map { file.u32(entries + 8 * $0 + 4) }
     var isOrdered = ends.last == segment.count
     var start = 0
-    for end in ends {
+    for (bucket, end) in ends.enumerated() {
       guard isOrdered, start <= end, end <= segment.count else {
         isOrdered = false
         break
       }
-      isOrdered = zip(suffixes[start..<end], suffixes[start..<end].dropFirst()).allSatisfy(<=)
+      isOrdered =
+        zip(shorts[start..<end], shorts[start..<end].dropFirst()).allSatisfy(<=)
+        && shorts[start..<end].allSatisfy { Int((UInt64($0) << UInt64(bits)) >> 32) == bucket }
       start = end
     }
     for number in 0..<min(segment.count, 32) {
-      // The leading bits of an entry are the number of its bucket.
       let bucket = ends.firstIndex { number < $0 } ?? 0
-      let leading = bits == 0 ? 0 : UInt64(bucket) << (64 - UInt64(bits))
-      let key = leading | UInt64(suffixes[number]) << (32 - UInt64(bits))
+      let key = UInt64(shorts[number]) << 32
       let found = try? segment.candidates(SectionKey(prefix: key), in: file)
       let mayContain = segment.mayContain(key, in: file)
       for ordinal in found ?? [] {
@@ -87,7 +87,7 @@ enum FuzzIndex: Fuzzer {
       }
       guard isOrdered else { continue }
       let range = (bucket == 0 ? 0 : ends[bucket - 1])..<ends[bucket]
-      let expected = range.filter { suffixes[$0] == suffixes[number] }.map { ordinals[$0] }
+      let expected = range.filter { shorts[$0] == shorts[number] }.map { ordinals[$0] }
       require(mayContain, "an entry is not there")
       if expected.allSatisfy({ $0 < segment.count }) {
         require(found == expected.map { segment.base + UInt64($0) }, "other entries are found")
@@ -151,9 +151,9 @@ enum FuzzIndex: Fuzzer {
   static func seeds(_ corpus: SeedCorpus?) throws -> [[UInt8]] {
     var seeds: [[UInt8]] = []
     for archive in try ArchiveSeeds.all() {
-      let generation = archive.count - Footer.length
-      for number in 0..<Int(archive.span.u32(generation + 148)) {
-        let offset = Int(archive.span.u64(generation + 152 + 32 * number))
+      guard let footer = Footer.frame(archive.span, endingAt: archive.count) else { continue }
+      for named in try Footer.read(archive.span, footer).segments {
+        let offset = Int(named.offset)
         let segment = try IndexSegment(archive.span, at: offset)
         let bytes = Array(archive[offset..<segment.frame.end])
         for flag in [0, 1] as [UInt8] {

@@ -108,13 +108,14 @@ package struct ArchiveRepair: OptionSet {
   }
 
   private func repairFooters(_ bytes: inout [UInt8]) {
-    for frame in Self.skippable(.footer, in: bytes.span) where frame.length == Footer.length {
-      bytes.set(UInt64(frame.offset), at: frame.offset + 48)
-      for number in 0..<min(16, Int(bytes.span.u32(frame.offset + 148))) {
-        let at = frame.offset + 152 + 32 * number
+    for frame in Self.skippable(.footer, in: bytes.span)
+    where frame.length >= Footer.length(segments: 0) {
+      bytes.set(UInt64(frame.offset), at: frame.end - 16)
+      for number in 0..<min(16, (frame.length - Footer.length(segments: 0)) / 24) {
+        let at = frame.offset + 128 + 24 * number
         let offset = Int(clamping: bytes.span.u64(at))
         guard let segment = try? IndexSegment(bytes.span, at: offset) else { continue }
-        bytes.set(segment.frame.checksum, at: at + 24)
+        bytes.set(segment.frame.checksum, at: at + 16)
       }
     }
   }

@@ -6,43 +6,63 @@ internal import IPLD
 //     30     2  u16 format version, minor
 //     32     8  u64 required features
 //     40     8  u64 optional features
-//     48     8  u64 offset of this footer itself
-//     56     8  u64 generation, from 1
-//     64     8  u64 offset of the previous footer; 0 in generation 1
-//     72     8  u64 number of sections in the file
-//     80     8  u64 length of the CAR stream
-//     88     8  u64 offset of the newest manifest's frame; 0 without one
-//     96     8  u64 ordinal of the newest manifest; 0 without one
-//    104     4  u32 length of its CID; 0 without one
-//    108    40  that CID, then zeros
-//    148     4  u32 number of live index segments
-//    152   512  16 × (u64 offset, u64 base, u32 sections, u32 frames, u64 checksum), then zeros
-//    664     8  XXH64
+//     48     8  u64 generation, from 1
+//     56     8  u64 offset of the previous footer; 0 in generation 1
+//     64     8  u64 number of sections in the file
+//     72     8  u64 length of the CAR stream
+//     80     8  u64 offset of the newest manifest's frame; 0 without one
+//     88     8  u64 ordinal of the newest manifest; 0 without one
+//     96    32  the SHA-256 digest of its CID; zeros without one
+//    128  24·k  the live index segments: u64 offset, u32 sections, u32 frames, u64 checksum
+//  last 16   8  u64 offset of this footer itself
+//   last 8   8  XXH64
 
-/// The last 672 bytes of a generation, which say what the file holds (FORMAT 4.2).
+/// The last bytes of a generation, which say what the file holds (FORMAT 4.2).
+///
+/// Every backup adds one, however little is new, so it is no longer than it must be: 144 bytes, and 24 for each live index segment.
 public enum Footer {
-  /// How long it is.
-  public static let length = 672
+  /// How long it is with so many live segments.
+  package static func length(segments count: Int) -> Int {
+    segmentsOffset + count * segmentLength + trailerLength
+  }
+
+  /// How long the longest is: as much as it takes to find the last one in a file that is in order.
+  package static let maximumLength = length(segments: ArchiveLimits.liveSegments)
   /// The major version that is written, and the only one that is read.
   public static let majorVersion: UInt16 = 1
   /// The minor version that is written; others are read.
   public static let minorVersion: UInt16 = 0
 
-  private static let segmentsOffset = 152
-  private static let segmentLength = 32
-  private static let cidCapacity = 40
-  /// Version 1, DAG-CBOR, SHA-256 (FORMAT 6).
-  private static let manifestCIDLength = 36
+  private static let segmentsOffset = 128
+  private static let segmentLength = 24
+  /// Its own offset, and the checksum.
+  private static let trailerLength = 16
 
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5 asks for.
   package static func frame(_ file: Span<UInt8>, at offset: Int) -> SkippableFrame? {
-    guard offset >= 0, offset <= file.count - length else { return nil }
     // An error here says only that no footer begins at this place, which is the answer.
     guard let frame = try? SkippableFrame(file, at: offset) else { return nil }
-    guard frame.kind == .footer, frame.length == length,
-      file.u64(offset + 48) == UInt64(offset), frame.holds(in: file)
+    guard frame.kind == .footer, segmentCount(frame) != nil,
+      file.u64(frame.end - trailerLength) == UInt64(offset), frame.holds(in: file)
     else { return nil }
     return frame
+  }
+
+  /// The footer that ends at `end`, if one does: what stands before its checksum says where it begins.
+  package static func frame(_ file: Span<UInt8>, endingAt end: Int) -> SkippableFrame? {
+    guard end >= trailerLength, end <= file.count else { return nil }
+    let own = file.u64(end - trailerLength)
+    guard own < UInt64(end), let frame = frame(file, at: Int(own)), frame.end == end else {
+      return nil
+    }
+    return frame
+  }
+
+  /// How many segments a footer of this length names; nil if there is none of that length.
+  private static func segmentCount(_ frame: SkippableFrame) -> Int? {
+    let (count, rest) = (frame.length - length(segments: 0)).quotientAndRemainder(
+      dividingBy: segmentLength)
+    return rest == 0 && (0...ArchiveLimits.liveSegments).contains(count) ? count : nil
   }
 
   /// The last footer that holds and begins before `end`.
@@ -75,26 +95,25 @@ public enum Footer {
     }
     let features = FeatureFlags(required: u64(32), optional: u64(40))
     try features.check(offset: place)
-    let (number, previous) = (u64(56), u64(64))
+    let (number, previous) = (u64(48), u64(56))
     guard number >= 1 else { throw malformed("generations count from 1") }
     guard (number == 1) == (previous == 0), previous < place else {
       throw malformed("it names an impossible footer before it")
     }
-    let sectionCount = u64(72)
-    guard sectionCount < 1 << 62, u64(80) < 1 << 62 else { throw malformed("its counts overflow") }
-    let segmentCount = Int(u32(148))
-    guard segmentCount <= ArchiveLimits.liveSegments else {
-      throw malformed("it names \(segmentCount) index segments")
+    let (sectionCount, streamLength) = (u64(64), u64(72))
+    guard sectionCount < 1 << 62, streamLength < 1 << 62 else {
+      throw malformed("its counts overflow")
     }
+    guard let segmentCount = segmentCount(frame) else { throw malformed("its length cannot be") }
     var segments: [Generation.Segment] = []
     var covered: UInt64 = 0
     for index in 0..<segmentCount {
       let at = segmentsOffset + index * segmentLength
       let segment = Generation.Segment(
-        offset: u64(at), base: u64(at + 8), sectionCount: u32(at + 16), frameCount: u32(at + 20),
-        checksum: u64(at + 24))
-      guard segment.offset < place, segment.base == covered, segment.sectionCount > 0 else {
-        throw malformed("its index segments do not follow one another")
+        offset: u64(at), base: covered, sectionCount: u32(at + 8), frameCount: u32(at + 12),
+        checksum: u64(at + 16))
+      guard segment.offset < place, segment.sectionCount > 0 else {
+        throw malformed("it names an impossible index segment")
       }
       covered += UInt64(segment.sectionCount)
       segments.append(segment)
@@ -104,7 +123,7 @@ public enum Footer {
     }
     return Generation(
       number: number, footerOffset: place, previousFooterOffset: number == 1 ? nil : previous,
-      committedLength: UInt64(frame.end), sectionCount: sectionCount, streamLength: u64(80),
+      committedLength: UInt64(frame.end), sectionCount: sectionCount, streamLength: streamLength,
       head: try head(file, start: start, sectionCount: sectionCount), segments: segments,
       minorVersion: u16(30), features: features)
   }
@@ -113,32 +132,27 @@ public enum Footer {
     throws(ArchiveError) -> Generation.Head?
   {
     let place = UInt64(start)
-    let frameOffset = file.u64(start + 88)
-    let ordinal = file.u64(start + 96)
-    let cidLength = Int(file.u32(start + 104))
-    guard cidLength > 0 else {
-      guard frameOffset == 0, ordinal == 0 else {
-        throw ArchiveError(.malformedFooter("it places a manifest and names none"), offset: place)
+    let frameOffset = file.u64(start + 80)
+    let ordinal = file.u64(start + 88)
+    let digest = file.extracting(start + 96..<start + 128)
+    guard frameOffset > 0 else {
+      guard ordinal == 0, digest.indices.allSatisfy({ digest[$0] == 0 }) else {
+        throw ArchiveError(.malformedFooter("it names a manifest and no place"), offset: place)
       }
       return nil
     }
-    guard cidLength == manifestCIDLength, frameOffset > 0, frameOffset < place,
-      ordinal < sectionCount
-    else {
+    guard frameOffset < place, ordinal < sectionCount else {
       throw ArchiveError(.malformedFooter("it places its manifest nowhere"), offset: place)
     }
-    do {
-      let cid = try CID(file.extracting(start + 108..<start + 108 + cidLength))
-      return Generation.Head(cid: cid, ordinal: ordinal, frameOffset: frameOffset)
-    } catch {
-      throw ArchiveError(.malformedFooter("of its manifest, \(error)"), offset: place)
-    }
+    let cid = CID(codec: .dagCBOR, digest: SHA256Digest(digest))
+    return Generation.Head(cid: cid, ordinal: ordinal, frameOffset: frameOffset)
   }
 
-  /// The 672 bytes that say `generation`.
+  /// The bytes that say `generation`.
   ///
   /// - Throws: ``ArchiveError`` for a head whose CID is not that of a manifest.
   package static func encode(_ generation: Generation) throws(ArchiveError) -> [UInt8] {
+    let length = length(segments: generation.segments.count)
     let payload = length - SkippableFrame.minimumLength
     var bytes = SkippableFrame.header(.footer, payloadLength: payload) ?? []
     bytes.reserveCapacity(length)
@@ -146,30 +160,27 @@ public enum Footer {
     bytes.append(littleEndian: generation.minorVersion)
     bytes.append(littleEndian: generation.features.required)
     bytes.append(littleEndian: generation.features.optional)
-    bytes.append(littleEndian: generation.footerOffset)
     bytes.append(littleEndian: generation.number)
     bytes.append(littleEndian: generation.previousFooterOffset ?? 0)
     bytes.append(littleEndian: generation.sectionCount)
     bytes.append(littleEndian: generation.streamLength)
     bytes.append(littleEndian: generation.head?.frameOffset ?? 0)
     bytes.append(littleEndian: generation.head?.ordinal ?? 0)
-    let cid = generation.head?.cid.bytes ?? []
-    if let head = generation.head, cid.count != manifestCIDLength {
-      throw ArchiveError(.notAManifest(head.cid))
+    if let head = generation.head {
+      guard head.cid.codec == .dagCBOR, let digest = head.cid.multihash.sha256 else {
+        throw ArchiveError(.notAManifest(head.cid))
+      }
+      bytes.append(contentsOf: digest.bytes)
+    } else {
+      bytes.append(contentsOf: repeatElement(0, count: SHA256Digest.length))
     }
-    bytes.append(littleEndian: UInt32(cid.count))
-    bytes.append(contentsOf: cid)
-    bytes.append(contentsOf: repeatElement(0, count: cidCapacity - cid.count))
-    bytes.append(littleEndian: UInt32(generation.segments.count))
     for segment in generation.segments {
       bytes.append(littleEndian: segment.offset)
-      bytes.append(littleEndian: segment.base)
       bytes.append(littleEndian: segment.sectionCount)
       bytes.append(littleEndian: segment.frameCount)
       bytes.append(littleEndian: segment.checksum)
     }
-    let end = length - SkippableFrame.checksumLength
-    bytes.append(contentsOf: repeatElement(0, count: end - bytes.count))
+    bytes.append(littleEndian: generation.footerOffset)
     bytes.append(littleEndian: XXH64.hash(bytes.span))
     return bytes
   }

@@ -8,7 +8,7 @@ internal import IPLD
 //     40     4   u32 n: how many ordinals are covered
 //     44     4   u32 m: how many frames
 //     48   4·2^b fan-out: u32 number i is how many entries have leading key bits ≤ i
-//      …   8·n   entries: u32 suffix, u32 ordinal less base; by leading bits, suffix, ordinal
+//      …   8·n   entries: u32 first 32 bits of the key, u32 ordinal less base; sorted
 //      …  24·m   frame table
 // last 8     8   XXH64
 
@@ -92,10 +92,10 @@ package struct IndexSegment: Equatable, Sendable {
     guard let bucket = entries(from: key.prefix, in: file) else {
       throw ArchiveError(.damagedIndex("its fan-out decreases"), offset: UInt64(frame.offset))
     }
-    let suffix = SectionKey.suffix(key.prefix, bits: fanOutBits)
+    let short = SectionKey.short(key.prefix)
     var found: [UInt64] = []
     for number in bucket {
-      guard entrySuffix(number, in: file) == suffix else { break }
+      guard entryKey(number, in: file) == short else { break }
       let relative = file.u32(entriesOffset + number * Self.entryLength + 4)
       guard relative < count else {
         throw ArchiveError(
@@ -109,20 +109,20 @@ package struct IndexSegment: Equatable, Sendable {
   /// Whether a section may have this key, as far as can be told; numbers that cannot be say no.
   package func mayContain(_ key: UInt64, in file: Span<UInt8>) -> Bool {
     guard let first = entries(from: key, in: file)?.first else { return false }
-    return entrySuffix(first, in: file) == SectionKey.suffix(key, bits: fanOutBits)
+    return entryKey(first, in: file) == SectionKey.short(key)
   }
 
-  /// The entries with the leading bits of `key`, less those whose suffix is smaller; nil if the fan-out cannot be.
+  /// The entries with the leading bits of `key`, less those that are smaller; nil if the fan-out cannot be.
   private func entries(from key: UInt64, in file: Span<UInt8>) -> Range<Int>? {
     let bucket = SectionKey.leading(key, bits: fanOutBits)
-    let suffix = SectionKey.suffix(key, bits: fanOutBits)
+    let short = SectionKey.short(key)
     var low = bucket == 0 ? 0 : fanOut(bucket - 1, in: file)
     let end = fanOut(bucket, in: file)
     guard low <= end, end <= count else { return nil }
     var high = end
     while low < high {
       let middle = low + (high - low) / 2
-      if entrySuffix(middle, in: file) < suffix { low = middle + 1 } else { high = middle }
+      if entryKey(middle, in: file) < short { low = middle + 1 } else { high = middle }
     }
     return low..<end
   }
@@ -133,7 +133,7 @@ package struct IndexSegment: Equatable, Sendable {
   }
 
   @inline(__always)
-  private func entrySuffix(_ index: Int, in file: Span<UInt8>) -> UInt32 {
+  private func entryKey(_ index: Int, in file: Span<UInt8>) -> UInt32 {
     file.u32(entriesOffset + index * Self.entryLength)
   }
 

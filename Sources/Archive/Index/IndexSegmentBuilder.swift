@@ -10,7 +10,7 @@ package struct IndexSegmentBuilder {
   private let fanOutBits: Int
   private let base: UInt64
   private let fanOut: [UInt32]
-  /// Suffix in the upper half, relative ordinal in the lower, sorted within each bucket.
+  /// The beginning of the key in the upper half, the relative ordinal in the lower; sorted.
   private let entries: [UInt64]
   private let frames: ArraySlice<FrameEntry>
 
@@ -43,7 +43,7 @@ package struct IndexSegmentBuilder {
       let bucket = SectionKey.leading(key, bits: bits)
       places[bucket] -= 1
       entries[Int(places[bucket])] =
-        UInt64(SectionKey.suffix(key, bits: bits)) << 32 | UInt64(index)
+        UInt64(SectionKey.short(key)) << 32 | UInt64(index)
     }
     for bucket in ends.indices {
       let range = Int(places[bucket])..<Int(ends[bucket])
@@ -59,10 +59,19 @@ package struct IndexSegmentBuilder {
   /// The keys that several sections have.
   package func repeatedKeys(_ keys: KeyList) -> Set<UInt64> {
     var repeated = Set<UInt64>()
-    for place in entries.indices.dropFirst() where entries[place] >> 32 == entries[place - 1] >> 32
-    {
-      let key = keys[Int(entries[place] & 0xffff_ffff)]
-      if key == keys[Int(entries[place - 1] & 0xffff_ffff)] { repeated.insert(key) }
+    var start = 0
+    while start < entries.count {
+      var end = start + 1
+      while end < entries.count, entries[end] >> 32 == entries[start] >> 32 { end += 1 }
+      if end - start > 1 {
+        // Keys that begin alike are rarely the same.
+        var seen = Set<UInt64>()
+        for entry in entries[start..<end] {
+          let key = keys[Int(entry & 0xffff_ffff)]
+          if !seen.insert(key).inserted { repeated.insert(key) }
+        }
+      }
+      start = end
     }
     return repeated
   }

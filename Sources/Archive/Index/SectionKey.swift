@@ -3,7 +3,8 @@ package import IPLD
 /// The beginning of the key that a section is found by (FORMAT 4.1).
 ///
 /// The key is the digest of a CID with SHA-256, and the SHA-256 of any other CID, whose digest may be whatever somebody put
-/// there. A segment uses at most 56 bits of it, so 64 are kept; a hit is confirmed against the whole CID in any case.
+/// there. A segment uses 32 bits of it, so that segments can be merged without reading a section; 64 are kept in memory. A
+/// hit is confirmed against the whole CID in any case.
 package struct SectionKey: Hashable, Sendable {
   /// The key's first eight bytes as a number.
   package let prefix: UInt64
@@ -27,9 +28,9 @@ package struct SectionKey: Hashable, Sendable {
     bits == 0 ? 0 : Int(truncatingIfNeeded: prefix >> (64 - UInt64(bits)))
   }
 
-  /// The 32 bits after those.
+  /// The first 32 bits as a number: what an entry of a segment holds.
   @inline(__always)
-  package static func suffix(_ prefix: UInt64, bits: Int) -> UInt32 {
-    UInt32(truncatingIfNeeded: prefix >> (32 - UInt64(bits)))
+  package static func short(_ prefix: UInt64) -> UInt32 {
+    UInt32(truncatingIfNeeded: prefix >> 32)
   }
 }

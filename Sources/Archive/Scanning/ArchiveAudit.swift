@@ -233,12 +233,6 @@ struct ArchiveAudit {
             + "\(sectionCount) in \(streamLength)")
       }
     }
-    if footer.minorVersion == Footer.minorVersion {
-      let expected = try Footer.encode(footer)
-      guard expected.span.equals(file.extracting(frame.offset..<frame.end)) else {
-        throw malformed("unused bytes of it are not zero")
-      }
-    }
     // The segments it names may be dead by now, and still have to be there.
     _ = try ArchiveIndex(footer, in: file)
     if let head = footer.head, head != heads.last?.head { heads.append((head, place)) }

@@ -2,6 +2,9 @@ internal import CCrypto
 
 /// A SHA-256 digest, 32 bytes, kept inline.
 public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// How many bytes a digest has.
+  public static let length = 32
+
   /// The digest's bytes in four words, each as it lies in memory.
   @usableFromInline
   package let words: (UInt64, UInt64, UInt64, UInt64)
