@@ -12,8 +12,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case alreadyExists(String)
     /// Another process has the archive open for writing.
     case locked
-    /// A new archive needs an empty file, and this one has bytes.
-    case notEmpty(bytes: UInt64)
+    /// Nothing is committed in the file, and it begins with another CAR header.
+    case begunOtherwise
+    /// The file's length, or the file under its name, is not what this writer made it.
+    case changedMeanwhile
     /// The file ends before what has to be there.
     case truncated
     /// No footer holds: nothing was committed, or the end of the file is lost.
@@ -109,7 +111,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .system(let operation, let code): "could not \(operation): \(SystemCalls.message(code))"
     case .alreadyExists(let path): "\(path) exists already"
     case .locked: "another process is writing to the archive"
-    case .notEmpty(let bytes): "a new archive needs an empty file, and this one has \(bytes) bytes"
+    case .begunOtherwise:
+      "nothing is committed in the file, and what was begun in it is the archive of another repository"
+    case .changedMeanwhile:
+      "another program has cut off, moved or replaced the archive while it was being written to"
     case .truncated: "the file is cut short"
     case .noFooter: "no footer holds, so nothing was committed or the end of the file is lost"
     case .interruptedTail(let bytes):
@@ -153,5 +158,11 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .commitUncertain(let code):
       "the last sync failed (\(SystemCalls.message(code))): open the archive again to see whether the generation is there"
     }
+  }
+
+  /// Whether the system refused something, so that nothing is said about the bytes.
+  var isOfSystem: Bool {
+    if case .system = reason { return true }
+    return false
   }
 }

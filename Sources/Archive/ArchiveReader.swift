@@ -34,17 +34,15 @@ public final class ArchiveReader: Sendable {
   /// A file without a footer is read to its end, as far as it goes: that takes as long as verifying it.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
-  public init(path: FilePath) throws {
-    let file = try MappedFile(path)
+  public convenience init(path: FilePath) throws { try self.init(try MappedFile(path)) }
+
+  /// Opens the archive that these bytes are.
+  ///
+  /// - Throws: ``ArchiveError`` as ``init(path:)`` does.
+  public init(_ file: MappedFile) throws {
     self.file = file
     fileSize = UInt64(file.count)
-    let committed = try file.withBytes { (bytes) throws in
-      let atEnd = Footer.frame(bytes, endingAt: bytes.count)
-      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count)).map {
-        (frame) throws in try Footer.read(bytes, frame)
-      }
-    }
-    guard let committed else {
+    guard let committed = try Self.lastGeneration(of: file) else {
       let found = try IndexRebuilder.rebuild(file, limit: file.count)
       generation = Generation(
         number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: found.end,
@@ -70,6 +68,16 @@ public final class ArchiveReader: Sendable {
         interruptedTail: tail, rebuild: .damagedIndex(offset: error.offset ?? 0))
       state = Mutex(
         State(index: ArchiveIndex(found.index), isIndexChecked: true, recovery: recovery))
+    }
+  }
+
+  /// What the last footer that holds says; nil if there is none.
+  static func lastGeneration(of file: MappedFile) throws -> Generation? {
+    try file.withBytes { (bytes) throws in
+      let atEnd = Footer.frame(bytes, endingAt: bytes.count)
+      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count)).map {
+        (frame) throws in try Footer.read(bytes, frame)
+      }
     }
   }
 

@@ -3,62 +3,94 @@ public import IPLD
 /// Writes an archive: sections one after another, then an index and a footer that make them count.
 ///
 /// ```swift
-/// var writer = try ArchiveWriter(storage: FileStorage.create("account.car.zst"), carHeader: header)
+/// var writer = try ArchiveWriter.open(FileStorage.open("account.car.zst"), carHeader: header)
 /// for block in blocks { try writer.append(block.cid, block.bytes.span) }
 /// let generation = try writer.commit(manifest: manifest)
 /// ```
 ///
 /// 1. A section is in the index only if its bytes hashed to its CID, or nobody can tell.
 /// 2. No CID is stored twice: appending one that is there answers with the number it has.
-/// 3. Nothing counts before ``commit(manifest:)`` has returned. A writer that is dropped leaves a tail that readers ignore.
-/// 4. A write that failed is undone, if it was of a large section; after any other nothing more is written, and every later
+/// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that is dropped leaves a tail that
+///    readers ignore, and that the next writer adopts.
+/// 4. Committed bytes are never written again.
+/// 5. A write that failed is undone, if it was of a large section; after any other nothing more is written, and every later
 ///    call throws `writerFailed`.
-/// 5. Ordinals are given in the order of the calls, which is the order of the sections in the file.
+/// 6. Ordinals are given in the order of the calls, which is the order of the sections in the file.
 public struct ArchiveWriter: ~Copyable {
-  private let options: ArchiveOptions
-  /// The generation this one is appended to.
-  private let previous: Generation?
-  private var log: FrameLog
-  private var pending: PendingSections
-  private var packs: PackQueue
+  let options: ArchiveOptions
+  /// The archive as it was when it was opened; nil if nothing was committed.
+  let committed: ArchiveReader?
+  /// What was committed last, checkpoints included.
+  var previous: Generation?
+  var log: FrameLog
+  /// The sections appended since the archive was opened.
+  var pending: PendingSections
+  /// How many of ``pending``'s keys, and of the log's frames, are in an index segment already.
+  var indexed: (keys: Int, frames: Int)
+  var packs: PackQueue
   /// The section that is being received, if it is large.
-  private var large: LargeSection?
+  var large: LargeSection?
   /// The section that is being received, if it is not.
-  private var small: (cid: CID, length: UInt64, bytes: [UInt8])?
-  private let encoder = FrameEncoder()
-  private let decoder = FrameDecoder()
+  var small: (cid: CID, length: UInt64, bytes: [UInt8])?
+  let encoder: FrameEncoder
+  let decoder: FrameDecoder
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
-  private var hasFailed = false
+  var hasFailed: Bool
+  /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
+  var isUncertain: Bool
 
-  /// Begins a new archive in a storage that is empty, and locks it.
+  /// What was committed when the archive was opened, or has been since; nil if nothing is.
+  public var generation: Generation? { previous }
+
+  /// How many sections of an interrupted write were found whole and taken over.
+  public internal(set) var adoptedSectionCount: UInt64
+
+  /// The archive as it was when it was opened, for looking things up in; nil if nothing was committed.
+  public var reader: ArchiveReader? { committed }
+
+  /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
+  ///
+  /// What an interrupted write has left behind the last footer is walked through: whole sections that hash to their CIDs are
+  /// taken over, a generation that lacks only its footer is given it, and everything from the first thing that does not hold is
+  /// cut off.
   ///
   /// - Parameters:
   ///   - storage: Where the bytes go.
-  ///   - carHeader: The CAR header with its varint in front, byte for byte.
+  ///   - carHeader: The CAR header, with its varint in front, with which an archive begins; not used for one that has begun.
   ///   - options: How.
-  /// - Throws: ``ArchiveError`` if the storage has bytes, or the header is not one; and what the storage throws.
-  public init(
-    storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
-  ) throws {
-    try Self.check(carHeader)
+  /// - Throws: ``ArchiveError`` if the storage holds something else than an archive, one of which nothing is committed and
+  ///   whose header is another, or one whose index is damaged; and what the storage throws.
+  public static func open(
+    _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
+  ) throws -> ArchiveWriter {
+    try check(carHeader)
     try storage.lock()
-    let size = try storage.size
-    guard size == 0 else { throw ArchiveError(.notEmpty(bytes: size)) }
-    var stored: [UInt8] = []
-    RawFrame.append(carHeader.span, to: &stored)
-    var log = FrameLog(storage: storage, end: 0, streamLength: 0)
-    try log.appendHeader(stored.span, contentSize: carHeader.count)
-    self.init(log: log, previous: nil, options: options)
+    let beginning = try begin(storage, carHeader)
+    var writer = ArchiveWriter(
+      log: beginning.log, committed: beginning.committed, options: options)
+    if let file = beginning.file { try writer.adoptTail(of: file) }
+    return writer
   }
 
-  private init(log: FrameLog, previous: Generation?, options: ArchiveOptions) {
+  init(log: FrameLog, committed: ArchiveReader?, options: ArchiveOptions) {
+    let previous = committed?.generation
     let next = previous?.sectionCount ?? 0
     self.log = log
+    self.committed = committed
     self.previous = previous
     self.options = options
     pending = PendingSections(base: next)
     packs = PackQueue(firstOrdinal: next, options: options)
+    encoder = FrameEncoder()
+    decoder = FrameDecoder()
+    indexed = (0, 0)
+    large = nil
+    small = nil
+    readBack = nil
+    adoptedSectionCount = 0
+    hasFailed = false
+    isUncertain = false
   }
 
   /// A header is a varint and as many bytes as it says, one at least.
@@ -79,10 +111,11 @@ public struct ArchiveWriter: ~Copyable {
   ///
   /// - Throws: ``ArchiveError``, and what the storage throws, if the section to compare with cannot be read back.
   public mutating func ordinal(of cid: CID) throws -> UInt64? {
-    try find(cid, among: pending.ordinals(SectionKey(cid)))
+    if let ordinal = try find(cid, among: pending.ordinals(SectionKey(cid))) { return ordinal }
+    return try committed?.ordinal(of: cid)
   }
 
-  private mutating func find(_ cid: CID, among candidates: [UInt64]) throws -> UInt64? {
+  mutating func find(_ cid: CID, among candidates: [UInt64]) throws -> UInt64? {
     for candidate in candidates where try self.cid(at: candidate) == cid { return candidate }
     return nil
   }
@@ -136,6 +169,7 @@ public struct ArchiveWriter: ~Copyable {
     pending.append(key)
     packs.append(bytes, body, ordinal: ordinal)
     if packs.isFull { try drain() }
+    try checkpointIfDue()
     return ordinal
   }
 
@@ -180,213 +214,31 @@ public struct ArchiveWriter: ~Copyable {
     try drain()
   }
 
-  /// Makes everything that was appended count: writes the index, waits until it is on the medium, writes the footer, waits
-  /// again.
-  ///
-  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or nil to keep the one there is.
-  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the very last wait failed, so that opening the file
-  ///   again has to tell; with another reason if the manifest cannot be one; and what the storage throws. Except for the
-  ///   first, nothing is committed then.
-  /// - Returns: What is committed now.
-  public consuming func commit(manifest: CID?) throws -> Generation {
-    var writer = self
-    return try writer.seal(manifest: manifest)
-  }
-
-  private mutating func seal(manifest: CID?) throws -> Generation {
-    try checkUsable()
-    var head = previous?.head
-    if let manifest {
-      guard let ordinal = try ordinal(of: manifest) else {
-        throw ArchiveError(.unknownManifest(manifest))
-      }
-      packs.isolateLast(ordinal)
-      try flush()
-      head = try newHead(manifest, ordinal)
-    }
-    try flush()
-    var segments = previous?.segments ?? []
-    if let segment = try writeSegment() { segments.append(segment) }
-    try log.storage.synchronize()
-    let generation = Generation(
-      number: (previous?.number ?? 0) + 1, footerOffset: log.end,
-      previousFooterOffset: previous?.footerOffset,
-      committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
-      sectionCount: pending.nextOrdinal,
-      streamLength: log.streamLength, head: head, segments: segments,
-      features: previous?.features ?? FeatureFlags())
-    let footer = try Footer.encode(generation)
-    try log.append(footer.span)
-    do {
-      try log.storage.synchronize()
-    } catch let error as ArchiveError {
-      guard case .system(_, let code) = error.reason else { throw error }
-      throw ArchiveError(.commitUncertain(code: code))
-    }
-    return generation
-  }
-
-  /// A manifest is alone in its frame, so that whoever reads the footer has it with one request more.
-  private func newHead(_ manifest: CID, _ ordinal: UInt64) throws(ArchiveError)
-    -> Generation.Head
-  {
-    guard let frame = log.frame(of: ordinal), frame.firstOrdinal == ordinal,
-      let place = log.frames.firstIndex(where: { $0.firstOrdinal == ordinal })
-    else { throw ArchiveError(.manifestNotAlone(manifest)) }
-    let next = log.frames[place...].first { $0.firstOrdinal != ordinal }?.firstOrdinal
-    guard (next ?? pending.nextOrdinal) == ordinal + 1 else {
-      throw ArchiveError(.manifestNotAlone(manifest))
-    }
-    return Generation.Head(cid: manifest, ordinal: ordinal, frameOffset: frame.offset)
-  }
-
-  private mutating func writeSegment() throws -> Generation.Segment? {
-    guard pending.keys.count > 0 else { return nil }
-    let base = pending.base
-    let frames = log.frames[...]
-    let builder = IndexSegmentBuilder(base: base, keys: pending.keys, frames: frames)
-    let offset = log.end
-    var log = self.log
-    let checksum = try builder.encode { piece in try log.append(piece) }
-    self.log = log
-    return Generation.Segment(
-      offset: offset, base: base, sectionCount: UInt32(pending.keys.count),
-      frameCount: UInt32(frames.count), checksum: checksum)
-  }
-}
-
-/// Bodies that arrive in pieces.
-extension ArchiveWriter {
-  /// Begins a section whose body arrives in pieces, for the caller to ``take(_:)`` and then ``finish()`` or ``cancel()``.
-  ///
-  /// A body of 64 KiB or more goes straight to the end of the file, is hashed on the way, and is cut off again if it is not
-  /// the right one. Until it has ended nothing else is appended. About one frame of 4 MiB is in memory at a time, twice: as it
-  /// is and as it is stored.
-  ///
-  /// - Parameters:
-  ///   - cid: Its CID.
-  ///   - length: How long the body is going to be.
-  /// - Throws: ``ArchiveError``, and what the storage throws.
-  /// - Returns: The number of the section if it is there already, in which case nothing has begun; otherwise nil.
-  public mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
-    try checkUsable()
-    let key = SectionKey(cid)
-    if let ordinal = try existing(cid, key) { return ordinal }
-    try begin(cid, length: length, isVerified: false)
-    return nil
-  }
-
-  /// Takes the next bytes of the body that has begun.
-  ///
-  /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws. The section has been
-  ///   cancelled then.
-  public mutating func take(_ bytes: Span<UInt8>) throws {
-    guard !hasFailed else { throw ArchiveError(.writerFailed) }
-    do {
-      if let body = small {
-        let received = UInt64(body.bytes.count + bytes.count)
-        guard received <= body.length else {
-          throw ArchiveError(
-            .lengthMismatch(body.cid, announced: body.length, received: received))
-        }
-        small?.bytes.append(bytes)
-      } else {
-        guard large != nil else { throw ArchiveError(.noSectionOpen) }
-        try large?.append(bytes, to: &log)
-      }
-    } catch {
-      try cancel()
-      throw error
-    }
-  }
-
-  /// Ends the body that has begun, and answers with the section's number.
-  ///
-  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`, and what the storage throws. The
-  ///   section has been cancelled then.
-  @discardableResult
-  public mutating func finish() throws -> UInt64 {
-    guard !hasFailed else { throw ArchiveError(.writerFailed) }
-    if let body = small {
-      small = nil
-      let received = UInt64(body.bytes.count)
-      guard received == body.length else {
-        throw ArchiveError(.lengthMismatch(body.cid, announced: body.length, received: received))
-      }
-      return try append(body.cid, body.bytes.span)
-    }
-    guard let cid = large?.cid, let ordinal = large?.ordinal else {
-      throw ArchiveError(.noSectionOpen)
-    }
-    do {
-      try large?.finish(&log)
-      pending.append(SectionKey(cid))
-    } catch {
-      try cancel()
-      throw error
-    }
-    large = nil
-    return ordinal
-  }
-
-  /// Forgets the section that has begun, and cuts off what of it is in the file; without one, does nothing.
-  ///
-  /// - Throws: what the storage throws, after which nothing more is written.
-  public mutating func cancel() throws {
-    small = nil
-    guard let mark = large?.mark else { return }
-    large = nil
-    do {
-      try log.cutBack(to: mark)
-    } catch {
-      hasFailed = true
-      throw error
-    }
-  }
-
-  private mutating func begin(_ cid: CID, length: UInt64, isVerified: Bool) throws {
-    let size = cid.bytes.count
-    guard size <= CID.maximumLength else { throw ArchiveError(.cidTooLong(size)) }
-    guard length < 1 << 62 else {
-      throw ArchiveError(.bodyTooLarge(cid, length: length, limit: 1 << 62))
-    }
-    guard length >= UInt64(ArchiveLimits.largeBody) else {
-      small = (cid, length, [])
-      return
-    }
-    let frames =
-      (length + UInt64(ArchiveLimits.bodyPerFrame) - 1) / UInt64(ArchiveLimits.bodyPerFrame)
-    try checkRoom(frames: Int(frames))
-    try flush()
-    large = LargeSection(
-      cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
-      encoder: encoder, isVerified: isVerified)
-  }
-
   /// The number of the section if it is there already.
-  private mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
+  mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
     let candidates = pending.ordinals(key)
     if let ordinal = try find(cid, among: candidates) { return ordinal }
     guard candidates.count < ArchiveLimits.aliases else {
       throw ArchiveError(.tooManyAliases(cid))
     }
-    return nil
+    return try committed?.ordinal(of: cid)
   }
 
   /// Refuses a section if the segment it goes into would be longer than a frame can be.
-  private func checkRoom(frames: Int) throws(ArchiveError) {
-    let frameCount = log.frames.count + PackQueue.capacity + 1 + frames
-    guard IndexSegment.fits(count: pending.keys.count + 1, frameCount: frameCount) else {
+  func checkRoom(frames: Int) throws(ArchiveError) {
+    let frameCount = log.frames.count - indexed.frames + PackQueue.capacity + 1 + frames
+    let count = pending.keys.count - indexed.keys + 1
+    guard IndexSegment.fits(count: count, frameCount: frameCount) else {
       throw ArchiveError(.tooManySections)
     }
   }
 
-  private func checkUsable() throws(ArchiveError) {
+  func checkUsable() throws(ArchiveError) {
     guard !hasFailed else { throw ArchiveError(.writerFailed) }
     guard large == nil, small == nil else { throw ArchiveError(.sectionOpen) }
   }
 
-  private mutating func drain() throws {
+  mutating func drain() throws {
     do {
       try packs.drain(into: &log)
     } catch {

@@ -160,7 +160,7 @@ extension Snapshot {
   /// Whether bytes begin as a manifest does, so that it is worth decoding them.
   static func looksLikeManifest(_ bytes: Span<UInt8>) -> Bool {
     do {
-      return isManifest(try DAGCBORDecoder.decode(bytes))
+      return ManifestShape.matches(try DAGCBORDecoder.decode(bytes))
     } catch {
       return false
     }

@@ -80,8 +80,8 @@ public struct RepositoryPacker {
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
-    var writer = try ArchiveWriter(
-      storage: try makeStorage(),
+    var writer = try ArchiveWriter.open(
+      try makeStorage(),
       carHeader: car.withBytes { $0.array(headerRange(inspection)) },
       options: ArchiveOptions(level: options.level))
     let description = try packCAR(car, inspection, into: &writer)

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Archive
 internal import IPLD
 
 /// The manifest as DAG-CBOR.
@@ -58,11 +59,6 @@ extension Snapshot {
     ]
   }
 
-  /// Whether a block looks like a manifest: a map with a version of it.
-  static func isManifest(_ value: IPLDValue) -> Bool {
-    value["carpack"]?.integer != nil && value["car"]?.map != nil && value["commit"]?.link != nil
-  }
-
   /// Reads a manifest from its block.
   ///
   /// Fields that are not known are ignored.
@@ -75,7 +71,7 @@ extension Snapshot {
     } catch {
       throw .notDAGCBOR(error)
     }
-    guard Self.isManifest(value), let version = value["carpack"]?.integer else {
+    guard ManifestShape.matches(value), let version = value["carpack"]?.integer else {
       throw .notAManifest
     }
     guard version == Self.version else { throw .unknownVersion(version) }

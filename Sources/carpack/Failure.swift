@@ -72,12 +72,15 @@ struct Failure: Error {
     switch error.reason {
     case .system(let operation, let code):
       status = Self.status(code, writing: !operation.hasPrefix("open"))
-    case .alreadyExists, .locked, .notEmpty: status = .cannotCreate
+    case .alreadyExists, .locked, .begunOtherwise: status = .cannotCreate
     case .unsupportedVersion, .unknownFeatures:
       status = .failure
       hint = "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR"
     case .contentMismatch, .lengthMismatch: status = .refused
-    case .writerFailed, .commitUncertain: status = .ioError
+    case .writerFailed, .commitUncertain, .changedMeanwhile: status = .ioError
+    case .damagedIndex:
+      status = .damaged
+      hint = "\"carpack repair\" makes the index again from the data"
     default: status = .damaged
     }
     self.init("\(error)", hint: hint, status: status)

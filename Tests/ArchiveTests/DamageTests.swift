@@ -23,8 +23,8 @@ struct FragileArchive {
       try writer.append(cid, body.span)
       bodies.append((cid, body))
     }
-    var writer = try ArchiveWriter(
-      storage: try FileStorage.create(path), carHeader: SampleArchive.header)
+    var writer = try ArchiveWriter.open(
+      try FileStorage.create(path), carHeader: SampleArchive.header)
     for _ in 0..<12 { try add(random.text(300), to: &writer) }
     try writer.flush()
     for _ in 0..<3 { try add(random.bytes(1000), .raw, to: &writer) }

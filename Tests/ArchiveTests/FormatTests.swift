@@ -8,7 +8,7 @@ import Testing
   @Test func `are those that FORMAT describes, from the first to the last`() throws {
     // One section, "hello" under a raw CID, and a manifest, the empty DAG-CBOR map; all of it raw, being short.
     let storage = MemoryStorage()
-    var writer = try ArchiveWriter(storage: storage, carHeader: [0x01, 0xa0])
+    var writer = try ArchiveWriter.open(storage, carHeader: [0x01, 0xa0])
     let hello = CID(codec: .raw, hashing: Array("hello".utf8).span)
     let manifest = CID(codec: .dagCBOR, hashing: [0xa0].span)
     let ordinals = [

@@ -36,8 +36,9 @@ final class MemoryStorage: ArchiveStorage {
       guard offset + UInt64(copy.count) <= state.capacity else {
         throw ArchiveError(.system(operation: "write", code: 28))
       }
-      #expect(offset == state.bytes.count, "an archive is written at its end only")
-      state.bytes += copy
+      #expect(offset <= state.bytes.count, "an archive has no holes")
+      let overlap = min(copy.count, state.bytes.count - Int(offset))
+      state.bytes.replaceSubrange(Int(offset)..<Int(offset) + overlap, with: copy)
     }
   }
 

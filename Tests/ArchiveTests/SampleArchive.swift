@@ -41,8 +41,8 @@ struct SampleArchive {
     self.folder = folder
     path = FilePath(folder.file(name))
     header = Self.header
-    var writer = try ArchiveWriter(
-      storage: try FileStorage.create(path), carHeader: header, options: options)
+    var writer = try ArchiveWriter.open(
+      try FileStorage.create(path), carHeader: header, options: options)
     for (cid, body) in sections { try writer.append(cid, body.span) }
     self.sections = sections
     var head: CID?

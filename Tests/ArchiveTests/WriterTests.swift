@@ -9,8 +9,8 @@ import Testing
   private func writer(_ storage: MemoryStorage = MemoryStorage(), workers: Int = 2) throws
     -> ArchiveWriter
   {
-    try ArchiveWriter(
-      storage: storage, carHeader: SampleArchive.header, options: .init(workers: workers))
+    try ArchiveWriter.open(
+      storage, carHeader: SampleArchive.header, options: .init(workers: workers))
   }
 
   private func cid(_ body: [UInt8], _ codec: Codec = .raw) -> CID {
@@ -217,20 +217,20 @@ import Testing
     return try taken.commit(manifest: head)
   }
 
-  @Test func `refuses a header that is not one, and a file that is not empty`() throws {
+  @Test func `refuses a header that is not one, and a file that is something else`() throws {
     let folder = try TemporaryFolder()
     let path = FilePath(folder.file("a"))
     for header: [UInt8] in [[], [0], [1], [2, 0xa0], [1, 0xa0, 0], [0x81, 0x00, 0xa0], [0x80]] {
       #expect(throws: ArchiveError(.malformedHeader)) {
-        _ = try ArchiveWriter(storage: MemoryStorage(), carHeader: header)
+        _ = try ArchiveWriter.open(MemoryStorage(), carHeader: header)
       }
     }
     let storage = try FileStorage.create(path)
     #expect(throws: ArchiveError(.alreadyExists(path.string))) { try FileStorage.create(path) }
     #expect(throws: ArchiveError(.locked)) { try FileStorage.open(path) }
     try storage.write([1, 2, 3].span, at: 0)
-    #expect(throws: ArchiveError(.notEmpty(bytes: 3))) {
-      _ = try ArchiveWriter(storage: storage, carHeader: SampleArchive.header)
+    #expect(throws: ArchiveError(.notAnArchive)) {
+      _ = try ArchiveWriter.open(storage, carHeader: SampleArchive.header)
     }
   }
 
@@ -240,8 +240,8 @@ import Testing
     let path = FilePath(folder.file("dropped"))
     let bodies = (0..<20).map { _ in random.text(2000) } + [random.bytes(100_000)]
     do {
-      var writer = try ArchiveWriter(
-        storage: try FileStorage.create(path), carHeader: SampleArchive.header)
+      var writer = try ArchiveWriter.open(
+        try FileStorage.create(path), carHeader: SampleArchive.header)
       for body in bodies { try writer.append(cid(body), body.span) }
       try writer.flush()
     }

@@ -63,8 +63,8 @@ func handMadeArchive(
   let car = try repository.car()
   let header = try CARHeader(car.span)
   let path = FilePath(folder.file("made.car.zst"))
-  var writer = try ArchiveWriter(
-    storage: try FileStorage.create(path), carHeader: Array(car[..<header.length]))
+  var writer = try ArchiveWriter.open(
+    try FileStorage.create(path), carHeader: Array(car[..<header.length]))
   let blocks = try repository.blocks()
   var order = BlockOrder()
   for block in blocks where !repository.omitted.contains(block.cid) {

@@ -93,7 +93,7 @@ import Testing
     var car = header
     CARWriter.appendSection(root, commit.span, to: &car)
     CARWriter.appendSection(name, node.span, to: &car)
-    var writer = try ArchiveWriter(storage: try FileStorage.create(path), carHeader: header)
+    var writer = try ArchiveWriter.open(try FileStorage.create(path), carHeader: header)
     try writer.append(root, commit.span)
     try writer.append(name, node.span)
     var snapshot = try Snapshot.example()

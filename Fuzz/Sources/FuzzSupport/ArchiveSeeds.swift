@@ -39,8 +39,8 @@ public enum ArchiveSeeds {
     let path = File.scratch("seed")
     try? File.remove(path)
     let root = CID(codec: .dagCBOR, hashing: [0xa0].span)
-    var writer = try ArchiveWriter(
-      storage: try FileStorage.create(path), carHeader: CARHeader(roots: [root]).bytes,
+    var writer = try ArchiveWriter.open(
+      try FileStorage.create(path), carHeader: CARHeader(roots: [root]).bytes,
       options: ArchiveOptions(workers: 1))
     for (number, body) in bodies.enumerated() {
       try writer.append(CID(codec: .raw, hashing: body.span), body.span)

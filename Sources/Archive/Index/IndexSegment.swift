@@ -137,6 +137,15 @@ package struct IndexSegment: Equatable, Sendable {
     file.u32(entriesOffset + index * Self.entryLength)
   }
 
+  /// Entry number `index`: the short key in the upper half, the relative ordinal in the lower.
+  ///
+  /// - Precondition: `index` is below ``count``.
+  @inline(__always)
+  func entry(_ index: Int, in file: Span<UInt8>) -> UInt64 {
+    let entry = file.u64(entriesOffset + index * Self.entryLength)
+    return entry << 32 | entry >> 32
+  }
+
   /// Entry number `index` of the frame table.
   ///
   /// - Precondition: `index` is below ``frameCount``.

@@ -5,14 +5,15 @@ internal import IPLD
 /// The order of entries is fixed by the format, so the same sections give the same bytes: that is what makes the index a
 /// cache that can be thrown away.
 package struct IndexSegmentBuilder {
-  private static let pieceLength = 1 << 20
-
   private let fanOutBits: Int
-  private let base: UInt64
+  let base: UInt64
   private let fanOut: [UInt32]
   /// The beginning of the key in the upper half, the relative ordinal in the lower; sorted.
-  private let entries: [UInt64]
-  private let frames: ArraySlice<FrameEntry>
+  let entries: [UInt64]
+  let frames: ArraySlice<FrameEntry>
+
+  /// How many sections there are.
+  var count: Int { entries.count }
 
   /// How long the segment's frame is.
   package var length: Int {
@@ -25,25 +26,29 @@ package struct IndexSegmentBuilder {
   /// - Parameters:
   ///   - base: The first ordinal.
   ///   - keys: The key prefix of each section from there on.
+  ///   - start: The number of the first key that counts.
   ///   - frames: The data frames they lie in.
-  package init(base: UInt64, keys: KeyList, frames: ArraySlice<FrameEntry>) {
-    let bits = IndexSegment.fanOutBits(count: keys.count)
+  package init(
+    base: UInt64, keys: KeyList, from start: Int = 0, frames: ArraySlice<FrameEntry>
+  ) {
+    let count = keys.count - start
+    let bits = IndexSegment.fanOutBits(count: count)
     var ends = [UInt32](repeating: 0, count: 1 << bits)
-    for index in 0..<keys.count { ends[SectionKey.leading(keys[index], bits: bits)] += 1 }
+    for index in start..<keys.count { ends[SectionKey.leading(keys[index], bits: bits)] += 1 }
     var total: UInt32 = 0
     for bucket in ends.indices {
       total += ends[bucket]
       ends[bucket] = total
     }
     // Every entry goes straight into its bucket, from the bucket's end down; what is left is to sort some 32 numbers each.
-    var entries = [UInt64](repeating: 0, count: keys.count)
+    var entries = [UInt64](repeating: 0, count: count)
     var places = ends
-    for index in 0..<keys.count {
+    for index in start..<keys.count {
       let key = keys[index]
       let bucket = SectionKey.leading(key, bits: bits)
       places[bucket] -= 1
       entries[Int(places[bucket])] =
-        UInt64(SectionKey.short(key)) << 32 | UInt64(index)
+        UInt64(SectionKey.short(key)) << 32 | UInt64(index - start)
     }
     for bucket in ends.indices {
       let range = Int(places[bucket])..<Int(ends[bucket])
@@ -97,37 +102,11 @@ package struct IndexSegmentBuilder {
   /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink` throws.
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
-    guard
-      var piece = SkippableFrame.header(
-        .indexSegment, payloadLength: length - SkippableFrame.minimumLength)
-    else { throw ArchiveError(.tooManySections) }
-    piece.reserveCapacity(Self.pieceLength + 64)
-    piece.append(contentsOf: [UInt8(fanOutBits), 0, 0, 0])
-    piece.append(littleEndian: base)
-    piece.append(littleEndian: UInt32(entries.count))
-    piece.append(littleEndian: UInt32(frames.count))
-    var hash = XXH64.Stream()
-    func drain() throws {
-      hash.update(piece.span)
-      try sink(piece.span)
-      piece.removeAll(keepingCapacity: true)
-    }
-    for end in fanOut {
-      piece.append(littleEndian: end)
-      if piece.count >= Self.pieceLength { try drain() }
-    }
-    for entry in entries {
-      piece.append(littleEndian: entry << 32 | entry >> 32)
-      if piece.count >= Self.pieceLength { try drain() }
-    }
-    for frame in frames {
-      frame.append(base: base, to: &piece)
-      if piece.count >= Self.pieceLength { try drain() }
-    }
-    try drain()
-    let checksum = hash.finish()
-    piece.append(littleEndian: checksum)
-    try sink(piece.span)
-    return checksum
+    var encoder = try SegmentEncoder(
+      fanOutBits: fanOutBits, base: base, count: entries.count, frameCount: frames.count)
+    try encoder.append(fanOut: fanOut, sink)
+    for entry in entries { try encoder.append(entry: entry, sink) }
+    for frame in frames { try encoder.append(frame: frame, sink) }
+    return try encoder.finish(sink)
   }
 }

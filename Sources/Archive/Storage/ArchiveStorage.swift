@@ -1,4 +1,4 @@
-/// The file a writer writes to, as the six things it does with one.
+/// The file a writer writes to, as the few things it does with one.
 ///
 /// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or tear a sector.
 public protocol ArchiveStorage: AnyObject, Sendable {
@@ -23,4 +23,22 @@ public protocol ArchiveStorage: AnyObject, Sendable {
   ///
   /// - Throws: ``ArchiveError`` with the reason `locked` if one is there already.
   func lock() throws
+
+  /// Whether the file still goes by its name: nobody has moved it or put another in its place.
+  var isInPlace: Bool { get throws }
+
+  /// The bytes as they are now, for reading.
+  func map() throws -> MappedFile
+}
+
+extension ArchiveStorage {
+  /// True: what has no name cannot lose it.
+  public var isInPlace: Bool { get throws { true } }
+
+  /// A copy of the bytes.
+  ///
+  /// - Throws: what reading throws.
+  public func map() throws -> MappedFile {
+    MappedFile(copying: try read(Int(try size), at: 0))
+  }
 }

@@ -140,6 +140,29 @@ public final class FileStorage: ArchiveStorage {
       ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
   }
 
+  /// Whether the file under ``path`` is still the one that was opened.
+  ///
+  /// - Throws: ``ArchiveError`` if the system does not say.
+  public var isInPlace: Bool {
+    get throws {
+      switch SystemCalls.isSameFile(descriptor, path) {
+      case .success(let isSame): return isSame
+      case .failure(let error): throw Self.failure("look for \(path)", error.rawValue)
+      }
+    }
+  }
+
+  /// The file's bytes as they are now, for reading.
+  ///
+  /// - Throws: ``ArchiveError`` if the system refuses.
+  public func map() throws -> MappedFile {
+    do {
+      return try MappedFile(descriptor, closing: false)
+    } catch let error as Errno {
+      throw Self.failure("read \(path)", error.rawValue)
+    }
+  }
+
   private func synchronizeDirectory() throws {
     let parent = path.removingLastComponent()
     let folder = parent.isEmpty ? FilePath(".") : parent

@@ -5,11 +5,12 @@ package import SystemPackage
 /// Archives only grow, so bytes that were there stay as they are. Should another program cut the file off meanwhile, the
 /// system stops a reader that touches what is gone; nothing short of copying the file could prevent that.
 @safe
-package final class MappedFile: @unchecked Sendable {
+public final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   private let address: UnsafeRawPointer?
+  private let isMapping: Bool
   /// How many bytes there are.
-  package let count: Int
+  public let count: Int
 
   /// Files up to this length are brought in at once if they are going to be read to their end.
   private static let maximumReadAtOnce = 512 << 20
@@ -35,6 +36,7 @@ package final class MappedFile: @unchecked Sendable {
       // A mapping of nothing is an error to the system, and a file like any other here.
       unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
       count = length
+      isMapping = true
       if isReadAtOnce, length <= Self.maximumReadAtOnce, let address = unsafe address {
         unsafe SystemCalls.populate(address, length: length)
       }
@@ -45,8 +47,26 @@ package final class MappedFile: @unchecked Sendable {
     if closing { try descriptor.close() }
   }
 
+  /// A copy of bytes that lie in no file.
+  public init(copying bytes: [UInt8]) {
+    count = bytes.count
+    isMapping = false
+    guard !bytes.isEmpty else {
+      unsafe address = nil
+      return
+    }
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+    unsafe copy.copyBytes(from: bytes)
+    unsafe address = UnsafeRawPointer(copy.baseAddress)
+  }
+
   deinit {
-    if let address = unsafe address { unsafe SystemCalls.unmap(address, length: count) }
+    guard let address = unsafe address else { return }
+    if isMapping {
+      unsafe SystemCalls.unmap(address, length: count)
+    } else {
+      unsafe UnsafeMutableRawPointer(mutating: address).deallocate()
+    }
   }
 
   /// Calls `body` with the bytes.

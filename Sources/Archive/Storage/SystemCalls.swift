@@ -41,6 +41,18 @@ enum SystemCalls {
   /// Whether an `errno` says that somebody else holds the lock.
   static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
 
+  /// Whether a path leads to an open file: `fstat` and `stat`.
+  static func isSameFile(_ descriptor: FileDescriptor, _ path: FilePath) -> Result<Bool, Errno> {
+    var (open, named) = (stat(), stat())
+    guard unsafe fstat(descriptor.rawValue, &open) == 0 else {
+      return .failure(Errno(rawValue: errno))
+    }
+    guard unsafe stat(path.string, &named) == 0 else {
+      return errno == ENOENT ? .success(false) : .failure(Errno(rawValue: errno))
+    }
+    return .success(open.st_dev == named.st_dev && open.st_ino == named.st_ino)
+  }
+
   /// Maps `length` bytes of a file for reading: `mmap`.
   static func map(_ descriptor: FileDescriptor, length: Int) -> Result<UnsafeRawPointer, Errno> {
     let address = unsafe mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor.rawValue, 0)

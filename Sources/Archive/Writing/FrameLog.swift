@@ -46,8 +46,27 @@ struct FrameLog {
 
   /// Writes bytes that are no data frame.
   mutating func append(_ bytes: Span<UInt8>) throws {
+    // Writing behind the end of a file that was cut off would fill the gap with zeros.
+    guard try storage.size >= end else { throw ArchiveError(.changedMeanwhile) }
     try storage.write(bytes, at: end)
     end += UInt64(bytes.count)
+  }
+
+  /// Takes over a data frame that is in the file already, at the end.
+  mutating func adopt(_ entry: FrameEntry, contentSize: Int) {
+    frames.append(entry)
+    streamLength += UInt64(contentSize)
+    end = entry.end
+  }
+
+  /// Takes over a frame that is no data frame.
+  mutating func adopt(_ frame: SkippableFrame) { end = UInt64(frame.end) }
+
+  /// Makes sure that the file is as long as it was made, and still the one that goes by its name.
+  func checkEnd() throws {
+    guard try storage.size == end, try storage.isInPlace else {
+      throw ArchiveError(.changedMeanwhile)
+    }
   }
 
   /// Cuts the file back to what it was.

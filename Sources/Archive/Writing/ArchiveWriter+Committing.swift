@@ -1,0 +1,134 @@
+public import IPLD
+
+/// What makes appended sections count: an index, a barrier, a footer, a barrier.
+extension ArchiveWriter {
+  /// Makes everything that was appended count: writes the index, waits until it is on the medium, writes the footer, waits
+  /// again.
+  ///
+  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or nil to keep the one there is.
+  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the very last wait failed, so that opening the file
+  ///   again has to tell; with another reason if the manifest cannot be one; and what the storage throws. Except for the
+  ///   first, nothing is committed then.
+  /// - Returns: What is committed now.
+  public consuming func commit(manifest: CID?) throws -> Generation {
+    var writer = self
+    return try writer.seal(manifest: manifest)
+  }
+
+  /// Makes everything that was appended so far count, under the manifest there is: no more than what comes after it can be lost.
+  ///
+  /// Appending does this by itself whenever 64 MiB have been written since the last time.
+  ///
+  /// - Throws: as ``commit(manifest:)`` does.
+  public mutating func checkpoint() throws {
+    try checkUsable()
+    guard pending.keys.count > indexed.keys else { return }
+    _ = try seal(manifest: nil)
+  }
+
+  mutating func checkpointIfDue() throws {
+    let begin = previous?.committedLength ?? 0
+    if log.end - begin >= options.checkpointLength { try checkpoint() }
+  }
+
+  /// Gives up what was appended since the last commit or checkpoint, and cuts it off; after a commit that is uncertain, changes
+  /// nothing.
+  ///
+  /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
+  public consuming func abandon() throws {
+    guard !isUncertain else { return }
+    try log.storage.truncate(to: previous?.committedLength ?? 0)
+  }
+
+  private mutating func seal(manifest: CID?) throws -> Generation {
+    try checkUsable()
+    var head = previous?.head
+    if let manifest {
+      guard let ordinal = try ordinal(of: manifest) else {
+        throw ArchiveError(.unknownManifest(manifest))
+      }
+      packs.isolateLast(ordinal)
+      try flush()
+      head = try newHead(manifest, ordinal)
+    }
+    try flush()
+    // From here on an error leaves it open how much of this is in the file.
+    hasFailed = true
+    let segments = try writeIndex()
+    try log.checkEnd()
+    try log.storage.synchronize()
+    try writeFooter(head: head, segments: segments)
+    hasFailed = false
+    guard let previous else { throw ArchiveError(.writerFailed) }
+    return previous
+  }
+
+  /// Ends a generation whose data and index are on the medium.
+  mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
+    let generation = Generation(
+      number: (previous?.number ?? 0) + 1, footerOffset: log.end,
+      previousFooterOffset: previous?.footerOffset,
+      committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
+      sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
+      segments: segments, minorVersion: previous?.minorVersion ?? Footer.minorVersion,
+      features: previous?.features ?? FeatureFlags())
+    let footer = try Footer.encode(generation)
+    try log.append(footer.span)
+    do {
+      try log.storage.synchronize()
+    } catch let error as ArchiveError {
+      isUncertain = true
+      guard case .system(_, let code) = error.reason else { throw error }
+      throw ArchiveError(.commitUncertain(code: code))
+    }
+    previous = generation
+    indexed = (pending.keys.count, log.frames.count)
+  }
+
+  /// A manifest is alone in its frame, so that whoever reads the footer has it with one request more.
+  private func newHead(_ manifest: CID, _ ordinal: UInt64) throws(ArchiveError)
+    -> Generation.Head
+  {
+    guard let frame = log.frame(of: ordinal), frame.firstOrdinal == ordinal,
+      let place = log.frames.firstIndex(where: { $0.firstOrdinal == ordinal })
+    else { throw ArchiveError(.manifestNotAlone(manifest)) }
+    let next = log.frames[place...].first { $0.firstOrdinal != ordinal }?.firstOrdinal
+    guard (next ?? pending.nextOrdinal) == ordinal + 1 else {
+      throw ArchiveError(.manifestNotAlone(manifest))
+    }
+    return Generation.Head(cid: manifest, ordinal: ordinal, frameOffset: frame.offset)
+  }
+
+  /// Writes the segment of what is new, merged with some that there are, and answers with those that are live now.
+  private mutating func writeIndex() throws -> [Generation.Segment] {
+    var live = previous?.segments ?? []
+    guard pending.keys.count > indexed.keys else { return live }
+    let kept = SegmentMerging.keptCount(
+      live, newSections: pending.keys.count - indexed.keys,
+      newFrames: log.frames.count - indexed.frames)
+    guard kept < ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
+    live.removeLast(live.count - kept)
+    let segment = mergedSegment(from: live.last?.end ?? 0)
+    let offset = log.end
+    var log = self.log
+    let checksum = try segment.encode { piece in try log.append(piece) }
+    self.log = log
+    live.append(
+      Generation.Segment(
+        offset: offset, base: segment.base, sectionCount: UInt32(segment.count),
+        frameCount: UInt32(segment.frameCount), checksum: checksum))
+    return live
+  }
+
+  /// The segment of all sections from the ordinal `base` on, at which a live segment or what is new begins.
+  func mergedSegment(from base: UInt64) -> MergedSegment {
+    let newer = max(base, pending.base)
+    let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count
+    let builder = IndexSegmentBuilder(
+      base: newer, keys: pending.keys, from: Int(newer - pending.base),
+      frames: log.frames[firstFrame...])
+    return MergedSegment(
+      older: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file,
+      newer: builder)
+  }
+}

@@ -1,0 +1,282 @@
+import Archive
+import Foundation
+import IPLD
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// A manifest as far as a writer knows one, so that a generation can have a head.
+private func manifest(_ number: Int, after previous: CID?) throws -> (CID, [UInt8]) {
+  let map: IPLDMap = [
+    "carpack": .integer(1), "car": .map([:]), "commit": .link(CID(codec: .raw, hashing: [1].span)),
+    "prev": previous.map { .link($0) } ?? .null, "number": .integer(Int128(number)),
+  ]
+  let bytes = try DAGCBOREncoder.encode(.map(map))
+  return (CID(codec: .dagCBOR, hashing: bytes.span), bytes)
+}
+
+/// An archive in memory to which generations are appended, and everything that is in it.
+private final class Appended {
+  let storage = MemoryStorage()
+  var bodies: [CID: [UInt8]] = [:]
+  var generations: [Generation] = []
+
+  func open(_ options: ArchiveOptions = ArchiveOptions()) throws -> ArchiveWriter {
+    try ArchiveWriter.open(storage, carHeader: SampleArchive.header, options: options)
+  }
+
+  /// Appends these bodies and, if asked for, a manifest.
+  @discardableResult
+  func append(_ bodies: [[UInt8]], isSnapshot: Bool = true, _ options: ArchiveOptions = .init())
+    throws -> Generation
+  {
+    var writer = try open(options)
+    for body in bodies { try add(body, .raw, to: &writer) }
+    var head: CID?
+    if isSnapshot {
+      let (cid, bytes) = try manifest(generations.count, after: generations.last?.head?.cid)
+      try add(bytes, .dagCBOR, to: &writer)
+      head = cid
+    }
+    let generation = try writer.commit(manifest: head)
+    generations.append(generation)
+    return generation
+  }
+
+  private func add(_ body: [UInt8], _ codec: Codec, to writer: inout ArchiveWriter) throws {
+    let cid = CID(codec: codec, hashing: body.span)
+    try writer.append(cid, body.span)
+    bodies[cid] = body
+  }
+
+  func reader() throws -> ArchiveReader { try ArchiveReader(try storage.map()) }
+
+  /// Everything that was appended comes back, and the verifier finds nothing.
+  func check(_ comment: Comment = "", at location: SourceLocation = #_sourceLocation) throws {
+    let reader = try reader()
+    #expect(
+      reader.generation.sectionCount == UInt64(bodies.count), comment, sourceLocation: location)
+    for (cid, body) in bodies where try reader.body(of: cid) != body {
+      Issue.record("\(comment): \(cid) is not what it was", sourceLocation: location)
+    }
+    let found = try ArchiveVerifier(reader, workers: 1).verify()
+    #expect(found.findings == [], comment, sourceLocation: location)
+  }
+}
+
+@Suite struct `An archive that is appended to` {
+  @Test func `grows at its end only, and stores nothing twice`() throws {
+    var random = SeededGenerator(printing: 0xa9e4d)
+    let archive = Appended()
+    let first = (0..<3000).map { _ in random.text(300) } + [random.bytes(9_000_000)]
+    try archive.append(first)
+    let before = archive.storage.bytes
+    try archive.append(first)
+    let repeated = archive.storage.bytes
+    #expect(repeated.starts(with: before))
+    // A manifest, a segment of one entry and a footer.
+    #expect(repeated.count - before.count < 700)
+    try archive.append((0..<1000).map { _ in random.text(400) } + first)
+    #expect(archive.storage.bytes.starts(with: repeated))
+    #expect(archive.generations.map(\.number) == [1, 2, 3])
+    #expect(archive.generations[2].previousFooterOffset == archive.generations[1].footerOffset)
+    try archive.check()
+    let folder = try TemporaryFolder()
+    let file = folder.file("a.car.zst")
+    try Data(archive.storage.bytes).write(to: URL(filePath: file))
+    #expect(try ZstdProgram.accepts(file))
+  }
+
+  @Test func `keeps its index small by merging segments, which gives what building gives`() throws {
+    var random = SeededGenerator(printing: 0x3e9)
+    let archive = Appended()
+    try archive.append((0..<5000).map { _ in random.text(60) })
+    for round in 0..<200 {
+      try archive.append((0..<Int(random.next() % 12)).map { _ in random.text(60) })
+      #expect(archive.generations[round + 1].segments.count <= 12)
+    }
+    // The verifier makes every live segment again from the frames.
+    try archive.check()
+    // Most of what is in the index was written a few times only.
+    let written = archive.generations.flatMap(\.segments).reduce(into: [UInt64: UInt64]()) {
+      $0[$1.offset] = UInt64($1.sectionCount)
+    }.values.reduce(0, +)
+    #expect(written < 5000 + 5 * (archive.generations[200].sectionCount - 5000) + 5000)
+  }
+
+  @Test func `is made to count every so often while it grows`() throws {
+    var random = SeededGenerator(printing: 0xc4ec)
+    let archive = Appended()
+    var options = ArchiveOptions()
+    options.checkpointLength = 3 << 20
+    try archive.append([random.text(100)])
+    let head = archive.generations[0].head
+    var writer = try archive.open(options)
+    var heads: [Generation.Head?] = []
+    for _ in 0..<40 {
+      let body = random.bytes(300_000)
+      let cid = CID(codec: .raw, hashing: body.span)
+      try writer.append(cid, body.span)
+      archive.bodies[cid] = body
+      if writer.generation?.number ?? 0 > UInt64(heads.count + 1) {
+        heads.append(writer.generation?.head)
+      }
+    }
+    #expect(heads.count >= 3 && heads.allSatisfy { $0 == head })
+    let generation = try writer.commit(manifest: nil)
+    #expect(generation.number == UInt64(heads.count + 2))
+    try archive.check()
+  }
+
+  @Test func `takes over the whole sections of an interrupted write, and no others`() throws {
+    var random = SeededGenerator(printing: 0xad09)
+    let archive = Appended()
+    try archive.append((0..<20).map { _ in random.text(200) })
+    let committed = archive.storage.bytes
+    let tail = (0..<3).flatMap { _ in
+      (0..<500).map { _ in random.text(200) } + [random.bytes(100_000), random.bytes(5_000_000)]
+    }
+    do {
+      var writer = try archive.open()
+      for body in tail { try writer.append(CID(codec: .raw, hashing: body.span), body.span) }
+      try writer.flush()
+    }
+    let interrupted = archive.storage.bytes
+    var last = UInt64.max
+    for cut in stride(from: interrupted.count, to: committed.count, by: -1_034_567) {
+      archive.storage.state.withLock { $0.bytes = Array(interrupted[..<cut]) }
+      let adopted: UInt64
+      do {
+        let writer = try archive.open()
+        adopted = writer.adoptedSectionCount
+        #expect(archive.storage.bytes.count <= cut)
+      }
+      #expect(adopted <= last)
+      if cut == interrupted.count { #expect(adopted == UInt64(tail.count)) }
+      last = adopted
+      let again = archive.storage.bytes
+      #expect(interrupted.starts(with: again))
+      // The rest is written, and nothing of what was taken over.
+      let other = Appended()
+      other.storage.state.withLock { $0.bytes = again }
+      other.generations = archive.generations
+      other.bodies = archive.bodies
+      try other.append(tail)
+      #expect(other.storage.bytes.starts(with: again))
+      try other.check("cut at \(cut)")
+    }
+    #expect(last < 510)
+    // A byte that is wrong ends it there.
+    for _ in 0..<20 {
+      let place = committed.count + Int(random.next() % UInt64(interrupted.count - committed.count))
+      var damaged = interrupted
+      damaged[place] ^= 0x10
+      archive.storage.state.withLock { $0.bytes = damaged }
+      _ = try archive.open()
+      #expect(archive.storage.bytes.count <= place)
+      #expect(interrupted.starts(with: archive.storage.bytes))
+    }
+  }
+
+  @Test func `is given the footer that a whole generation lacks`() throws {
+    var random = SeededGenerator(printing: 0xf007)
+    let archive = Appended()
+    try archive.append((0..<50).map { _ in random.text(200) })
+    let old = archive.storage.bytes
+    let generation = try archive.append((0..<50).map { _ in random.text(200) })
+    let new = archive.storage.bytes
+    let footer = Int(generation.footerOffset)
+    // Cut anywhere within the footer, or torn, or with a bit changed.
+    var states = (footer..<new.count).map { Array(new[..<$0]) }
+    for place in stride(from: footer, to: new.count, by: 7) {
+      var torn = new
+      torn.replaceSubrange(place..., with: repeatElement(0, count: new.count - place))
+      states.append(torn)
+      var flipped = new
+      flipped[place] ^= 1
+      states.append(flipped)
+    }
+    for state in states where state != new {
+      archive.storage.state.withLock { $0.bytes = state }
+      let writer = try archive.open()
+      #expect(writer.generation == generation)
+      #expect(archive.storage.bytes == new)
+    }
+    // Without an index the manifest does not count, and neither stays in the file.
+    let manifest = try #require(generation.head)
+    for end in stride(from: Int(manifest.frameOffset), to: footer, by: 5) {
+      archive.storage.state.withLock { $0.bytes = Array(new[..<end]) }
+      let writer = try archive.open()
+      #expect(writer.generation?.number == 1)
+      #expect(archive.storage.bytes == Array(new[..<Int(manifest.frameOffset)]))
+      #expect(writer.adoptedSectionCount == 50)
+    }
+    archive.storage.state.withLock { $0.bytes = old + random.bytes(1000) }
+    _ = try archive.open()
+    #expect(archive.storage.bytes == old)
+  }
+
+  @Test func `goes on where the very first write was interrupted, if it is the same one`() throws {
+    var random = SeededGenerator(printing: 0x1f1)
+    let archive = Appended()
+    let bodies = (0..<5000).map { _ in random.text(300) }
+    do {
+      var writer = try archive.open()
+      for body in bodies { try writer.append(CID(codec: .raw, hashing: body.span), body.span) }
+      try writer.flush()
+    }
+    #expect(throws: ArchiveError(.begunOtherwise)) {
+      _ = try ArchiveWriter.open(archive.storage, carHeader: [1, 0xa0])
+    }
+    do {
+      let writer = try archive.open()
+      #expect(writer.adoptedSectionCount == 5000 && writer.generation == nil)
+    }
+    try archive.append(bodies)
+    try archive.check()
+  }
+
+  @Test func `is left alone while its index is damaged`() throws {
+    var random = SeededGenerator(printing: 0xda4)
+    let archive = Appended()
+    let generation = try archive.append((0..<50).map { _ in random.text(200) })
+    let offset = generation.segments[0].offset
+    archive.storage.state.withLock { $0.bytes[Int(offset) + 60] ^= 1 }
+    let before = archive.storage.bytes
+    #expect(throws: (any Error).self) { try archive.append([[1]]) }
+    #expect(archive.storage.bytes == before)
+  }
+
+  @Test func `notices that it was cut off or replaced while it was written to`() throws {
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("a.car.zst"))
+    var random = SeededGenerator(printing: 0x3e91)
+    _ = try SampleArchive(in: folder, name: "a.car.zst", bodies: [random.bytes(500)])
+    for isReplaced in [true, false] {
+      var writer = try ArchiveWriter.open(
+        FileStorage.open(path), carHeader: SampleArchive.header)
+      let body = random.bytes(90_000)
+      try writer.append(CID(codec: .raw, hashing: body.span), body.span)
+      if isReplaced {
+        try FileManager.default.moveItem(atPath: path.string, toPath: folder.file("b.car.zst"))
+        try FileManager.default.copyItem(atPath: folder.file("b.car.zst"), toPath: path.string)
+      } else {
+        try FileDescriptor.open(path, .writeOnly).closeAfter { try $0.resize(to: 100) }
+      }
+      do {
+        _ = try writer.commit(manifest: nil)
+        Issue.record("it was committed")
+      } catch {
+        #expect(error as? ArchiveError == ArchiveError(.changedMeanwhile))
+      }
+    }
+  }
+}
+
+extension FileDescriptor {
+  fileprivate func closeAfter(_ body: (FileDescriptor) throws -> Void) throws {
+    defer { try? close() }
+    try body(self)
+  }
+}
