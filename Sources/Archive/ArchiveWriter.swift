@@ -66,11 +66,16 @@ public struct ArchiveWriter: ~Copyable {
   ) throws -> ArchiveWriter {
     try check(carHeader)
     try storage.lock()
-    let beginning = try begin(storage, carHeader)
-    var writer = ArchiveWriter(
-      log: beginning.log, committed: beginning.committed, options: options)
-    if let file = beginning.file { try writer.adoptTail(of: file) }
-    return writer
+    if options.startsOver { try startOverIfNeeded(storage, carHeader) }
+    while true {
+      let beginning = try begin(storage, carHeader)
+      var writer = ArchiveWriter(
+        log: beginning.log, committed: beginning.committed, options: options)
+      guard let file = beginning.file else { return writer }
+      try writer.adoptTail(of: file)
+      // A generation that has got its footer back is there to be read, too.
+      if writer.generation == writer.reader?.generation { return writer }
+    }
   }
 
   init(log: FrameLog, committed: ArchiveReader?, options: ArchiveOptions) {

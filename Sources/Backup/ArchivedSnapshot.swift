@@ -48,6 +48,21 @@ public struct ArchivedSnapshot: Sendable {
     return last
   }
 
+  /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there is none.
+  ///
+  /// - Throws: ``SnapshotError`` if a manifest on the way cannot be used; `ArchiveError` if it is damaged.
+  static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
+    -> ArchivedSnapshot?
+  {
+    var next = head
+    while let cid = next {
+      let snapshot = try ArchivedSnapshot(cid, in: reader)
+      if snapshot.snapshot.did == did { return snapshot }
+      next = snapshot.snapshot.previous
+    }
+    return nil
+  }
+
   /// The snapshot that a manifest describes.
   ///
   /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used; `ArchiveError` if it is damaged.
@@ -101,8 +116,42 @@ public struct ArchivedSnapshot: Sendable {
 
   /// The order of the CAR's sections, as ordinals in the archive.
   ///
-  /// - Throws: ``SnapshotError``; `ArchiveError` if a page of it is damaged.
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a block of it is damaged.
   func order() throws -> BlockOrder {
+    var relative: [(order: BlockOrder, first: UInt64)] = []
+    var snapshot = self
+    while let base = snapshot.snapshot.car.base {
+      guard relative.count < BlockOrder.maximumDepth else { throw SnapshotError.malformedOrder }
+      let earlier = try ArchivedSnapshot(base.manifest, in: reader)
+      let end = reader.generation.sectionCount
+      guard earlier.snapshot.did == snapshot.snapshot.did, base.first <= end else {
+        throw SnapshotError.malformedOrder
+      }
+      let order = try snapshot.writtenOrder(
+        limit: earlier.snapshot.car.sectionCount + (end - base.first))
+      relative.append((order, base.first))
+      snapshot = earlier
+    }
+    var order = try snapshot.writtenOrder(limit: reader.generation.sectionCount)
+    for step in relative.reversed() {
+      order = try step.order.resolved(over: order, first: step.first)
+    }
+    return order
+  }
+
+  /// How many orders this snapshot's is relative to, one upon the other.
+  func orderDepth() throws -> Int {
+    var depth = 0
+    var snapshot = self
+    while let base = snapshot.snapshot.car.base, depth <= BlockOrder.maximumDepth {
+      snapshot = try ArchivedSnapshot(base.manifest, in: reader)
+      depth += 1
+    }
+    return depth
+  }
+
+  /// The order as it is written, with positions below `limit`.
+  private func writtenOrder(limit: UInt64) throws -> BlockOrder {
     var encoded: [UInt8] = []
     switch snapshot.car.order {
     case .inline(let bytes): encoded = bytes
@@ -114,7 +163,7 @@ public struct ArchivedSnapshot: Sendable {
         }
       }
     }
-    let order = try BlockOrder(encoded, limit: reader.generation.sectionCount)
+    let order = try BlockOrder(encoded, limit: limit)
     guard order.count == snapshot.car.sectionCount else { throw SnapshotError.malformedOrder }
     return order
   }

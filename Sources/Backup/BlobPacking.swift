@@ -18,21 +18,43 @@ struct BlobPacking {
   private var held: [CID: UInt64] = [:]
   private var mismatched: Set<CID> = []
   private var extrasBytes: UInt64 = 0
-  /// The blobs that were taken though no record refers to them.
+  /// The blobs that are held though no record refers to them: those of the snapshot before, and those taken now.
   private(set) var extras: [CID] = []
+  /// Why blobs were missing in the snapshot before.
+  private var reasons: [CID: BlobLedger.Reason] = [:]
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
   /// How many files no record refers to and were left out.
   private(set) var leftOutCount = 0
 
-  /// A packing of the blobs that a repository refers to; those that its CAR carries itself are held already.
-  init(_ inspection: RepositoryInspection, car: Span<UInt8>, keepsExtras: Bool) {
+  /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and those in the archive, are held
+  /// already.
+  init(
+    _ inspection: RepositoryInspection, car: MappedFile, archive: ArchiveReader?,
+    base: ArchivedSnapshot?, keepsExtras: Bool
+  ) throws {
     table = inspection.blobs
     self.keepsExtras = keepsExtras
-    for entry in table.entries {
-      guard let index = inspection.blocks.index(of: entry.cid, in: car) else { continue }
-      held[entry.cid] = UInt64(inspection.blocks.body(index).count)
+    car.withBytes { bytes in
+      for entry in table.entries {
+        guard let index = inspection.blocks.index(of: entry.cid, in: bytes) else { continue }
+        held[entry.cid] = UInt64(inspection.blocks.body(index).count)
+      }
     }
+    guard let archive else { return }
+    let entries = table.entries
+    for (entry, match) in zip(entries, try archive.matches(entries.count) { entries[$0].cid }) {
+      held[entry.cid] = held[entry.cid] ?? match?.bodyLength
+    }
+    guard let base else { return }
+    let earlier = try base.extras()
+    for (cid, match) in zip(earlier, try archive.matches(earlier.count) { earlier[$0] }) {
+      guard let match, !table.contains(cid) else { continue }
+      extras.append(cid)
+      extrasBytes += match.bodyLength
+      held[cid] = match.bodyLength
+    }
+    for entry in try base.missingBlobs() { reasons[entry.cid] = entry.reason }
   }
 
   /// Takes what is wanted of the files.
@@ -105,7 +127,9 @@ struct BlobPacking {
         counts.held += 1
         counts.heldBytes += length
       } else {
-        let reason: BlobLedger.Reason = mismatched.contains(entry.cid) ? .mismatch : .notProvided
+        let reason: BlobLedger.Reason =
+          mismatched.contains(entry.cid)
+          ? .mismatch : reasons[entry.cid] ?? .notProvided
         missing.append(BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size))
       }
     }

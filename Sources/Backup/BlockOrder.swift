@@ -1,9 +1,11 @@
 internal import IPLD
 
-/// In which order the sections of a CAR come, as runs of successive positions in the archive.
+/// In which order the sections of a CAR come, as runs of successive positions.
 ///
-/// Two varints a run: the zigzag encoding of its first position less the expected one, and its length. A repository that was packed
-/// from its CAR is one run, however many blocks it has. See `Docs/FORMAT.md`, section 6.1.
+/// A position is an ordinal of the archive; or, in an order relative to that of an earlier snapshot, a place in that one, behind which
+/// the sections that are new have theirs. Two varints a run: the zigzag encoding of its first position less the expected one, and its
+/// length. A repository that was packed from its CAR is one run, however many blocks it has; one that has changed a little since is a
+/// few runs relative to what it was. See `Docs/FORMAT.md`, section 6.1.
 public struct BlockOrder: Equatable, Sendable {
   /// Runs up to this length lie in the manifest itself; longer ones in pages.
   static let maximumInline = 1024
@@ -13,6 +15,10 @@ public struct BlockOrder: Equatable, Sendable {
   ///
   /// A page may come twice, so a small archive could name any amount.
   static let maximumEncoded = 64 << 20
+  /// The most runs that orders relative to one another may come to: as many as 64 MiB can hold.
+  static let maximumRuns = 1 << 25
+  /// How many orders may be relative to one another before one is absolute again.
+  static let maximumDepth = 31
 
   /// The runs.
   public private(set) var runs: [Range<UInt64>] = []
@@ -31,11 +37,14 @@ public struct BlockOrder: Equatable, Sendable {
   }
 
   /// Adds the position of the next section.
-  public mutating func append(_ position: UInt64) {
-    if let last = runs.indices.last, runs[last].upperBound == position {
-      runs[last] = runs[last].lowerBound..<position + 1
-    } else {
-      runs.append(position..<position + 1)
+  public mutating func append(_ position: UInt64) { append(position..<position + 1) }
+
+  /// Adds the positions of the next sections.
+  mutating func append(_ run: Range<UInt64>) {
+    if let last = runs.indices.last, runs[last].upperBound == run.lowerBound {
+      runs[last] = runs[last].lowerBound..<run.upperBound
+    } else if !run.isEmpty {
+      runs.append(run)
     }
   }
 
@@ -50,6 +59,14 @@ public struct BlockOrder: Equatable, Sendable {
       expected = run.upperBound
     }
     return bytes
+  }
+
+  /// The blocks that hold the bytes of an order too long for a manifest.
+  static func pages(_ encoded: [UInt8]) -> [Block] {
+    stride(from: 0, to: encoded.count, by: maximumPage).map { start in
+      let bytes = Array(encoded[start..<min(start + maximumPage, encoded.count)])
+      return Block(cid: CID(codec: .raw, hashing: bytes.span), bytes: bytes)
+    }
   }
 
   /// Reads runs of positions below `limit`.

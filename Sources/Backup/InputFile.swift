@@ -15,7 +15,8 @@ public import SystemPackage
 public final class InputFile {
   /// What a message calls it.
   public let name: String
-  private let mapped: MappedFile
+  /// Its bytes, for several threads.
+  let mapped: MappedFile
   private let spool: TemporaryFile?
   private let given: FilePath
 

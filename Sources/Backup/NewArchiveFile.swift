@@ -11,7 +11,8 @@ public import SystemPackage
 
 /// An archive that is being made, under a temporary name beside the one it will have.
 ///
-/// Whoever looks at the final name sees nothing, or what was there before, until the archive is committed and on the medium.
+/// Whoever looks at the final name sees nothing, or what was there before, until the archive is committed and on the medium. The temporary
+/// name, `.NAME.partial`, is always the same, so that what a killed process has left there is gone on with.
 public struct NewArchiveFile: Sendable {
   /// Where it will be.
   public let path: FilePath
@@ -27,14 +28,14 @@ public struct NewArchiveFile: Sendable {
     self.replacing = replacing
     let name = path.lastComponent?.string ?? "archive"
     temporaryPath =
-      path.removingLastComponent().appending(".\(FileNaming.name(name)).\(getpid()).partial")
+      path.removingLastComponent().appending(".\(FileNaming.name(name)).partial")
     try refuseExisting()
   }
 
   /// The storage to write to.
   ///
-  /// - Throws: `ArchiveError` if the file cannot be made.
-  public func storage() throws -> FileStorage { try FileStorage.create(temporaryPath) }
+  /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it.
+  public func storage() throws -> FileStorage { try FileStorage.openOrCreate(temporaryPath) }
 
   /// Gives the file its name.
   ///
@@ -62,9 +63,14 @@ public struct NewArchiveFile: Sendable {
   /// Removes what was written.
   public func discard() { _ = unsafe unlink(temporaryPath.string) }
 
-  private func refuseExisting() throws {
+  /// Whether something has this name, be it a link that leads nowhere.
+  public static func isTaken(_ path: FilePath) -> Bool {
     var status = stat()
-    guard !replacing, unsafe lstat(path.string, &status) == 0 else { return }
+    return unsafe lstat(path.string, &status) == 0
+  }
+
+  private func refuseExisting() throws {
+    guard !replacing, Self.isTaken(path) else { return }
     throw BackupError.system("write \(path)", EEXIST)
   }
 }

@@ -2,10 +2,11 @@ public import ATProtocol
 public import Archive
 internal import IPLD
 
-/// Packs a repository and its blobs into a new archive.
+/// Packs a repository and its blobs into an archive, a new one or one that has snapshots already.
 ///
-/// The CAR is inspected first, so that nothing is written for one that is not what it should be. Then its blocks go into the archive in
-/// their order, then the blobs, then what is known about the account, then the manifest.
+/// The CAR is inspected first, so that nothing is written for one that is not what it should be. Then those of its blocks that the
+/// archive does not have go into it in their order, then the blobs, then what is known about the account, then the manifest. If the
+/// newest snapshot of the account says all that already, nothing is written.
 public struct RepositoryPacker {
   /// How to pack.
   public struct Options: Sendable {
@@ -13,6 +14,8 @@ public struct RepositoryPacker {
     public var level = 3
     /// Whether files that no record refers to are kept as well.
     public var keepsExtras = false
+    /// Whether a file that nothing can be appended to is emptied first; see `ArchiveOptions`.
+    public var startsOver = false
     /// What is known about the account.
     public var facts = AccountFacts()
     /// Name and version of the program that packs.
@@ -42,8 +45,12 @@ public struct RepositoryPacker {
     public let inspection: RepositoryInspection
     /// The manifest.
     public let snapshot: Snapshot
-    /// What was committed.
+    /// What is committed now.
     public let generation: Generation
+    /// Whether the newest snapshot of the account was the same, so that nothing was written.
+    public let isUnchanged: Bool
+    /// How many bytes the archive has grown by.
+    public let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
     public let missing: [BlobLedger.Missing]
     /// Files whose content is not what their names say, or that could not be taken: path and why.
@@ -66,55 +73,94 @@ public struct RepositoryPacker {
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - makeStorage: makes the file, once it is sure that there is something to put into it.
+  ///   - openStorage: opens or makes the file, once it is sure that there is something to put into it.
   /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed; `ArchiveError` for a file that cannot be
-  ///   written.
+  ///   written. The archive is as it was then, but for checkpoints.
   public func pack(
-    _ car: InputFile, folders: [BlobFolder], into makeStorage: () throws -> any ArchiveStorage
+    _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
     let begin = options.milliseconds()
-    let inspection = try inspect(car)
+    let (inspection, sha256) = try inspect(car)
     guard let commit = inspection.commit else {
       throw BackupError.malformedRepository("the CAR is not a repository")
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
+    let blocks = CARPacking(car.mapped, inspection, observer)
+    var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.startsOver = options.startsOver
     var writer = try ArchiveWriter.open(
-      try makeStorage(),
-      carHeader: car.withBytes { $0.array(headerRange(inspection)) },
-      options: ArchiveOptions(level: options.level))
-    let description = try packCAR(car, inspection, into: &writer)
-    var blobs = car.withBytes { bytes in
-      BlobPacking(inspection, car: bytes, keepsExtras: options.keepsExtras)
+      try openStorage(), carHeader: blocks.header, options: archiveOptions)
+    do {
+      let base = try writer.reader.flatMap { reader in
+        try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
+      }
+      let start = writer.generation?.committedLength ?? 0
+      var blobs = try BlobPacking(
+        inspection, car: car.mapped, archive: writer.reader, base: base,
+        keepsExtras: options.keepsExtras)
+      let description = try blocks.pack(into: &writer, after: base, sha256: sha256)
+      try blobs.pack(files, into: &writer, observer)
+      let ledger = blobs.ledger()
+      let extrasPages = try BlobLedger.pages(extras: blobs.extras)
+      let missingPages = try BlobLedger.pages(
+        missing: ledger.missing.filter { $0.reason != .notProvided })
+      var snapshot = Snapshot(
+        did: commit.did, handle: facts.handle ?? base?.snapshot.handle,
+        pds: facts.pds ?? base?.snapshot.pds, rev: commit.rev, commit: inspection.header.roots[0],
+        previous: writer.generation?.head?.cid, createdAt: options.createdAt, tool: options.tool,
+        car: description,
+        counts: Snapshot.Counts(
+          records: inspection.recordCount, nodes: inspection.nodeCount,
+          blocks: inspection.blocks.count),
+        blobs: ledger.counts,
+        didDocument: Self.cid(facts.didDocument) ?? base?.snapshot.didDocument,
+        plcLog: Self.cid(facts.plcLog) ?? base?.snapshot.plcLog,
+        extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
+        isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0)
+      if let base, let generation = writer.generation, snapshot.saysNothingNew(after: base.snapshot)
+      {
+        try writer.abandon()
+        return Report(
+          inspection: inspection, snapshot: base.snapshot, generation: generation,
+          isUnchanged: true, bytesAdded: 0, missing: ledger.missing, refused: blobs.refused,
+          leftOutCount: blobs.leftOutCount)
+      }
+      for document in [facts.didDocument, facts.plcLog] {
+        guard let document, let cid = Self.cid(document) else { continue }
+        try writer.append(cid, document.span)
+      }
+      for page in extrasPages + missingPages { try writer.append(page.cid, page.bytes.span) }
+      snapshot.durationMilliseconds = options.milliseconds() - begin
+      let bytes = try snapshot.encode()
+      let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+      try writer.append(cid, bytes.span)
+      let generation = try writer.commit(manifest: cid)
+      return Report(
+        inspection: inspection, snapshot: snapshot, generation: generation, isUnchanged: false,
+        bytesAdded: generation.committedLength - start, missing: ledger.missing,
+        refused: blobs.refused, leftOutCount: blobs.leftOutCount)
+    } catch {
+      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
+      do { try writer.abandon() } catch _ {}
+      throw error
     }
-    try blobs.pack(files, into: &writer, observer)
-    let ledger = blobs.ledger()
-    var snapshot = Snapshot(
-      did: commit.did, handle: facts.handle, pds: facts.pds, rev: commit.rev,
-      commit: inspection.header.roots[0], previous: nil, createdAt: options.createdAt,
-      tool: options.tool, car: description,
-      counts: Snapshot.Counts(
-        records: inspection.recordCount, nodes: inspection.nodeCount,
-        blocks: inspection.blocks.count),
-      blobs: ledger.counts, didDocument: nil, plcLog: nil, extrasPages: [], missingPages: [],
-      isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0)
-    snapshot.didDocument = try append(facts.didDocument, to: &writer)
-    snapshot.plcLog = try append(facts.plcLog, to: &writer)
-    snapshot.extrasPages = try append(BlobLedger.pages(extras: blobs.extras), to: &writer)
-    let explained = ledger.missing.filter { $0.reason != .notProvided }
-    snapshot.missingPages = try append(BlobLedger.pages(missing: explained), to: &writer)
-    snapshot.durationMilliseconds = options.milliseconds() - begin
-    let bytes = try snapshot.encode()
-    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-    try writer.append(cid, bytes.span)
-    let generation = try writer.commit(manifest: cid)
-    return Report(
-      inspection: inspection, snapshot: snapshot, generation: generation, missing: ledger.missing,
-      refused: blobs.refused, leftOutCount: blobs.leftOutCount)
   }
 
-  private func inspect(_ car: InputFile) throws -> RepositoryInspection {
+  private static func cid(_ document: [UInt8]?) -> CID? {
+    document.map { CID(codec: .raw, hashing: $0.span) }
+  }
+
+  /// Inspects the CAR, and hashes all of it on another core meanwhile.
+  private func inspect(_ car: InputFile) throws -> (RepositoryInspection, SHA256Digest) {
+    let mapped = car.mapped
+    let payload = try car.withBytes { bytes throws(CARError) in
+      try CARVersion2.payload(of: bytes)
+    }
+    let digest = Meanwhile {
+      mapped.withBytes { SHA256.digest(of: $0.extracting(payload)) }
+    }
     let inspection = try car.withBytes { bytes throws(CARError) in
       try RepositoryInspector.inspect(bytes) { done in
         observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(car.count)))
@@ -132,67 +178,6 @@ public struct RepositoryPacker {
         "the tree of records is malformed (problems: \(inspection.treeProblemCount), the first: \(problem))"
       )
     }
-    return inspection
-  }
-
-  private func headerRange(_ inspection: RepositoryInspection) -> Range<Int> {
-    let start = inspection.payload.lowerBound
-    return start..<start + inspection.header.length
-  }
-
-  /// Appends all blocks in the order of the CAR.
-  private func packCAR(
-    _ car: InputFile, _ inspection: RepositoryInspection, into writer: inout ArchiveWriter
-  ) throws -> Snapshot.CARDescription {
-    let payload = inspection.payload
-    var order = BlockOrder()
-    var hash = SHA256()
-    try car.withBytes { bytes throws in
-      var cursor = CARCursor(header: inspection.header, payload: payload)
-      var hashed = payload.lowerBound
-      while let (section, cid) = try cursor.next(in: bytes) {
-        order.append(try writer.append(cid, bytes.extracting(section.bodyRange)))
-        if section.end - hashed >= 1 << 20 {
-          hash.update(bytes.extracting(hashed..<section.end))
-          hashed = section.end
-          observer(
-            Progress(stage: "packing", done: UInt64(hashed), total: UInt64(payload.count)))
-        }
-      }
-      hash.update(bytes.extracting(hashed..<payload.upperBound))
-    }
-    let encoded = order.encoded
-    guard encoded.count <= BlockOrder.maximumEncoded else {
-      throw BackupError.malformedRepository(
-        "the CAR repeats its blocks in an order that takes over \(BlockOrder.maximumEncoded) bytes to write down"
-      )
-    }
-    let written: Snapshot.Order
-    if encoded.count <= BlockOrder.maximumInline {
-      written = .inline(encoded)
-    } else {
-      let pages = stride(from: 0, to: encoded.count, by: BlockOrder.maximumPage).map { start in
-        let bytes = Array(
-          encoded[start..<min(start + BlockOrder.maximumPage, encoded.count)])
-        return Block(cid: CID(codec: .raw, hashing: bytes.span), bytes: bytes)
-      }
-      written = .pages(try append(pages, to: &writer))
-    }
-    return Snapshot.CARDescription(
-      header: car.withBytes { $0.array(headerRange(inspection)) },
-      byteCount: UInt64(payload.count), sha256: hash.finish(),
-      sectionCount: UInt64(inspection.sectionCount), order: written)
-  }
-
-  private func append(_ document: [UInt8]?, to writer: inout ArchiveWriter) throws -> CID? {
-    guard let document else { return nil }
-    let cid = CID(codec: .raw, hashing: document.span)
-    try writer.append(cid, document.span)
-    return cid
-  }
-
-  private func append(_ pages: [Block], to writer: inout ArchiveWriter) throws -> [CID] {
-    for page in pages { try writer.append(page.cid, page.bytes.span) }
-    return pages.map(\.cid)
+    return (inspection, digest.value)
   }
 }

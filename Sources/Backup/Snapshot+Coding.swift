@@ -45,7 +45,11 @@ extension Snapshot {
   }
 
   private var carMap: IPLDMap {
-    var order: IPLDMap = ["kind": .string("absolute")]
+    var order: IPLDMap = ["kind": .string(car.base == nil ? "absolute" : "relative")]
+    if let base = car.base {
+      order["base"] = .link(base.manifest)
+      order["first"] = .integer(Int128(base.first))
+    }
     switch car.order {
     case .inline(let runs): order["runs"] = .bytes(runs)
     case .pages(let pages): order["pages"] = .array(pages.map { .link($0) })
@@ -97,7 +101,7 @@ extension Snapshot {
     self.car = CARDescription(
       header: try car.bytes("header"), byteCount: UInt64(try car.count("bytes")),
       sha256: SHA256Digest(digest.span), sectionCount: UInt64(try car.count("blocks")),
-      order: try Self.order(order))
+      order: try Self.order(order), base: try Self.base(order))
     let counts = Fields(value["counts"] ?? .null)
     self.counts = Counts(
       records: try counts.count("records"), nodes: try counts.count("nodes"),
@@ -125,11 +129,20 @@ extension Snapshot {
   }
 
   private static func order(_ fields: Fields) throws(SnapshotError) -> Order {
-    let kind = try fields.text("kind")
-    guard kind == "absolute" else { throw .unknownOrder(kind) }
     if fields.value["runs"] != nil { return .inline(try fields.bytes("runs")) }
     guard fields.value["pages"] != nil else { throw .malformedOrder }
     return .pages(try fields.links("pages"))
+  }
+
+  private static func base(_ fields: Fields) throws(SnapshotError) -> OrderBase? {
+    let kind = try fields.text("kind")
+    switch kind {
+    case "absolute": return nil
+    case "relative":
+      return OrderBase(
+        manifest: try fields.link("base"), first: UInt64(try fields.count("first")))
+    default: throw .unknownOrder(kind)
+    }
   }
 }
 

@@ -58,6 +58,16 @@ public struct Snapshot: Equatable, Sendable {
     public var sectionCount: UInt64
     /// The order, or where it is written.
     public var order: Order
+    /// What the order is relative to; nil if its positions are ordinals.
+    public var base: OrderBase?
+  }
+
+  /// What the order of a CAR's sections is relative to.
+  public struct OrderBase: Equatable, Sendable {
+    /// The manifest of an earlier snapshot of the same account.
+    public var manifest: CID
+    /// The ordinal that the position behind that snapshot's last section stands for.
+    public var first: UInt64
   }
 
   /// The order of a CAR's sections: in the manifest, or in pages when it is long.
@@ -95,6 +105,22 @@ public struct Snapshot: Equatable, Sendable {
 
     /// No blobs.
     public init() {}
+  }
+}
+
+extension Snapshot {
+  /// Whether an earlier snapshot of the account says everything that this one does, but for when and by whom it was made.
+  func saysNothingNew(after earlier: Snapshot) -> Bool {
+    var same = self
+    same.previous = earlier.previous
+    same.createdAt = earlier.createdAt
+    same.tool = earlier.tool
+    same.hostSystem = earlier.hostSystem
+    same.durationMilliseconds = earlier.durationMilliseconds
+    // The CAR's digest is what counts; its order may be written down in several ways.
+    same.car.order = earlier.car.order
+    same.car.base = earlier.car.base
+    return same == earlier
   }
 }
 

@@ -76,6 +76,8 @@ struct Failure: Error {
     case .unsupportedVersion, .unknownFeatures:
       status = .failure
       hint = "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR"
+    case .notAnArchive:
+      status = .damaged
     case .contentMismatch, .lengthMismatch: status = .refused
     case .writerFailed, .commitUncertain, .changedMeanwhile: status = .ioError
     case .damagedIndex:

@@ -55,6 +55,38 @@ import Testing
     }
   }
 
+  @Test func `relative to another is the same order, and short if little has changed`() throws {
+    var random = SeededGenerator(printing: 0x0bde_0002)
+    for _ in 0..<300 {
+      func runs(_ count: Int) -> BlockOrder {
+        var order = BlockOrder()
+        for _ in 0..<count {
+          let start = UInt64.random(in: 0..<500, using: &random)
+          for position in start..<start + .random(in: 1...40, using: &random) {
+            order.append(position)
+          }
+        }
+        return order
+      }
+      let (base, now) = (
+        runs(.random(in: 0...20, using: &random)), runs(.random(in: 0...20, using: &random))
+      )
+      let (relative, first) = now.relative(to: base)
+      #expect(relative.count == now.count)
+      let again = try BlockOrder(relative.encoded, limit: base.count + (600 - first))
+      #expect(try again.resolved(over: base, first: first) == now)
+    }
+    // A base that is out of order costs nothing in what comes after it.
+    let shuffled = order((0..<2000).map { $0 * 7 % 2000 })
+    var positions = shuffled.runs.flatMap { Array($0) }
+    positions.remove(at: 700)
+    positions.insert(2000, at: 100)
+    let next = order(positions)
+    let (relative, first) = next.relative(to: shuffled)
+    #expect(first == 2000 && relative.runs.count == 4)
+    #expect(try relative.resolved(over: shuffled, first: first) == next)
+  }
+
   @Test func `is refused where a position is not in the archive`() {
     #expect(throws: SnapshotError.malformedOrder) { try BlockOrder(encode((0, 11)), limit: 10) }
     #expect(throws: SnapshotError.malformedOrder) { try BlockOrder(encode((20, 1)), limit: 10) }

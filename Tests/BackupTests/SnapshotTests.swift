@@ -88,8 +88,8 @@ import Testing
     #expect(throws: SnapshotError.unknownVersion(2)) {
       try decode(value.replacing(["carpack"], with: .integer(2)).map ?? [:])
     }
-    #expect(throws: SnapshotError.unknownOrder("relative")) {
-      try decode(value.replacing(["car", "order", "kind"], with: .string("relative")).map ?? [:])
+    #expect(throws: SnapshotError.unknownOrder("sorted")) {
+      try decode(value.replacing(["car", "order", "kind"], with: .string("sorted")).map ?? [:])
     }
   }
 

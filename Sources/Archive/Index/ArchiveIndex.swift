@@ -17,10 +17,13 @@ package struct ArchiveIndex: Sendable {
   package let segments: [IndexSegment]
   /// What is used in their place when they are damaged.
   package let rebuilt: RebuiltIndex?
+  /// The numbers of the segments, the largest first.
+  private let bySize: [Int]
 
   /// An index that was read from the frames.
   package init(_ rebuilt: RebuiltIndex) {
     segments = []
+    bySize = []
     self.rebuilt = rebuilt
   }
 
@@ -40,6 +43,7 @@ package struct ArchiveIndex: Sendable {
       segments.append(segment)
     }
     self.segments = segments
+    bySize = segments.indices.sorted { segments[$0].count > segments[$1].count }
     rebuilt = nil
   }
 
@@ -60,6 +64,29 @@ package struct ArchiveIndex: Sendable {
       found.append(contentsOf: try segment.candidates(key, in: file))
     }
     return found
+  }
+
+  /// The ordinal of some section that may have this key, the largest segment asked first; nil if none may.
+  ///
+  /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
+  func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
+    if let rebuilt { return rebuilt.candidates(key).first }
+    for number in bySize {
+      if let first = try segments[number].candidates(key, in: file).first { return first }
+    }
+    return nil
+  }
+
+  /// The first ordinal that begins in a later frame; nil behind the last.
+  func firstOrdinal(behind position: Position, in file: Span<UInt8>) -> UInt64? {
+    let first = entry(at: position, in: file).firstOrdinal
+    var distance = 1
+    while let next = self.position(distance, after: position) {
+      let ordinal = entry(at: next, in: file).firstOrdinal
+      if ordinal > first { return ordinal }
+      distance += 1
+    }
+    return rebuilt == nil ? segments[position.segment].end : nil
   }
 
   /// The frame in which the section `ordinal` begins.

@@ -36,6 +36,17 @@ public final class FileStorage: ArchiveStorage {
     return storage
   }
 
+  /// Opens a file, or creates it if it is not there, and locks it.
+  ///
+  /// - Throws: ``ArchiveError`` if it can be neither opened nor created, or another writer has it.
+  public static func openOrCreate(_ path: FilePath) throws -> FileStorage {
+    do {
+      return try create(path)
+    } catch let error as ArchiveError where error.reason == .alreadyExists(path.string) {
+      return try open(path)
+    }
+  }
+
   /// Opens a file that is there, and locks it.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, or another writer has it.

@@ -10,9 +10,9 @@ extension ArchiveWriter {
   ///   again has to tell; with another reason if the manifest cannot be one; and what the storage throws. Except for the
   ///   first, nothing is committed then.
   /// - Returns: What is committed now.
-  public consuming func commit(manifest: CID?) throws -> Generation {
-    var writer = self
-    return try writer.seal(manifest: manifest)
+  @discardableResult
+  public mutating func commit(manifest: CID?) throws -> Generation {
+    try seal(manifest: manifest)
   }
 
   /// Makes everything that was appended so far count, under the manifest there is: no more than what comes after it can be lost.
@@ -32,10 +32,11 @@ extension ArchiveWriter {
   }
 
   /// Gives up what was appended since the last commit or checkpoint, and cuts it off; after a commit that is uncertain, changes
-  /// nothing.
+  /// nothing. Nothing more is written then.
   ///
   /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
-  public consuming func abandon() throws {
+  public mutating func abandon() throws {
+    hasFailed = true
     guard !isUncertain else { return }
     try log.storage.truncate(to: previous?.committedLength ?? 0)
   }

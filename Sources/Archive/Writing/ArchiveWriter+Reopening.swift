@@ -45,6 +45,18 @@ extension ArchiveWriter {
     return (log, reader, file)
   }
 
+  /// Empties a file that nothing can be appended to, or that is the archive of another repository.
+  static func startOverIfNeeded(_ storage: any ArchiveStorage, _ carHeader: [UInt8]) throws {
+    guard try storage.size > 0 else { return }
+    let file = try storage.map()
+    do {
+      _ = try file.withBytes { (bytes) throws in try beginning(of: bytes, carHeader: carHeader) }
+      _ = try begin(storage, carHeader)
+    } catch let error as ArchiveError where !error.isOfSystem {
+      try storage.truncate(to: 0)
+    }
+  }
+
   /// Frame 0 of an archive in which nothing is committed, if it holds this header.
   private static func beginning(of file: Span<UInt8>, carHeader: [UInt8]) throws(ArchiveError)
     -> DataFrame

@@ -15,7 +15,9 @@ struct PackCommand: ParsableCommand {
 
       Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
 
-      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output exists.
+      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. Several accounts may share an archive. What a killed run has left behind is taken up by the next one.
+
+      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to.
       """)
 
   @Argument(
@@ -25,7 +27,8 @@ struct PackCommand: ParsableCommand {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The archive to write, NAME.car.zst by custom; \"-\" for standard output.", valueName: "file"),
+      "The archive to write or append to, NAME.car.zst by custom; \"-\" for standard output.",
+      valueName: "file"),
     completion: .file())
   var output: String
 
@@ -61,7 +64,7 @@ struct PackCommand: ParsableCommand {
     completion: .file())
   var plcLog: String?
 
-  @Flag(help: "Replace the output if it exists.")
+  @Flag(help: "Replace the output if it exists, instead of appending to it.")
   var force = false
 
   @Flag(help: "Write a report as JSON.")
@@ -81,11 +84,15 @@ struct PackCommand: ParsableCommand {
       try packToStandardOutput()
       return
     }
-    let target = try NewArchiveFile(FilePath(output), replacing: force)
     let input = try PackInput(input, blobFolders: blobFolders)
     try InspectCommand.refuseArchive(input.car)
-    let packer = RepositoryPacker(
-      try options(input), observer: ProgressLine.observer(quiet: common.quiet))
+    let path = FilePath(output)
+    if !force, NewArchiveFile.isTaken(path) {
+      try append(input, to: path)
+      return
+    }
+    let target = try NewArchiveFile(path, replacing: force)
+    let packer = try packer(input, startsOver: true)
     let report: RepositoryPacker.Report
     do {
       report = try packer.pack(input.car, folders: input.folders) {
@@ -102,16 +109,37 @@ struct PackCommand: ParsableCommand {
     try finish(report)
   }
 
+  private func append(_ input: PackInput, to path: FilePath) throws {
+    let report: RepositoryPacker.Report
+    do {
+      report = try packer(input).pack(input.car, folders: input.folders) {
+        try FileStorage.open(path)
+      }
+    } catch let error as ArchiveError
+      where error.reason == .notAnArchive || error.reason == .begunOtherwise
+    {
+      throw Failure(
+        "\(error)", hint: "use --force to replace it, or choose another name",
+        status: .cannotCreate)
+    }
+    try finish(report)
+  }
+
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
   private func packToStandardOutput() throws {
     let input = try PackInput(input, blobFolders: blobFolders)
     try InspectCommand.refuseArchive(input.car)
-    let packer = RepositoryPacker(
-      try options(input), observer: ProgressLine.observer(quiet: common.quiet))
+    let packer = try packer(input)
     let spool = try ArchiveSpool()
     let report = try packer.pack(input.car, folders: input.folders) { spool.storage }
     try spool.copy { try Console.write($0) }
     try finish(report)
+  }
+
+  private func packer(_ input: PackInput, startsOver: Bool = false) throws -> RepositoryPacker {
+    var options = try options(input)
+    options.startsOver = startsOver
+    return RepositoryPacker(options, observer: ProgressLine.observer(quiet: common.quiet))
   }
 
   private func options(_ input: PackInput) throws -> RepositoryPacker.Options {
@@ -159,8 +187,12 @@ struct PackCommand: ParsableCommand {
     let blobs = snapshot.blobs
     let size = report.generation.committedLength
     let content = report.generation.streamLength
+    let growth =
+      report.isUnchanged
+      ? "nothing new"
+      : report.bytesAdded < size ? "\(Quantity.bytes(report.bytesAdded)) added" : nil
     common.say(
-      "\(output == "-" ? "standard output" : output): \(Quantity.bytes(size)), \(Quantity.percent(size, of: content)) of \(Quantity.bytes(content))"
+      "\(output == "-" ? "standard output" : output): \(growth.map { "\($0), " } ?? "")\(Quantity.bytes(size)), \(Quantity.percent(size, of: content)) of \(Quantity.bytes(content))"
     )
     common.say(
       "  \(snapshot.handle?.text ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))"
@@ -187,6 +219,9 @@ struct PackCommand: ParsableCommand {
     json.beginObject()
     json.field("file", output)
     json.field("bytes", report.generation.committedLength)
+    json.field("bytesAdded", report.bytesAdded)
+    json.key("unchanged")
+    json.boolean(report.isUnchanged)
     json.field("streamBytes", report.generation.streamLength)
     json.field("sections", report.generation.sectionCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })

@@ -1,12 +1,16 @@
-import Foundation
+internal import Foundation
 
 /// The `zstd` program, which knows nothing of archives.
-enum ZstdProgram {
+public enum ZstdProgram {
   /// Whether it accepts the file: `zstd -t`.
-  static func accepts(_ path: String) throws -> Bool { try run(["-t", "-q", path]).status == 0 }
+  public static func accepts(_ path: String) throws -> Bool {
+    try run(["-t", "-q", path]).status == 0
+  }
 
   /// What it makes of the file: `zstd -dc`.
-  static func decompress(_ path: String) throws -> [UInt8] { try run(["-dc", "-q", path]).output }
+  public static func decompress(_ path: String) throws -> [UInt8] {
+    try run(["-dc", "-q", path]).output
+  }
 
   private static func run(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
     let process = Process()
