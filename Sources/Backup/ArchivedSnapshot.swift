@@ -30,22 +30,19 @@ public struct ArchivedSnapshot: Sendable {
       return try ArchivedSnapshot(head.cid, in: reader)
     }
     guard reader.generation.number == 0 else { throw SnapshotError.noSnapshot }
-    var last: ArchivedSnapshot?
-    for ordinal in reader.ordinals {
-      let section: Section
+    // From the end, for it is the last that counts.
+    for ordinal in reader.ordinals.reversed() {
       do {
-        section = try reader.section(at: ordinal)
-        guard section.cid.codec == .dagCBOR, section.bodyLength <= UInt64(maximumBlock),
-          let body = try reader.body(of: section.cid), Snapshot.looksLikeManifest(body.span)
-        else { continue }
-        last = try ArchivedSnapshot(section.cid, in: reader)
-      } catch is ArchiveError, is SnapshotError {
-        // Lost with the damage, or something else that begins like a manifest.
+        let cid = try reader.section(at: ordinal).cid
+        if let snapshot = try possibleManifest(cid, in: reader) {
+          return ArchivedSnapshot(reader: reader, cid: cid, snapshot: snapshot)
+        }
+      } catch is ArchiveError {
+        // Lost with the damage.
         continue
       }
     }
-    guard let last else { throw SnapshotError.noSnapshot }
-    return last
+    throw SnapshotError.noSnapshot
   }
 
   /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there is none.
@@ -67,10 +64,35 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used; `ArchiveError` if it is damaged.
   public init(_ cid: CID, in reader: ArchiveReader) throws {
-    guard let bytes = try reader.body(of: cid, limit: Self.maximumBlock) else {
+    self.init(reader: reader, cid: cid, snapshot: try Self.manifest(cid, in: reader))
+  }
+
+  /// The manifest with this CID.
+  static func manifest(_ cid: CID, in reader: ArchiveReader) throws -> Snapshot {
+    // Nothing else hashes to its own successor, so that no chain of manifests leads back.
+    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil else {
+      throw SnapshotError.notAManifest
+    }
+    guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
       throw SnapshotError.blockMissing(cid)
     }
-    self.init(reader: reader, cid: cid, snapshot: try Snapshot(bytes.span))
+    return try Snapshot(bytes.span)
+  }
+
+  /// The manifest with this CID, if it is one.
+  ///
+  /// - Throws: `ArchiveError` if the section is damaged.
+  static func possibleManifest(_ cid: CID, in reader: ArchiveReader) throws -> Snapshot? {
+    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil,
+      let section = try reader.section(of: cid), section.bodyLength <= UInt64(maximumBlock),
+      let bytes = try reader.body(of: cid), Snapshot.couldBeManifest(bytes.span)
+    else { return nil }
+    do {
+      return try Snapshot(bytes.span)
+    } catch {
+      // Something else that has a field of that name.
+      return nil
+    }
   }
 
   /// What can be said about the repository of an archive that has lost its manifest.
@@ -206,12 +228,13 @@ extension ArchiveReader {
 }
 
 extension Snapshot {
-  /// Whether bytes begin as a manifest does, so that it is worth decoding them.
-  static func looksLikeManifest(_ bytes: Span<UInt8>) -> Bool {
-    do {
-      return ManifestShape.matches(try DAGCBORDecoder.decode(bytes))
-    } catch {
-      return false
+  /// Whether a block holds the name of the field that makes it a manifest, so that it is worth decoding.
+  static func couldBeManifest(_ bytes: Span<UInt8>) -> Bool {
+    // As text of seven bytes in DAG-CBOR.
+    let name = Array("gcarpack".utf8)
+    guard bytes.count >= name.count else { return false }
+    return (0...bytes.count - name.count).contains { start in
+      bytes[start] == name[0] && bytes.extracting(start..<start + name.count).starts(with: name)
     }
   }
 }
