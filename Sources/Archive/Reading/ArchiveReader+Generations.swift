@@ -49,7 +49,8 @@ extension ArchiveReader {
   {
     try file.withBytes { (bytes) throws(ArchiveError) in
       let committed = bytes.extracting(first: Int(generation.committedLength))
-      guard let offset = Int(exactly: offset), let frame = Footer.frame(committed, at: offset) else {
+      guard let offset = Int(exactly: offset), let frame = Footer.frame(committed, at: offset)
+      else {
         throw ArchiveError(
           .malformedFooter("generation \(newer.number) follows it, and it does not hold"),
           offset: offset)
