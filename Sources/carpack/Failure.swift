@@ -26,7 +26,8 @@ struct Failure: Error {
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
     error is Failure || error is BackupError || error is ArchiveError || error is SnapshotError
-      || error is CARError || error is RepositoryError || error is DAGCBORError
+      || error is SelectionError || error is SnapshotHistory.Break || error is CARError
+      || error is RepositoryError || error is DAGCBORError
       || error is MSTNode.Malformed
   }
 
@@ -35,6 +36,7 @@ struct Failure: Error {
     case let failure as Failure: self = failure
     case let error as BackupError: self.init(error)
     case let error as ArchiveError: self.init(error)
+    case let error as SelectionError: self.init(error)
     case let error as MSTNode.Malformed:
       self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
     default: self.init("\(error)", status: .damaged)
@@ -63,6 +65,20 @@ struct Failure: Error {
       hint = "\"carpack ls\" shows what there is"
     case .malformedSelector: status = .usage
     }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: SelectionError) {
+    let listed = "\"carpack log\" lists the snapshots"
+    let (status, hint): (ExitStatus, String) =
+      switch error {
+      case .malformedSelector: (.usage, listed)
+      case .noSuchSnapshot, .noSuchAccount: (.noInput, listed)
+      case .ambiguousSnapshot: (.usage, "give more of it; \(listed)")
+      case .severalAccounts:
+        (.usage, "choose one with --account, or name single things by at://")
+      case .ambiguousAccount: (.usage, "choose one by its DID")
+      }
     self.init("\(error)", hint: hint, status: status)
   }
 

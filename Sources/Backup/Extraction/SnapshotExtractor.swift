@@ -30,6 +30,22 @@ public struct SnapshotExtractor {
     public internal(set) var missingNodes: [String] = []
     /// Blobs whose content has the signature of another type than their record says.
     public internal(set) var mistyped: [String] = []
+
+    /// That nothing was done.
+    public init() {}
+
+    /// Adds what came of a later extraction into the same folder.
+    public mutating func add(_ later: Report) {
+      // It counts what was written into the folder, whatever for.
+      tally = later.tally
+      damaged += later.damaged
+      refused += later.refused
+      inTheWay += later.inTheWay
+      missing += later.missing
+      missingRecords += later.missingRecords
+      missingNodes += later.missingNodes
+      mistyped += later.mistyped
+    }
   }
 
   private let archived: ArchivedSnapshot
@@ -184,9 +200,16 @@ public struct SnapshotExtractor {
   }
 
   /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is nothing else that is known.
+  ///
+  /// Where there are several accounts, nothing tells whose they would be; `carpack cat` gives them by their CIDs.
   private mutating func writeStrays(except table: BlobTable) throws {
-    var known = Set([archived.snapshot.didDocument, archived.snapshot.plcLog].compactMap { $0 })
-    if case .pages(let pages) = archived.snapshot.car.order { known.formUnion(pages) }
+    let history = try SnapshotHistory(of: archived.reader)
+    guard history.newestOfAccounts.count <= 1 else { return }
+    var known = Self.documents(of: archived.snapshot)
+    for entry in history.entries {
+      known.formUnion(
+        Self.documents(of: try ArchivedSnapshot(entry.cid, in: archived.reader).snapshot))
+    }
     do {
       known.formUnion(try archived.extras())
     } catch {
@@ -203,6 +226,13 @@ public struct SnapshotExtractor {
       guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
       try writeBlob(cid, mimeType: nil)
     }
+  }
+
+  /// The blocks that look like blobs and are a snapshot's bookkeeping.
+  private static func documents(of snapshot: Snapshot) -> Set<CID> {
+    var documents = Set([snapshot.didDocument, snapshot.plcLog].compactMap { $0 })
+    if case .pages(let pages) = snapshot.car.order { documents.formUnion(pages) }
+    return documents
   }
 
   private mutating func writeExtras() throws {

@@ -10,9 +10,9 @@ struct CatCommand: ParsableCommand {
     commandName: "cat",
     abstract: "Print one blob, or one record as JSON.",
     discussion: """
-      SELECTOR is a CID, collection/rkey, or an at:// URI. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed.
+      SELECTOR is a CID, collection/rkey, or an at:// URI. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed.
 
-      Exit status: 66 if it is not in the archive, 11 if it is damaged.
+      Exit status: 66 if it is not there, 11 if it is damaged, 64 if the archive holds several accounts and collection/rkey does not say whose.
       """)
 
   @OptionGroup var archive: ArchiveArgument
@@ -20,11 +20,18 @@ struct CatCommand: ParsableCommand {
   @Argument(help: ArgumentHelp("A CID, collection/rkey, or at:// URI.", valueName: "selector"))
   var selector: String
 
+  @OptionGroup var choice: SnapshotOptions
+
   @Flag(help: "Print the bytes of a record as they are stored.")
   var raw = false
 
   func run() throws {
     let item = try Selection.Item(selector)
+    if case .cid = item, choice.at != nil || choice.accountOption.account != nil {
+      throw Failure(
+        "a CID is looked for in the whole file", hint: "leave out --at and --account",
+        status: .usage)
+    }
     let opened = try archive.open()
     switch item {
     case .cid(let cid) where raw || cid.codec != .dagCBOR:
@@ -37,8 +44,7 @@ struct CatCommand: ParsableCommand {
       }
       Console.print(RecordRendering(body.span).bytes.span)
     case .record(let path):
-      let snapshot = try opened.snapshot()
-      try ExtractCommand.checkAccount([selector], snapshot.snapshot)
+      let snapshot = try opened.snapshot(choice, naming: [selector])
       guard let block = try snapshot.record(path.text) else {
         throw BackupError.notFound(selector)
       }

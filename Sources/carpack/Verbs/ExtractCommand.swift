@@ -10,7 +10,7 @@ struct ExtractCommand: ParsableCommand {
     commandName: "extract",
     abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
     discussion: """
-      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.
+      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there. Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.
 
       Exit status: 0 everything selected was given back, 10 something is missing, 11 something is damaged (everything else is written), 13 a name that no file may have, 73 a file is in the way.
       """)
@@ -28,6 +28,8 @@ struct ExtractCommand: ParsableCommand {
       "The folder to write into; with --car, \"-\" writes the CAR to standard output.",
       valueName: "dir"), completion: .directory)
   var directory: String
+
+  @OptionGroup var choice: SnapshotOptions
 
   @Flag(help: "Everything.")
   var all = false
@@ -61,20 +63,25 @@ struct ExtractCommand: ParsableCommand {
   func run() throws {
     let selection = try self.selection()
     let opened = try archive.open()
-    let archived = try opened.snapshot()
     let observer = ProgressLine.observer(quiet: common.quiet)
     if directory == "-" {
-      let restored = try RestoredRepository(archived, observer: observer)
+      let restored = try RestoredRepository(opened.snapshot(choice), observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
       try restored.withBytes { try Console.write($0) }
       let status = opened.status
       if status != .success { throw status }
       return
     }
-    try Self.checkAccount(selectors, archived.snapshot)
+    // Single things are of one account; everything is of all of them, each in a folder of its own.
+    let snapshots =
+      selectors.isEmpty
+      ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
     let folder = try OutputFolder(directory, overwriting: overwrite)
-    let report = try SnapshotExtractor.extract(
-      selection, of: archived, into: folder, observer: observer)
+    var report = SnapshotExtractor.Report()
+    for snapshot in snapshots {
+      report.add(
+        try SnapshotExtractor.extract(selection, of: snapshot, into: folder, observer: observer))
+    }
     Console.endProgress()
     say(report)
     if json { printJSON(report) }
@@ -97,20 +104,6 @@ struct ExtractCommand: ParsableCommand {
     selection.metadata = metadata
     selection.items = try selectors.map { try Selection.Item($0) }
     return selection
-  }
-
-  /// An AT URI of somebody else's record is not in the archive.
-  ///
-  /// A handle is compared with the one in the archive, if that has one.
-  static func checkAccount(_ selectors: [String], _ snapshot: Snapshot) throws {
-    for selector in selectors where selector.hasPrefix("at://") {
-      let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
-      let isOwn =
-        authority.hasPrefix("did:")
-        ? authority == snapshot.did.text
-        : snapshot.handle.map { authority.lowercased() == $0.text.lowercased() } ?? true
-      guard isOwn else { throw BackupError.notFound(selector) }
-    }
   }
 
   private func say(_ report: SnapshotExtractor.Report) {

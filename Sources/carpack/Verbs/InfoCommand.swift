@@ -2,16 +2,20 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Backup
+internal import IPLD
 
-/// `carpack info`: what an archive is, from its footer and manifest alone.
+/// `carpack info`: what an archive is, from its footers and manifests alone.
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
     abstract: "Say what an archive is: sizes, ratio, sections, generations, head, snapshot.",
-    discussion:
-      "Reads the footer and the manifest only, and checks nothing else; see \"carpack verify\".")
+    discussion: """
+      Shows the newest snapshot of each account, or the one that --at and --account choose. Reads footers and manifests only, and checks nothing else; see "carpack verify".
+      """)
 
   @OptionGroup var archive: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
 
   @Flag(help: "Write JSON.")
   var json = false
@@ -20,27 +24,46 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let opened = try archive.open()
-    let generation = opened.reader.generation
-    let snapshot = try opened.snapshot()
-    if json { printJSON(opened, snapshot) } else { printText(opened, generation, snapshot) }
+    let snapshots = try opened.snapshots(choice)
+    if json { try printJSON(opened, snapshots) } else { try printText(opened, snapshots) }
     let status = opened.status
     if status != .success { throw status }
   }
 
-  private func printText(
-    _ opened: ArchiveArgument.Opened, _ generation: Generation, _ archived: ArchivedSnapshot
-  ) {
-    func row(_ name: String, _ text: String) {
-      Console.print("  \(name)\(String(repeating: " ", count: max(1, 12 - name.count)))\(text)")
-    }
-    let snapshot = archived.snapshot
+  private func row(_ name: String, _ text: String) {
+    Console.print("  \(name)\(String(repeating: " ", count: max(1, 12 - name.count)))\(text)")
+  }
+
+  private func printText(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
+    let generation = opened.reader.generation
     Console.print("\(opened.input.name): \(Quantity.bytes(opened.reader.fileSize))")
     row(
       "content",
       "\(Quantity.bytes(generation.streamLength)) in \(Quantity.count(Int(clamping: generation.sectionCount), "section")), stored in \(Quantity.percent(generation.committedLength, of: generation.streamLength))"
     )
     row("generation", "\(generation.number), format 1.\(generation.minorVersion)")
-    row("head", archived.cid.map { "\($0)" } ?? "lost")
+    row("head", try Self.head(opened).map { "\($0)" } ?? "lost")
+    let history = try opened.history
+    if let first = history.entries.first, history.entries.count > 1 {
+      let accounts = history.newestOfAccounts.count
+      row(
+        "snapshots",
+        "\(Quantity.grouped(history.entries.count))\(accounts > 1 ? " of \(accounts) accounts" : ""), the first made \(first.createdAt)"
+      )
+    }
+    for snapshot in snapshots {
+      if snapshots.count > 1 { Console.print("") }
+      printText(snapshot, history)
+    }
+  }
+
+  private func printText(_ archived: ArchivedSnapshot, _ history: SnapshotHistory) {
+    let snapshot = archived.snapshot
+    if history.entries.count > 1, let cid = archived.cid,
+      let entry = history.entries.first(where: { $0.cid == cid })
+    {
+      row("snapshot", "number \(entry.number), \(cid)")
+    }
     row("account", snapshot.did.text)
     if let handle = snapshot.handle { row("handle", handle.text) }
     if let pds = snapshot.pds { row("server", pds) }
@@ -61,8 +84,18 @@ struct InfoCommand: ParsableCommand {
           : ""))
   }
 
-  private func printJSON(_ opened: ArchiveArgument.Opened, _ archived: ArchivedSnapshot) {
+  /// The archive head; nil if its manifest is lost.
+  private static func head(_ opened: OpenedArchive) throws -> CID? {
+    let history = try opened.history
+    guard let head = opened.reader.generation.head?.cid else {
+      return history.isVouched ? nil : history.newest?.cid
+    }
+    return history.newest?.cid == head ? head : nil
+  }
+
+  private func printJSON(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
     let generation = opened.reader.generation
+    let history = try opened.history
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("file", opened.input.name)
@@ -73,13 +106,31 @@ struct InfoCommand: ParsableCommand {
     json.field("generations", generation.number)
     json.field("formatVersion", "1.\(generation.minorVersion)")
     json.field("indexSegments", generation.segments.count)
-    json.field("archiveHead", archived.cid.map { "\($0)" })
+    json.field("archiveHead", try Self.head(opened).map { "\($0)" })
+    json.field("snapshotCount", history.entries.count)
+    // The newest of those shown, for archives with one account, which most are.
     json.key("snapshot")
-    json.beginObject()
-    archived.snapshot.writeFields(to: &json)
-    json.endObject()
+    write(snapshots.first, history, to: &json)
+    json.key("snapshots")
+    json.beginArray()
+    for snapshot in snapshots { write(snapshot, history, to: &json) }
+    json.endArray()
     json.endObject()
     json.newline()
     Console.print(&json)
+  }
+
+  private func write(
+    _ archived: ArchivedSnapshot?, _ history: SnapshotHistory, to json: inout JSONWriter
+  ) {
+    guard let archived else {
+      json.null()
+      return
+    }
+    json.beginObject()
+    json.field("number", history.entries.first { $0.cid == archived.cid }?.number)
+    json.field("manifest", archived.cid.map { "\($0)" })
+    archived.snapshot.writeFields(to: &json)
+    json.endObject()
   }
 }

@@ -10,12 +10,14 @@ struct ListCommand: ParsableCommand {
     commandName: "ls",
     abstract: "List what an archive holds: path, CID, type, size; missing things are marked.",
     discussion: """
-      Without a flag, records and then blobs. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". With --json one object a line.
+      Without a flag, records and then blobs, of the newest snapshot or the one that --at chooses. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". Of an archive with several accounts each is listed, its paths as at:// URIs, unless --account chooses one. With --json one object a line. --snapshots is what "carpack log" shows.
 
       Exit status: 0, or 10 if something that is listed is missing, 11 if it is damaged.
       """)
 
   @OptionGroup var archive: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
 
   @Flag(help: "List the records only.")
   var records = false
@@ -34,16 +36,35 @@ struct ListCommand: ParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if snapshots, choice.at != nil {
+      throw ValidationError("--snapshots lists all of them: leave out --at")
+    }
+  }
+
   func run() throws {
     let opened = try archive.open()
-    let archived = try opened.snapshot()
     if snapshots {
-      listSnapshot(archived)
-      if opened.status != .success { throw ExitStatus.damaged }
+      let list = try SnapshotList(opened, account: choice.accountOption.account)
+      let status = try list.show(json: json)
+      if status != .success { throw status }
       return
     }
-    let all = !records && !blobs
     var listing = Listing(isJSON: json, showsOnlyMissing: missing)
+    var status = ExitStatus.success
+    let snapshots = try opened.snapshots(choice)
+    for snapshot in snapshots {
+      listing.account = snapshot.snapshot.did
+      listing.showsAccount = snapshots.count > 1
+      status = .worst(status, try list(snapshot, &listing))
+    }
+    status = .worst(listing.worst, opened.status, status)
+    if status != .success { throw status }
+  }
+
+  /// Lists one snapshot; answers whether it is whole.
+  private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
+    let all = !records && !blobs
     let restored = try RestoredRepository(
       archived, observer: ProgressLine.observer(quiet: common.quiet))
     let inspection = try restored.withBytes { bytes throws(CARError) in
@@ -68,7 +89,7 @@ struct ListCommand: ParsableCommand {
       for extra in try archived.extras() {
         listing.add(
           Listing.Row(
-            path: "-", cid: extra, kind: "extra", type: nil, state: archived.state(of: extra)))
+            path: nil, cid: extra, kind: "extra", type: nil, state: archived.state(of: extra)))
       }
     }
     if let flaw = restored.flaw {
@@ -81,34 +102,16 @@ struct ListCommand: ParsableCommand {
       )
     }
     let lacksRecords = (records || all) && !inspection.isComplete
-    let status = ExitStatus.worst(
-      listing.worst, opened.status, restored.isExact ? .success : .damaged,
+    return .worst(
+      restored.isExact ? .success : .damaged,
       lacksRecords || !inspection.missingNodes.isEmpty ? .incomplete : .success)
-    if status != .success { throw status }
-  }
-
-  private func listSnapshot(_ archived: ArchivedSnapshot) {
-    let snapshot = archived.snapshot
-    if json {
-      var json = JSONWriter()
-      json.beginObject()
-      json.field("manifest", archived.cid.map { "\($0)" })
-      snapshot.writeFields(to: &json)
-      json.endObject()
-      json.newline()
-      Console.print(&json)
-    } else {
-      Console.print(
-        "\(snapshot.createdAt)  \(snapshot.did.text)  \(snapshot.rev?.text ?? "-")  \(Quantity.count(snapshot.counts.records, "record"))  \(Quantity.grouped(snapshot.blobs.held)) of \(Quantity.count(snapshot.blobs.referenced, "blob"))"
-      )
-    }
   }
 }
 
 /// Prints rows as they come.
 private struct Listing {
   struct Row {
-    let path: String
+    let path: String?
     let cid: CID
     let kind: String
     let type: String?
@@ -118,6 +121,10 @@ private struct Listing {
 
   let isJSON: Bool
   let showsOnlyMissing: Bool
+  /// Whose rows come.
+  var account: DID?
+  /// Whether paths say whose they are.
+  var showsAccount = false
   private(set) var worst = ExitStatus.success
   private var json = JSONWriter()
 
@@ -144,7 +151,8 @@ private struct Listing {
     if isJSON {
       json.beginObject()
       json.field("kind", row.kind)
-      json.field("path", row.path == "-" ? nil : row.path)
+      json.field("account", account?.text)
+      json.field("path", row.path)
       json.field("cid", "\(row.cid)")
       json.field("type", row.type)
       json.field("size", size.map { Int(clamping: $0) })
@@ -155,7 +163,9 @@ private struct Listing {
     } else {
       let type = row.kind == "record" ? "record" : row.type ?? "-"
       let size = size.map { Quantity.bytes($0) } ?? "-"
-      Console.print("\(row.path)  \(row.cid)  \(type)  \(size)\(mark.map { "  [\($0)]" } ?? "")")
+      let account = showsAccount ? account.map { "at://\($0)/" } ?? "" : ""
+      let path = row.path.map { account + $0 } ?? "-"
+      Console.print("\(path)  \(row.cid)  \(type)  \(size)\(mark.map { "  [\($0)]" } ?? "")")
     }
   }
 }

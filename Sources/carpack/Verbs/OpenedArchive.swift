@@ -1,0 +1,156 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+
+/// An archive that has been opened, and the file it lies in.
+///
+/// It remembers what had to be done to read it, and says so once, when it is asked for its ``status``.
+final class OpenedArchive {
+  let reader: ArchiveReader
+  let input: InputFile
+  private var knownHistory: SnapshotHistory?
+  private var isSalvaged = false
+
+  init(reader: ArchiveReader, input: InputFile) {
+    self.reader = reader
+    self.input = input
+  }
+
+  /// All snapshots.
+  var history: SnapshotHistory {
+    get throws {
+      if let knownHistory { return knownHistory }
+      let history = try SnapshotHistory(of: reader)
+      knownHistory = history
+      return history
+    }
+  }
+
+  /// The snapshots that were asked for, one at most of each account; without a wish, the newest of each.
+  ///
+  /// Of an archive that has lost all manifests, what is left.
+  func snapshots(_ options: SnapshotOptions) throws -> [ArchivedSnapshot] {
+    try snapshots(options.selector, options.accountOption.account)
+  }
+
+  private func snapshots(_ selector: SnapshotSelector?, _ account: String?) throws
+    -> [ArchivedSnapshot]
+  {
+    let history = try self.history
+    if let error = newestIsForeign(history) { throw error }
+    guard !history.entries.isEmpty else {
+      guard selector == nil, account == nil else {
+        throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot
+      }
+      guard !history.breaks.isEmpty || reader.recovery != nil else {
+        throw SnapshotError.noSnapshot
+      }
+      isSalvaged = true
+      return [try ArchivedSnapshot.salvaged(from: reader)]
+    }
+    let did = try account.map { text throws in try history.account(text) }
+    return try history.select(selector ?? .latest, of: did).map { entry in
+      try ArchivedSnapshot(entry.cid, in: reader)
+    }
+  }
+
+  /// The one snapshot that was asked for, and that single things are looked for in: those that name an account narrow it.
+  ///
+  /// - Parameters:
+  ///   - options: the wish.
+  ///   - selectors: the things, of which AT URIs say whose they are.
+  func snapshot(_ options: SnapshotOptions, naming selectors: [String] = []) throws
+    -> ArchivedSnapshot
+  {
+    let history = try self.history
+    var account = try history.entries.isEmpty ? nil : options.accountOption.account.map {
+      (text) throws in try history.account(text)
+    }
+    for selector in selectors where selector.hasPrefix("at://") {
+      let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
+      guard let owner = try owner(String(authority), history) else {
+        throw BackupError.notFound(selector)
+      }
+      guard account == nil || account == owner else {
+        throw Failure(
+          "\(selector) is not of the account \(history.name(of: account ?? owner))",
+          hint: "take the things of one account at a time", status: .usage)
+      }
+      account = owner
+    }
+    let found = try snapshots(
+      options.selector,
+      history.entries.isEmpty ? options.accountOption.account : account?.text)
+    guard found.count == 1 else {
+      throw SelectionError.severalAccounts(found.map { history.name(of: $0.snapshot.did) })
+    }
+    return found[0]
+  }
+
+  /// The account that an AT URI names; nil if it is not in the archive.
+  ///
+  /// Where no handle was ever known, any may be the account's.
+  private func owner(_ authority: String, _ history: SnapshotHistory) throws -> DID? {
+    do {
+      return try history.account(authority)
+    } catch {
+      guard case .noSuchAccount = error else { throw error }
+      let accounts =
+        history.entries.isEmpty
+        ? [try ArchivedSnapshot.salvaged(from: reader).snapshot.did]
+        : history.newestOfAccounts.map(\.did)
+      guard accounts.count == 1, let only = accounts.first else { return nil }
+      let hasHandle = history.entries.contains { $0.handle != nil }
+      return authority.hasPrefix("did:") || hasHandle
+        ? (authority == only.text ? only : nil) : only
+    }
+  }
+
+  /// Why the newest manifest cannot be used, if it is not for damage: whoever wrote it knew more, and an older one in its place would mislead.
+  private func newestIsForeign(_ history: SnapshotHistory) -> SnapshotError? {
+    guard let first = history.breaks.first(where: { $0.isOfManifest }), first.after == nil,
+      case .unusableManifest(_, let error) = first.reason
+    else { return nil }
+    if case .blockMissing = error { return nil }
+    return error
+  }
+
+  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what was done.
+  var status: ExitStatus {
+    var status = ExitStatus.success
+    for broken in knownHistory?.breaks ?? [] where broken.isOfManifest {
+      Console.say("carpack: \(Console.red("damaged:")) \(input.name): \(broken)")
+      status = .damaged
+    }
+    if isSalvaged {
+      Console.say(
+        "carpack: \(Console.red("damaged:")) \(input.name): its manifest is lost; this is what could be found out without it"
+      )
+      status = .damaged
+    }
+    return .worst(status, repairStatus)
+  }
+
+  private var repairStatus: ExitStatus {
+    guard let recovery = reader.recovery, let rebuild = recovery.rebuild else { return .success }
+    let what =
+      switch rebuild {
+      case .noFooter: "its end is lost: no generation was committed"
+      case .damagedIndex: "its index is damaged"
+      }
+    Console.say(
+      "carpack: \(Console.red("damaged:")) \(input.name): \(what); it was read from the data itself. \"carpack verify\" says what is lost"
+    )
+    return .damaged
+  }
+}
+
+extension SnapshotHistory.Break {
+  /// Whether it is a snapshot that cannot be had.
+  var isOfManifest: Bool {
+    switch reason {
+    case .damagedManifest, .unusableManifest: true
+    case .damagedFooter, .tooMany: false
+    }
+  }
+}

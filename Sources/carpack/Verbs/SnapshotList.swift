@@ -1,0 +1,77 @@
+internal import ATProtocol
+internal import Backup
+
+/// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is known, one object a line.
+struct SnapshotList {
+  private let opened: OpenedArchive
+  private let entries: [SnapshotHistory.Entry]
+
+  /// The snapshots of an archive, or of one account in it, the newest first.
+  init(_ opened: OpenedArchive, account: String?) throws {
+    self.opened = opened
+    let history = try opened.history
+    let did = try account.map { text throws in try history.account(text) }
+    entries = history.entries.reversed().filter { did == nil || $0.did == did }
+    if entries.isEmpty {
+      throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot
+    }
+  }
+
+  /// Prints them; answers whether something is wrong with the list, and has said so then.
+  func show(json: Bool) throws -> ExitStatus {
+    if json { try printJSON() } else { printTable() }
+    var status = opened.status
+    for broken in try opened.history.breaks where !broken.isOfManifest {
+      let isCut = broken.reason == .tooMany
+      let mark = isCut ? Console.yellow("incomplete:") : Console.red("damaged:")
+      Console.say("carpack: \(mark) \(opened.input.name): \(broken)")
+      status = .worst(status, isCut ? .incomplete : .damaged)
+    }
+    if try !opened.history.isVouched {
+      Console.say(
+        "carpack: \(Console.yellow("warning:")) no footer names the newest of them: these are all that were found"
+      )
+    }
+    return status
+  }
+
+  private func printTable() {
+    var table = Table([
+      ("number", .right), ("made", .left), ("account", .left), ("revision", .left),
+      ("records", .right), ("blobs", .right), ("added", .right), ("", .left),
+    ])
+    for entry in entries {
+      table.add([
+        "\(entry.number)", entry.createdAt, entry.handle?.text ?? entry.did.text,
+        entry.rev?.text ?? "-", Quantity.grouped(entry.counts.records),
+        "\(Quantity.grouped(entry.blobs.held)) of \(Quantity.grouped(entry.blobs.referenced))",
+        entry.bytesAdded.map { Quantity.bytes($0) } ?? "-", Self.lack(entry),
+      ])
+    }
+    for line in table.lines { Console.print(line) }
+  }
+
+  /// What a snapshot lacked when it was made; nothing if it is complete.
+  private static func lack(_ entry: SnapshotHistory.Entry) -> String {
+    var lacks: [String] = []
+    if !entry.isComplete { lacks.append("records missing") }
+    if entry.blobs.missing > 0 {
+      lacks.append("\(Quantity.count(entry.blobs.missing, "blob")) missing")
+    }
+    return lacks.joined(separator: ", ")
+  }
+
+  private func printJSON() throws {
+    var json = JSONWriter()
+    for entry in entries {
+      json.beginObject()
+      json.field("number", entry.number)
+      json.field("manifest", "\(entry.cid)")
+      json.field("bytesAdded", entry.bytesAdded.map { Int(clamping: $0) })
+      try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
+      json.endObject()
+      json.newline()
+      Console.print(&json)
+    }
+  }
+}

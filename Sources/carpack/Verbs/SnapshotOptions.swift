@@ -1,0 +1,28 @@
+internal import ArgumentParser
+internal import Backup
+
+/// Which snapshot, of which account, a verb is about.
+struct SnapshotOptions: ParsableArguments {
+  @OptionGroup var accountOption: AccountOption
+
+  @Option(
+    name: .customLong("at"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "The snapshot: its number, counted from the oldest (1) or from the newest (-1); a date or time, for the newest made by then; a revision; the CID of its manifest or commit; or \"latest\". \"carpack log\" lists them.",
+      valueName: "snapshot"))
+  var at: String?
+
+  /// The words that choose, read; nil if there are none.
+  var selector: SnapshotSelector? {
+    get throws { try at.map { text throws in try SnapshotSelector(text) } }
+  }
+}
+
+/// Which account a verb is about.
+struct AccountOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The account, where the archive holds several: a DID, or a handle that it had.",
+      valueName: "did|handle"))
+  var account: String?
+}
