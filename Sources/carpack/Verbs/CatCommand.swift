@@ -46,7 +46,7 @@ struct CatCommand: ParsableCommand {
     case .record(let path):
       let snapshot = try opened.snapshot(choice, naming: [selector])
       guard let block = try snapshot.record(path.text) else {
-        throw BackupError.notFound(selector)
+        throw try absence(opened, snapshot)
       }
       if raw {
         Console.print(block.bytes.span)
@@ -56,5 +56,16 @@ struct CatCommand: ParsableCommand {
     }
     let status = opened.status
     if status != .success { throw status }
+  }
+
+  /// That the record is not in the snapshot; another may have it.
+  private func absence(_ opened: OpenedArchive, _ snapshot: ArchivedSnapshot) throws -> any Error {
+    let history = try opened.history
+    guard history.entries.count > 1,
+      let entry = history.entries.first(where: { $0.cid == snapshot.cid })
+    else { return BackupError.notFound(selector) }
+    return Failure(
+      "\(selector) is not in snapshot number \(entry.number), made \(entry.createdAt)",
+      hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
   }
 }
