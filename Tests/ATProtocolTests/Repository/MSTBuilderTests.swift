@@ -1,21 +1,7 @@
 import ATProtocol
 import IPLD
+import TestSupport
 import Testing
-
-/// SplitMix64, so that a printed seed brings a run back.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ mixed >> 31
-  }
-}
 
 @Suite struct `Building a tree` {
   private typealias Leaf = (key: [UInt8], value: CID)
@@ -43,9 +29,9 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 
   @Test func `random keys are walked again, changed and restored`() {
-    let seed = UInt64.random(in: .min ... .max)
-    print("Building a tree: seed \(seed)")
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator()
+    let seed = random.seed
+    print("Building a tree: \(random)")
     for _ in 0..<60 {
       let leaves = randomLeaves(upTo: 400, &random)
       let (root, nodes) = build(leaves)
