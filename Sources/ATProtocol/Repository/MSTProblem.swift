@@ -57,11 +57,12 @@ public struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
       case .untrimmedTop: "the root has no keys of its own"
       case .tooDeep: "the tree is deeper than it can be"
       }
-    let place = key.map { ", key \(quoted($0))" } ?? ""
+    let place = key.map { ", key \(Self.quoted($0))" } ?? ""
     return "\(what): node \(node)\(place)"
   }
 
-  private func quoted(_ key: [UInt8]) -> String {
+  /// A key as it can be shown, whatever it holds; of a long one the start.
+  static func quoted(_ key: [UInt8]) -> String {
     let text = key.prefix(200).map { byte in
       (0x21...0x7e).contains(byte) ? String(UnicodeScalar(byte)) : "\\x\(Hex.encode([byte]))"
     }

@@ -209,6 +209,18 @@ public struct MSTWalker: Sendable {
   /// Goes on without the node that was asked for.
   public mutating func skip() { requested = nil }
 
+  /// The layer that the node that was asked for belongs to, as the node above it has it; nil for the root.
+  var requestedLayer: Int? { path.last.flatMap(\.layer).map { $0 - 1 } }
+
+  /// Leaves the nodes that were entered last, so many of them, and goes on behind the uppermost as if it had been skipped.
+  ///
+  /// - Precondition: nothing behind them has been given out.
+  mutating func leave(_ count: Int) {
+    requested = nil
+    // The root of an empty tree is left as soon as it is entered.
+    path.removeLast(min(count, path.count))
+  }
+
   /// Goes on without the node that was asked for, because it has been walked already: no tree holds a node twice.
   public mutating func skipRepeated() {
     if let requested { note(.repeatedNode, in: requested) }
