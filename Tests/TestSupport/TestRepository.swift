@@ -39,6 +39,9 @@ public struct TestRepository: Sendable {
   /// Adds bytes as a record, whatever they are.
   public mutating func add(_ path: String, bytes: [UInt8]) { records[Array(path.utf8)] = bytes }
 
+  /// Takes a record away.
+  public mutating func remove(_ path: String) { records[Array(path.utf8)] = nil }
+
   /// Adds a post with an image.
   public mutating func add(
     _ path: String, blob: CID, mimeType: String = "image/png", size: Int = 100

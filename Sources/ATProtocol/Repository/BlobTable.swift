@@ -45,7 +45,7 @@ public struct BlobTable: Sendable {
   public subscript(cid: CID) -> Entry? { positions[cid].map { entries[Int($0)] } }
 
   /// Takes in a reference from a record.
-  mutating func insert(_ ref: BlobRef, from record: [UInt8]) {
+  package mutating func insert(_ ref: BlobRef, from record: [UInt8]) {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
     guard let position = positions[ref.cid] else {
       if lastRecord.key != record { lastRecord = (record, String(decoding: record, as: UTF8.self)) }
