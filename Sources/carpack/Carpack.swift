@@ -26,7 +26,8 @@ struct Carpack: ParsableCommand {
       """,
     version: version,
     subcommands: [
-      InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
+      InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self,
+      CatCommand.self,
       ExtractCommand.self, VerifyCommand.self,
     ])
 

@@ -117,7 +117,7 @@ import Testing
       (absent, .blockMissing(absent)), (strange, .notAManifest),
       (archive.snapshots[0].snapshot.commit, .notAManifest),
     ] as [(CID, SnapshotError)] {
-      var broken = archive
+      var broken = try Self.series(2)
       try broken.add(Self.repository(3).car()) { $0.previous = previous }
       let history = try SnapshotHistory(of: broken.reader())
       // The footers lead on to the others.
@@ -150,7 +150,7 @@ import Testing
 
   @Test func `says that growth is not known where a footer is damaged`() throws {
     let archive = try Self.series(4)
-    var bytes = archive.bytes
+    var bytes = try archive.bytes
     bytes[Int(archive.generations[1].footerOffset) + 40] ^= 0xff
     let history = try SnapshotHistory(of: archive.reader(bytes))
     #expect(history.entries.map(\.cid) == archive.snapshots.map(\.cid))
@@ -182,7 +182,7 @@ import Testing
     let path = FilePath(folder.file("empty.car.zst"))
     var header: [UInt8] = []
     CARWriter.appendHeader(roots: [.blob([1])], to: &header)
-    var writer = try ArchiveWriter(storage: try FileStorage.create(path), carHeader: header)
+    var writer = try ArchiveWriter.open(try FileStorage.create(path), carHeader: header)
     try writer.append(.blob([1]), [1].span)
     _ = try writer.commit(manifest: nil)
     let history = try SnapshotHistory(of: ArchiveReader(path: path))

@@ -92,7 +92,7 @@ public struct MSTNode: Equatable, Sendable {
   }
 
   /// Whether a block begins as a node does; few others do.
-  static func isLikely(_ bytes: Span<UInt8>) -> Bool {
+  package static func isLikely(_ bytes: Span<UInt8>) -> Bool {
     bytes.count >= 3 && bytes[0] == 0xa2 && bytes[1] == 0x61 && bytes[2] == UInt8(ascii: "e")
   }
 

@@ -206,6 +206,23 @@ public struct MSTWalker: Sendable {
     depth = max(depth, path.count)
   }
 
+  /// Goes on behind the node that was asked for, and everything below it, because all of that is known from another walk.
+  ///
+  /// What is checked is that the subtree fits where it stands. After this ``key`` is its last key.
+  public mutating func pass(_ subtree: MSTSubtree) {
+    guard let cid = requested else { return }
+    requested = nil
+    if let above = path.last?.layer, subtree.layer != above - 1 { note(.wrongLayer, in: cid) }
+    guard follows(subtree.firstKey.span) else {
+      note(.keysNotAscending, in: cid, key: subtree.firstKey.span)
+      return
+    }
+    if path.isEmpty { rootLayer = subtree.layer }
+    key = subtree.lastKey
+    hasKey = true
+    passedOver = nil
+  }
+
   /// Goes on without the node that was asked for.
   public mutating func skip() { requested = nil }
 

@@ -18,8 +18,7 @@ public struct RepositoryInspector {
   private var inspection = RepositoryInspection()
   /// For each block whether it was reached, and as what.
   private var roles: [Role] = []
-  private var scanner = BlobRefScanner(profile: .atproto)
-  private var lenientScanner = BlobRefScanner(profile: .dagCBOR)
+  private var scanner = RecordScanner()
   private var distinctMissingNodes: Set<CID> = []
   private var distinctMissingRecords: Set<CID> = []
   /// How many bytes of records have been scanned again for another key; never more than the CAR has, or one block with a million
@@ -33,7 +32,7 @@ public struct RepositoryInspector {
     static let node = Role(rawValue: 2)
     static let record = Role(rawValue: 4)
     static let mismatched = Role(rawValue: 8)
-    /// A record that needs no second look, if it is one: ``BlobRefScanner/isPlain(_:)``.
+    /// A record that needs no second look, if it is one: ``RecordScanner/isPlain(_:)``.
     static let plain = Role(rawValue: 16)
   }
 
@@ -191,37 +190,15 @@ public struct RepositoryInspector {
   private mutating func scan(
     _ key: [UInt8], _ record: Span<UInt8>, _ blobs: inout BlobTable
   ) {
-    var warnings = Warnings()
-    do throws(DAGCBORError) {
-      let isMap = try scanner.scan(
-        record, found: { blobs.insert($0, from: key) }, malformed: { warnings.add($0) })
-      if !isMap { warnings.add("it is not a map") }
-    } catch {
-      warnings.add("\(error)")
-      if error.reason == .floatNotAllowed { inspection.floatRecordCount += 1 }
-      do throws(DAGCBORError) {
-        _ = try lenientScanner.scan(record, found: { blobs.insert($0, from: key) })
-      } catch {
-        inspection.undecodableRecordCount += 1
-        if error.reason.isOnlyNonCanonical { inspection.nonCanonicalRecordCount += 1 }
-      }
-    }
-    inspection.recordWarningCount += warnings.count
-    for why in warnings.first {
+    let oddities = scanner.scan(record) { blobs.insert($0, from: key) }
+    if oddities.hasFloat { inspection.floatRecordCount += 1 }
+    if oddities.isUndecodable { inspection.undecodableRecordCount += 1 }
+    if oddities.isNonCanonical { inspection.nonCanonicalRecordCount += 1 }
+    inspection.recordWarningCount += oddities.count
+    for why in oddities.first {
       if inspection.recordWarnings.count < RepositoryInspection.maximumListed {
         inspection.recordWarnings.append((String(decoding: key, as: UTF8.self), why))
       }
-    }
-  }
-
-  /// What is odd about a record: as much of it as is ever listed, and how much there is.
-  private struct Warnings {
-    private(set) var first: [String] = []
-    private(set) var count = 0
-
-    mutating func add(_ why: String) {
-      count += 1
-      if first.count < RepositoryInspection.maximumListed { first.append(why) }
     }
   }
 
@@ -243,15 +220,5 @@ public struct RepositoryInspector {
     let name = String(decoding: collection.name, as: UTF8.self)
     inspection.recordsByCollection[name, default: 0] += collection.count
     collection = ([], 0)
-  }
-}
-
-extension DAGCBORError.Reason {
-  /// Whether bytes that break only this rule would come out of a tolerant decoder and encoder changed.
-  fileprivate var isOnlyNonCanonical: Bool {
-    switch self {
-    case .notMinimal, .indefiniteLength, .keysNotSorted, .duplicateKey, .shortFloat: true
-    default: false
-    }
   }
 }

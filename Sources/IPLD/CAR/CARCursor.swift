@@ -41,7 +41,7 @@ public struct CARCursor: Sendable {
   }
 
   /// A cursor at the start of a section, with no header before it.
-  init(payload: Range<Int>, limits: CARLimits) {
+  package init(payload: Range<Int>, limits: CARLimits) {
     offset = payload.lowerBound
     end = payload.upperBound
     self.limits = limits

@@ -29,7 +29,8 @@ struct Table {
         return sides[column] == .left ? cell + blanks : blanks + cell
       }
       let line = cells.joined(separator: "  ")
-      return String(line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
+      return String(
+        line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
     }
   }
 }

@@ -63,9 +63,12 @@ final class OpenedArchive {
     -> ArchivedSnapshot
   {
     let history = try self.history
-    var account = try history.entries.isEmpty ? nil : options.accountOption.account.map {
-      (text) throws in try history.account(text)
-    }
+    var account =
+      try history.entries.isEmpty
+      ? nil
+      : options.accountOption.account.map {
+        (text) throws in try history.account(text)
+      }
     for selector in selectors where selector.hasPrefix("at://") {
       let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
       guard let owner = try owner(String(authority), history) else {

@@ -1,0 +1,61 @@
+internal import IPLD
+
+/// Checks records one by one and finds the blobs that they refer to, also of those that break the rules.
+package struct RecordScanner: Sendable {
+  /// What is odd about a record.
+  package struct Oddities: Sendable {
+    /// What is odd, as much of it as is ever listed.
+    package private(set) var first: [String] = []
+    /// How many things are.
+    package private(set) var count = 0
+    /// Whether a float is.
+    package fileprivate(set) var hasFloat = false
+    /// Whether it is not DAG-CBOR.
+    package fileprivate(set) var isUndecodable = false
+    /// Whether it only is not in DAG-CBOR's one canonical form.
+    package fileprivate(set) var isNonCanonical = false
+
+    fileprivate mutating func add(_ why: String) {
+      count += 1
+      if first.count < RepositoryInspection.maximumListed { first.append(why) }
+    }
+  }
+
+  private var strict = BlobRefScanner(profile: .atproto)
+  private var lenient = BlobRefScanner(profile: .dagCBOR)
+
+  /// A scanner.
+  package init() {}
+
+  /// Whether there is nothing to say about a record, at a glance: it keeps the rules, and refers to no blob.
+  package mutating func isPlain(_ record: Span<UInt8>) -> Bool { strict.isPlain(record) }
+
+  /// Hands out the blob references of a record; answers what is odd about it.
+  package mutating func scan(_ record: Span<UInt8>, found: (BlobRef) -> Void) -> Oddities {
+    var oddities = Oddities()
+    do throws(DAGCBORError) {
+      let isMap = try strict.scan(record, found: found, malformed: { oddities.add($0) })
+      if !isMap { oddities.add("it is not a map") }
+    } catch {
+      oddities.add("\(error)")
+      oddities.hasFloat = error.reason == .floatNotAllowed
+      do throws(DAGCBORError) {
+        _ = try lenient.scan(record, found: found)
+      } catch {
+        oddities.isUndecodable = true
+        oddities.isNonCanonical = error.reason.isOnlyNonCanonical
+      }
+    }
+    return oddities
+  }
+}
+
+extension DAGCBORError.Reason {
+  /// Whether bytes that break only this rule would come out of a tolerant decoder and encoder changed.
+  fileprivate var isOnlyNonCanonical: Bool {
+    switch self {
+    case .notMinimal, .indefiniteLength, .keysNotSorted, .duplicateKey, .shortFloat: true
+    default: false
+    }
+  }
+}
