@@ -16,6 +16,8 @@ struct BlobPacking {
   private let table: BlobTable
   private let keepsExtras: Bool
   private var held: [CID: UInt64] = [:]
+  /// Those that were in the archive before, whose files need not be read again.
+  private var heldBefore: Set<CID> = []
   private var mismatched: Set<CID> = []
   private var extrasBytes: UInt64 = 0
   /// The blobs that are held though no record refers to them: those of the snapshot before, and those taken now.
@@ -44,7 +46,9 @@ struct BlobPacking {
     guard let archive else { return }
     let entries = table.entries
     for (entry, match) in zip(entries, try archive.matches(entries.count) { entries[$0].cid }) {
-      held[entry.cid] = held[entry.cid] ?? match?.bodyLength
+      guard let match else { continue }
+      held[entry.cid] = held[entry.cid] ?? match.bodyLength
+      heldBefore.insert(entry.cid)
     }
     guard let base else { return }
     let earlier = try base.extras()
@@ -53,6 +57,7 @@ struct BlobPacking {
       extras.append(cid)
       extrasBytes += match.bodyLength
       held[cid] = match.bodyLength
+      heldBefore.insert(cid)
     }
     for entry in try base.missingBlobs() { reasons[entry.cid] = entry.reason }
   }
@@ -64,6 +69,7 @@ struct BlobPacking {
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
+      if let claimed, heldBefore.contains(claimed) { continue }
       if let claimed, !table.contains(claimed), !keepsExtras {
         leftOutCount += 1
         continue

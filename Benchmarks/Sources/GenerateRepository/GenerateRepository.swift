@@ -44,6 +44,21 @@ struct GenerateRepository: ParsableCommand {
   @Option(help: "How large the blobs are, in bytes: a number, or MIN-MAX.")
   var blobSize = NumberRange(20_000...80_000)
 
+  @Option(
+    help: ArgumentHelp(
+      "A file for the same account a while later; may be given more than once, for one state after the other.",
+      valueName: "file"))
+  var then: [String] = []
+
+  @Option(help: "How many records each later state has more.")
+  var created = 500
+
+  @Option(help: "How many records, from any time, each later state has lost.")
+  var deleted = 100
+
+  @Option(help: "How many records, from any time, are others in each later state.")
+  var updated = 20
+
   @Flag(help: "Read what was written, and fail unless it is complete and nothing is wrong with it.")
   var check = false
 
@@ -64,7 +79,7 @@ struct GenerateRepository: ParsableCommand {
     if check { try checkOutput() }
   }
 
-  /// Writes the repository; answers how many blobs it has.
+  /// Writes the repository, and its later states; answers how many blobs it has.
   private func write() throws -> Int {
     var random = SeededRandom(seed: seed)
     var factory = RecordFactory(
@@ -73,19 +88,42 @@ struct GenerateRepository: ParsableCommand {
       random: &random)
     var clock = Clock(recordCount: records)
     var writer = try RepositoryWriter(
-      URL(filePath: output), importedCount: records * imported / 100)
+      beside: URL(filePath: output), importedCount: records * imported / 100)
     _ = try writer.append(.profile, nil, try factory.profile(clock, &random))
-    for _ in 1..<records {
-      clock.advance(&random)
-      let record = try factory.next(clock, &random)
-      let key = clock.tid
-      let cid = try writer.append(record.collection, key, record.value)
-      if record.collection == .post { factory.posted(key, cid) }
-    }
+    for _ in 1..<records { try create(&writer, &factory, &clock, &random) }
     clock.advance(&random)
-    try writer.finish(
-      did: factory.did, revision: clock.tid, signature: random.bytes(64), order: order)
+    try writer.write(
+      to: URL(filePath: output), did: factory.did, revision: clock.tid,
+      signature: random.bytes(64), order: order)
+    for path in then {
+      for _ in 0..<created { try create(&writer, &factory, &clock, &random) }
+      // The profile comes first, and stays.
+      for _ in 0..<min(deleted, writer.recordCount - 1) {
+        writer.remove(1 + random.below(writer.recordCount - 1))
+      }
+      for _ in 0..<updated {
+        clock.advance(&random)
+        try writer.replace(
+          random.below(writer.recordCount), with: factory.next(clock, &random).value)
+      }
+      clock.advance(&random)
+      try writer.write(
+        to: URL(filePath: path), did: factory.did, revision: clock.tid,
+        signature: random.bytes(64), order: order)
+    }
+    try writer.close()
     return factory.blobs.count
+  }
+
+  private func create(
+    _ writer: inout RepositoryWriter, _ factory: inout RecordFactory, _ clock: inout Clock,
+    _ random: inout SeededRandom
+  ) throws {
+    clock.advance(&random)
+    let record = try factory.next(clock, &random)
+    let key = clock.tid
+    let cid = try writer.append(record.collection, key, record.value)
+    if record.collection == .post { factory.posted(key, cid) }
   }
 
   private func checkOutput() throws {

@@ -2,7 +2,8 @@ import ATProtocol
 import Foundation
 import IPLD
 
-/// Writes a repository: its records as they come, then the tree over them and the commit, then all of it in order.
+/// Writes a repository: its records as they come, then the tree over them and the commit, then all of it in order; and again
+/// after some have been added, changed or deleted.
 ///
 /// Memory holds an index of some ninety bytes a record; the blocks lie in a file beside the output, in the order in which
 /// they were made, until they are copied to where they belong.
@@ -10,123 +11,156 @@ struct RepositoryWriter: ~Copyable {
   private struct Record {
     let collection: Collection
     let key: TID?
-    let digest: SHA256Digest
+    var place: PlacedBlock
   }
 
-  private let output: URL
   private let scratch: URL
   private var file: SectionFile
   private var records: [Record] = []
-  private var blocks: [PlacedBlock] = []
   /// The first so many records arrived with the account, in one revision.
   private let importedCount: Int
+  /// How many records have been written, changed or deleted: the number of the revision.
+  private var operationCount = 0
+  /// The revisions of the nodes of the tree that was written last.
+  private var nodeRevisions: [SHA256Digest: UInt32] = [:]
 
-  /// A writer of the repository `output`.
-  init(_ output: URL, importedCount: Int) throws {
-    self.output = output
+  /// A writer whose blocks lie beside the file `output` for a while.
+  init(beside output: URL, importedCount: Int) throws {
     self.importedCount = importedCount
     scratch = output.appendingPathExtension("blocks")
     file = try SectionFile(scratch)
   }
 
+  /// How many records there are.
+  var recordCount: Int { records.count }
+
   /// Writes a record; one without a key is called `self`.
   mutating func append(_ collection: Collection, _ key: TID?, _ value: IPLDValue) throws -> CID {
-    let bytes = try DAGCBOREncoder.encode(value)
-    let block = Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
-    let place = try place(block, revision: revision(ofRecord: records.count))
-    records.append(Record(collection: collection, key: key, digest: place.digest))
-    return block.cid
+    operationCount += 1
+    let place = try place(value)
+    records.append(Record(collection: collection, key: key, place: place))
+    return CID(codec: .dagCBOR, digest: place.digest)
   }
 
-  /// Writes the tree and the commit, and puts all blocks in order.
-  consuming func finish(did: String, revision: TID, signature: [UInt8], order: BlockOrder) throws {
-    let root = try writeTree()
-    let commit = try writeCommit([
-      "did": .string(did), "version": .integer(3), "rev": .string(revision.text),
-      "data": .link(root), "prev": .null, "sig": .bytes(signature),
-    ])
-    try file.close()
+  /// Writes another value for a record.
+  mutating func replace(_ index: Int, with value: IPLDValue) throws {
+    operationCount += 1
+    records[index].place = try place(value)
+  }
+
+  /// Deletes a record.
+  mutating func remove(_ index: Int) {
+    operationCount += 1
+    records.remove(at: index)
+  }
+
+  /// Writes the tree and the commit, and all blocks in order, to `output`.
+  mutating func write(
+    to output: URL, did: String, revision: TID, signature: [UInt8], order: BlockOrder
+  ) throws {
+    var blocks = records.map(\.place)
+    let root = try writeTree(&blocks)
+    let commit = try place(
+      .map([
+        "did": .string(did), "version": .integer(3), "rev": .string(revision.text),
+        "data": .link(root), "prev": .null, "sig": .bytes(signature),
+      ]))
+    blocks.append(commit)
+    try file.flush()
     let bytes = try Data(contentsOf: scratch, options: .alwaysMapped)
-    defer { try? FileManager.default.removeItem(at: scratch) }
     var car = try SectionFile(output)
-    try car.append(Data(CARHeader(roots: [commit.cid]).bytes))
+    try car.append(Data(CARHeader(roots: [CID(codec: .dagCBOR, digest: commit.digest)]).bytes))
     switch order {
     case .server:
       blocks.sort(by: PlacedBlock.precedes)
       for block in blocks { try car.append(bytes[block.section]) }
     case .tree:
-      try copyInTreeOrder(bytes, commit.place, root: root, to: &car)
+      try copyInTreeOrder(bytes, blocks, commit, root: root, to: &car)
     }
     try car.close()
   }
 
-  private func revision(ofRecord index: Int) -> UInt32 {
-    UInt32(max(0, index - importedCount + 1))
+  /// Removes what lies beside the output.
+  consuming func close() throws {
+    try file.close()
+    try FileManager.default.removeItem(at: scratch)
+  }
+
+  private var revision: UInt32 { UInt32(max(1, operationCount - importedCount)) }
+
+  private mutating func place(_ value: IPLDValue) throws -> PlacedBlock {
+    let bytes = try DAGCBOREncoder.encode(value)
+    return try place(
+      Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes), revision: revision)
   }
 
   private mutating func place(_ block: Block, revision: UInt32) throws -> PlacedBlock {
     guard let digest = block.cid.multihash.sha256 else { preconditionFailure("not SHA-256") }
     try file.append(block)
-    let place = PlacedBlock(
+    return PlacedBlock(
       digest: digest, bodyOffset: file.length - block.bytes.count,
       bodyLength: Int32(block.bytes.count), revision: revision)
-    blocks.append(place)
-    return place
   }
 
   /// Writes the nodes, children before parents; answers the root.
-  private mutating func writeTree() throws -> CID {
+  private mutating func writeTree(_ blocks: inout [PlacedBlock]) throws -> CID {
     var tree = MSTBuilder()
     var revisions = RevisionTracker()
     var nodes: [Block] = []
+    let before = nodeRevisions
+    nodeRevisions = [:]
     for collection in Collection.allCases {
-      for index in records.indices where records[index].collection == collection {
-        let record = records[index]
-        let cid = CID(codec: .dagCBOR, digest: record.digest)
+      for record in records where record.collection == collection {
+        let cid = CID(codec: .dagCBOR, digest: record.place.digest)
         let path = "\(collection.rawValue)/\(record.key?.text ?? "self")"
         tree.append(key: Array(path.utf8), value: cid) { nodes.append($0) }
-        try place(&nodes, &revisions)
-        revisions.wrote(cid, in: revision(ofRecord: index))
+        try place(&nodes, &revisions, before, &blocks)
+        revisions.wrote(cid, in: record.place.revision)
       }
     }
     let root = tree.finish { nodes.append($0) }
-    try place(&nodes, &revisions)
+    try place(&nodes, &revisions, before, &blocks)
     return root
   }
 
-  private mutating func place(_ nodes: inout [Block], _ revisions: inout RevisionTracker) throws {
-    for node in nodes { _ = try place(node, revision: try revisions.revision(of: node)) }
+  private mutating func place(
+    _ nodes: inout [Block], _ revisions: inout RevisionTracker,
+    _ before: [SHA256Digest: UInt32], _ blocks: inout [PlacedBlock]
+  ) throws {
+    for node in nodes {
+      var number = try revisions.revision(of: node)
+      // A node that was there keeps its revision; one that a deletion has changed is as new as that.
+      if !before.isEmpty, let digest = node.cid.multihash.sha256 {
+        number = before[digest] ?? revision
+      }
+      let placed = try place(node, revision: number)
+      nodeRevisions[placed.digest] = number
+      blocks.append(placed)
+    }
     nodes.removeAll(keepingCapacity: true)
   }
 
-  private mutating func writeCommit(_ commit: IPLDMap) throws -> (cid: CID, place: PlacedBlock) {
-    let bytes = try DAGCBOREncoder.encode(.map(commit))
-    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-    let place = try place(
-      Block(cid: cid, bytes: bytes), revision: revision(ofRecord: records.count - 1))
-    return (cid, place)
-  }
-
   /// Copies the commit, then what a walk of the tree comes to.
-  private mutating func copyInTreeOrder(
-    _ bytes: Data, _ commit: PlacedBlock, root: CID, to car: inout SectionFile
+  private func copyInTreeOrder(
+    _ bytes: Data, _ blocks: [PlacedBlock], _ commit: PlacedBlock, root: CID,
+    to car: inout SectionFile
   ) throws {
-    blocks.sort { $0.digest < $1.digest }
+    let blocks = blocks.sorted { $0.digest < $1.digest }
     try car.append(bytes[commit.section])
     var walker = MSTWalker(root: root)
     while let step = walker.next() {
       switch step {
       case .node(let cid):
-        let block = find(cid)
+        let block = Self.find(cid, in: blocks)
         try car.append(bytes[block.section])
         walker.enter(bytes.span.extracting(block.body))
-      case .record(let cid): try car.append(bytes[find(cid).section])
+      case .record(let cid): try car.append(bytes[Self.find(cid, in: blocks).section])
       }
     }
   }
 
-  /// Looks a block up in `blocks`, once they are sorted by digest.
-  private func find(_ cid: CID) -> PlacedBlock {
+  /// Looks a block up in `blocks`, which are sorted by digest.
+  private static func find(_ cid: CID, in blocks: [PlacedBlock]) -> PlacedBlock {
     var (low, high) = (0, blocks.count - 1)
     while low < high {
       let middle = (low + high) / 2

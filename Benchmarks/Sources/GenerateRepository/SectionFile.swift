@@ -30,14 +30,18 @@ struct SectionFile: ~Copyable {
   }
 
   /// Writes what is left.
-  mutating func close() throws {
+  mutating func flush() throws {
     try handle.write(contentsOf: Data(pending))
+    pending.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes what is left, and closes the file.
+  mutating func close() throws {
+    try flush()
     try handle.close()
   }
 
   private mutating func writeIfFull() throws {
-    guard pending.count >= 1 << 20 else { return }
-    try handle.write(contentsOf: Data(pending))
-    pending.removeAll(keepingCapacity: true)
+    if pending.count >= 1 << 20 { try flush() }
   }
 }

@@ -72,7 +72,7 @@ package struct ArchiveIndex: Sendable {
   func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
     if let rebuilt { return rebuilt.candidates(key).first }
     for number in bySize {
-      if let first = try segments[number].candidates(key, in: file).first { return first }
+      if let first = try segments[number].firstCandidate(key, in: file) { return first }
     }
     return nil
   }

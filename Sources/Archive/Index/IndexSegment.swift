@@ -96,14 +96,32 @@ package struct IndexSegment: Equatable, Sendable {
     var found: [UInt64] = []
     for number in bucket {
       guard entryKey(number, in: file) == short else { break }
-      let relative = file.u32(entriesOffset + number * Self.entryLength + 4)
-      guard relative < count else {
-        throw ArchiveError(
-          .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
-      }
-      found.append(base + UInt64(relative))
+      found.append(try ordinal(number, in: file))
     }
     return found
+  }
+
+  /// The first of ``candidates(_:in:)``, found without making a list; nil if there are none.
+  ///
+  /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
+  func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
+    guard let bucket = entries(from: key.prefix, in: file) else {
+      throw ArchiveError(.damagedIndex("its fan-out decreases"), offset: UInt64(frame.offset))
+    }
+    guard let number = bucket.first,
+      entryKey(number, in: file) == SectionKey.short(key.prefix)
+    else { return nil }
+    return try ordinal(number, in: file)
+  }
+
+  /// The ordinal that an entry names.
+  private func ordinal(_ number: Int, in file: Span<UInt8>) throws(ArchiveError) -> UInt64 {
+    let relative = file.u32(entriesOffset + number * Self.entryLength + 4)
+    guard relative < count else {
+      throw ArchiveError(
+        .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
+    }
+    return base + UInt64(relative)
   }
 
   /// Whether a section may have this key, as far as can be told; numbers that cannot be say no.
