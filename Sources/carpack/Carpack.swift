@@ -26,9 +26,8 @@ struct Carpack: ParsableCommand {
       """,
     version: version,
     subcommands: [
-      InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self,
-      CatCommand.self,
-      ExtractCommand.self, VerifyCommand.self,
+      InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, DiffCommand.self,
+      ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
     ])
 
   static func main() {

@@ -28,7 +28,7 @@ struct Failure: Error {
     error is Failure || error is BackupError || error is ArchiveError || error is SnapshotError
       || error is SelectionError || error is SnapshotHistory.Break || error is CARError
       || error is RepositoryError || error is DAGCBORError
-      || error is MSTNode.Malformed
+      || error is MSTNode.Malformed || error is MSTDiffError
   }
 
   init(_ error: any Error) {

@@ -30,6 +30,28 @@ enum Console {
     print(bytes.span)
   }
 
+  /// What stands in front of a line of results that says what changed, in a colour where results go to a terminal.
+  enum Sign: String {
+    case plus = "+"
+    case change = "~"
+    case minus = "-"
+  }
+
+  private static let hasColouredOutput = isatty(1) == 1 && !isColourUnwanted
+
+  /// Prints a line of results behind a sign.
+  static func print(_ sign: Sign, _ line: String) {
+    let colour =
+      switch sign {
+      case .plus: 32
+      case .change: 33
+      case .minus: 31
+      }
+    let mark = hasColouredOutput ? "\u{1b}[\(colour)m\(sign.rawValue)\u{1b}[0m" : sign.rawValue
+    let bytes = Array("\(mark) \(visible(line, keepingLines: false))\n".utf8)
+    print(bytes.span)
+  }
+
   /// Text in which nothing rules the terminal: records and archives may say anything, and what they say is shown.
   ///
   /// Control characters are written as escapes, except the colours that are set here, and line feeds where they are kept.

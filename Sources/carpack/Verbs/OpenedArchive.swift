@@ -33,6 +33,21 @@ final class OpenedArchive {
     try snapshots(options.selector, options.accountOption.account)
   }
 
+  /// The history of an archive that has one, for choosing from it.
+  func usableHistory() throws -> SnapshotHistory {
+    let history = try self.history
+    if let error = newestIsForeign(history) { throw error }
+    if history.entries.isEmpty {
+      throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot
+    }
+    return history
+  }
+
+  /// A snapshot of the history.
+  func snapshot(_ entry: SnapshotHistory.Entry) throws -> ArchivedSnapshot {
+    try ArchivedSnapshot(entry.cid, in: reader)
+  }
+
   private func snapshots(_ selector: SnapshotSelector?, _ account: String?) throws
     -> [ArchivedSnapshot]
   {
