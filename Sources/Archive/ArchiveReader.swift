@@ -81,6 +81,9 @@ public final class ArchiveReader: Sendable {
     }
   }
 
+  /// Lets go of the file's pages, for somebody who looks at many places far from one another.
+  package func releasePages() { file.releasePages() }
+
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been seen.
   public var recovery: Recovery? { state.withLock { $0.recovery } }
 

@@ -28,6 +28,7 @@ struct Carpack: ParsableCommand {
     subcommands: [
       InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, DiffCommand.self,
       ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
+      RepairCommand.self,
     ])
 
   static func main() {

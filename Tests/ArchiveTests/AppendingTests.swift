@@ -6,69 +6,10 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// A manifest as far as a writer knows one, so that a generation can have a head.
-private func manifest(_ number: Int, after previous: CID?) throws -> (CID, [UInt8]) {
-  let map: IPLDMap = [
-    "carpack": .integer(1), "car": .map([:]), "commit": .link(CID(codec: .raw, hashing: [1].span)),
-    "prev": previous.map { .link($0) } ?? .null, "number": .integer(Int128(number)),
-  ]
-  let bytes = try DAGCBOREncoder.encode(.map(map))
-  return (CID(codec: .dagCBOR, hashing: bytes.span), bytes)
-}
-
-/// An archive in memory to which generations are appended, and everything that is in it.
-private final class Appended {
-  let storage = MemoryStorage()
-  var bodies: [CID: [UInt8]] = [:]
-  var generations: [Generation] = []
-
-  func open(_ options: ArchiveOptions = ArchiveOptions()) throws -> ArchiveWriter {
-    try ArchiveWriter.open(storage, carHeader: SampleArchive.header, options: options)
-  }
-
-  /// Appends these bodies and, if asked for, a manifest.
-  @discardableResult
-  func append(_ bodies: [[UInt8]], isSnapshot: Bool = true, _ options: ArchiveOptions = .init())
-    throws -> Generation
-  {
-    var writer = try open(options)
-    for body in bodies { try add(body, .raw, to: &writer) }
-    var head: CID?
-    if isSnapshot {
-      let (cid, bytes) = try manifest(generations.count, after: generations.last?.head?.cid)
-      try add(bytes, .dagCBOR, to: &writer)
-      head = cid
-    }
-    let generation = try writer.commit(manifest: head)
-    generations.append(generation)
-    return generation
-  }
-
-  private func add(_ body: [UInt8], _ codec: Codec, to writer: inout ArchiveWriter) throws {
-    let cid = CID(codec: codec, hashing: body.span)
-    try writer.append(cid, body.span)
-    bodies[cid] = body
-  }
-
-  func reader() throws -> ArchiveReader { try ArchiveReader(try storage.map()) }
-
-  /// Everything that was appended comes back, and the verifier finds nothing.
-  func check(_ comment: Comment = "", at location: SourceLocation = #_sourceLocation) throws {
-    let reader = try reader()
-    #expect(
-      reader.generation.sectionCount == UInt64(bodies.count), comment, sourceLocation: location)
-    for (cid, body) in bodies where try reader.body(of: cid) != body {
-      Issue.record("\(comment): \(cid) is not what it was", sourceLocation: location)
-    }
-    let found = try ArchiveVerifier(reader, workers: 1).verify()
-    #expect(found.findings == [], comment, sourceLocation: location)
-  }
-}
-
 @Suite struct `An archive that is appended to` {
   @Test func `grows at its end only, and stores nothing twice`() throws {
     var random = SeededGenerator(printing: 0xa9e4d)
-    let archive = Appended()
+    let archive = AppendedArchive()
     let first = (0..<3000).map { _ in random.text(300) } + [random.bytes(9_000_000)]
     try archive.append(first)
     let before = archive.storage.bytes
@@ -90,7 +31,7 @@ private final class Appended {
 
   @Test func `keeps its index small by merging segments, which gives what building gives`() throws {
     var random = SeededGenerator(printing: 0x3e9)
-    let archive = Appended()
+    let archive = AppendedArchive()
     try archive.append((0..<5000).map { _ in random.text(60) })
     for round in 0..<200 {
       try archive.append((0..<Int(random.next() % 12)).map { _ in random.text(60) })
@@ -107,7 +48,7 @@ private final class Appended {
 
   @Test func `is made to count every so often while it grows`() throws {
     var random = SeededGenerator(printing: 0xc4ec)
-    let archive = Appended()
+    let archive = AppendedArchive()
     var options = ArchiveOptions()
     options.checkpointLength = 3 << 20
     try archive.append([random.text(100)])
@@ -131,7 +72,7 @@ private final class Appended {
 
   @Test func `takes over the whole sections of an interrupted write, and no others`() throws {
     var random = SeededGenerator(printing: 0xad09)
-    let archive = Appended()
+    let archive = AppendedArchive()
     try archive.append((0..<20).map { _ in random.text(200) })
     let committed = archive.storage.bytes
     let tail = (0..<3).flatMap { _ in
@@ -158,7 +99,7 @@ private final class Appended {
       let again = archive.storage.bytes
       #expect(interrupted.starts(with: again))
       // The rest is written, and nothing of what was taken over.
-      let other = Appended()
+      let other = AppendedArchive()
       other.storage.state.withLock { $0.bytes = again }
       other.generations = archive.generations
       other.bodies = archive.bodies
@@ -181,7 +122,7 @@ private final class Appended {
 
   @Test func `is given the footer that a whole generation lacks`() throws {
     var random = SeededGenerator(printing: 0xf007)
-    let archive = Appended()
+    let archive = AppendedArchive()
     try archive.append((0..<50).map { _ in random.text(200) })
     let old = archive.storage.bytes
     let generation = try archive.append((0..<50).map { _ in random.text(200) })
@@ -219,7 +160,7 @@ private final class Appended {
 
   @Test func `goes on where the very first write was interrupted, if it is the same one`() throws {
     var random = SeededGenerator(printing: 0x1f1)
-    let archive = Appended()
+    let archive = AppendedArchive()
     let bodies = (0..<5000).map { _ in random.text(300) }
     do {
       var writer = try archive.open()
@@ -239,7 +180,7 @@ private final class Appended {
 
   @Test func `is left alone while its index is damaged`() throws {
     var random = SeededGenerator(printing: 0xda4)
-    let archive = Appended()
+    let archive = AppendedArchive()
     let generation = try archive.append((0..<50).map { _ in random.text(200) })
     let offset = generation.segments[0].offset
     archive.storage.state.withLock { $0.bytes[Int(offset) + 60] ^= 1 }

@@ -26,15 +26,16 @@ package struct IndexSegmentBuilder {
   /// - Parameters:
   ///   - base: The first ordinal.
   ///   - keys: The key prefix of each section from there on.
-  ///   - start: The number of the first key that counts.
+  ///   - range: The numbers of the keys that count; by default all.
   ///   - frames: The data frames they lie in.
   package init(
-    base: UInt64, keys: KeyList, from start: Int = 0, frames: ArraySlice<FrameEntry>
+    base: UInt64, keys: KeyList, range: Range<Int>? = nil, frames: ArraySlice<FrameEntry>
   ) {
-    let count = keys.count - start
+    let range = range ?? 0..<keys.count
+    let count = range.count
     let bits = IndexSegment.fanOutBits(count: count)
     var ends = [UInt32](repeating: 0, count: 1 << bits)
-    for index in start..<keys.count { ends[SectionKey.leading(keys[index], bits: bits)] += 1 }
+    for index in range { ends[SectionKey.leading(keys[index], bits: bits)] += 1 }
     var total: UInt32 = 0
     for bucket in ends.indices {
       total += ends[bucket]
@@ -43,12 +44,12 @@ package struct IndexSegmentBuilder {
     // Every entry goes straight into its bucket, from the bucket's end down; what is left is to sort some 32 numbers each.
     var entries = [UInt64](repeating: 0, count: count)
     var places = ends
-    for index in start..<keys.count {
+    for index in range {
       let key = keys[index]
       let bucket = SectionKey.leading(key, bits: bits)
       places[bucket] -= 1
       entries[Int(places[bucket])] =
-        UInt64(SectionKey.short(key)) << 32 | UInt64(index - start)
+        UInt64(SectionKey.short(key)) << 32 | UInt64(index - range.lowerBound)
     }
     for bucket in ends.indices {
       let range = Int(places[bucket])..<Int(ends[bucket])

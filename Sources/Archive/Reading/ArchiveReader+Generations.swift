@@ -35,6 +35,7 @@ public struct GenerationCursor: Sendable {
     last = nil
     let older = try reader.generation(at: offset, before: newer)
     last = older
+    if older.number % 128 == 0 { reader.releasePages() }
     return older
   }
 }

@@ -47,6 +47,15 @@ public final class MappedFile: @unchecked Sendable {
     if closing { try descriptor.close() }
   }
 
+  /// Lets go of the pages that have been read; they are read again when they are wanted.
+  ///
+  /// Each page that is touched brings its neighbours into the process, so that whoever looks at a few bytes all over a large file would
+  /// soon have all of it.
+  func releasePages() {
+    guard isMapping, let address = unsafe address else { return }
+    unsafe SystemCalls.release(address, length: count)
+  }
+
   /// A copy of bytes that lie in no file.
   public init(copying bytes: [UInt8]) {
     count = bytes.count

@@ -71,6 +71,12 @@ enum SystemCalls {
     #endif
   }
 
+  /// Lets go of a mapping's pages, which come back when they are touched: `madvise` with `MADV_DONTNEED`.
+  static func release(_ address: UnsafeRawPointer, length: Int) {
+    // Advice that is not taken costs memory, and nothing else.
+    _ = unsafe madvise(UnsafeMutableRawPointer(mutating: address), length, Int32(MADV_DONTNEED))
+  }
+
   /// Takes a mapping away: `munmap`.
   static func unmap(_ address: UnsafeRawPointer, length: Int) {
     // It fails only for an address that is no mapping.

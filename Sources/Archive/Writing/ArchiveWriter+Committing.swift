@@ -126,7 +126,7 @@ extension ArchiveWriter {
     let newer = max(base, pending.base)
     let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count
     let builder = IndexSegmentBuilder(
-      base: newer, keys: pending.keys, from: Int(newer - pending.base),
+      base: newer, keys: pending.keys, range: Int(newer - pending.base)..<pending.keys.count,
       frames: log.frames[firstFrame...])
     return MergedSegment(
       older: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file,

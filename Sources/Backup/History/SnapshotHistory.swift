@@ -133,6 +133,7 @@ public struct SnapshotHistory: Sendable {
           let snapshot = try ArchivedSnapshot.manifest(cid, in: reader)
           entries.append(Entry(cid, snapshot))
           next = snapshot.previous
+          if entries.count % 128 == 0 { reader.releasePages() }
         } catch let error as ArchiveError {
           note(.damagedManifest(cid, error))
         } catch let error as SnapshotError {

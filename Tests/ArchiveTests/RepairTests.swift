@@ -1,0 +1,106 @@
+import Archive
+import IPLD
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct `Repairing an archive` {
+  /// An archive of several generations, in some of which segments are merged.
+  private func sample(_ seed: UInt64, generations: Int = 20) throws -> AppendedArchive {
+    var random = SeededGenerator(printing: seed)
+    let archive = AppendedArchive()
+    for _ in 0..<generations {
+      try archive.append((0..<1 + Int(random.next() % 30)).map { _ in random.text(80) })
+    }
+    return archive
+  }
+
+  private func repaired(_ archive: AppendedArchive, _ bytes: [UInt8]) throws -> ArchiveRepair.Report
+  {
+    archive.storage.state.withLock { $0.bytes = bytes }
+    return try ArchiveRepair.run(archive.storage)
+  }
+
+  @Test func `changes nothing in one that is in order`() throws {
+    let archive = try sample(0x4e9a1)
+    let bytes = archive.storage.bytes
+    let report = try repaired(archive, bytes)
+    #expect(report.isUnchanged && report.firstLost == nil)
+    #expect(archive.storage.bytes == bytes)
+  }
+
+  @Test func `makes every damaged segment and footer again, byte for byte`() throws {
+    let archive = try sample(0x4e9a2)
+    let bytes = archive.storage.bytes
+    var random = SeededGenerator(printing: 0x4e9a3)
+    for (number, generation) in archive.generations.enumerated() {
+      let segment = Int(try #require(generation.segments.last).offset)
+      let footer = Int(generation.footerOffset)
+      let end = Int(generation.committedLength)
+      for range in [segment..<footer, footer..<end, segment..<end] {
+        var damaged = bytes
+        switch random.next() % 3 {
+        case 0: damaged[range.randomElement(using: &random) ?? segment] ^= 0x40
+        case 1: damaged.replaceSubrange(range, with: repeatElement(0, count: range.count))
+        default: damaged.replaceSubrange(range, with: random.bytes(range.count))
+        }
+        let report = try repaired(archive, damaged)
+        if archive.storage.bytes != bytes {
+          Issue.record("generation \(number + 1), \(range): \(report)")
+        }
+        #expect(report.firstLost == nil)
+      }
+    }
+    // All of them at once.
+    var damaged = bytes
+    for generation in archive.generations {
+      let segment = Int(try #require(generation.segments.last).offset)
+      for place in segment..<Int(generation.committedLength) { damaged[place] = 0 }
+    }
+    let report = try repaired(archive, damaged)
+    #expect(archive.storage.bytes == bytes)
+    #expect(report.segments.count == 20 && report.footers.count == 20)
+  }
+
+  @Test func `of one that is cut off gives the last generation that is all there`() throws {
+    let archive = try sample(0x4e9a4, generations: 3)
+    let bytes = archive.storage.bytes
+    for cut in Int(archive.generations[0].committedLength)..<bytes.count {
+      let report = try repaired(archive, Array(bytes[..<cut]))
+      let now = archive.storage.bytes
+      if !bytes.starts(with: now)
+        || !archive.generations.contains(where: { $0.committedLength == UInt64(now.count) })
+      {
+        Issue.record("cut at \(cut): \(report)")
+      }
+      // What ends in a whole manifest is a whole generation.
+      let manifests = archive.generations.map { Int($0.segments.last?.offset ?? 0) }
+      let expected = manifests.lastIndex { $0 <= cut } ?? 0
+      #expect(UInt64(now.count) == archive.generations[expected].committedLength)
+    }
+  }
+
+  @Test func `leaves alone what it cannot make again`() throws {
+    let archive = try sample(0x4e9a5, generations: 4)
+    let bytes = archive.storage.bytes
+    for generation in archive.generations {
+      let head = try #require(generation.head)
+      var damaged = bytes
+      damaged[Int(head.frameOffset) + 20] ^= 1
+      let report = try repaired(archive, damaged)
+      #expect(report.firstLost?.offset == head.frameOffset)
+      #expect(archive.storage.bytes == damaged)
+    }
+    archive.storage.state.withLock { $0.bytes = Array("no archive at all, but some text".utf8) }
+    #expect(throws: (any Error).self) { try ArchiveRepair.run(archive.storage) }
+  }
+
+  @Test func `cuts off what an interrupted write has left`() throws {
+    let archive = try sample(0x4e9a6, generations: 2)
+    let bytes = archive.storage.bytes
+    var random = SeededGenerator(printing: 0x4e9a7)
+    let report = try repaired(archive, bytes + random.bytes(3000))
+    #expect(report.bytesCutOff == 3000)
+    #expect(archive.storage.bytes == bytes)
+  }
+}
