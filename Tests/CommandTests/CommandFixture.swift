@@ -22,6 +22,23 @@ enum CommandFixture {
     let repository = try repository()
     let car = try repository.car()
     try folder.write("repo.car", car)
+    // What became of it: posts created, changed and deleted, one image that came, one that went.
+    var later = repository
+    later.rev = "3lscuqc52or3x"
+    later.remove("app.bsky.feed.post/photo")
+    try later.add("app.bsky.feed.post/3k1000001", ["text": .string("post number one")])
+    try later.add("app.bsky.feed.post/again", blob: .blob(image), size: image.count)
+    try later.add(
+      "app.bsky.feed.post/late", blob: .blob(note), mimeType: "image/webp", size: 123456)
+    try folder.write("later.car", try later.car())
+    var incomplete = later
+    incomplete.rev = "3lscuqc52or4x"
+    try incomplete.add("app.bsky.feed.post/lost", ["text": .string("not in the CAR")])
+    incomplete.omitted = Set([incomplete.cid(of: "app.bsky.feed.post/lost")].compactMap { $0 })
+    try folder.write("incomplete.car", try incomplete.car())
+    var neighbour = try TestRepository(posts: 1)
+    neighbour.did = "did:plc:z72i7hdynmk6r22z27h6tvur"
+    try folder.write("neighbour.car", try neighbour.car())
     // Both images under names that say nothing, and a note.
     try folder.write("blobs/1", image)
     try folder.write("blobs/more/2.dat", photo)
