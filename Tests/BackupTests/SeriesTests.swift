@@ -20,7 +20,7 @@ private struct Pair: Decodable {
 }
 
 /// The lines that a series has the digests of.
-private struct Lines {
+private struct Lines: Equatable {
   var created: [String] = []
   var updated: [String] = []
   var deleted: [String] = []
@@ -52,6 +52,17 @@ struct `A series of real snapshots` {
     }
     let pairs = try Corpus.json(name, as: [Pair].self)
     #expect(!pairs.isEmpty)
+    // The same snapshots, appended to one another.
+    var series = try Series()
+    var heads: [String: CID] = [:]
+    for file in try #require(pairs.first.map { [$0.from_file] }) + pairs.map(\.to_file) {
+      let report = try series.pack(try Corpus.bytes("\(folder)/\(file)"))
+      heads[file] = try #require(report.generation.head).cid
+    }
+    let reader = try series.reader
+    func inOneFile(_ file: String) throws -> ArchivedSnapshot {
+      try ArchivedSnapshot(try #require(heads[file]), in: reader)
+    }
     for pair in pairs {
       let (from, to) = (try snapshot(pair.from_file), try snapshot(pair.to_file))
       let place: Comment = "\(pair.from_file) to \(pair.to_file)"
@@ -75,6 +86,15 @@ struct `A series of real snapshots` {
       #expect(back.goneBlobs.map(\.cid) == diff.addedBlobs.map(\.cid), place)
       #expect(back.createdNodeCount == diff.deletedNodeCount, place)
       #expect(back.deletedNodeCount == diff.createdNodeCount, place)
+
+      let (one, other) = (try inOneFile(pair.from_file), try inOneFile(pair.to_file))
+      var again = Lines()
+      let same = try SnapshotDiff.compare(one, other) { again.take($0) }
+      #expect(again == lines, place)
+      #expect(same.addedBlobs.map(\.cid) == diff.addedBlobs.map(\.cid), place)
+      #expect(same.goneBlobs.map(\.cid) == diff.goneBlobs.map(\.cid), place)
+      #expect(same.createdNodeCount == diff.createdNodeCount, place)
+      #expect(same.deletedNodeCount == diff.deletedNodeCount, place)
     }
     // From the first to the last, and from each to itself.
     let files = Set(pairs.flatMap { [$0.from_file, $0.to_file] })

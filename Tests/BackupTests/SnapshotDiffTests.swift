@@ -236,25 +236,55 @@ import Testing
     #expect(try Found(one, two).diff.isEmpty)
   }
 
+  @Test(arguments: [3, 1500])
+  func `goes on without a record that is damaged, and says so`(posts: Int) throws {
+    // Few changes are read one by one, many all at once; long records have a frame of their own.
+    let old = try TestRepository(posts: 1)
+    var new = try TestRepository(posts: 1 + posts)
+    new.rev = "3lscuqc52or3x"
+    try new.add("a.b.c/here", blob: Self.image)
+    try new.add(
+      "a.b.c/long",
+      [
+        "text": .string(String(repeating: "x", count: 100_000)),
+        "blob": .map([
+          "$type": .string("blob"), "ref": .link(Self.other), "mimeType": .string("image/png"),
+          "size": .integer(1),
+        ]),
+      ])
+    var series = try SeriesArchive()
+    try series.add(try old.car())
+    try series.add(try new.car())
+    let long = try #require(new.cid(of: "a.b.c/long"))
+    func compare(_ bytes: [UInt8]) throws -> Found {
+      let reader = try series.reader(bytes)
+      return try Found(
+        ArchivedSnapshot(series.snapshots[0].cid, in: reader),
+        ArchivedSnapshot(series.snapshots[1].cid, in: reader))
+    }
+    let intact = try compare(series.bytes)
+    #expect(intact.added.count == 2 && intact.diff.gapCount == 0)
+    let damaged = try compare(try series.damaging(long))
+    #expect(damaged.lines == intact.lines)
+    #expect(damaged.added == [Self.image])
+    #expect(!damaged.diff.gaps.isEmpty)
+    #expect(damaged.diff.gaps.allSatisfy { $0.side == .new && $0.isDamage })
+    // A damaged node is another matter: what is below it is not known.
+    let node = try #require(
+      try new.blocks().dropFirst().first { (try? MSTNode($0.bytes.span)) != nil }?.cid)
+    #expect(throws: ArchiveError.self) { try compare(try series.damaging(node)) }
+  }
+
   @Test func `works within one archive that holds both`() throws {
     var old = try TestRepository(posts: 30)
     try old.add("a.b.c/old", blob: Self.image)
     var new = try TestRepository(posts: 31)
     new.rev = "3lscuqc52or3x"
-    // A hand-made archive of the new snapshot that carries the blocks of the old one, and its manifest.
-    let packed = try Packed(car: try old.car())
-    let first = try packed.snapshot
-    let folder = try TemporaryFolder()
-    let manifest = try first.snapshot.encode()
-    let known = Set(try new.blocks().map(\.cid))
-    let further =
-      try old.blocks().filter { !known.contains($0.cid) }
-      + [Block(cid: CID(codec: .dagCBOR, hashing: manifest.span), bytes: manifest)]
-    let path = try handMadeArchive(in: folder, new, further: further)
-    let reader = try ArchiveReader(path: path)
-    let newest = try ArchivedSnapshot.newest(in: reader)
-    let before = try ArchivedSnapshot(further[further.count - 1].cid, in: reader)
-    let found = try Found(before, newest)
+    var series = try Series()
+    for car in [try old.car(), try new.car()] { try series.pack(car) }
+    let reader = try series.reader
+    let found = try Found(
+      ArchivedSnapshot(series.heads[0], in: reader), ArchivedSnapshot(series.heads[1], in: reader))
     #expect(found.lines == ["- a.b.c/old", "+ app.bsky.feed.post/3k1000030"])
     #expect(found.gone == [Self.image])
   }
