@@ -194,7 +194,7 @@ import Testing
     let verified = try packed.verify()
     #expect(verified.verdict == .incomplete)  // For want of the two images.
     #expect(
-      verified.repository?.recordWarnings.map(\.record).sorted() == ["a.b.c/bytes", "a.b.c/float"])
+      verified.recordWarnings.map(\.record).sorted() == ["a.b.c/bytes", "a.b.c/float"])
   }
 
   @Test func `makes no file for a CAR that is malformed`() throws {

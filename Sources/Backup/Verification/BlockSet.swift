@@ -1,0 +1,26 @@
+/// A set of blocks of a ``BlockCensus``, one bit each.
+struct BlockSet {
+  private var words: [UInt64]
+
+  /// An empty set, for so many blocks.
+  init(count: Int) { words = [UInt64](repeating: 0, count: (count + 63) / 64) }
+
+  /// Whether a block is in it.
+  @inline(__always)
+  func contains(_ index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
+
+  /// Adds blocks that follow one another.
+  mutating func insert(_ range: Range<Int>) {
+    guard !range.isEmpty else { return }
+    let (first, last) = (range.lowerBound >> 6, (range.upperBound - 1) >> 6)
+    let head = UInt64.max << UInt64(range.lowerBound & 63)
+    let tail = UInt64.max >> UInt64(63 - (range.upperBound - 1) & 63)
+    guard first < last else {
+      words[first] |= head & tail
+      return
+    }
+    words[first] |= head
+    for word in first + 1..<last { words[word] = .max }
+    words[last] |= tail
+  }
+}

@@ -1,0 +1,235 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// Checks one snapshot after the other against the blocks of an archive.
+///
+/// What was found out about trees, blobs and lists serves all snapshots that have them.
+struct SnapshotChecks {
+  private let reader: ArchiveReader
+  private let census: BlockCensus
+  private let damaged: Set<CID>
+  private let observer: Progress.Observer
+  private var trees: SharedTrees
+  /// How blobs and documents stand in the archive.
+  private var states: [CID: BlobState] = [:]
+  /// What was wrong with the blobs on a page of extras.
+  private var extrasPages: [CID: [String]] = [:]
+  /// The reasons on the pages that were read last.
+  private var reasons: (pages: [CID], [CID: BlobLedger.Reason]) = ([], [:])
+  /// The blobs that have been reported for a newer snapshot.
+  private var reported: Set<CID> = []
+  /// How many bytes of CARs there are to be put together, and how many have been.
+  private let byteCount: UInt64
+  private var doneCount: UInt64 = 0
+
+  /// How much is told of the same kind about one snapshot.
+  private static let maximumListed = 100
+
+  init(
+    _ reader: ArchiveReader, _ census: BlockCensus, except damaged: Set<CID>,
+    total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
+  ) {
+    self.reader = reader
+    self.census = census
+    self.damaged = damaged
+    self.observer = observer
+    trees = SharedTrees(census)
+    byteCount = total.reduce(0) { $0 &+ $1.carByteCount }
+  }
+
+  /// The first of the records that break the data model, with why.
+  var recordWarnings: [(record: String, why: String)] { trees.recordWarnings }
+
+  /// Checks a snapshot.
+  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
+    let archived: ArchivedSnapshot
+    do {
+      archived = try ArchivedSnapshot(report.entry.cid, in: reader)
+    } catch {
+      report.damage.append("\(error)")
+      return
+    }
+    let snapshot = archived.snapshot
+    var blocks: BlockSet?
+    do {
+      blocks = census.blocks(in: try checkCAR(archived))
+    } catch let error as BackupError {
+      report.damage.append("\(error)")
+    } catch {
+      report.damage.append("\(BackupError.carNotExact("\(error)"))")
+    }
+    let tree = census.withBytes { bytes in
+      trees.walk(from: snapshot.commit, within: blocks, in: bytes)
+    }
+    if let error = tree.commitError { report.damage.append("\(error)") }
+    report.damage += tree.problems.prefix(Self.maximumListed).map { "the tree of records: \($0)" }
+    if blocks != nil {
+      checkFigures(snapshot, tree, &report)
+    } else {
+      // What the snapshot never had was missing before any damage, but which it is can no longer be told.
+      report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
+        "the record \($0) is lost"
+      }
+      report.damage += tree.missingNodes.prefix(Self.maximumListed).map {
+        "the tree node \($0) is lost, and all records below it"
+      }
+    }
+    checkLists(archived, &report)
+    checkBlobs(archived, tree, &report)
+  }
+
+  // MARK: The CAR and its repository
+
+  /// Puts the CAR together and compares its digest; answers the sections it is made of.
+  ///
+  /// - Throws: what is wrong with it.
+  private mutating func checkCAR(_ archived: ArchivedSnapshot) throws -> [Range<UInt64>] {
+    let car = archived.snapshot.car
+    let order = try archived.order()
+    var hash = SHA256()
+    hash.update(car.header.span)
+    var count = UInt64(car.header.count)
+    let begin = doneCount
+    // Each section has been hashed with the file, and the whole is hashed here.
+    try reader.copySections(order.runs, isHashing: false) { bytes in
+      hash.update(bytes)
+      count += UInt64(bytes.count)
+      // Whatever the order says, it is not more than the manifest says.
+      guard count <= car.byteCount else { throw SnapshotError.malformedOrder }
+      observer(Progress(stage: "snapshots", done: begin &+ count, total: byteCount))
+    }
+    doneCount = begin &+ car.byteCount
+    guard count == car.byteCount, hash.finish() == car.sha256 else {
+      throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
+    }
+    return order.runs
+  }
+
+  /// Compares what the manifest says with what its CAR holds.
+  private func checkFigures(
+    _ snapshot: Snapshot, _ tree: SharedTrees.Tree, _ report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    var root: CID?
+    do {
+      root = try CARHeader(snapshot.car.header.span).roots.first
+    } catch {
+      report.damage.append("\(error)")
+    }
+    if root != snapshot.commit || tree.commit?.did != snapshot.did
+      || tree.commit?.rev != snapshot.rev
+    {
+      report.damage.append("the manifest describes another commit than the CAR's")
+    }
+    if tree.recordCount != snapshot.counts.records || tree.isComplete != snapshot.isComplete
+      || tree.blobs.count != snapshot.blobs.referenced
+    {
+      report.damage.append("the manifest's figures are not those of the repository")
+    }
+  }
+
+  // MARK: Blobs and documents
+
+  /// Checks what the manifest names beside the repository.
+  private mutating func checkLists(
+    _ archived: ArchivedSnapshot, _ report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    let snapshot = archived.snapshot
+    for page in snapshot.extrasPages { report.damage += checkExtras(page, of: archived) }
+    if snapshot.missingPages != reasons.pages {
+      reasons = (snapshot.missingPages, [:])
+      do {
+        for entry in try archived.missingBlobs() { reasons.1[entry.cid] = entry.reason }
+      } catch {
+        report.damage.append("\(error)")
+        // The next snapshot that has these pages is to say so, too.
+        reasons = ([], [:])
+      }
+    }
+    for document in [snapshot.didDocument, snapshot.plcLog] {
+      guard let document else { continue }
+      switch state(of: document) {
+      case .held: break
+      case .missing: report.damage.append("the document \(document) is lost")
+      case .damaged(let why): report.damage.append("the document \(document) is damaged: \(why)")
+      }
+    }
+  }
+
+  /// What is wrong with a page of extras, and with the blobs on it.
+  private mutating func checkExtras(_ page: CID, of archived: ArchivedSnapshot) -> [String] {
+    if let known = extrasPages[page] { return known }
+    var damage: [String] = []
+    do {
+      for extra in try BlobLedger.extras(onPage: try archived.block(page)) {
+        switch state(of: extra) {
+        case .held: break
+        case .missing: damage.append("the extra blob \(extra) is lost")
+        case .damaged(let why): damage.append("the extra blob \(extra) is damaged: \(why)")
+        }
+      }
+    } catch {
+      damage.append("\(error)")
+    }
+    extrasPages[page] = damage
+    return damage
+  }
+
+  private mutating func checkBlobs(
+    _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
+    _ report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    var heldCount = 0
+    for (number, record) in tree.blobs {
+      let blob = trees.blobs[number]
+      let why: String
+      let isDamaged: Bool
+      switch state(of: blob.cid) {
+      case .held:
+        heldCount += 1
+        continue
+      case .missing:
+        (why, isDamaged) = ((reasons.1[blob.cid] ?? .notProvided).sentence, false)
+        report.missingBlobCount += 1
+      case .damaged(let what):
+        heldCount += 1
+        (why, isDamaged) = (what, true)
+        report.damagedBlobCount += 1
+      }
+      guard reported.insert(blob.cid).inserted else { continue }
+      let lost = SnapshotVerifier.LostBlob(
+        cid: blob.cid, record: trees.key(ofRecord: record), why: why, mimeType: blob.mimeType,
+        size: blob.size)
+      if isDamaged { report.damagedBlobs.append(lost) } else { report.missingBlobs.append(lost) }
+    }
+    // Later snapshots may have brought blobs that this one lacked; behind the last there is nothing that could have.
+    let counted = archived.snapshot.blobs.held
+    let head = reader.generation.head
+    let isLast = head?.cid == archived.cid && head?.ordinal == reader.generation.sectionCount - 1
+    if tree.isComplete, heldCount < counted || isLast && heldCount > counted,
+      report.damagedBlobCount == 0
+    {
+      report.damage.append("the manifest counts \(counted) blobs, and \(heldCount) are here")
+    }
+  }
+
+  /// How a blob or document stands in the archive.
+  private mutating func state(of cid: CID) -> BlobState {
+    if let known = states[cid] { return known }
+    let state: BlobState
+    if damaged.contains(cid) {
+      state = .damaged("its bytes do not hash to its CID")
+    } else if census.withBytes({ bytes in census.table.index(of: cid, in: bytes) }) != nil {
+      state = .held(0)
+    } else {
+      // Not in the census: lost, or never there.
+      do {
+        state = try reader.section(of: cid).map { .held($0.bodyLength) } ?? .missing
+      } catch {
+        state = .damaged("\(error)")
+      }
+    }
+    states[cid] = state
+    return state
+  }
+}

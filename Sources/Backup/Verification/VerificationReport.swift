@@ -1,0 +1,91 @@
+public import Archive
+public import IPLD
+
+/// What verifying comes to.
+extension SnapshotVerifier {
+  /// The worst of what was found, in a word.
+  public enum Verdict: String, Sendable {
+    /// Everything is there and as it was.
+    case intact
+    /// Something that is referred to is missing; what is there is as it was.
+    case incomplete
+    /// Something is not what was written.
+    case damaged
+  }
+
+  /// A blob that is referred to and cannot be given back.
+  public struct LostBlob: Sendable {
+    /// The blob.
+    public let cid: CID
+    /// The record that refers to it first; nil if that is not known.
+    public let record: String?
+    /// Why.
+    public let why: String
+    /// Its media type, as a record says.
+    public let mimeType: String?
+    /// Its length, as a record says.
+    public let size: Int?
+  }
+
+  /// What was found out about one snapshot.
+  public struct SnapshotReport: Sendable {
+    /// Which it is.
+    public let entry: SnapshotHistory.Entry
+    /// Whether the verdict on the whole counts what it lacks.
+    public let isJudged: Bool
+    /// What is damaged or contradicts itself.
+    public internal(set) var damage: [String] = []
+    /// Blobs that are referred to and not there, but for those that a newer snapshot in the report lacks too.
+    public internal(set) var missingBlobs: [LostBlob] = []
+    /// How many blobs are referred to and not there.
+    public internal(set) var missingBlobCount = 0
+    /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
+    public internal(set) var damagedBlobs: [LostBlob] = []
+    /// How many blobs are there and damaged.
+    public internal(set) var damagedBlobCount = 0
+
+    init(entry: SnapshotHistory.Entry, isJudged: Bool) {
+      self.entry = entry
+      self.isJudged = isJudged
+    }
+
+    /// What it comes to.
+    public var verdict: Verdict {
+      if !damage.isEmpty || damagedBlobCount > 0 { return .damaged }
+      return entry.isComplete && missingBlobCount == 0 ? .intact : .incomplete
+    }
+  }
+
+  /// What was found.
+  public struct Report: Sendable {
+    /// What was found out about the file.
+    public let archive: ArchiveVerification
+    /// What was found out about each snapshot, the newest first; those whose manifests are lost are in ``fileDamage``.
+    public internal(set) var snapshots: [SnapshotReport] = []
+    /// What is damaged beyond what ``archive`` says and what is damaged of a snapshot.
+    public internal(set) var fileDamage: [String] = []
+    /// Whether there are more snapshots than were looked at, because they are too many.
+    public internal(set) var isPartial = false
+    /// The first of the records that break the data model, with why; their blocks are kept all the same.
+    public internal(set) var recordWarnings: [(record: String, why: String)] = []
+
+    init(archive: ArchiveVerification) { self.archive = archive }
+
+    /// Everything that is damaged beyond what ``archive`` says.
+    public var damage: [String] { fileDamage + snapshots.flatMap(\.damage) }
+    /// Blobs that are referred to and not there, each once.
+    public var missingBlobs: [LostBlob] { snapshots.flatMap(\.missingBlobs) }
+    /// Blobs that are there and damaged, each once.
+    public var damagedBlobs: [LostBlob] { snapshots.flatMap(\.damagedBlobs) }
+
+    /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an account or in one that was chosen.
+    public var verdict: Verdict {
+      let verdicts = snapshots.map(\.verdict)
+      if archive.worst == .damaged || !fileDamage.isEmpty || verdicts.contains(.damaged) {
+        return .damaged
+      }
+      let lacks = snapshots.contains { $0.isJudged && $0.verdict == .incomplete }
+      return lacks || isPartial || archive.worst == .interruptedTail ? .incomplete : .intact
+    }
+  }
+}

@@ -1,0 +1,218 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+
+/// What `carpack verify` found, as text or JSON.
+struct VerifyReport {
+  private let opened: OpenedArchive
+  private let report: SnapshotVerifier.Report
+
+  /// How many lines there are at most of one kind.
+  private static let maximumLines = 100
+
+  init(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) {
+    self.opened = opened
+    self.report = report
+  }
+
+  // MARK: Text
+
+  func printText(_ common: CommonOptions) {
+    for finding in report.archive.findings.prefix(Self.maximumLines) {
+      let mark =
+        finding.severity == .damaged ? Console.red("damaged:") : Console.yellow("warning:")
+      Console.say("carpack: \(mark) \(finding)")
+    }
+    if report.archive.findingCount > Self.maximumLines {
+      Console.say(
+        "carpack: \(report.archive.findingCount - Self.maximumLines) more findings like these")
+    }
+    for what in report.fileDamage { Console.say("carpack: \(Console.red("damaged:")) \(what)") }
+    sayDamage()
+    sayLostBlobs()
+    for (record, why) in report.recordWarnings.prefix(20) {
+      common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
+    }
+    if report.isPartial {
+      Console.say(
+        "carpack: \(Console.yellow("incomplete:")) only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were looked at"
+      )
+    }
+    Console.print("\(opened.input.name): \(Self.coloured(report.verdict))")
+    printFile()
+    printSnapshots()
+    if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
+  }
+
+  /// Says what is damaged of the snapshots: what several have in common only once, of the newest of them.
+  private func sayDamage() {
+    var said: Set<String> = []
+    for snapshot in report.snapshots {
+      for what in snapshot.damage where said.insert(what).inserted {
+        Console.say("carpack: \(Console.red("damaged:")) \(place(snapshot))\(what)")
+      }
+    }
+  }
+
+  private func sayLostBlobs() {
+    for snapshot in report.snapshots {
+      for blob in snapshot.damagedBlobs {
+        Console.say("carpack: \(Console.red("damaged:")) \(place(snapshot))\(text(blob))")
+      }
+      for blob in snapshot.missingBlobs {
+        Console.say("carpack: \(Console.yellow("missing:")) \(place(snapshot))\(text(blob))")
+      }
+    }
+  }
+
+  /// Of which snapshot something is said, where there are several.
+  private func place(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
+    report.snapshots.count > 1 ? "snapshot \(snapshot.entry.number): " : ""
+  }
+
+  private func printFile() {
+    let archive = report.archive
+    Console.print(
+      "  \(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(Quantity.count(Int(clamping: archive.sectionCount), "section")) \(archive.isComplete ? "hashed" : "not hashed (--quick)")"
+        + (archive.unverifiableCount > 0
+          ? ", \(archive.unverifiableCount) of them under a hash function that cannot be checked"
+          : ""))
+  }
+
+  private func printSnapshots() {
+    let snapshots = report.snapshots
+    if snapshots.count > 1 {
+      let counts = [SnapshotVerifier.Verdict.intact, .incomplete, .damaged].compactMap { verdict in
+        let count = snapshots.count { $0.verdict == verdict }
+        return count > 0 ? "\(Quantity.grouped(count)) \(verdict.rawValue)" : nil
+      }
+      Console.print(
+        "  \(Quantity.count(snapshots.count, "snapshot")): \(counts.joined(separator: ", "))")
+    }
+    // Those that decide, and those with which something is wrong.
+    let shown = snapshots.filter { $0.isJudged || $0.verdict != .intact }
+    for snapshot in shown.prefix(Self.maximumLines) {
+      let entry = snapshot.entry
+      let verdict =
+        snapshots.count > 1 && snapshot.verdict != .intact
+        ? ": \(Self.coloured(snapshot.verdict))" : ""
+      Console.print(
+        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(held(snapshot))) of \(Quantity.count(entry.blobs.referenced, "blob")) held\(verdict)"
+      )
+    }
+    if shown.count > Self.maximumLines {
+      Console.print("  and \(Quantity.grouped(shown.count - Self.maximumLines)) more like these")
+    }
+  }
+
+  /// How many of the blobs are here now.
+  private func held(_ snapshot: SnapshotVerifier.SnapshotReport) -> Int {
+    max(0, snapshot.entry.blobs.referenced - snapshot.missingBlobCount)
+  }
+
+  private static func coloured(_ verdict: SnapshotVerifier.Verdict) -> String {
+    switch verdict {
+    case .intact: Console.green("intact")
+    case .incomplete: Console.yellow("incomplete")
+    case .damaged: Console.red("damaged")
+    }
+  }
+
+  private func text(_ blob: SnapshotVerifier.LostBlob) -> String {
+    var text = "\(blob.cid)"
+    let facts = [blob.mimeType, blob.size.map { Quantity.bytes($0) }].compactMap { $0 }
+    if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
+    if let record = blob.record { text += " of \(record)" }
+    return "\(text): \(blob.why)"
+  }
+
+  // MARK: JSON
+
+  func printJSON() throws {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", opened.input.name)
+    json.field("verdict", report.verdict.rawValue)
+    json.field("depth", report.archive.isComplete ? "full" : "quick")
+    json.field("bytes", report.archive.byteCount)
+    json.field("frames", report.archive.frameCount)
+    json.field("sections", report.archive.sectionCount)
+    json.field("unverifiableSections", report.archive.unverifiableCount)
+    json.field("archiveHead", report.archive.generation.head.map { "\($0.cid)" })
+    json.key("snapshot")
+    if let newest = report.snapshots.first {
+      json.beginObject()
+      try ArchivedSnapshot(newest.entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
+      json.endObject()
+    } else {
+      json.null()
+    }
+    json.key("snapshots")
+    json.beginArray()
+    for snapshot in report.snapshots {
+      write(snapshot, to: &json)
+      Console.print(&json)
+    }
+    json.endArray()
+    json.key("findings")
+    json.beginArray()
+    for finding in report.archive.findings {
+      json.beginObject()
+      json.field("severity", "\(finding.severity)")
+      json.field("what", "\(finding)")
+      json.field("offset", finding.error.offset.map { Int(clamping: $0) })
+      json.endObject()
+    }
+    json.endArray()
+    json.field("damage", report.damage)
+    write("damagedBlobs", report.damagedBlobs, to: &json)
+    write("missingBlobs", report.missingBlobs, to: &json)
+    json.key("recordWarnings")
+    json.beginArray()
+    for (record, why) in report.recordWarnings { json.string("\(record): \(why)") }
+    json.endArray()
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+
+  private func write(
+    _ snapshot: SnapshotVerifier.SnapshotReport, to json: inout JSONWriter
+  ) {
+    let entry = snapshot.entry
+    json.beginObject()
+    json.field("number", entry.number)
+    json.field("manifest", "\(entry.cid)")
+    json.field("did", entry.did.text)
+    json.field("handle", entry.handle?.text)
+    json.field("rev", entry.rev?.text)
+    json.field("commit", "\(entry.commit)")
+    json.field("createdAt", entry.createdAt)
+    json.field("verdict", snapshot.verdict.rawValue)
+    json.key("decides")
+    json.boolean(snapshot.isJudged)
+    json.field("damage", snapshot.damage)
+    json.field("damagedBlobCount", snapshot.damagedBlobCount)
+    write("damagedBlobs", snapshot.damagedBlobs, to: &json)
+    json.field("missingBlobCount", snapshot.missingBlobCount)
+    write("missingBlobs", snapshot.missingBlobs, to: &json)
+    json.endObject()
+  }
+
+  private func write(
+    _ key: String, _ blobs: [SnapshotVerifier.LostBlob], to json: inout JSONWriter
+  ) {
+    json.key(key)
+    json.beginArray()
+    for blob in blobs {
+      json.beginObject()
+      json.field("cid", "\(blob.cid)")
+      json.field("why", blob.why)
+      json.field("record", blob.record)
+      json.field("type", blob.mimeType)
+      json.field("size", blob.size)
+      json.endObject()
+    }
+    json.endArray()
+  }
+}
