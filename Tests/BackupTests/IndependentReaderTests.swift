@@ -77,6 +77,36 @@ struct `A reader that knows the document alone` {
     #expect((fields["car"] as? [String: Any])?["bytes"] as? Int == packed.car.count)
   }
 
+  @Test func `reads every snapshot of an archive that was appended to, an interrupted tail or not`()
+    throws
+  {
+    var random = SeededGenerator(printing: 0x9747_0002)
+    var series = try Series()
+    var repository = try TestRepository(posts: 300)
+    for round in 0..<15 {
+      repository.rev =
+        "3lscuqc52or\(["2", "3", "4", "5", "6", "7"][round / 3])\(["x", "y", "z"][round % 3])"
+      try repository.add(
+        "app.bsky.feed.like/3l\(random.next() % 1_000_000)", ["n": .integer(Int128(round))])
+      try series.pack(repository.car())
+    }
+    try series.check()
+    let path = series.path.string
+    for tail in [[], random.bytes(3000), Array(try series.bytes.dropFirst(300).prefix(9000))] {
+      let file = try series.folder.write("tail.car.zst", series.bytes + tail)
+      let log = try runReader(["log", file])
+      #expect(log.status == (tail.isEmpty ? 0 : 1))
+      let lines = String(decoding: log.output, as: UTF8.self).split(separator: "\n")
+      #expect(lines.map { $0.prefix { $0 != " " } } == series.heads.reversed().map { "\($0)"[...] })
+      for (back, head) in series.heads.reversed().enumerated() {
+        let car = series.folder.file("back.car")
+        _ = try runReader(["car", file, car, "--back", "\(back)"])
+        #expect(try series.folder.read("back.car") == series.cars[head])
+      }
+    }
+    #expect(try runReader(["verify", path]).status == 0)
+  }
+
   @Test func `sees that an archive is damaged`() throws {
     let packed = try sample()
     let bytes = try packed.bytes

@@ -371,8 +371,14 @@ class Archive:
 
     # Section 6: manifests
 
-    def manifest(self):
-        """The newest manifest."""
+    def manifest(self, number=None):
+        """The newest manifest, or the one with a number: 0 the newest, 1 the one before it, and so on."""
+        for cid, manifest in self.manifests() if number is not None else []:
+            if number == 0:
+                return manifest
+            number -= 1
+        if number is not None:
+            raise Damaged("there are not so many manifests")
         if self.footer:
             if not self.footer.manifest[2]:
                 raise Damaged("there is no manifest")
@@ -385,10 +391,20 @@ class Archive:
                     return value
         raise Damaged("no manifest was found")
 
+    def manifests(self):
+        """(CID, manifest) of every snapshot, the newest first: along `prev`."""
+        cid = self.footer.manifest[2] if self.footer else b""
+        while cid:
+            manifest = decode(self.body(cid))
+            yield cid, manifest
+            cid = manifest["prev"]
+
     def order(self, manifest):
         """The ordinals of the sections of a manifest's CAR: section 6.1."""
         chain, ordinals = [manifest["car"]], []
         while chain[-1]["order"]["kind"] == "relative":
+            if len(chain) > 31:
+                raise Damaged("too many orders are relative to one another")
             chain.append(decode(self.body(chain[-1]["order"]["base"]))["car"])
         for car in reversed(chain):
             order, base, ordinals = car["order"], ordinals, []
@@ -409,8 +425,8 @@ class Archive:
                 raise Damaged("the order of the CAR has the wrong length")
         return ordinals
 
-    def rebuild_car(self, out):
-        manifest = self.manifest()
+    def rebuild_car(self, out, number=None):
+        manifest = self.manifest(number)
         car, digest, size = manifest["car"], hashlib.sha256(), 0
         with open(out + ".partial", "wb") as file:
             for ordinal in [None] + self.order(manifest):
@@ -604,10 +620,11 @@ def show(value, **options):
 
 def main():
     parser = argparse.ArgumentParser(description="Reads carpack archives by Docs/FORMAT.md.")
-    parser.add_argument("command", choices=["list", "blob", "snapshot", "car", "missing", "extras", "verify"])
+    parser.add_argument("command", choices=["list", "log", "blob", "snapshot", "car", "missing", "extras", "verify"])
     parser.add_argument("file")
     parser.add_argument("argument", nargs="?", help="blob: a CID; car: the file to write")
     parser.add_argument("--json", action="store_true", help="list: one JSON object per line")
+    parser.add_argument("--back", type=int, metavar="N", help="snapshot, car, missing, extras: N snapshots before the newest")
     args = parser.parse_args()
     if (args.argument is not None) != (args.command in ("blob", "car")):
         parser.error(f"{args.command} takes {'one more argument' if args.argument is None else 'no further argument'}")
@@ -623,13 +640,16 @@ def main():
             sys.stdout.buffer.write(archive.body(cid_from_text(args.argument)))
             return 0
         elif args.command == "snapshot":
-            show(archive.manifest(), indent=2)
+            show(archive.manifest(args.back), indent=2)
         elif args.command == "car":
-            archive.rebuild_car(args.argument)
+            archive.rebuild_car(args.argument, args.back)
+        elif args.command == "log":
+            for cid, manifest in archive.manifests():
+                print(cid_text(cid), manifest["createdAt"], manifest["did"], manifest.get("rev", "-"))
         elif args.command == "verify":
             archive.verify()
         else:
-            for page in archive.manifest().get(args.command, []):
+            for page in archive.manifest(args.back).get(args.command, []):
                 for entry in decode(archive.body(page)):
                     show(entry) if args.command == "missing" else print(cid_text(entry))
         return 1 if archive.problems else 0
