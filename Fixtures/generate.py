@@ -192,10 +192,12 @@ class Account:
             self.files[file] = content
         return {"$type": "blob", "ref": cid(content, 0x55), "mimeType": mime, "size": len(content)}
 
-    def write(self):
-        folder = HERE / self.name
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder / "blobs").mkdir(parents=True)
+    def delete(self, reference):
+        "Deletes the record that a strong reference names."
+        del self.records[reference["uri"].removeprefix(f"at://{self.did}/").encode()]
+
+    def write_car(self, file):
+        "Writes the repository as it is now."
         entries = sorted((key, cid(block)) for key, block in self.records.items())
         contents = {cid(block): block for block in self.records.values()}
         blocks = []
@@ -203,7 +205,7 @@ class Account:
         commit = {"did": self.did, "rev": tid(self.later()), "data": root, "prev": None, "version": 3}
         commit = cbor(dict(commit, sig=self.key.sign(cbor(commit))))
         header = cbor({"roots": [cid(commit)], "version": 1})
-        with open(folder / f"{self.name}.car", "wb") as car:
+        with open(file, "wb") as car:
             car.write(varint(len(header)) + header)
             seen = set()
             for name, block in [(cid(commit), commit)] + blocks:
@@ -211,6 +213,12 @@ class Account:
                     block = contents[name] if block is None else block
                     car.write(varint(len(name) + len(block)) + name + block)
                     seen.add(name)
+
+    def write(self):
+        folder = HERE / self.name
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "blobs").mkdir(parents=True)
+        self.write_car(folder / f"{self.name}.car")
         for file, content in self.files.items():
             (folder / "blobs" / file).write_bytes(content)
         document = {
@@ -354,6 +362,12 @@ def alice():
     a.add("com.example.garden.diary", {"title": "A year of beans", "pages": [{"kind": "notes", "file": diary}],
                                        "checksum": hashlib.sha256(b"beans").digest()})
     a.write()
+    # Some weeks on: two posts are gone, one of them with its picture, and there is something new.
+    a.delete(own[2])
+    a.delete(own[7])
+    post("Everything is under fleece now. See you in spring.")
+    a.add("app.bsky.feed.like", {"subject": elsewhere()})
+    a.write_car(HERE / a.name / "alice-later.car")
 
 
 def bob():

@@ -58,4 +58,17 @@ for blob in "$account"/blobs/*; do
   echo "demo: error: $blob did not come back" >&2
   exit 1
 done
-say "$same blobs came back as they went in. The files are in $out."
+say "$same blobs came back as they went in."
+
+say "Some weeks later: two posts are gone, and there are new ones. What is new is appended."
+show carpack pack "$account/alice-later.car" -o "$out/alice.car.zst"
+show carpack log "$out/alice.car.zst"
+show carpack diff "$out/alice.car.zst"
+
+say "What was deleted is still there."
+gone=$("$command" diff "$out/alice.car.zst" | sed -n 's/^- \(app.bsky.feed.post[^ ]*\)$/\1/p' | head -n 1)
+show carpack cat --at 1 "$out/alice.car.zst" "$gone"
+show carpack extract -q --at 1 --car "$out/alice.car.zst" -d "$out/then"
+show cmp "$account/alice.car" "$(ls "$out"/then/*/*.car)"
+show carpack verify "$out/alice.car.zst"
+say "The files are in $out."

@@ -1,0 +1,93 @@
+import ATProtocol
+import Archive
+import Backup
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What a golden archive has to give back.
+private struct Listing: Decodable {
+  struct Section: Decodable {
+    var cid: String
+    var length: UInt64
+  }
+
+  struct Snapshot: Decodable {
+    var manifest: String
+    var did: String
+    var rev: String
+    var createdAt: String
+    var records: Int
+    var blobsHeld: Int
+    var blobsReferenced: Int
+    var extras: Int
+    var carBytes: UInt64
+    var carSHA256: String
+  }
+
+  var sections: [Section]
+  /// The newest first.
+  var snapshots: [Snapshot]
+}
+
+@Suite struct `An archive of an earlier version` {
+  private static let folder = "\(Command.packageRoot)/Fixtures/archives"
+
+  private func open(_ name: String) throws -> ArchiveReader {
+    try ArchiveReader(path: FilePath("\(Self.folder)/\(name).car.zst"))
+  }
+
+  @Test(arguments: ["one", "several", "unknown-optional"])
+  func `gives back what it gave`(name: String) throws {
+    let json = try Data(contentsOf: URL(filePath: "\(Self.folder)/\(name).expected.json"))
+    let expected = try JSONDecoder().decode(Listing.self, from: json)
+    let reader = try open(name)
+    var sections: [String] = []
+    try reader.forEachSection(
+      begin: { section in
+        sections.append("\(section.cid) \(section.bodyLength)")
+        return .read
+      }, chunk: { _ in })
+    #expect(sections == expected.sections.map { "\($0.cid) \($0.length)" })
+    let history = try SnapshotHistory(of: reader)
+    #expect(history.breaks == [])
+    #expect(history.entries.reversed().map { "\($0.cid)" } == expected.snapshots.map(\.manifest))
+    for snapshot in expected.snapshots {
+      let archived = try ArchivedSnapshot(CID(snapshot.manifest), in: reader)
+      let manifest = archived.snapshot
+      #expect(manifest.did.text == snapshot.did && manifest.rev?.text == snapshot.rev)
+      #expect(manifest.createdAt == snapshot.createdAt)
+      #expect(manifest.counts.records == snapshot.records)
+      #expect(manifest.blobs.held == snapshot.blobsHeld)
+      #expect(manifest.blobs.referenced == snapshot.blobsReferenced)
+      #expect(manifest.blobs.extras == snapshot.extras)
+      let restored = try RestoredRepository(archived)
+      #expect(restored.isExact)
+      restored.withBytes { car in
+        #expect(UInt64(car.count) == snapshot.carBytes)
+        #expect(Hex.encode(SHA256.digest(of: car).bytes) == snapshot.carSHA256)
+      }
+    }
+    #expect(try ArchiveVerifier(reader).verify().findings == [])
+  }
+
+  @Test func `that needs what no version knows is refused by name`() throws {
+    let error = #expect(throws: ArchiveError.self) { try open("unknown-required") }
+    #expect(error?.reason == .unknownFeatures(1 << 5))
+    #expect(error?.description.contains("feature bit 5") == true)
+  }
+
+  @Test func `keeps the optional features it has when it is appended to`() throws {
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("a.car.zst"))
+    try FileManager.default.copyItem(
+      atPath: "\(Self.folder)/unknown-optional.car.zst", toPath: path.string)
+    let before = try ArchiveReader(path: path).generation.features
+    #expect(before.optional == 1 << 17)
+    var writer = try ArchiveWriter.open(FileStorage.open(path), carHeader: [1, 0xa0])
+    try writer.append(CID(codec: .raw, hashing: [1].span), [1].span)
+    #expect(try writer.commit(manifest: nil).features == before)
+  }
+}
