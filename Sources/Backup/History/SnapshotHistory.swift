@@ -68,11 +68,13 @@ public struct SnapshotHistory: Sendable {
 
     /// What a person reads.
     public var description: String {
+      let newest = after == nil ? "newest " : ""
       let place = after.map { ", which \($0) follows," } ?? ""
       return switch reason {
-      case .damagedManifest(let cid, let error): "the manifest \(cid)\(place) is lost: \(error)"
+      case .damagedManifest(let cid, let error):
+        "the \(newest)manifest \(cid)\(place) is lost: \(error)"
       case .unusableManifest(let cid, let error):
-        "the manifest \(cid)\(place) cannot be used: \(error)"
+        "the \(newest)manifest \(cid)\(place) cannot be used: \(error)"
       case .damagedFooter(let error):
         "the chain of generations is broken, so what each snapshot added is not known: \(error)"
       case .tooMany: "only the newest \(SnapshotHistory.maximumCount) snapshots are listed"

@@ -136,7 +136,7 @@ final class OpenedArchive {
   /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what was done.
   var status: ExitStatus {
     var status = ExitStatus.success
-    for broken in knownHistory?.breaks ?? [] where broken.isOfManifest {
+    for broken in knownHistory?.breaks ?? [] where broken.isOfManifest && !isSalvaged {
       Console.say("carpack: \(Console.red("damaged:")) \(input.name): \(broken)")
       status = .damaged
     }

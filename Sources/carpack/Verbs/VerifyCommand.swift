@@ -6,7 +6,7 @@ internal import Backup
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Verify an archive: every byte of it, and of every snapshot CAR, tree and blobs.",
+    abstract: "Verify an archive: every byte, every snapshot, every blob.",
     discussion: """
       Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that its CAR comes back bit for bit, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing.
 
