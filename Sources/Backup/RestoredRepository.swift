@@ -66,12 +66,25 @@ public final class RestoredRepository {
     _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
   ) throws {
     let car = archived.snapshot.car
-    try spool.write(car.header.span)
-    try archived.reader.copySections(try archived.order().runs) { bytes in
+    let runs = try archived.order().runs
+    func progress(_ done: Int) {
+      observer(Progress(stage: "reading", done: UInt64(done), total: car.byteCount))
+    }
+    func write(_ bytes: Span<UInt8>) throws {
       try spool.write(bytes)
       // Whatever the order says, it is not more than the manifest says.
       guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
-      observer(Progress(stage: "reading", done: UInt64(spool.count), total: car.byteCount))
+    }
+    try spool.write(car.header.span)
+    if runs.count > GatheredSections.maximumRuns {
+      let sections = try GatheredSections(
+        runs, of: archived.reader, limit: car.byteCount, progress: progress)
+      for run in runs { try sections.copy(run, to: write) }
+    } else {
+      try archived.reader.copySections(runs) { bytes in
+        try write(bytes)
+        progress(spool.count)
+      }
     }
   }
 

@@ -1,0 +1,89 @@
+internal import Archive
+internal import IPLD
+
+/// Sections of an archive in a temporary file, so that they can be had in any order.
+///
+/// To read one from the archive takes the pack that it lies in, 1 MiB for some three hundred bytes. In an order that has little to do with that
+/// of the archive, as when a server sent its blocks by their CIDs and now sends them by the tree, each pack would be taken thousands of
+/// times; so they are read in the order of the archive first.
+struct GatheredSections {
+  /// How many runs are read from the archive directly, each from where it lies.
+  static let maximumRuns = 1024
+
+  private let spool: TemporaryFile
+  private let mapped: MappedFile
+  /// The runs of the archive that are here, in its order, apart from one another.
+  private let runs: [Range<UInt64>]
+  /// How many sections come before each run.
+  private let indices: [Int]
+  /// Where each section begins, and where the last ends.
+  private let offsets: [Int]
+
+  /// Copies sections from an archive.
+  ///
+  /// - Parameters:
+  ///   - wanted: which, in any order and as often as one likes.
+  ///   - reader: the archive.
+  ///   - limit: the most bytes that they may have, together.
+  ///   - progress: is told how many bytes have been read.
+  /// - Throws: `ArchiveError` if one of them is damaged, ``SnapshotError`` if they are longer, ``BackupError`` if there is no room for them.
+  init(
+    _ wanted: [Range<UInt64>], of reader: ArchiveReader, limit: UInt64, progress: (Int) -> Void
+  ) throws {
+    runs = Self.union(wanted)
+    let spool = try TemporaryFile()
+    try reader.copySections(runs) { bytes in
+      try spool.write(bytes)
+      guard UInt64(spool.count) <= limit else { throw SnapshotError.malformedOrder }
+      progress(spool.count)
+    }
+    self.spool = spool
+    mapped = try spool.map()
+    var (indices, offsets): ([Int], [Int]) = ([], [])
+    mapped.withBytes { bytes in
+      var offset = 0
+      while offset < bytes.count {
+        offsets.append(offset)
+        guard case .value(let length) = Varint.read(bytes, at: &offset),
+          length <= UInt64(bytes.count - offset)
+        else { break }
+        offset += Int(length)
+      }
+      offsets.append(bytes.count)
+    }
+    var count = 0
+    for run in runs {
+      indices.append(count)
+      count += run.count
+    }
+    guard count == offsets.count - 1 else { throw SnapshotError.malformedOrder }
+    (self.indices, self.offsets) = (indices, offsets)
+  }
+
+  /// Hands out sections as they stand in a CAR.
+  ///
+  /// - Precondition: they are among those that were wanted.
+  func copy(_ run: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) throws {
+    var (low, high) = (0, runs.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if runs[middle].lowerBound <= run.lowerBound { low = middle } else { high = middle }
+    }
+    let first = indices[low] + Int(run.lowerBound - runs[low].lowerBound)
+    let range = offsets[first]..<offsets[first + run.count]
+    try mapped.withBytes { (bytes) throws in try sink(bytes.extracting(range)) }
+  }
+
+  /// Everything that is in some run, once.
+  private static func union(_ runs: [Range<UInt64>]) -> [Range<UInt64>] {
+    var union: [Range<UInt64>] = []
+    for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
+      if let last = union.last, run.lowerBound <= last.upperBound {
+        union[union.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
+      } else {
+        union.append(run)
+      }
+    }
+    return union
+  }
+}
