@@ -22,6 +22,10 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case carNotExact(String)
   /// What was asked for is not in the archive.
   case notFound(String)
+  /// An archive that is to be copied is damaged: its name, and how.
+  case damagedArchive(String, String)
+  /// A copy of an archive is not what it has to be, so that it was thrown away: why.
+  case copyFailed(String)
   /// A word that selects nothing.
   case malformedSelector(String)
 
@@ -42,6 +46,9 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
     case .hostileName(let name): "refused to make a file of the name \"\(name)\""
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
+    case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
+    case .copyFailed(let why):
+      "the new archive is not what it has to be, and was thrown away: \(why)"
     case .notFound(let what): "\(what) is not in the archive"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"

@@ -33,24 +33,11 @@ struct CARPacking {
     into writer: inout ArchiveWriter, after base: ArchivedSnapshot?, sha256: SHA256Digest
   ) throws -> Snapshot.CARDescription {
     let order = try appendBlocks(to: &writer)
-    let (shortest, orderBase) = try shortest(order, after: base)
-    let encoded = shortest.encoded
-    guard encoded.count <= BlockOrder.maximumEncoded else {
-      throw BackupError.malformedRepository(
-        "the CAR repeats its blocks in an order that takes over \(BlockOrder.maximumEncoded) bytes to write down"
-      )
-    }
-    let written: Snapshot.Order
-    if encoded.count <= BlockOrder.maximumInline {
-      written = .inline(encoded)
-    } else {
-      let pages = BlockOrder.pages(encoded)
-      for page in pages { try writer.append(page.cid, page.bytes.span) }
-      written = .pages(pages.map(\.cid))
-    }
+    let written = try order.written(after: base.flatMap { (base) throws in try OrderBasis(base) })
+    for page in written.pages { try writer.append(page.cid, page.bytes.span) }
     return Snapshot.CARDescription(
       header: header, byteCount: UInt64(inspection.payload.count), sha256: sha256,
-      sectionCount: UInt64(inspection.sectionCount), order: written, base: orderBase)
+      sectionCount: UInt64(inspection.sectionCount), order: written.order, base: written.base)
   }
 
   private func appendBlocks(to writer: inout ArchiveWriter) throws -> BlockOrder {
@@ -105,18 +92,5 @@ struct CARPacking {
       throw BackupError.malformedRepository(
         "the archive holds other bytes under \(cid), whose hash function is unknown here")
     }
-  }
-
-  /// The order relative to that of `base`, or as it is if that is shorter or many are relative already.
-  private func shortest(_ order: BlockOrder, after base: ArchivedSnapshot?) throws -> (
-    BlockOrder, Snapshot.OrderBase?
-  ) {
-    guard let base, let manifest = base.cid, order.runs.count > 1 || base.snapshot.car.base != nil,
-      try base.orderDepth() < BlockOrder.maximumDepth
-    else { return (order, nil) }
-    let (relative, first) = order.relative(to: try base.order())
-    let overhead = manifest.bytes.count + 16
-    guard relative.encoded.count + overhead < order.encoded.count else { return (order, nil) }
-    return (relative, Snapshot.OrderBase(manifest: manifest, first: first))
   }
 }

@@ -45,15 +45,7 @@ extension Snapshot {
   }
 
   private var carMap: IPLDMap {
-    var order: IPLDMap = ["kind": .string(car.base == nil ? "absolute" : "relative")]
-    if let base = car.base {
-      order["base"] = .link(base.manifest)
-      order["first"] = .integer(Int128(base.first))
-    }
-    switch car.order {
-    case .inline(let runs): order["runs"] = .bytes(runs)
-    case .pages(let pages): order["pages"] = .array(pages.map { .link($0) })
-    }
+    let order = Self.orderMap(car.order, base: car.base)
     return [
       "header": .bytes(car.header),
       "bytes": .integer(Int128(car.byteCount)),
@@ -61,6 +53,20 @@ extension Snapshot {
       "blocks": .integer(Int128(car.sectionCount)),
       "order": .map(order),
     ]
+  }
+
+  /// The field `order` of a CAR.
+  static func orderMap(_ order: Order, base: OrderBase?) -> IPLDMap {
+    var map: IPLDMap = ["kind": .string(base == nil ? "absolute" : "relative")]
+    if let base {
+      map["base"] = .link(base.manifest)
+      map["first"] = .integer(Int128(base.first))
+    }
+    switch order {
+    case .inline(let runs): map["runs"] = .bytes(runs)
+    case .pages(let pages): map["pages"] = .array(pages.map { .link($0) })
+    }
+    return map
   }
 
   /// Reads a manifest from its block.

@@ -60,6 +60,10 @@ struct Failure: Error {
       status = .cannotCreate
       hint = "use --overwrite to replace it"
     case .inTheWay: status = .cannotCreate
+    case .damagedArchive:
+      status = .damaged
+      hint = "nothing was changed; \"carpack repair\" saves what can be saved"
+    case .copyFailed: status = .ioError
     case .notFound:
       status = .noInput
       hint = "\"carpack ls\" shows what there is"

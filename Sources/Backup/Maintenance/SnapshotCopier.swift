@@ -1,0 +1,129 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// Copies snapshots from archives into a new one, the oldest first, with all that they need and nothing else.
+///
+/// That is, for each: the sections of its CAR in their order; the blobs that its records refer to, as far as an archive at hand holds
+/// them; the pages of its lists and the extras on them; the documents of its identity; whatever fields lead to that are not known here.
+/// The manifest says what it said, but for the manifest before it and the order of the sections.
+///
+/// 1. A section is copied once and a record looked into once, however many snapshots share them.
+/// 2. What is read has been hashed before it is appended, by the reader and by the writer.
+/// 3. A manifest is alone in its frame, also if several are in one generation.
+struct SnapshotCopier {
+  let sources: [IntactArchive]
+  var copied: [CopiedSections]
+  var blobs = BlobRefScanner(profile: .dagCBOR)
+  /// The blobs that the records of the snapshot at hand refer to and that may have to be copied.
+  var wanted: Set<CID> = []
+  private var previous: CID?
+  private var bases = OrderBases()
+  private let observer: Progress.Observer
+
+  /// A copier from these archives.
+  init(_ sources: [IntactArchive], observer: @escaping Progress.Observer = { _ in }) {
+    self.sources = sources
+    self.observer = observer
+    copied = sources.map { CopiedSections(count: $0.reader.generation.sectionCount) }
+  }
+
+  /// Copies a snapshot.
+  ///
+  /// - Parameters:
+  ///   - manifest: its manifest.
+  ///   - source: the number of the archive it is in.
+  ///   - writer: the new archive.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it has to be; what the writer throws.
+  /// - Returns: The manifest's CID in the new archive; the section is the last that was appended.
+  mutating func copy(
+    _ manifest: CID, from source: Int, into writer: inout ArchiveWriter
+  ) throws -> CID {
+    let archive = sources[source]
+    let reader = archive.reader
+    let (archived, order, map) = try archive.reading {
+      let archived = try ArchivedSnapshot(manifest, in: reader)
+      return (archived, try archived.order(), try ManifestMap(archived.block(manifest).bytes.span))
+    }
+    let newOrder = try copyCAR(archived, order, from: source, into: &writer)
+    try copyBlobs(preferring: source, into: &writer)
+    try copyLists(archived, from: source, into: &writer)
+    try copyIdentity(archived, from: source, into: &writer)
+    try follow(map.furtherLinks, from: source, into: &writer)
+    observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
+    return try finish(map, newOrder, of: archived.snapshot.did, into: &writer)
+  }
+
+  /// Copies the sections of a CAR, and answers with their order in the new archive.
+  private mutating func copyCAR(
+    _ archived: ArchivedSnapshot, _ order: BlockOrder, from source: Int,
+    into writer: inout ArchiveWriter
+  ) throws -> BlockOrder {
+    // No section has fewer bytes than its length and its CID: what is more than that would only cost time.
+    guard order.count <= archived.snapshot.car.byteCount else {
+      throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
+    }
+    var newOrder = BlockOrder()
+    for run in order.runs {
+      var ordinal = run.lowerBound
+      while ordinal < run.upperBound {
+        if !copied[source].has(.scanned, ordinal) {
+          var end = ordinal + 1
+          while end < run.upperBound, !copied[source].has(.scanned, end) { end += 1 }
+          try copySections(ordinal..<end, from: source, into: &writer, scanning: true)
+        }
+        while ordinal < run.upperBound, copied[source].has(.scanned, ordinal),
+          let new = copied[source][ordinal]
+        {
+          newOrder.append(new)
+          ordinal += 1
+        }
+      }
+      guard newOrder.runs.count <= BlockOrder.maximumRuns else {
+        throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
+      }
+    }
+    return newOrder
+  }
+
+  /// Appends the manifest, in a frame of its own.
+  private mutating func finish(
+    _ map: ManifestMap, _ order: BlockOrder, of did: DID, into writer: inout ArchiveWriter
+  ) throws -> CID {
+    var map = map
+    let written = try order.written(after: bases[did])
+    for page in written.pages { try writer.append(page.cid, page.bytes.span) }
+    map.setOrder(written.order, base: written.base)
+    map.setPrevious(previous)
+    let block = try map.block()
+    try writer.flush()
+    try writer.append(block.cid, block.bytes.span)
+    try writer.flush()
+    previous = block.cid
+    bases.note(order, of: did, manifest: block.cid, depth: written.depth)
+    return block.cid
+  }
+}
+
+/// The orders of the newest snapshots of each account so far, as many of them as is reasonable.
+private struct OrderBases {
+  /// How many runs are kept, of all accounts together: 64 MiB.
+  private static let maximumRuns = 1 << 22
+
+  private var bases: [DID: OrderBasis] = [:]
+  private var runCounts: [DID: Int] = [:]
+  private var runCount = 0
+
+  subscript(did: DID) -> OrderBasis? { bases[did] }
+
+  mutating func note(_ order: BlockOrder, of did: DID, manifest: CID, depth: Int) {
+    bases[did] = nil
+    runCount -= runCounts.removeValue(forKey: did) ?? 0
+    guard order.runs.count <= Self.maximumRuns else { return }
+    // Accounts whose order is forgotten write their next one as it is.
+    if runCount + order.runs.count > Self.maximumRuns { self = OrderBases() }
+    bases[did] = OrderBasis(manifest: manifest, depth: depth) { order }
+    runCounts[did] = order.runs.count
+    runCount += order.runs.count
+  }
+}
