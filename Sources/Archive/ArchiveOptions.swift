@@ -11,6 +11,8 @@ public struct ArchiveOptions: Sendable {
   public var startsOver = false
   /// How many bytes are written before they are made to count, so that no more can be lost.
   public var checkpointLength: UInt64 = 64 << 20
+  /// Optional feature bits that the archive is to have beside those that it has: those of the archives that are copied into it.
+  public var optionalFeatures: UInt64 = 0
 
   /// Options; by default level 3, and a worker for each core.
   public init(level: Int = 3, workers: Int? = nil) {

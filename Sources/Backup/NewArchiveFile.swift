@@ -60,6 +60,34 @@ public struct NewArchiveFile: Sendable {
     }
   }
 
+  /// Gives the file the mode of another, and its owner where that is allowed.
+  ///
+  /// - Throws: ``BackupError`` if one of them is not there.
+  func takeMode(of other: FilePath) throws {
+    var (status, own) = (stat(), stat())
+    guard unsafe stat(other.string, &status) == 0,
+      unsafe stat(temporaryPath.string, &own) == 0
+    else { throw BackupError.system("look for \(other)", errno) }
+    if status.st_uid != own.st_uid || status.st_gid != own.st_gid {
+      // Who may not give files away has one of his own, as with any file that he makes.
+      _ = unsafe chown(temporaryPath.string, status.st_uid, status.st_gid)
+    }
+    guard unsafe chmod(temporaryPath.string, status.st_mode & 0o777) == 0 else {
+      throw BackupError.system("write \(temporaryPath)", errno)
+    }
+  }
+
+  /// The path of the file that another path leads to, whatever links are on the way.
+  ///
+  /// - Throws: ``BackupError`` if there is none.
+  static func resolved(_ path: FilePath) throws -> FilePath {
+    guard let resolved = unsafe realpath(path.string, nil) else {
+      throw BackupError.system("look for \(path)", errno)
+    }
+    defer { unsafe free(resolved) }
+    return unsafe FilePath(String(cString: resolved))
+  }
+
   /// Removes what was written.
   public func discard() { _ = unsafe unlink(temporaryPath.string) }
 
@@ -67,6 +95,16 @@ public struct NewArchiveFile: Sendable {
   public static func isTaken(_ path: FilePath) -> Bool {
     var status = stat()
     return unsafe lstat(path.string, &status) == 0
+  }
+
+  /// Whether two paths lead to one file.
+  public static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
+    var (first, second) = (stat(), stat())
+    guard unsafe stat(left.string, &first) == 0, unsafe stat(right.string, &second) == 0 else {
+      // Of a file that is not there, nothing is lost.
+      return false
+    }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
   private func refuseExisting() throws {

@@ -28,7 +28,7 @@ struct Carpack: ParsableCommand {
     subcommands: [
       InspectCommand.self, PackCommand.self, InfoCommand.self, LogCommand.self, DiffCommand.self,
       ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
-      RepairCommand.self,
+      PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
     ])
 
   static func main() {

@@ -66,13 +66,15 @@ extension ArchiveWriter {
 
   /// Ends a generation whose data and index are on the medium.
   mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
+    let features = previous?.features ?? FeatureFlags()
     let generation = Generation(
       number: (previous?.number ?? 0) + 1, footerOffset: log.end,
       previousFooterOffset: previous?.footerOffset,
       committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
       sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
       segments: segments, minorVersion: previous?.minorVersion ?? Footer.minorVersion,
-      features: previous?.features ?? FeatureFlags())
+      features: FeatureFlags(
+        required: features.required, optional: features.optional | options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)
     do {

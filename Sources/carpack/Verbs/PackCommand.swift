@@ -42,10 +42,7 @@ struct PackCommand: ParsableCommand {
   @Flag(help: "Keep files that no record refers to as well.")
   var extras = false
 
-  @Option(
-    help: ArgumentHelp(
-      "The zstd level, 1 to 19; media is never compressed harder than pays.", valueName: "n"))
-  var level = 3
+  @OptionGroup var compression: CompressionOptions
 
   @Option(help: "The account's handle.")
   var handle: String?
@@ -73,7 +70,6 @@ struct PackCommand: ParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    guard (1...19).contains(level) else { throw ValidationError("--level takes 1 to 19") }
     if json && output == "-" {
       throw ValidationError("--json and -o - both want standard output")
     }
@@ -146,7 +142,7 @@ struct PackCommand: ParsableCommand {
     var options = RepositoryPacker.Options(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
-    options.level = level
+    options.level = compression.level
     options.keepsExtras = extras
     options.facts = input.facts
     if let handle {

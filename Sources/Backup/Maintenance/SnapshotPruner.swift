@@ -1,0 +1,106 @@
+public import ATProtocol
+public import Archive
+internal import IPLD
+
+/// Forgets snapshots: writes the chain of manifests again without them.
+///
+/// What is written is one more generation, so that it either counts or does not, and nothing that was there is touched. The manifests from the first
+/// forgotten one on get another one before them, and another order where theirs was relative to one that is forgotten. What the forgotten
+/// snapshots held stays in the file until it is compacted.
+public struct SnapshotPruner {
+  /// What becomes of the snapshots.
+  public struct Plan: Sendable {
+    /// The snapshots, the oldest first, and why each is kept: without a reason it is forgotten.
+    public let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]
+
+    /// A plan for the snapshots of an archive.
+    ///
+    /// - Parameters:
+    ///   - history: the snapshots.
+    ///   - policy: which are kept, of each account.
+    ///   - account: the only account of which any are forgotten; nil for all.
+    public init(_ history: SnapshotHistory, _ policy: RetentionPolicy, account: DID? = nil) {
+      var places: [DID: [Int]] = [:]
+      for (index, entry) in history.entries.enumerated() {
+        places[entry.did, default: []].append(index)
+      }
+      var reasons = [Set<RetentionPolicy.Reason>](
+        repeating: [.otherAccount], count: history.entries.count)
+      for (did, indices) in places where account == nil || account == did {
+        let kept = policy.reasons(indices.map { history.entries[$0].moment })
+        for (index, why) in zip(indices, kept) { reasons[index] = why }
+      }
+      verdicts = zip(history.entries, reasons).map { ($0, $1) }
+    }
+
+    /// How many are forgotten.
+    public var forgottenCount: Int { verdicts.count { $0.reasons.isEmpty } }
+  }
+
+  /// What came of it.
+  public struct Report: Sendable {
+    /// What became of the snapshots.
+    public let plan: Plan
+    /// What is committed now.
+    public let generation: Generation
+    /// How many bytes the archive has grown by.
+    public let bytesAdded: UInt64
+
+    /// A report of these parts.
+    public init(plan: Plan, generation: Generation, bytesAdded: UInt64) {
+      self.plan = plan
+      self.generation = generation
+      self.bytesAdded = bytesAdded
+    }
+  }
+
+  private let policy: RetentionPolicy
+
+  /// A pruner by this policy.
+  public init(_ policy: RetentionPolicy) { self.policy = policy }
+
+  /// Forgets what the policy does not keep. If it keeps everything, nothing is written.
+  ///
+  /// - Parameters:
+  ///   - storage: the archive.
+  ///   - name: what a message calls it.
+  ///   - account: answers the only account of which any are forgotten; nil for all.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; `ArchiveError` if it cannot be written; what `account` throws.
+  public func prune(
+    _ storage: any ArchiveStorage, name: String,
+    account: (SnapshotHistory) throws -> DID? = { _ in nil }
+  ) throws -> Report {
+    try storage.lock()
+    let found = try IntactArchive(try ArchiveReader(try storage.map()), name: name)
+    let early = Plan(found.history, policy, account: try account(found.history))
+    if early.forgottenCount == 0, found.reader.recovery == nil {
+      return Report(plan: early, generation: found.reader.generation, bytesAdded: 0)
+    }
+    let header = try found.reading { try found.reader.carHeader }
+    var writer = try ArchiveWriter.open(storage, carHeader: header)
+    // With a tail that an interrupted write left there may be one snapshot more.
+    let archive = try IntactArchive(writer.reader ?? found.reader, name: name)
+    let plan = Plan(archive.history, policy, account: try account(archive.history))
+    let length = archive.reader.generation.committedLength
+    guard plan.forgottenCount > 0 else {
+      return Report(plan: plan, generation: archive.reader.generation, bytesAdded: 0)
+    }
+    do {
+      var chain = ManifestChain(archive)
+      for (entry, reasons) in plan.verdicts {
+        if reasons.isEmpty {
+          chain.forget(entry)
+        } else {
+          try chain.keep(entry, in: &writer)
+        }
+      }
+      let generation = try writer.commit(manifest: chain.head)
+      return Report(
+        plan: plan, generation: generation, bytesAdded: generation.committedLength - length)
+    } catch {
+      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
+      do { try writer.abandon() } catch _ {}
+      throw error
+    }
+  }
+}

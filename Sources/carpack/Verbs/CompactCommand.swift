@@ -1,0 +1,99 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+
+/// `carpack compact`: an archive without what no snapshot needs.
+struct CompactCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "compact",
+    abstract: "Write an archive anew without what no snapshot needs, verify that, and swap it in.",
+    discussion: """
+      What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held.
+
+      The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where nothing would be saved the old file stays.
+
+      With -o the result is another file, and the archive is only read. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
+
+      Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
+  var file: String
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("Write to this file, and leave the archive as it is.", valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @Flag(help: "With -o: replace the output if it exists.")
+  var force = false
+
+  @OptionGroup var compression: CompressionOptions
+
+  @Flag(help: "Write a report as JSON.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
+  }
+
+  func run() throws {
+    let compactor = ArchiveCompactor(
+      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+    let report: ArchiveCompactor.Report
+    if let output {
+      try MergeCommand.refuseInput(output, among: [file])
+      let target = try NewArchiveFile(FilePath(output), replacing: force)
+      report = try compactor.compact(FilePath(file), to: target) {
+        Interruption.removeIfInterrupted($0.string)
+      }
+    } else {
+      report = try compactor.compact(FilePath(file)) {
+        Interruption.removeIfInterrupted($0.string)
+      }
+    }
+    Interruption.removeIfInterrupted(nil)
+    Console.endProgress()
+    if json { printJSON(report) } else { printSummary(report) }
+  }
+
+  private func printSummary(_ report: ArchiveCompactor.Report) {
+    let new = report.generation.committedLength
+    let snapshots = Quantity.count(report.snapshotCount, "snapshot")
+    guard report.isReplaced else {
+      common.say("\(file): nothing to save, \(Quantity.bytes(report.oldSize)), \(snapshots)")
+      return
+    }
+    let saved = report.oldSize - min(new, report.oldSize)
+    common.say(
+      "\(output ?? file): \(Quantity.bytes(new)), \(Quantity.bytes(saved)) less (\(Quantity.percent(saved, of: report.oldSize))), \(snapshots)"
+    )
+  }
+
+  private func printJSON(_ report: ArchiveCompactor.Report) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", output ?? file)
+    json.key("replaced")
+    json.boolean(report.isReplaced)
+    json.field("snapshots", report.snapshotCount)
+    json.field("bytesBefore", report.oldSize)
+    json.field("bytes", report.isReplaced ? report.generation.committedLength : report.oldSize)
+    json.field("sectionsBefore", report.oldSectionCount)
+    json.field(
+      "sections", report.isReplaced ? report.generation.sectionCount : report.oldSectionCount)
+    if report.isReplaced {
+      json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+    }
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}

@@ -1,0 +1,13 @@
+internal import ArgumentParser
+
+/// How hard a new archive is compressed.
+struct CompressionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The zstd level, 1 to 19; media is never compressed harder than pays.", valueName: "n"))
+  var level = 3
+
+  func validate() throws {
+    guard (1...19).contains(level) else { throw ValidationError("--level takes 1 to 19") }
+  }
+}

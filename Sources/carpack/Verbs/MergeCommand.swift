@@ -1,0 +1,90 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+
+/// `carpack merge`: one archive of several.
+struct MergeCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "merge",
+    abstract: "Make one archive of several: every snapshot, every block and blob once.",
+    discussion: """
+      The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.
+
+      The archives are only read; a damaged one is refused: repair it first. The output is a new file, which is verified completely before it gets its name. One that exists is replaced with --force, and never appended to.
+
+      Exit status: 0 done; 11 an archive is damaged, 73 the output exists or cannot be made, 74 the disk is full or failed.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The archives.", valueName: "file"), completion: .file(extensions: ["zst"]))
+  var files: [String]
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("The archive to write.", valueName: "file"), completion: .file())
+  var output: String
+
+  @Flag(help: "Replace the output if it exists.")
+  var force = false
+
+  @OptionGroup var compression: CompressionOptions
+
+  @Flag(help: "Write a report as JSON.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    try Self.refuseInput(output, among: files)
+    let target = try NewArchiveFile(FilePath(output), replacing: force)
+    let archives = try files.map { file in
+      try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
+    }
+    let merger = ArchiveMerger(
+      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+    let report = try merger.merge(archives, to: target) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    Interruption.removeIfInterrupted(nil)
+    Console.endProgress()
+    if json { printJSON(report) } else { printSummary(report) }
+  }
+
+  /// Refuses to replace a file that is being read.
+  static func refuseInput(_ output: String, among files: [String]) throws {
+    guard let file = files.first(where: { NewArchiveFile.areSame(FilePath(output), FilePath($0)) })
+    else { return }
+    throw Failure(
+      "\(output) is the archive \(file) itself", hint: "choose another name for the output",
+      status: .usage)
+  }
+
+  private func printSummary(_ report: ArchiveMerger.Report) {
+    common.say(
+      "\(output): \(Quantity.bytes(report.generation.committedLength)) from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
+    )
+    common.say(
+      "  \(Quantity.count(report.snapshotCount, "snapshot")) of \(Quantity.count(report.accountCount, "account"))"
+        + (report.sharedCount > 0
+          ? ", \(Quantity.grouped(report.sharedCount)) of them found more than once" : ""))
+  }
+
+  private func printJSON(_ report: ArchiveMerger.Report) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", output)
+    json.field("bytes", report.generation.committedLength)
+    json.field("bytesBefore", report.sourceSize)
+    json.field("sections", report.generation.sectionCount)
+    json.field("snapshots", report.snapshotCount)
+    json.field("foundAgain", report.sharedCount)
+    json.field("accounts", report.accountCount)
+    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}

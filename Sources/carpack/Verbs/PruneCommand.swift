@@ -1,0 +1,150 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+
+/// `carpack prune`: forgets snapshots by a policy.
+struct PruneCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prune",
+    abstract: "Forget snapshots, except those that a policy keeps.",
+    discussion: """
+      A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. Its newest snapshot is always kept, and one whose time cannot be read.
+
+      Forgetting appends a few hundred bytes for each snapshot after the first forgotten one, and rewrites nothing. The forgotten ones are not listed any more, and cannot be chosen; their data stays in the file until "carpack compact". If nothing is forgotten, nothing is written.
+
+      --dry-run shows what would be kept, and by which rules, and changes nothing.
+
+      Exit status: 0 done; 11 the archive is damaged (nothing was changed), 73 another process writes to it, 74 the disk is full or failed.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
+  var file: String
+
+  @Option(help: ArgumentHelp("Keep the last so many.", valueName: "n"))
+  var keepLast: Int?
+
+  @Option(help: ArgumentHelp("Keep one a day, for so many days.", valueName: "n"))
+  var keepDaily: Int?
+
+  @Option(help: ArgumentHelp("Keep one a week, for so many weeks.", valueName: "n"))
+  var keepWeekly: Int?
+
+  @Option(help: ArgumentHelp("Keep one a month, for so many months.", valueName: "n"))
+  var keepMonthly: Int?
+
+  @Option(help: ArgumentHelp("Keep one a year, for so many years.", valueName: "n"))
+  var keepYearly: Int?
+
+  @OptionGroup var accountOption: AccountOption
+
+  @Flag(help: "Show what would be kept and what forgotten, and change nothing.")
+  var dryRun = false
+
+  @Flag(help: "Write a report as JSON.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    let given = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly].compactMap(\.self)
+    guard !given.isEmpty else {
+      throw ValidationError("say what to keep: --keep-last, --keep-daily, …")
+    }
+    guard given.allSatisfy({ $0 > 0 }) else {
+      throw ValidationError("a number of snapshots to keep is 1 or more")
+    }
+  }
+
+  func run() throws {
+    let policy = RetentionPolicy(
+      last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
+      monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
+    let report: SnapshotPruner.Report
+    if dryRun {
+      let archive = try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
+      report = SnapshotPruner.Report(
+        plan: SnapshotPruner.Plan(
+          archive.history, policy, account: try account(archive.history)),
+        generation: archive.reader.generation, bytesAdded: 0)
+    } else {
+      report = try SnapshotPruner(policy).prune(
+        try FileStorage.open(FilePath(file)), name: file, account: account)
+    }
+    if json { printJSON(report) } else { printText(report) }
+  }
+
+  private func account(_ history: SnapshotHistory) throws -> DID? {
+    try accountOption.account.map { text throws in try history.account(text) }
+  }
+
+  private func printText(_ report: SnapshotPruner.Report) {
+    let verdicts = report.plan.verdicts
+    if dryRun {
+      var table = Table([
+        ("number", .right), ("made", .left), ("account", .left), ("revision", .left), ("", .left),
+      ])
+      for (entry, reasons) in verdicts.reversed() {
+        table.add([
+          "\(entry.number)", entry.createdAt, entry.handle?.text ?? entry.did.text,
+          entry.rev?.text ?? "-",
+          reasons.isEmpty
+            ? "forgotten" : "kept: \(Self.words(reasons).joined(separator: ", "))",
+        ])
+      }
+      for line in table.lines { Console.print(line) }
+    }
+    let forgotten = report.plan.forgottenCount
+    let kept = "\(Quantity.count(verdicts.count - forgotten, "snapshot")) kept"
+    guard forgotten > 0 else {
+      common.say("\(file): \(kept), nothing to forget")
+      return
+    }
+    guard !dryRun else {
+      common.say("\(file): \(kept), \(Quantity.grouped(forgotten)) would be forgotten")
+      return
+    }
+    common.say(
+      "\(file): \(kept), \(Quantity.grouped(forgotten)) forgotten, \(Quantity.bytes(report.bytesAdded)) added"
+    )
+    common.say("  what they held is in the file until \"carpack compact\"")
+  }
+
+  /// The rules that keep a snapshot, in the order of the options.
+  private static func words(_ reasons: Set<RetentionPolicy.Reason>) -> [String] {
+    RetentionPolicy.Reason.allCases.filter(reasons.contains).map(\.rawValue)
+  }
+
+  private func printJSON(_ report: SnapshotPruner.Report) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", file)
+    json.key("dryRun")
+    json.boolean(dryRun)
+    json.field("forgotten", report.plan.forgottenCount)
+    json.field("bytes", report.generation.committedLength)
+    json.field("bytesAdded", report.bytesAdded)
+    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+    json.key("snapshots")
+    json.beginArray()
+    for (entry, reasons) in report.plan.verdicts {
+      json.beginObject()
+      json.field("number", entry.number)
+      json.field("manifest", "\(entry.cid)")
+      json.field("did", entry.did.text)
+      json.field("rev", entry.rev?.text)
+      json.field("createdAt", entry.createdAt)
+      json.key("kept")
+      json.boolean(!reasons.isEmpty)
+      json.field("reasons", Self.words(reasons))
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}
