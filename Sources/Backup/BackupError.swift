@@ -24,6 +24,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case notFound(String)
   /// An archive that is to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
+  /// An archive that is to be copied does not end with what is committed: its name, and how many bytes follow.
+  case unfinishedArchive(String, UInt64)
   /// A copy of an archive is not what it has to be, so that it was thrown away: why.
   case copyFailed(String)
   /// A word that selects nothing.
@@ -47,6 +49,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .hostileName(let name): "refused to make a file of the name \"\(name)\""
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
+    case .unfinishedArchive(let name, let length):
+      "\(name) ends in \(length) bytes of a write that has not come to its end, or whose footer is damaged"
     case .copyFailed(let why):
       "the new archive is not what it has to be, and was thrown away: \(why)"
     case .notFound(let what): "\(what) is not in the archive"

@@ -63,6 +63,10 @@ struct Failure: Error {
     case .damagedArchive:
       status = .damaged
       hint = "nothing was changed; \"carpack repair\" saves what can be saved"
+    case .unfinishedArchive:
+      status = .damaged
+      hint =
+        "nothing was changed; wait for the program that writes to it, or let \"carpack repair\" take over what is whole"
     case .copyFailed: status = .ioError
     case .notFound:
       status = .noInput

@@ -8,10 +8,10 @@ import TestSupport
 import Testing
 
 /// Whether there is a Python 3 to run the reader with.
-private let hasPython: Bool = (try? runReader(["--help"]))?.status == 0
+let hasPython: Bool = (try? runReader(["--help"]))?.status == 0
 
 /// Runs the reader that was written from the document alone.
-private func runReader(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
+func runReader(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
   let process = Process()
   process.executableURL = URL(filePath: "/usr/bin/env")
   process.arguments =

@@ -5,7 +5,8 @@ extension ArchiveWriter {
   /// Makes everything that was appended count: writes the index, waits until it is on the medium, writes the footer, waits
   /// again.
   ///
-  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or nil to keep the one there is.
+  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or alone in its frame; or nil to keep
+  ///   the one there is.
   /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the very last wait failed, so that opening the file
   ///   again has to tell; with another reason if the manifest cannot be one; and what the storage throws. Except for the
   ///   first, nothing is committed then.
@@ -89,17 +90,31 @@ extension ArchiveWriter {
   }
 
   /// A manifest is alone in its frame, so that whoever reads the footer has it with one request more.
-  private func newHead(_ manifest: CID, _ ordinal: UInt64) throws(ArchiveError)
-    -> Generation.Head
-  {
+  private func newHead(_ manifest: CID, _ ordinal: UInt64) throws -> Generation.Head {
+    let place =
+      ordinal < pending.base ? try committedPlace(of: ordinal) : pendingPlace(of: ordinal)
+    guard let place else { throw ArchiveError(.manifestNotAlone(manifest)) }
+    return Generation.Head(cid: manifest, ordinal: ordinal, frameOffset: place)
+  }
+
+  /// Where the frame of a section begins that was appended and is alone in it; nil if it is not.
+  private func pendingPlace(of ordinal: UInt64) -> UInt64? {
     guard let frame = log.frame(of: ordinal), frame.firstOrdinal == ordinal,
       let place = log.frames.firstIndex(where: { $0.firstOrdinal == ordinal })
-    else { throw ArchiveError(.manifestNotAlone(manifest)) }
+    else { return nil }
     let next = log.frames[place...].first { $0.firstOrdinal != ordinal }?.firstOrdinal
-    guard (next ?? pending.nextOrdinal) == ordinal + 1 else {
-      throw ArchiveError(.manifestNotAlone(manifest))
+    return (next ?? pending.nextOrdinal) == ordinal + 1 ? frame.offset : nil
+  }
+
+  /// The same of a section that was there: a manifest that an interrupted write had come to, if its generation was completed without it.
+  private func committedPlace(of ordinal: UInt64) throws -> UInt64? {
+    try committed?.withFile { (file) throws in
+      guard let index = committed?.index, let position = index.position(of: ordinal, in: file)
+      else { return nil }
+      let frame = index.entry(at: position, in: file)
+      let next = index.firstOrdinal(behind: position, in: file)
+      return frame.firstOrdinal == ordinal && next == ordinal + 1 ? frame.offset : nil
     }
-    return Generation.Head(cid: manifest, ordinal: ordinal, frameOffset: frame.offset)
   }
 
   /// Writes the segment of what is new, merged with some that there are, and answers with those that are live now.

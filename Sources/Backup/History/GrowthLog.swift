@@ -37,11 +37,18 @@ struct GrowthLog {
   }
 
   /// By how many bytes the file grew for this manifest; nil if that is not known.
-  func bytesAdded(by manifest: CID) -> UInt64? {
+  ///
+  /// - Parameter previous: the manifest before it. If the footers name another in between, or none, several were written at once, as by compacting, or
+  ///   the manifest was written again without its content, as by pruning.
+  func bytesAdded(by manifest: CID, after previous: CID?) -> UInt64? {
     guard let position = positions[manifest] else { return nil }
     let length = heads[position].committedLength
-    if position + 1 < heads.count { return length - heads[position + 1].committedLength }
+    if position + 1 < heads.count {
+      let earlier = heads[position + 1]
+      return earlier.cid == previous ? length - earlier.committedLength : nil
+    }
     // The first of all generations that there were, or only of those that are known.
+    guard previous == nil else { return nil }
     return failure == nil && heads.count <= SnapshotHistory.maximumCount ? length : nil
   }
 }

@@ -43,7 +43,8 @@ public struct SnapshotHistory: Sendable {
     public let carSHA256: SHA256Digest
     /// By how many bytes the file grew for it; nil if that cannot be told.
     ///
-    /// It is counted from the generation that first named the newest manifest before this one. What checkpoints wrote meanwhile is in it.
+    /// It is counted from the generation that first named the manifest before this one. What checkpoints wrote meanwhile is in it. It cannot be told
+    /// of snapshots that were copied together, or whose manifests were written again because others were forgotten.
     public internal(set) var bytesAdded: UInt64?
   }
 
@@ -115,7 +116,8 @@ public struct SnapshotHistory: Sendable {
     entries.reverse()
     for index in entries.indices {
       entries[index].number = index + 1
-      entries[index].bytesAdded = generations.bytesAdded(by: entries[index].cid)
+      entries[index].bytesAdded = generations.bytesAdded(
+        by: entries[index].cid, after: index > 0 ? entries[index - 1].cid : nil)
     }
   }
 

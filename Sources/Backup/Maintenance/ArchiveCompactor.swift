@@ -92,7 +92,7 @@ public struct ArchiveCompactor {
     do {
       willWrite(target.temporaryPath)
       let generation = try copy.write(to: new)
-      try copy.verify(ArchiveReader(try new.map()))
+      try copy.verify(new)
       let isReplaced = try isWanted(generation)
       if isReplaced { try target.publish() } else { target.discard() }
       return Report(

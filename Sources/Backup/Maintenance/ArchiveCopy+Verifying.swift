@@ -7,20 +7,11 @@ extension ArchiveCopy {
   /// Verifies the new archive: every byte of it, every snapshot, every CAR, every blob that was held.
   ///
   /// - Throws: ``BackupError/copyFailed(_:)`` at the first thing that is not as it has to be.
-  func verify(_ reader: ArchiveReader) throws {
-    let found = try ArchiveVerifier(reader).verify { done, total in
-      observer(Progress(stage: "verifying", done: done, total: total))
-    }
-    guard found.isIntact else {
-      throw BackupError.copyFailed(found.findings.first.map { "\($0)" } ?? "it is damaged")
-    }
+  func verify(_ storage: any ArchiveStorage) throws {
     do {
-      let history = try SnapshotHistory(of: reader)
-      if let broken = history.breaks.first { throw BackupError.copyFailed("\(broken)") }
-      guard history.entries.count == picks.count else {
-        throw BackupError.copyFailed(
-          "it holds \(history.entries.count) snapshots, and \(picks.count) were copied")
-      }
+      let reader = try ArchiveReader(try storage.map())
+      try checkFile(reader)
+      let history = try checkHistory(reader)
       // Which sections some CAR has, so that blobs are looked for in records only.
       var isInCAR = [Bool](repeating: false, count: Int(reader.generation.sectionCount))
       for (index, pick) in picks.enumerated() {
@@ -37,17 +28,34 @@ extension ArchiveCopy {
     }
   }
 
+  private func checkFile(_ reader: ArchiveReader) throws {
+    let found = try ArchiveVerifier(reader).verify { done, total in
+      observer(Progress(stage: "verifying", done: done, total: total))
+    }
+    guard found.isIntact else {
+      throw BackupError.copyFailed(found.findings.first.map { "\($0)" } ?? "it is damaged")
+    }
+  }
+
+  private func checkHistory(_ reader: ArchiveReader) throws -> SnapshotHistory {
+    let history = try SnapshotHistory(of: reader)
+    if let broken = history.breaks.first { throw BackupError.copyFailed("\(broken)") }
+    guard history.entries.count == picks.count else {
+      throw BackupError.copyFailed(
+        "it holds \(history.entries.count) snapshots, and \(picks.count) were copied")
+    }
+    return history
+  }
+
   /// Compares a manifest with the one it is made of.
   private func checkManifest(_ snapshot: ArchivedSnapshot, _ pick: Pick) throws {
-    guard let cid = snapshot.cid else { throw SnapshotError.noSnapshot }
-    let new = try ManifestMap(try snapshot.block(cid).bytes.span)
+    let new = try ManifestMap(snapshot)
     let source = sources[pick.source]
     let old = try source.reading {
-      let archived = try ArchivedSnapshot(pick.manifest, in: source.reader)
-      return try ManifestMap(try archived.block(pick.manifest).bytes.span)
+      try ManifestMap(ArchivedSnapshot(pick.manifest, in: source.reader))
     }
     guard new.content == old.content else {
-      throw BackupError.copyFailed("the manifest \(cid) does not say what \(pick.manifest) says")
+      throw BackupError.copyFailed("a manifest does not say what \(pick.manifest) said")
     }
   }
 

@@ -51,7 +51,7 @@ struct ArchiveCopy {
     var copier = SnapshotCopier(sources, observer: observer)
     var head: CID?
     for pick in picks { head = try copier.copy(pick.manifest, from: pick.source, into: &writer) }
-    let generation = try writer.commit(manifest: head)
+    let generation = try SnapshotCopier.writing { try writer.commit(manifest: head) }
     for source in sources { try source.checkIndex() }
     return generation
   }

@@ -58,7 +58,7 @@ public struct ArchiveMerger {
     do {
       willWrite(target.temporaryPath)
       let generation = try copy.write(to: new)
-      try copy.verify(ArchiveReader(try new.map()))
+      try copy.verify(new)
       try target.publish()
       return Report(
         snapshotCount: picks.count, sharedCount: sharedCount,
@@ -81,8 +81,7 @@ public struct ArchiveMerger {
       var latest: Moment?
       for entry in archive.history.entries {
         let content = try archive.reading {
-          let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
-          return try ManifestMap(try archived.block(entry.cid).bytes.span).content
+          try ManifestMap(ArchivedSnapshot(entry.cid, in: archive.reader)).content
         }
         latest = entry.moment ?? latest
         let bytes = try DAGCBOREncoder.encode(.map(content))

@@ -14,12 +14,22 @@ public struct IntactArchive: Sendable {
 
   /// An archive, as far as opening it tells.
   ///
+  /// Behind the last footer there may be what a write has left that was interrupted, or is under way; but if a footer was damaged, what it committed.
+  /// Only a writer that opens the archive can tell.
+  ///
+  /// - Parameters:
+  ///   - reader: the archive.
+  ///   - name: what a message calls it.
+  ///   - allowsTail: whether something may follow what is committed, because nothing of it can be lost by what is going to be done.
   /// - Throws: ``BackupError/damagedArchive(_:_:)``; ``SnapshotError`` if there is no snapshot, or a manifest is of a later version.
-  public init(_ reader: ArchiveReader, name: String) throws {
+  public init(_ reader: ArchiveReader, name: String, allowsTail: Bool = false) throws {
     self.name = name
     self.reader = reader
     history = try SnapshotHistory(of: reader)
     try checkIndex()
+    if let tail = reader.recovery?.interruptedTail, tail > 0, !allowsTail {
+      throw BackupError.unfinishedArchive(name, tail)
+    }
     if let broken = history.breaks.first {
       if case .unusableManifest(_, let error) = broken.reason {
         switch error {

@@ -1,13 +1,13 @@
 internal import ATProtocol
-internal import Archive
-internal import IPLD
+package import Archive
+package import IPLD
 
 /// The chain of manifests of an archive while it is written again without some of them.
 ///
 /// Up to the first that is forgotten nothing changes. After it each is re-made, for each names the one before; its content stays what it was.
-struct ManifestChain {
+package struct ManifestChain {
   /// The newest manifest that is kept so far.
-  private(set) var head: CID?
+  package private(set) var head: CID?
 
   private let archive: IntactArchive
   private var hasForgotten = false
@@ -16,15 +16,16 @@ struct ManifestChain {
   /// Of each account the newest that is kept, as it was called before.
   private var newest: [DID: CID] = [:]
 
-  init(_ archive: IntactArchive) { self.archive = archive }
+  package init(_ archive: IntactArchive) { self.archive = archive }
 
   /// Goes on without this snapshot.
-  mutating func forget(_ entry: SnapshotHistory.Entry) { hasForgotten = true }
+  package mutating func forget(_ entry: SnapshotHistory.Entry) { hasForgotten = true }
 
   /// Goes on with this snapshot.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest or an order is damaged; what the writer throws.
-  mutating func keep(_ entry: SnapshotHistory.Entry, in writer: inout ArchiveWriter) throws {
+  package mutating func keep(_ entry: SnapshotHistory.Entry, in writer: inout ArchiveWriter) throws
+  {
     let reader = archive.reader
     let archived = try archive.reading { try ArchivedSnapshot(entry.cid, in: reader) }
     defer { newest[entry.did] = entry.cid }
@@ -33,9 +34,7 @@ struct ManifestChain {
       head = entry.cid
       return
     }
-    var map = try archive.reading {
-      try ManifestMap(try archived.block(entry.cid).bytes.span)
-    }
+    var map = try archive.reading { try ManifestMap(archived) }
     var depth = 0
     if let base = archived.snapshot.car.base {
       if let moved = kept[base.manifest], moved.depth < BlockOrder.maximumDepth {

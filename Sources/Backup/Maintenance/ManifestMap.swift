@@ -25,6 +25,15 @@ struct ManifestMap: Equatable {
     self.map = map
   }
 
+  /// The manifest of a snapshot in an archive.
+  ///
+  /// - Throws: ``SnapshotError`` if it is not there or none; `ArchiveError` if it is damaged.
+  init(_ archived: ArchivedSnapshot) throws {
+    guard let cid = archived.cid else { throw SnapshotError.noSnapshot }
+    let block = try archived.block(cid)
+    try self.init(block.bytes.span)
+  }
+
   /// Names another manifest as the one before; nil for none.
   mutating func setPrevious(_ previous: CID?) { map["prev"] = previous.map { .link($0) } ?? .null }
 

@@ -30,7 +30,9 @@ extension SnapshotCopier {
         isStreamed = false
         spool = nil
         if section.bodyLength >= Self.largeBody {
-          if known == nil { known = try writer.begin(section.cid, length: section.bodyLength) }
+          if known == nil {
+            known = try Self.writing { try writer.begin(section.cid, length: section.bodyLength) }
+          }
           isStreamed = known == nil
           guard isStreamed || isScanning else {
             note(section, known, source, isScanning)
@@ -41,7 +43,7 @@ extension SnapshotCopier {
         }
         return .read
       } chunk: { bytes in
-        if isStreamed { try writer.take(bytes) }
+        if isStreamed { try Self.writing { try writer.take(bytes) } }
         if let spool {
           try spool.write(bytes)
         } else if !isStreamed {
@@ -49,9 +51,9 @@ extension SnapshotCopier {
         }
       } end: { section in
         if isStreamed {
-          known = try writer.finish()
+          known = try Self.writing { try writer.finish() }
         } else if known == nil {
-          known = try writer.append(section.cid, body.span)
+          known = try Self.writing { try writer.append(section.cid, body.span) }
         }
         if let spool {
           try spool.map().withBytes { scan($0) }
@@ -60,6 +62,17 @@ extension SnapshotCopier {
         }
         note(section, known, source, isScanning)
       }
+    }
+  }
+
+  /// Does something with the new archive, so that what is read back of it and proves to be damaged is not taken for damage of the old one.
+  ///
+  /// - Throws: ``BackupError/copyFailed(_:)`` in place of an error that is about what was read; any other as it is.
+  static func writing<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error as ArchiveError where error.reason.isDamage {
+      throw BackupError.copyFailed("\(error)")
     }
   }
 

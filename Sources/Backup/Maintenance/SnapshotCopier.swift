@@ -43,7 +43,7 @@ struct SnapshotCopier {
     let reader = archive.reader
     let (archived, order, map) = try archive.reading {
       let archived = try ArchivedSnapshot(manifest, in: reader)
-      return (archived, try archived.order(), try ManifestMap(archived.block(manifest).bytes.span))
+      return (archived, try archived.order(), try ManifestMap(archived))
     }
     let newOrder = try copyCAR(archived, order, from: source, into: &writer)
     try copyBlobs(preferring: source, into: &writer)
@@ -92,13 +92,15 @@ struct SnapshotCopier {
   ) throws -> CID {
     var map = map
     let written = try order.written(after: bases[did])
-    for page in written.pages { try writer.append(page.cid, page.bytes.span) }
     map.setOrder(written.order, base: written.base)
     map.setPrevious(previous)
     let block = try map.block()
-    try writer.flush()
-    try writer.append(block.cid, block.bytes.span)
-    try writer.flush()
+    try Self.writing {
+      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
+      try writer.flush()
+      try writer.append(block.cid, block.bytes.span)
+      try writer.flush()
+    }
     previous = block.cid
     bases.note(order, of: did, manifest: block.cid, depth: written.depth)
     return block.cid

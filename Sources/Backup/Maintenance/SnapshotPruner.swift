@@ -71,7 +71,8 @@ public struct SnapshotPruner {
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
     try storage.lock()
-    let found = try IntactArchive(try ArchiveReader(try storage.map()), name: name)
+    let found = try IntactArchive(
+      try ArchiveReader(try storage.map()), name: name, allowsTail: true)
     let early = Plan(found.history, policy, account: try account(found.history))
     if early.forgottenCount == 0, found.reader.recovery == nil {
       return Report(plan: early, generation: found.reader.generation, bytesAdded: 0)
@@ -79,7 +80,7 @@ public struct SnapshotPruner {
     let header = try found.reading { try found.reader.carHeader }
     var writer = try ArchiveWriter.open(storage, carHeader: header)
     // With a tail that an interrupted write left there may be one snapshot more.
-    let archive = try IntactArchive(writer.reader ?? found.reader, name: name)
+    let archive = try IntactArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
     let plan = Plan(archive.history, policy, account: try account(archive.history))
     let length = archive.reader.generation.committedLength
     guard plan.forgottenCount > 0 else {

@@ -69,7 +69,7 @@ struct MergeCommand: ParsableCommand {
     common.say(
       "  \(Quantity.count(report.snapshotCount, "snapshot")) of \(Quantity.count(report.accountCount, "account"))"
         + (report.sharedCount > 0
-          ? ", \(Quantity.grouped(report.sharedCount)) of them found more than once" : ""))
+          ? "; \(Quantity.grouped(report.sharedCount)) more were the same" : ""))
   }
 
   private func printJSON(_ report: ArchiveMerger.Report) {

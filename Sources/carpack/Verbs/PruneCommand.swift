@@ -65,7 +65,8 @@ struct PruneCommand: ParsableCommand {
       monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
     let report: SnapshotPruner.Report
     if dryRun {
-      let archive = try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
+      let archive = try IntactArchive(
+        try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
       report = SnapshotPruner.Report(
         plan: SnapshotPruner.Plan(
           archive.history, policy, account: try account(archive.history)),

@@ -1,0 +1,258 @@
+import ATProtocol
+import Archive
+import Backup
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite struct `Forgetting snapshots` {
+  /// A series of days, with one post more each.
+  private func days(_ count: Int, did: String? = nil, posts: Int = 40) throws -> Series {
+    var series = try Series()
+    try addDays(0..<count, to: &series, did: did, posts: posts)
+    return series
+  }
+
+  private func addDays(
+    _ days: Range<Int>, to series: inout Series, did: String? = nil, posts: Int = 40
+  ) throws {
+    var repository = try TestRepository(posts: posts)
+    if let did { repository.did = did }
+    for day in days {
+      try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
+      try series.pack(repository.car()) { options in
+        options.createdAt = "2026-01-\(day < 9 ? "0" : "")\(day + 1)T12:00:00Z"
+      }
+    }
+  }
+
+  private func prune(
+    _ path: FilePath, _ policy: RetentionPolicy, account: String? = nil
+  ) throws -> SnapshotPruner.Report {
+    try SnapshotPruner(policy).prune(FileStorage.open(path), name: "a") { history in
+      try account.map { text throws in try history.account(text) }
+    }
+  }
+
+  @Test func `appends a generation in which they are not reached any more`() throws {
+    let series = try days(10)
+    let before = try series.bytes
+    let cars = series.heads.map { series.cars[$0] }
+    let report = try prune(series.path, RetentionPolicy(last: 2, weekly: 2))
+    // The 10th, the 9th, and the last day of the week before: Sunday the 4th.
+    #expect(
+      report.plan.verdicts.map { !$0.reasons.isEmpty } == (0..<10).map { [3, 8, 9].contains($0) })
+    let bytes = try series.bytes
+    #expect(bytes.starts(with: before) && UInt64(bytes.count - before.count) == report.bytesAdded)
+    #expect(report.bytesAdded < 5000)
+    let reader = try series.reader
+    let history = try SnapshotHistory(of: reader)
+    #expect(history.breaks == [])
+    #expect(
+      history.entries.map(\.createdAt).map { $0.prefix(10) } == [
+        "2026-01-04", "2026-01-09", "2026-01-10",
+      ])
+    #expect(try reader.cars() == [3, 8, 9].map { cars[$0] })
+    #expect(try ArchiveVerifier(reader).verify().findings == [])
+    #expect(try SnapshotVerifier().verify(reader, .full).verdict == .intact)
+    #expect(try ZstdProgram.accepts(series.path.string))
+    #expect(try runReader(["verify", series.path.string]).status == 0)
+  }
+
+  @Test func `changes no manifest before the first that is forgotten`() throws {
+    let series = try days(6)
+    let manifests = try SnapshotHistory(of: series.reader).entries.map(\.cid)
+    // The years keep the last alone; the times of the others are no times.
+    let report = try prune(series.path, RetentionPolicy(last: 6))
+    #expect(report.plan.forgottenCount == 0 && report.bytesAdded == 0)
+    var other = try days(3)
+    let kept = try SnapshotHistory(of: other.reader).entries.map(\.cid)
+    try addDays(3..<6, to: &other, did: "did:plc:z72i7hdynmk6r22z27h6tvur")
+    _ = try prune(other.path, RetentionPolicy(last: 1), account: "did:plc:z72i7hdynmk6r22z27h6tvur")
+    let after = try SnapshotHistory(of: other.reader).entries.map(\.cid)
+    #expect(after.count == 4 && Array(after.prefix(3)) == kept)
+    #expect(try SnapshotHistory(of: series.reader).entries.map(\.cid) == manifests)
+  }
+
+  @Test func `of nothing writes nothing`() throws {
+    let series = try days(4)
+    let before = try series.bytes
+    for policy in [
+      RetentionPolicy(last: 4), RetentionPolicy(daily: 9), RetentionPolicy(last: 9, yearly: 1),
+    ] {
+      let report = try prune(series.path, policy)
+      #expect(report.plan.forgottenCount == 0 && report.bytesAdded == 0)
+    }
+    #expect(try series.bytes == before)
+  }
+
+  @Test func `leaves other accounts alone, and each its newest`() throws {
+    var series = try days(4)
+    let bob = "did:plc:z72i7hdynmk6r22z27h6tvur"
+    try addDays(0..<4, to: &series, did: bob)
+    #expect(throws: SelectionError.self) {
+      _ = try prune(series.path, RetentionPolicy(last: 1), account: "nobody.test")
+    }
+    _ = try prune(series.path, RetentionPolicy(last: 2), account: bob)
+    var entries = try SnapshotHistory(of: series.reader).entries
+    #expect(entries.count { $0.did.text == bob } == 2 && entries.count == 6)
+    _ = try prune(series.path, RetentionPolicy(yearly: 1))
+    entries = try SnapshotHistory(of: series.reader).entries
+    #expect(entries.count == 2 && Set(entries.map(\.did)).count == 2)
+    #expect(entries.allSatisfy { $0.createdAt.hasPrefix("2026-01-04") })
+    _ = try series.reader.cars()
+  }
+
+  @Test func `is followed by packing as if nothing had been`() throws {
+    var series = try days(5)
+    _ = try prune(series.path, RetentionPolicy(last: 1))
+    let before = try series.bytes
+    // The same again is nothing new.
+    var repository = try TestRepository(posts: 40)
+    for day in 0..<5 {
+      try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
+    }
+    #expect(try series.pack(repository.car()).isUnchanged)
+    #expect(try series.bytes == before)
+    try repository.add("a.b.c/new", ["text": .string("new")])
+    #expect(try !series.pack(repository.car()).isUnchanged)
+    #expect(try series.reader.cars().count == 2)
+  }
+
+  @Test func `keeps orders that were relative to a forgotten one`() throws {
+    var random = SeededGenerator()
+    print("Forgetting snapshots: \(random)")
+    var series = try Series()
+    var repository = try TestRepository(posts: 900)
+    var car = try repository.car()
+    var cars: [[UInt8]] = []
+    // A server that once changes the order, and gives what is new behind the rest: long orders, each relative to the one before.
+    for day in 0..<40 {
+      cars.append(car)
+      try series.pack(car) { $0.createdAt = "2026-01-01T00:00:\(10 + day)Z" }
+      try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
+      if day == 0 { car = try shuffled(car, using: &random) }
+      car = try appending(repository.car(), to: car)
+    }
+    let reader = try series.reader
+    let relative = try SnapshotHistory(of: reader).entries.count {
+      try ArchivedSnapshot($0.cid, in: reader).snapshot.car.base != nil
+    }
+    #expect(relative > 30)
+    var alive = Array(0..<40)
+    // Every third, then half of them, then nearly all, each time on top of the time before.
+    for (round, step) in [3, 2, 8].enumerated() {
+      let archive = try IntactArchive(series.reader, name: "a")
+      var chosen = alive.indices.filter { $0 % step != 1 }
+      if chosen.last != alive.count - 1 { chosen.append(alive.count - 1) }
+      try forget(archive, keeping: Set(chosen), in: series.path)
+      alive = chosen.map { alive[$0] }
+      let now = try series.reader
+      #expect(try now.cars() == alive.map { cars[$0] }, "round \(round)")
+      // What is relative is so to one that is kept.
+      let history = try SnapshotHistory(of: now)
+      let manifests = Set(history.entries.map(\.cid))
+      for entry in history.entries {
+        let base = try ArchivedSnapshot(entry.cid, in: now).snapshot.car.base
+        #expect(base.map { manifests.contains($0.manifest) } ?? true)
+      }
+    }
+    #expect(try ArchiveVerifier(series.reader).verify().findings == [])
+    #expect(try runReader(["verify", series.path.string]).status == 0)
+  }
+
+  /// Forgets all but certain ones.
+  private func forget(_ archive: IntactArchive, keeping kept: Set<Int>, in path: FilePath) throws {
+    var writer = try ArchiveWriter.open(
+      try FileStorage.open(path), carHeader: try archive.reader.carHeader)
+    var chain = ManifestChain(archive)
+    for (index, entry) in archive.history.entries.enumerated() {
+      if kept.contains(index) {
+        try chain.keep(entry, in: &writer)
+      } else {
+        chain.forget(entry)
+      }
+    }
+    try writer.commit(manifest: chain.head)
+  }
+
+  /// A CAR whose sections come in the order of an earlier one, and those that are new at the end.
+  private func appending(_ car: [UInt8], to earlier: [UInt8]) throws -> [UInt8] {
+    func sections(_ car: [UInt8]) throws -> [(cid: CID, bytes: ArraySlice<UInt8>)] {
+      let header = try CARHeader(car.span)
+      var cursor = CARCursor(header: header, payload: 0..<car.count)
+      var start = header.length
+      var found: [(CID, ArraySlice<UInt8>)] = []
+      while let (section, cid) = try cursor.next(in: car.span) {
+        found.append((cid, car[start..<section.end]))
+        start = section.end
+      }
+      return found
+    }
+    let (old, new) = (try sections(earlier), try sections(car))
+    let (known, wanted) = (Set(old.map(\.cid)), Set(new.map(\.cid)))
+    let order = old.filter { wanted.contains($0.cid) } + new.filter { !known.contains($0.cid) }
+    return Array(car[..<(try CARHeader(car.span).length)]) + order.flatMap(\.bytes)
+  }
+
+  @Test func `refuses an archive that is damaged, and writes nothing`() throws {
+    var archive = try SeriesArchive()
+    for day in 0..<5 {
+      var repository = try TestRepository(posts: 20)
+      try repository.add("a.b.c/\(day)", ["day": .integer(Int128(day))])
+      try archive.add(repository.car(), at: "2026-01-0\(day + 1)T00:00:00Z")
+    }
+    let damaged = [
+      try archive.damaging(manifest: 0), try archive.damaging(manifest: 3),
+      try archive.withoutFooters(),
+    ]
+    for bytes in damaged {
+      let path = FilePath(try archive.folder.write("damaged.car.zst", bytes))
+      #expect {
+        _ = try prune(path, RetentionPolicy(last: 1))
+      } throws: { error in
+        guard case .damagedArchive("a", _)? = error as? BackupError else { return false }
+        return true
+      }
+      #expect(try archive.folder.read("damaged.car.zst") == bytes)
+    }
+  }
+
+  @Test func `that is interrupted is as if it had not been`() throws {
+    let series = try days(6)
+    let before = try series.bytes
+    let report = try prune(series.path, RetentionPolicy(last: 2))
+    let after = try series.bytes
+    #expect(report.plan.forgottenCount == 4)
+    var lengths = Set([before.count + 1, after.count - 1])
+    for length in stride(from: before.count, to: after.count, by: 97) { lengths.insert(length) }
+    for length in lengths.sorted() {
+      let path = FilePath(try series.folder.write("cut.car.zst", Array(after.prefix(length))))
+      let history = try SnapshotHistory(of: ArchiveReader(path: path))
+      #expect(history.entries.count == 6 && history.breaks == [], "\(length) bytes")
+      // Again it comes to its end.
+      _ = try prune(path, RetentionPolicy(last: 2))
+      let reader = try ArchiveReader(path: path)
+      #expect(try SnapshotHistory(of: reader).entries.count == 2, "\(length) bytes")
+      #expect(try ArchiveVerifier(reader).verify().findings == [], "\(length) bytes")
+    }
+  }
+
+  @Test func `keeps fields that nobody here knows`() throws {
+    var archive = try SeriesArchive()
+    for day in 0..<3 {
+      try archive.add(TestRepository(posts: 5 + day).car(), at: "2026-01-0\(day + 1)T00:00:00Z")
+    }
+    let path = try archive.withFurtherFields(at: "2026-01-04T00:00:00Z")
+    _ = try prune(path, RetentionPolicy(last: 1))
+    let reader = try ArchiveReader(path: path)
+    let head = try #require(reader.generation.head?.cid)
+    let body = try #require(try reader.body(of: head))
+    let map = try DAGCBORDecoder.decode(body.span)
+    #expect(map["prev"] == .null)
+    #expect(map["future"] == SeriesArchive.future)
+    #expect(map["car"]?["more"] == .string("about the CAR"))
+    #expect(try SnapshotHistory(of: reader).entries.map(\.createdAt) == ["2026-01-04T00:00:00Z"])
+  }
+}
