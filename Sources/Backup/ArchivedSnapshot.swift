@@ -128,6 +128,11 @@ public struct ArchivedSnapshot: Sendable {
     self.snapshot = snapshot
   }
 
+  /// A snapshot that was found without its manifest.
+  init(found snapshot: Snapshot, in reader: ArchiveReader) {
+    self.init(reader: reader, cid: nil, snapshot: snapshot)
+  }
+
   /// The block with this CID.
   func block(_ cid: CID) throws -> Block {
     guard let bytes = try reader.body(of: cid, limit: Self.maximumBlock) else {

@@ -18,11 +18,15 @@ public struct BlobLedger: Equatable, Sendable {
     /// Content was offered under its CID that was something else.
     public static let mismatch = Reason(rawValue: "mismatch")
 
+    /// It was in an archive, and was lost with damage to that.
+    public static let lost = Reason(rawValue: "lost")
+
     /// What a person reads.
     public var sentence: String {
       switch self {
       case .notProvided: "not among the files given"
       case .mismatch: "the content offered for it was something else"
+      case .lost: "lost with damage to an archive that held it"
       default: rawValue
       }
     }

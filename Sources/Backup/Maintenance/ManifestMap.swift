@@ -44,6 +44,17 @@ struct ManifestMap: Equatable {
     map["car"] = .map(car)
   }
 
+  /// Takes over everything that is known of a snapshot; what is not known here stays.
+  mutating func update(with snapshot: Snapshot) throws {
+    let bytes = try snapshot.encode()
+    guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
+    let car = map["car"]?.map
+    for entry in new.entries { map[entry.key] = entry.value }
+    guard var known = new["car"]?.map else { return }
+    for entry in car?.entries ?? [] where known[entry.key] == nil { known[entry.key] = entry.value }
+    map["car"] = .map(known)
+  }
+
   /// What the snapshot is, wherever it lies: the manifest without the two things that are about the file.
   var content: IPLDMap {
     var content = map

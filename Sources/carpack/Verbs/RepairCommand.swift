@@ -13,21 +13,44 @@ struct RepairCommand: ParsableCommand {
     discussion: """
       Indexes and footers say nothing that the data does not, so damaged ones are made again, byte for byte, where they lay. What an interrupted write has left behind the last snapshot is completed if it is a whole snapshot, and cut off if it is not ("carpack pack" would take up its whole blocks; to keep them, pack again instead of repairing). Bytes that are in order are never written to.
 
-      Damaged data cannot be made again. "carpack verify" says what is lost with it, and everything else can still be read.
+      Damaged data cannot be made again. "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 
-      Exit status: 0 the archive's frames are in order now, 11 data is damaged, 73 the file cannot be written to.
+      Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 73 the file cannot be written to, or the output exists.
       """)
 
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
   var file: String
 
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("Write a new archive of what is left to this file.", valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @Flag(help: "With -o: replace the output if it exists.")
+  var force = false
+
+  @OptionGroup var compression: CompressionOptions
+
   @Flag(help: "Write a report as JSON.")
   var json = false
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
+  }
+
   func run() throws {
+    if let output {
+      try salvage(to: output)
+    } else {
+      try repair()
+    }
+  }
+
+  private func repair() throws {
     let observer = ProgressLine.observer(quiet: common.quiet)
     let report = try ArchiveRepair.run(FileStorage.open(FilePath(file))) { done, total in
       observer(Progress(stage: "examining", done: done, total: total))
@@ -37,7 +60,8 @@ struct RepairCommand: ParsableCommand {
     if let lost = report.firstLost {
       Failure(
         "\(file): \(lost)",
-        hint: "\"carpack verify\" says what is lost with it; everything else can still be read",
+        hint:
+          "\"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else",
         status: .damaged
       ).say()
       throw ExitStatus.damaged

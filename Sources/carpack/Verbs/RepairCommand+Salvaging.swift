@@ -1,0 +1,81 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+internal import SystemPackage
+
+/// `carpack repair -o`: a new archive of what is left.
+extension RepairCommand {
+  func salvage(to output: String) throws {
+    try MergeCommand.refuseInput(output, among: [file])
+    let target = try NewArchiveFile(FilePath(output), replacing: force)
+    var options = RepositoryPacker.Options(
+      tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
+      milliseconds: Host.milliseconds)
+    options.level = compression.level
+    let report: ArchiveSalvager.Report
+    do {
+      let storage = try target.storage()
+      Interruption.removeIfInterrupted(target.temporaryPath.string)
+      report = try ArchiveSalvager.salvage(
+        ArchiveReader(path: FilePath(file)), into: storage, options: options,
+        observer: ProgressLine.observer(quiet: common.quiet))
+      try target.publish()
+      Interruption.removeIfInterrupted(nil)
+    } catch {
+      target.discard()
+      throw error
+    }
+    Console.endProgress()
+    if json { printJSON(report, output) } else { printText(report, output) }
+    if !report.isWhole { throw ExitStatus.incomplete }
+  }
+
+  private func printText(_ report: ArchiveSalvager.Report, _ output: String) {
+    for cid in report.lostSections {
+      Console.say("carpack: \(Console.red("lost:")) \(cid)")
+    }
+    for lost in report.lostSnapshots { Console.say("carpack: \(Console.red("lost:")) \(lost)") }
+    for snapshot in report.snapshots where !snapshot.isWhole {
+      let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
+      Console.say(
+        "carpack: \(Console.yellow("incomplete:")) \(name) lost \(Quantity.count(Int(clamping: snapshot.lostBlockCount), "block")) (\(Quantity.count(snapshot.lostRecordCount, "record"))), \(Quantity.count(snapshot.lostBlobs.count, "blob"))"
+      )
+      for record in snapshot.lostRecords { Console.say("  \(record)") }
+      for blob in snapshot.lostBlobs { Console.say("  \(blob)") }
+    }
+    let whole = report.snapshots.count(where: \.isWhole)
+    let size = report.generation?.committedLength ?? 0
+    common.say(
+      "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshots.count, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"
+    )
+  }
+
+  private func printJSON(_ report: ArchiveSalvager.Report, _ output: String) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("file", output)
+    json.field("bytes", report.generation?.committedLength ?? 0)
+    json.field("archiveHead", report.generation?.head.map { "\($0.cid)" })
+    json.field("lostSections", report.lostSectionCount)
+    json.field("lost", report.lostSections.map { "\($0)" })
+    json.field("lostSnapshots", report.lostSnapshots)
+    json.key("snapshots")
+    json.beginArray()
+    for snapshot in report.snapshots {
+      json.beginObject()
+      json.field("did", snapshot.did.text)
+      json.field("rev", snapshot.rev?.text)
+      json.field("manifest", "\(snapshot.new)")
+      json.field("oldManifest", snapshot.old.map { "\($0)" })
+      json.field("lostBlocks", snapshot.lostBlockCount)
+      json.field("lostRecords", snapshot.lostRecordCount)
+      json.field("records", snapshot.lostRecords)
+      json.field("lostBlobs", snapshot.lostBlobs.map { "\($0)" })
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}

@@ -1,0 +1,141 @@
+import ATProtocol
+import Archive
+import Backup
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite struct `A new archive of what is left` {
+  private static let options = RepositoryPacker.Options(
+    tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+
+  private struct Salvaged {
+    let reader: ArchiveReader
+    let report: ArchiveSalvager.Report
+    let path: FilePath
+  }
+
+  private func salvage(_ bytes: [UInt8], in folder: TemporaryFolder) throws -> Salvaged {
+    let damaged = try folder.write("damaged.car.zst", bytes)
+    let path = FilePath(folder.file("salvaged.car.zst"))
+    let report = try ArchiveSalvager.salvage(
+      ArchiveReader(path: FilePath(damaged)), into: FileStorage.openOrCreate(path),
+      options: Self.options)
+    #expect(try folder.read("damaged.car.zst") == bytes)
+    return Salvaged(reader: try ArchiveReader(path: path), report: report, path: path)
+  }
+
+  /// Four snapshots of two accounts, with blobs small and large.
+  private func series() throws -> Series {
+    var random = SeededGenerator(printing: 0x5a1_0001)
+    var series = try Series()
+    var alice = try TestRepository(posts: 120)
+    var bob = try TestRepository(posts: 40)
+    bob.did = "did:plc:z72i7hdynmk6r22z27h6tvur"
+    let blobs = [random.bytes(300), random.bytes(100_000), random.bytes(5_000_000)]
+    for (number, blob) in blobs.enumerated() {
+      try alice.add("app.bsky.feed.post/b\(number)", blob: .blob(blob), size: blob.count)
+    }
+    let files = Dictionary(uniqueKeysWithValues: blobs.enumerated().map { ("\($0)", $1) })
+    try series.pack(alice.car(), blobs: files)
+    try series.pack(bob.car())
+    alice.rev = "3lscuqc52or3x"
+    try alice.add("app.bsky.feed.like/1", ["n": .integer(1)])
+    try series.pack(alice.car())
+    alice.rev = "3lscuqc52or4x"
+    try alice.add("app.bsky.feed.like/2", ["n": .integer(2)])
+    try series.pack(alice.car())
+    return series
+  }
+
+  @Test func `of an archive that lost nothing is the same in content`() throws {
+    let series = try series()
+    let salvaged = try salvage(series.bytes, in: series.folder)
+    #expect(salvaged.report.isWhole)
+    #expect(salvaged.report.snapshots.compactMap(\.old) == series.heads)
+    for (outcome, head) in zip(salvaged.report.snapshots, series.heads) {
+      let restored = try RestoredRepository(ArchivedSnapshot(outcome.new, in: salvaged.reader))
+      #expect(restored.isExact)
+      let car = restored.withBytes { $0.array }
+      #expect(car == series.cars[head])
+    }
+    #expect(try SnapshotVerifier().verify(salvaged.reader, .full).verdict == .intact)
+    #expect(try ZstdProgram.accepts(salvaged.path.string))
+  }
+
+  @Test func `holds everything outside the damage, and says by name what was inside`() throws {
+    let series = try series()
+    let bytes = try series.bytes
+    let reader = try series.reader
+    // What lies in which frame, as the undamaged archive tells.
+    var bodies: [CID: UInt64] = [:]
+    for ordinal in 0..<reader.generation.sectionCount {
+      let section = try reader.section(at: ordinal)
+      bodies[section.cid] = section.bodyLength
+    }
+    var random = SeededGenerator(printing: 0x5a1_0002)
+    var lostCounts: [Int] = []
+    for place in stride(from: 100, to: bytes.count, by: bytes.count / 60) {
+      var damaged = bytes
+      let hole = min(bytes.count, place + 1 + Int(random.next() % 400))
+      damaged.replaceSubrange(place..<hole, with: random.bytes(hole - place))
+      let salvaged: Salvaged
+      do {
+        salvaged = try salvage(damaged, in: series.folder)
+      } catch {
+        Issue.record("a hole at \(place): \(error)")
+        continue
+      }
+      // What the damaged archive still gives is in the new one.
+      let left = try ArchiveReader(path: FilePath(series.folder.file("damaged.car.zst")))
+      let manifests = Set(series.heads)
+      var lost: [CID] = []
+      for cid in bodies.keys where !manifests.contains(cid) {
+        let isLeft: Bool
+        do {
+          isLeft = try left.body(of: cid) != nil
+        } catch {
+          isLeft = false
+        }
+        let isSaved = try salvaged.reader.body(of: cid) != nil
+        if isLeft != isSaved { Issue.record("a hole at \(place): \(cid) is not as it was") }
+        if !isSaved { lost.append(cid) }
+      }
+      lostCounts.append(lost.count)
+      // The new archive is in order, and says that something is missing only if it is.
+      let verified = try SnapshotVerifier().verify(salvaged.reader, .full)
+      let commits = Set(
+        try series.heads.map { try ArchivedSnapshot($0, in: reader).snapshot.commit })
+      if commits.isDisjoint(with: lost) {
+        #expect(verified.verdict != .damaged, "a hole at \(place): \(verified.damage)")
+      }
+      for outcome in salvaged.report.snapshots where outcome.isWhole {
+        let restored = try RestoredRepository(ArchivedSnapshot(outcome.new, in: salvaged.reader))
+        #expect(restored.isExact)
+        let car = restored.withBytes { $0.array }
+        if let old = outcome.old { #expect(car == series.cars[old]) }
+      }
+      if !lost.isEmpty { #expect(!salvaged.report.isWhole) }
+    }
+    #expect(lostCounts.max() ?? 0 > 0)
+  }
+
+  @Test func `of one whose newest manifest is lost has all other snapshots`() throws {
+    let series = try series()
+    var damaged = try series.bytes
+    let head = try #require(try series.reader.generation.head)
+    damaged[Int(head.frameOffset) + 30] ^= 1
+    let salvaged = try salvage(damaged, in: series.folder)
+    #expect(salvaged.report.snapshots.compactMap(\.old) == Array(series.heads.dropLast()))
+    #expect(salvaged.report.lostSnapshots.count == 1)
+    #expect(!salvaged.report.snapshots.map(\.isWhole).contains(false))
+    #expect(try SnapshotVerifier().verify(salvaged.reader, .full).verdict == .intact)
+  }
+
+  @Test func `of something that is no archive is refused`() throws {
+    let folder = try TemporaryFolder()
+    #expect(throws: (any Error).self) { try salvage([1, 2, 3], in: folder) }
+  }
+}
