@@ -29,7 +29,7 @@ public struct SnapshotDiff: Sendable {
   public private(set) var goneBlobs: [BlobTable.Entry] = []
   /// What could not be read; blobs may be missing from the lists because of it, or be listed in error.
   public private(set) var gaps: [Gap] = []
-  /// How many gaps there are; the first ``RepositoryInspection/maximumListed`` are listed.
+  /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
   public private(set) var gapCount = 0
 
   /// Records that could not be searched for blobs.
