@@ -13,20 +13,26 @@ struct GrowthLog {
   private(set) var heads: [Head] = []
   /// Why older generations are not known; nil if all are.
   private(set) var failure: ArchiveError?
+  /// Whether older manifests were left out.
+  private var isCut = false
   private var positions: [CID: Int] = [:]
 
   /// A log of nothing.
   init() {}
 
-  /// Reads the footers.
-  init(of reader: ArchiveReader) {
+  /// Reads the footers, as far as they name no more than so many manifests.
+  init(of reader: ArchiveReader, limit: Int) {
     var generations = reader.generations
     do throws(ArchiveError) {
       while let generation = try generations.next() {
         guard let cid = generation.head?.cid else { continue }
         if heads.last?.cid == cid {
           heads[heads.count - 1].committedLength = generation.committedLength
-        } else if positions[cid] == nil, heads.count <= SnapshotHistory.maximumCount {
+        } else if positions[cid] == nil {
+          guard heads.count <= limit else {
+            isCut = true
+            break
+          }
           positions[cid] = heads.count
           heads.append(Head(cid: cid, committedLength: generation.committedLength))
         }
@@ -43,12 +49,14 @@ struct GrowthLog {
   func bytesAdded(by manifest: CID, after previous: CID?) -> UInt64? {
     guard let position = positions[manifest] else { return nil }
     let length = heads[position].committedLength
-    if position + 1 < heads.count {
-      let earlier = heads[position + 1]
-      return earlier.cid == previous ? length - earlier.committedLength : nil
+    guard position + 1 < heads.count else {
+      // The first of all generations that there were, or only of those that are known.
+      return previous == nil && failure == nil && !isCut ? length : nil
     }
-    // The first of all generations that there were, or only of those that are known.
-    guard previous == nil else { return nil }
-    return failure == nil && heads.count <= SnapshotHistory.maximumCount ? length : nil
+    // A generation that is not known may have named the oldest manifest before those that are.
+    guard heads[position + 1].cid == previous, failure == nil || position + 2 < heads.count else {
+      return nil
+    }
+    return length - heads[position + 1].committedLength
   }
 }

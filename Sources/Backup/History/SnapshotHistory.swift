@@ -102,16 +102,21 @@ public struct SnapshotHistory: Sendable {
   ///
   /// - Throws: nothing about what is wrong with the archive: that is in ``breaks``.
   public init(of reader: ArchiveReader) throws {
+    try self.init(of: reader, limit: Self.maximumCount)
+  }
+
+  /// Reads no more than so many snapshots of the history of an archive.
+  package init(of reader: ArchiveReader, limit: Int) throws {
     isVouched = reader.generation.number > 0
     var generations = GrowthLog()
     if isVouched {
-      generations = GrowthLog(of: reader)
+      generations = GrowthLog(of: reader, limit: limit)
       if let error = generations.failure {
         breaks.append(Break(reason: .damagedFooter(error), after: nil))
       }
-      try follow(reader, generations)
+      try follow(reader, generations, limit)
     } else {
-      try gather(reader)
+      try gather(reader, limit)
     }
     entries.reverse()
     for index in entries.indices {
@@ -122,13 +127,15 @@ public struct SnapshotHistory: Sendable {
   }
 
   /// Walks the chain of manifests, and where it is broken goes on with the next that a footer names.
-  private mutating func follow(_ reader: ArchiveReader, _ generations: GrowthLog) throws {
+  private mutating func follow(_ reader: ArchiveReader, _ generations: GrowthLog, _ limit: Int)
+    throws
+  {
     var seen: Set<CID> = []
     for start in generations.heads where !seen.contains(start.cid) {
       var next: CID? = start.cid
       let breakCount = breaks.count
       while let cid = next, seen.insert(cid).inserted {
-        guard entries.count < Self.maximumCount else {
+        guard entries.count < limit else {
           note(.tooMany)
           return
         }
@@ -154,9 +161,9 @@ public struct SnapshotHistory: Sendable {
   }
 
   /// Takes everything that is a manifest, in the order of the file.
-  private mutating func gather(_ reader: ArchiveReader) throws {
+  private mutating func gather(_ reader: ArchiveReader, _ limit: Int) throws {
     for ordinal in reader.ordinals.reversed() {
-      guard entries.count < Self.maximumCount else {
+      guard entries.count < limit else {
         note(.tooMany)
         return
       }

@@ -54,6 +54,9 @@ struct SharedTrees {
   private struct Link {
     let word: UInt32
 
+    /// How many blocks can be told apart; in larger archives no node is ever known.
+    static let maximumCount = 1 << 31
+
     init(node index: Int) { word = UInt32(index) << 1 | 1 }
     init(record index: Int) { word = UInt32(index) << 1 }
     init(word: UInt32) { self.word = word }
@@ -233,9 +236,9 @@ struct SharedTrees {
         add(entry.right, isNode: true)
       }
       // Only the root of an empty tree has none, and no other tree may hold that.
-      guard let first = found.first, links.count < Int(UInt32.max) - found.count - 2 else {
-        continue
-      }
+      guard let first = found.first, links.count < Int(UInt32.max) - found.count - 2,
+        census.count <= Link.maximumCount
+      else { continue }
       let layer: Int
       if let key = node.firstKey {
         layer = MSTLayer.layer(of: key.span)
