@@ -60,15 +60,41 @@ struct GatheredSections {
     (self.indices, self.offsets) = (indices, offsets)
   }
 
+  /// The last run that begins at a section or before it, or the first if none does.
+  private func place(of section: UInt64) -> Int {
+    var (low, high) = (0, runs.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if runs[middle].lowerBound <= section { low = middle } else { high = middle }
+    }
+    return low
+  }
+
+  /// Divides sections into those that are here and those that are not, in their order.
+  func forEachPart(
+    of wanted: Range<UInt64>, _ body: (_ part: Range<UInt64>, _ isHere: Bool) throws -> Void
+  ) rethrows {
+    var start = wanted.lowerBound
+    var index = place(of: start)
+    while start < wanted.upperBound {
+      guard index < runs.count, runs[index].lowerBound < wanted.upperBound else {
+        try body(start..<wanted.upperBound, false)
+        return
+      }
+      let here = runs[index].clamped(to: start..<wanted.upperBound)
+      index += 1
+      guard !here.isEmpty else { continue }
+      if start < here.lowerBound { try body(start..<here.lowerBound, false) }
+      try body(here, true)
+      start = here.upperBound
+    }
+  }
+
   /// Hands out sections as they stand in a CAR.
   ///
   /// - Precondition: they are among those that were wanted.
   func copy(_ run: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) throws {
-    var (low, high) = (0, runs.count)
-    while high - low > 1 {
-      let middle = (low + high) / 2
-      if runs[middle].lowerBound <= run.lowerBound { low = middle } else { high = middle }
-    }
+    let low = place(of: run.lowerBound)
     let first = indices[low] + Int(run.lowerBound - runs[low].lowerBound)
     let range = offsets[first]..<offsets[first + run.count]
     try mapped.withBytes { (bytes) throws in try sink(bytes.extracting(range)) }

@@ -38,6 +38,9 @@ import Testing
       let verdict = try RestoredRepository(ArchivedSnapshot(head, in: reader))
       #expect(verdict.flaw == nil, "\(random)")
     }
+    let report = try SnapshotVerifier().verify(reader, .full)
+    #expect(report.damage == [], "\(random)")
+    #expect(report.verdict == .intact, "\(random)")
     // And what changed from one to the next is found all the same.
     let diff = try SnapshotDiff.compare(
       ArchivedSnapshot(series.heads[1], in: reader), ArchivedSnapshot(series.heads[3], in: reader))

@@ -19,6 +19,8 @@ struct SnapshotChecks {
   private var reasons: (pages: [CID], [CID: BlobLedger.Reason]) = ([], [:])
   /// The blobs that have been reported for a newer snapshot.
   private var reported: Set<CID> = []
+  /// The sections of a CAR whose order is not that of the archive.
+  private var gathered: GatheredSections?
   /// How many bytes of CARs there are to be put together, and how many have been.
   private let byteCount: UInt64
   private var doneCount: UInt64 = 0
@@ -86,24 +88,50 @@ struct SnapshotChecks {
   /// - Throws: what is wrong with it.
   private mutating func checkCAR(_ archived: ArchivedSnapshot) throws -> [Range<UInt64>] {
     let car = archived.snapshot.car
-    let order = try archived.order()
-    var hash = SHA256()
-    hash.update(car.header.span)
-    var count = UInt64(car.header.count)
+    let runs = try archived.order().runs
+    let digest = CARDigest(limit: car.byteCount)
     let begin = doneCount
+    func take(_ bytes: Span<UInt8>) throws {
+      try digest.take(bytes)
+      observer(Progress(stage: "snapshots", done: begin &+ digest.count, total: byteCount))
+    }
+    try take(car.header.span)
     // Each section has been hashed with the file, and the whole is hashed here.
-    try reader.copySections(order.runs, isHashing: false) { bytes in
-      hash.update(bytes)
-      count += UInt64(bytes.count)
-      // Whatever the order says, it is not more than the manifest says.
-      guard count <= car.byteCount else { throw SnapshotError.malformedOrder }
-      observer(Progress(stage: "snapshots", done: begin &+ count, total: byteCount))
+    if let sections = try gather(runs, limit: car.byteCount) {
+      for run in runs {
+        try sections.forEachPart(of: run) { part, isHere in
+          if isHere {
+            try sections.copy(part, to: take)
+          } else {
+            try reader.copySections(CollectionOfOne(part), isHashing: false, to: take)
+          }
+        }
+      }
+    } else {
+      try reader.copySections(runs, isHashing: false, to: take)
     }
     doneCount = begin &+ car.byteCount
-    guard count == car.byteCount, hash.finish() == car.sha256 else {
+    guard digest.count == car.byteCount, digest.finish() == car.sha256 else {
       throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
     }
-    return order.runs
+    return runs
+  }
+
+  /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read where they are.
+  ///
+  /// Successive snapshots have nearly the same, so what was gathered for one serves the others, until they lack too much of it.
+  private mutating func gather(_ runs: [Range<UInt64>], limit: UInt64) throws -> GatheredSections? {
+    guard runs.count > GatheredSections.maximumRuns else { return nil }
+    if let gathered {
+      var lackCount = 0
+      for run in runs { gathered.forEachPart(of: run) { _, isHere in lackCount += isHere ? 0 : 1 } }
+      if lackCount <= GatheredSections.maximumRuns { return gathered }
+    }
+    // The old ones go before the new ones come, for they may be large.
+    gathered = nil
+    let found = try GatheredSections(runs, of: reader, limit: limit) { _ in }
+    gathered = found
+    return found
   }
 
   /// Compares what the manifest says with what its CAR holds.
@@ -230,4 +258,27 @@ struct SnapshotChecks {
     states[cid] = state
     return state
   }
+}
+
+/// The digest of a CAR that comes piece by piece.
+private final class CARDigest {
+  private var hash = SHA256()
+  private let limit: UInt64
+  /// How many bytes there have been.
+  private(set) var count: UInt64 = 0
+
+  /// Of a CAR that is not to be longer than this.
+  init(limit: UInt64) { self.limit = limit }
+
+  /// Takes the next bytes.
+  ///
+  /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than the manifest says.
+  func take(_ bytes: Span<UInt8>) throws(SnapshotError) {
+    hash.update(bytes)
+    count += UInt64(bytes.count)
+    guard count <= limit else { throw .malformedOrder }
+  }
+
+  /// The digest of all of them.
+  func finish() -> SHA256Digest { hash.finish() }
 }
