@@ -32,8 +32,9 @@ extension ArchiveWriter {
     if log.end - begin >= options.checkpointLength { try checkpoint() }
   }
 
-  /// Gives up what was appended since the last commit or checkpoint, and cuts it off; after a commit that is uncertain, changes
-  /// nothing. Nothing more is written then.
+  /// Gives up what was appended since the last commit or checkpoint, and cuts it off.
+  ///
+  /// After a commit that is uncertain, changes nothing. Nothing more is written then.
   ///
   /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
   public mutating func abandon() throws {

@@ -59,7 +59,9 @@ public struct SnapshotPruner {
   /// A pruner by this policy.
   public init(_ policy: RetentionPolicy) { self.policy = policy }
 
-  /// Forgets what the policy does not keep. If it keeps everything, nothing is written.
+  /// Forgets what the policy does not keep.
+  ///
+  /// If it keeps everything, nothing is written.
   ///
   /// - Parameters:
   ///   - storage: the archive.
