@@ -66,12 +66,20 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["ATProtocol", "IPLD"], path: "Tests/TestSupport",
       swiftSettings: strict),
+    // What disturbs an archive's writer, and looks at what it left.
+    .target(
+      name: "ArchiveTestSupport",
+      dependencies: [
+        "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/ArchiveTestSupport", swiftSettings: strict),
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "ArchiveTests",
       dependencies: [
-        "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+        "Archive", "ArchiveTestSupport", "IPLD", "TestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .testTarget(
@@ -81,6 +89,14 @@ let package = Package(
       name: "BackupTests",
       dependencies: [
         "Archive", "ATProtocol", "Backup", "IPLD", "TestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs them for longer.
+    .testTarget(
+      name: "TortureTests",
+      dependencies: [
+        "Archive", "ArchiveTestSupport", "IPLD", "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

@@ -1,4 +1,5 @@
 import Archive
+import ArchiveTestSupport
 import IPLD
 import SystemPackage
 import TestSupport
@@ -77,7 +78,7 @@ import Testing
     #expect(generation.number == 1)
     #expect(generation.committedLength == UInt64(expected.count))
     #expect(generation.head == .init(cid: manifest, ordinal: 1, frameOffset: manifestOffset))
-    #expect(storage.syncs == 2)
+    #expect(storage.count(of: [.synchronize]) == 2)
   }
 
   @Test func `are an ordinary zstd file of an ordinary CAR`() throws {

@@ -1,6 +1,6 @@
 import Archive
+import ArchiveTestSupport
 import IPLD
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -262,8 +262,7 @@ import Testing
     _ = try complete.commit(manifest: nil)
     // The file has room for so much; what comes after the failure is refused, and no footer is ever written.
     for capacity in stride(from: 100, to: whole.bytes.count - 1, by: 50_021) {
-      let storage = MemoryStorage()
-      storage.state.withLock { $0.capacity = UInt64(capacity) }
+      let storage = MemoryStorage([], .init(capacity: UInt64(capacity)))
       do {
         var writer = try writer(storage)
         for body in bodies {
@@ -273,7 +272,7 @@ import Testing
             #expect(error.reason == .system(operation: "write", code: 28))
           }
         }
-        storage.state.withLock { $0.capacity = .max }
+        storage.conditions.capacity = .max
         _ = try writer.commit(manifest: nil)
         // Only if nothing failed before: what is cut off of a large section lets the writer go on.
         let bytes = storage.bytes
@@ -288,10 +287,11 @@ import Testing
 
   @Test func `says when it is not known whether a generation is committed`() throws {
     for (failing, expected) in [
-      (1, ArchiveError.Reason.system(operation: "sync", code: 5)), (2, .commitUncertain(code: 5)),
+      (1, ArchiveError.Reason.system(operation: "synchronize", code: 5)),
+      (2, .commitUncertain(code: 5)),
     ] {
-      let storage = MemoryStorage()
-      storage.state.withLock { $0.failingSync = failing }
+      let fault = StorageFault(failing, of: [.synchronize])
+      let storage = MemoryStorage([], .init([fault]))
       var writer = try writer(storage)
       try writer.append(cid([1]), [1].span)
       #expect(throws: ArchiveError(expected)) { try commit(&writer, nil) }

@@ -1,0 +1,87 @@
+public import Archive
+public import IPLD
+
+/// A step as it went with one storage.
+public struct BackupAttempt {
+  /// What a caller does when something fails.
+  public enum Temper: Sendable {
+    /// Gives up.
+    case meek
+    /// Goes on with the next section, and commits what it has at the end.
+    case stubborn
+  }
+
+  /// The generations that the writer said were committed, the last one last, and how many sections it had accepted by then.
+  public private(set) var acknowledged: [(generation: Generation, acceptedCount: Int)] = []
+  /// The sections that the writer took without an error.
+  public private(set) var accepted: [Block] = []
+  /// The errors in order; none if all went well.
+  public private(set) var errors: [any Error] = []
+
+  /// Whether the writer said at the end that everything was committed.
+  public private(set) var isCommitted = false
+
+  /// Whether nobody can know whether the last generation is committed.
+  public var isUncertain: Bool {
+    errors.contains { error in
+      if case .commitUncertain = (error as? ArchiveError)?.reason { true } else { false }
+    }
+  }
+
+  private let header: [UInt8]
+  private let temper: Temper
+
+  /// Performs a step on a storage.
+  public init(
+    _ step: BackupStep, on storage: MemoryStorage, header: [UInt8], temper: Temper = .meek
+  ) {
+    self.header = header
+    self.temper = temper
+    do {
+      try perform(step, storage)
+    } catch {
+      errors.append(error)
+    }
+  }
+
+  private mutating func perform(_ step: BackupStep, _ storage: MemoryStorage) throws {
+    // One worker, for there is little to compress, and more operations a second to fail.
+    var writer = try ArchiveWriter(
+      storage: storage, carHeader: header, options: ArchiveOptions(workers: 1))
+    for action in step.actions {
+      do {
+        try perform(action, &writer)
+      } catch {
+        guard temper == .stubborn else { throw error }
+        errors.append(error)
+      }
+    }
+    if let manifest = step.manifest {
+      try writer.append(manifest.cid, manifest.bytes.span)
+      accepted.append(manifest)
+    }
+    acknowledged.append((try writer.commit(manifest: step.manifest?.cid), accepted.count))
+    isCommitted = true
+  }
+
+  private mutating func perform(_ action: BackupStep.Action, _ writer: inout ArchiveWriter) throws {
+    switch action {
+    case .flush: try writer.flush()
+    case .append(let block):
+      try writer.append(block.cid, block.bytes.span)
+      accepted.append(block)
+    case .stream(let block, let piece):
+      var done = 0
+      try writer.append(block.cid, length: UInt64(block.bytes.count)) { bytes in
+        let next = min(done + piece, block.bytes.count)
+        bytes += block.bytes[done..<next]
+        done = next
+      }
+      accepted.append(block)
+    case .breakOff(let block, let count):
+      guard try writer.begin(block.cid, length: UInt64(block.bytes.count)) == nil else { return }
+      try writer.take(block.bytes.span.extracting(first: count))
+      try writer.cancel()
+    }
+  }
+}

@@ -1,0 +1,25 @@
+public import Archive
+
+/// An archive as one commit left it.
+public struct CommittedState: Sendable {
+  /// What was committed.
+  public let generation: Generation
+  /// The file up to and including the footer.
+  public let bytes: [UInt8]
+  /// What it gives back.
+  public let contents: ArchiveContents
+
+  /// The state that `generation` is, at the beginning of these bytes.
+  ///
+  /// - Parameters:
+  ///   - generation: What is committed; nil for what is found to be.
+  ///   - file: The file, whatever follows.
+  ///   - image: What looks at it.
+  /// - Throws: what reading it throws, and ``ArchiveImage/Problem`` if it does not verify.
+  public init(_ generation: Generation? = nil, in file: [UInt8], using image: ArchiveImage) throws {
+    let generation = try generation ?? image.generation(of: file)
+    self.generation = generation
+    bytes = Array(file.prefix(Int(generation.committedLength)))
+    contents = try image.contents(of: bytes, generation)
+  }
+}

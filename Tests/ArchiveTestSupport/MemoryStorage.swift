@@ -1,0 +1,168 @@
+public import Archive
+internal import IPLD
+internal import Synchronization
+
+/// A file in memory that counts what is asked of it, fails when it is told to, and knows what a loss of power would leave of it.
+///
+/// It allows what a writer of archives may do and nothing else: bytes are written at the end only, and what was committed is
+/// not cut off. Everything else is a ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
+///
+/// A failed sync leaves what was written as it was: there, and not yet durable.
+public final class MemoryStorage: ArchiveStorage {
+  /// Something that no writer may ask for.
+  public struct Misuse: Error, CustomStringConvertible {
+    /// What it was.
+    public let description: String
+  }
+
+  /// What is not as on a disk where everything goes well.
+  public struct Conditions: Sendable {
+    /// What is going to fail.
+    public var faults: [StorageFault]
+    /// How many bytes the file may have; a write beyond that is done in part, and fails with `ENOSPC`.
+    public var capacity: UInt64
+    /// What is committed: whoever cuts off more than what is behind it has made a mistake.
+    public var floor: UInt64
+
+    /// Conditions; none by default.
+    public init(_ faults: [StorageFault] = [], capacity: UInt64 = .max, floor: UInt64 = 0) {
+      self.faults = faults
+      self.capacity = capacity
+      self.floor = floor
+    }
+  }
+
+  fileprivate struct State {
+    var bytes: [UInt8]
+    var unsynced: UnsyncedChanges
+    var conditions: Conditions
+    var counts: [StorageOperation: Int] = [:]
+    var failureCount = 0
+  }
+
+  private let state: Mutex<State>
+
+  /// A file that holds these bytes, all of them durable.
+  public init(_ bytes: [UInt8] = [], _ conditions: Conditions = Conditions()) {
+    state = Mutex(
+      State(bytes: bytes, unsynced: UnsyncedChanges(durable: bytes), conditions: conditions))
+  }
+
+  /// What is not as on a disk where everything goes well.
+  public var conditions: Conditions {
+    get { state.withLock { $0.conditions } }
+    set { state.withLock { $0.conditions = newValue } }
+  }
+
+  /// The file as a reader would see it now.
+  public var bytes: [UInt8] { state.withLock { $0.bytes } }
+
+  /// How many operations failed because they were to.
+  public var failureCount: Int { state.withLock { $0.failureCount } }
+
+  /// How many operations of these kinds there were.
+  public func count(of operations: Set<StorageOperation> = .every) -> Int {
+    state.withLock { state in operations.reduce(0) { $0 + (state.counts[$1] ?? 0) } }
+  }
+
+  /// What the file could be if the power went now.
+  public func bytes(after loss: PowerLoss) -> [UInt8] {
+    state.withLock { $0.unsynced.bytes(after: loss) }
+  }
+
+  // MARK: What a writer does with it
+
+  /// How many bytes the file has.
+  public var size: UInt64 {
+    get throws {
+      try state.withLock { state in
+        try state.begin(.size)
+        return UInt64(state.bytes.count)
+      }
+    }
+  }
+
+  /// Reads bytes.
+  public func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    try state.withLock { state in
+      try state.begin(.read)
+      guard count >= 0, offset <= UInt64(state.bytes.count),
+        UInt64(count) <= UInt64(state.bytes.count) - offset
+      else { throw ArchiveError(.truncated, offset: offset) }
+      return Array(state.bytes[Int(offset)..<Int(offset) + count])
+    }
+  }
+
+  /// Appends bytes.
+  public func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+    let copy = bytes.array
+    try state.withLock { state in
+      guard offset == UInt64(state.bytes.count) else {
+        throw Misuse(description: "a write at \(offset), and the file has \(state.bytes.count)")
+      }
+      if let fault = state.fault(.write) {
+        // Whoever asked for an error gets one, so a write that fails lacks a byte at least.
+        let landed = min(Int(Double(copy.count) * fault.part), copy.count - 1)
+        state.append(copy.prefix(max(0, landed)))
+        throw fault.error(.write)
+      }
+      guard offset + UInt64(copy.count) <= state.conditions.capacity else {
+        state.failureCount += 1
+        state.append(
+          copy.prefix(Int(state.conditions.capacity - min(offset, state.conditions.capacity))))
+        throw StorageFault(0, code: StorageFault.noSpace).error(.write)
+      }
+      state.append(copy[...])
+    }
+  }
+
+  /// Makes everything durable.
+  public func synchronize() throws {
+    try state.withLock { state in
+      try state.begin(.synchronize)
+      state.unsynced = UnsyncedChanges(durable: state.bytes)
+    }
+  }
+
+  /// Cuts the file off.
+  public func truncate(to size: UInt64) throws {
+    try state.withLock { state in
+      guard size >= state.conditions.floor, size <= UInt64(state.bytes.count) else {
+        throw Misuse(
+          description:
+            "a cut at \(size), of \(state.bytes.count) bytes with \(state.conditions.floor) committed"
+        )
+      }
+      try state.begin(.truncate)
+      state.bytes.removeLast(state.bytes.count - Int(size))
+      state.unsynced.truncate(to: Int(size))
+    }
+  }
+
+  /// Takes the lock, which nobody else has.
+  public func lock() throws { try state.withLock { state in try state.begin(.lock) } }
+}
+
+extension MemoryStorage.State {
+  /// Counts an operation, and fails it if it is to fail.
+  fileprivate mutating func begin(_ operation: StorageOperation) throws(ArchiveError) {
+    if let fault = fault(operation) { throw fault.error(operation) }
+  }
+
+  /// Counts an operation; the fault if it is to fail.
+  fileprivate mutating func fault(_ operation: StorageOperation) -> StorageFault? {
+    counts[operation, default: 0] += 1
+    let struck = conditions.faults.first { fault in
+      fault.operations.contains(operation)
+        && fault.strikes(fault.operations.reduce(0) { $0 + (counts[$1] ?? 0) })
+    }
+    if struck != nil { failureCount += 1 }
+    return struck
+  }
+
+  fileprivate mutating func append(_ more: ArraySlice<UInt8>) {
+    guard !more.isEmpty else { return }
+    unsynced.write(more, at: bytes.count)
+    bytes += more
+  }
+}

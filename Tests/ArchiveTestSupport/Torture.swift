@@ -1,0 +1,54 @@
+import Foundation
+public import TestSupport
+
+/// How long the suites that disturb archives go on.
+///
+/// `make test` has the same few rounds every time. `make torture` sets `CARPACK_TORTURE` to a number of seconds, for which all suites together
+/// make new ones. Each round has a seed of its own; whatever is recorded about a round names it, and `CARPACK_SEED` has it again, as the first
+/// round of every suite.
+public enum Torture {
+  /// How many tests share the time; each is given as much of it as the cores can spare.
+  private static let testCount = 8.0
+
+  /// How long all of them together go on; nil for the few rounds of every day.
+  public static let seconds: Double? =
+    ProcessInfo.processInfo.environment["CARPACK_TORTURE"].flatMap(Double.init)
+
+  private static let share: Double? = seconds.map { seconds in
+    seconds * min(1, Double(ProcessInfo.processInfo.activeProcessorCount) / testCount)
+  }
+
+  /// The seeds of a test's rounds: so many of every day, or new ones until the time is up.
+  public static func rounds(_ few: Int, from seed: UInt64, _ purpose: String = #function)
+    -> some Sequence<Round>
+  {
+    let given = ProcessInfo.processInfo.environment["CARPACK_SEED"].flatMap(UInt64.init)
+    let first = given ?? (seconds == nil ? seed : UInt64.random(in: .min ... .max))
+    let end = share.map { Date.now.addingTimeInterval($0) }
+    print("CARPACK_SEED=\(first) for \(purpose)")
+    return sequence(state: 0) { (number: inout Int) -> Round? in
+      if let end {
+        if number > 0, Date.now > end { return nil }
+      } else if number == few {
+        return nil
+      }
+      defer { number += 1 }
+      return Round(number: number, random: SeededGenerator(seed: first &+ UInt64(number)))
+    }
+  }
+
+  /// Says what a test did, for whoever reads the output of `make test`.
+  public static func report(counts: String, _ purpose: String = #function) {
+    print("torture: \(purpose.filter { $0 != "`" }): \(counts)")
+  }
+}
+
+/// One round, and the random numbers it has.
+public struct Round: CustomStringConvertible {
+  /// Its number, from 0.
+  public let number: Int
+  /// Its random numbers.
+  public var random: SeededGenerator
+  /// How to have it again.
+  public var description: String { "\(random)" }
+}
