@@ -1,5 +1,13 @@
 import Foundation
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 /// The built command, and a shell to run it in.
 public struct Command: Sendable {
   /// What came of a command.
@@ -44,10 +52,15 @@ public struct Command: Sendable {
   }
 
   /// Runs a line of shell.
-  public func run(_ line: String) throws -> Result {
+  ///
+  /// - Parameters:
+  ///   - line: What is typed.
+  ///   - seconds: When to end it with `SIGKILL`, if it has not ended by then; the line has to be a single command.
+  public func run(_ line: String, killedAfter seconds: Double? = nil) throws -> Result {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/sh")
-    process.arguments = ["-c", line]
+    // The signal has to hit the command itself, and not the shell that waits for it.
+    process.arguments = ["-c", seconds == nil ? line : "exec \(line)"]
     process.currentDirectoryURL = URL(filePath: folder.path)
     var environment = ProcessInfo.processInfo.environment
     environment["PATH"] = "\(binaries.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
@@ -65,6 +78,11 @@ public struct Command: Sendable {
     process.standardOutput = output
     process.standardError = errors
     try process.run()
+    if let seconds {
+      Thread.sleep(forTimeInterval: seconds)
+      // Should it end right here, its number is not given to another so soon.
+      if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
     process.waitUntilExit()
     try output.close()
     try errors.close()

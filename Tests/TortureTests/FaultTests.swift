@@ -59,4 +59,36 @@ import Testing
       counts: "\(faults) faults injected, and the power lost \(losses) times after them")
     #expect(faults > 10)
   }
+
+  @Test func `is the old one or the new one, at whichever byte the disk is full`() throws {
+    let image = try ArchiveImage()
+    var faults = 0
+    for var round in Torture.rounds(1, from: 0xfa02_0000) {
+      let scenario = try Scenario([.small(using: &round.random, large: 66_000)], using: image)
+      var aftermath = Aftermath(scenario, image)
+      for index in scenario.steps.indices {
+        let first = scenario.state(before: index)?.bytes.count ?? 0
+        let last = try #require(scenario.commits[index].last).bytes.count
+        // Every byte where a frame may end or a footer be, and steps through what is alike.
+        var capacity = first
+        while capacity <= last {
+          let storage = scenario.storage(before: index, capacity: UInt64(capacity))
+          let temper: BackupAttempt.Temper = capacity % 2 == 0 ? .meek : .stubborn
+          let attempt = scenario.run(index, on: storage, temper)
+          do {
+            try aftermath.check(index, storage, attempt, using: &round.random, losses: 1)
+            if capacity == last, storage.failureCount > 0 { throw Unexpected("there is room") }
+          } catch {
+            Issue.record("\(round), step \(index), \(temper), \(capacity) bytes: \(error)")
+          }
+          let isNearEnd = capacity < first + 200 || capacity > last - 600
+          capacity +=
+            isNearEnd ? 1 : min(Int.random(in: 1...997, using: &round.random), last - capacity)
+        }
+      }
+      faults += aftermath.faultCount
+    }
+    Torture.report(counts: "\(faults) writes found no room")
+    #expect(faults > 500)
+  }
 }
