@@ -162,7 +162,9 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
 
   /// Whether the system refused something, so that nothing is said about the bytes.
   var isOfSystem: Bool {
-    if case .system = reason { return true }
-    return false
+    switch reason {
+    case .system, .commitUncertain: true
+    default: false
+    }
   }
 }
