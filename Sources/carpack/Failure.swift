@@ -107,6 +107,9 @@ struct Failure: Error {
     case .damagedIndex:
       status = .damaged
       hint = "\"carpack repair\" makes the index again from the data"
+    case .damagedFooter:
+      status = .damaged
+      hint = "\"carpack repair\" puts right what can be, before anything is appended"
     default: status = .damaged
     }
     self.init("\(error)", hint: hint, status: status)

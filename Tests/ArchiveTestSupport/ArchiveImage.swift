@@ -29,32 +29,42 @@ public final class ArchiveImage: Sendable {
     try Data(bytes).write(to: URL(filePath: path), options: .atomic)
   }
 
-  /// Opens what is there.
-  public func open() throws -> ArchiveReader { try ArchiveReader(path: FilePath(path)) }
+  /// Opens these bytes.
+  public func open(_ bytes: [UInt8]) throws -> ArchiveReader {
+    try ArchiveReader(MappedFile(copying: bytes))
+  }
 
   /// What is committed according to these bytes.
   public func generation(of bytes: [UInt8]) throws -> Generation {
-    try write(bytes)
-    return try open().generation
+    try open(bytes).generation
   }
 
   /// Everything in an archive that has to verify, and to be at this generation.
-  public func contents(of bytes: [UInt8], _ generation: Generation? = nil) throws
-    -> ArchiveContents
-  {
-    try write(bytes)
-    let reader = try open()
+  ///
+  /// - Parameters:
+  ///   - bytes: The file.
+  ///   - generation: What has to be committed; nil for anything.
+  ///   - mayTearFooter: Whether a footer of which a loss of power has left some sectors may follow. Nobody can tell it from
+  ///     one that was whole once, so a verifier has to call it damage.
+  /// - Throws: ``Problem``, and what reading throws.
+  public func contents(
+    of bytes: [UInt8], _ generation: Generation? = nil, mayTearFooter: Bool = false
+  ) throws -> ArchiveContents {
+    let reader = try open(bytes)
     if let generation, reader.generation != generation {
       throw Problem("it opens as \(reader.generation), and not as \(generation)")
     }
     guard reader.generation.number > 0 else { throw Problem("nothing is committed") }
     let found = try ArchiveVerifier(reader, workers: 1).verify()
+    let end = reader.generation.committedLength
     // What was interrupted may follow; nothing else may be said.
-    if let finding = found.findings.first(where: { $0.severity != .interruptedTail }) {
-      throw Problem("verifying it says: \(finding)")
+    let serious = found.findings.filter { finding in
+      let isTorn = finding.error.reason == .damagedFooter && finding.error.offset ?? 0 >= end
+      return finding.severity != .interruptedTail && !(mayTearFooter && isTorn)
     }
-    let tail = UInt64(bytes.count) - reader.generation.committedLength
-    guard (tail > 0) == (found.worst == .interruptedTail), found.isComplete else {
+    if let finding = serious.first { throw Problem("verifying it says: \(finding)") }
+    let tail = UInt64(bytes.count) - end
+    guard (tail > 0) == (found.worst != nil), found.isComplete else {
       throw Problem("\(tail) bytes follow, and the verifier found \(found.findings)")
     }
     return try ArchiveContents(of: reader)
@@ -66,17 +76,17 @@ public final class ArchiveImage: Sendable {
   ///   - bytes: The file.
   ///   - states: The states it may be in.
   ///   - known: If it may be in none, the sections that it may give back.
+  ///   - mayTearFooter: Whether sectors of a footer may follow.
   /// - Throws: ``Problem``, and what reading it throws.
   /// - Returns: The state it is in; nil for none.
   @discardableResult
   public func check(
     _ bytes: [UInt8], isOneOf states: some Sequence<CommittedState>,
-    orUncommittedOf known: [Block]? = nil
+    orUncommittedOf known: [Block]? = nil, mayTearFooter: Bool = false
   ) throws -> CommittedState? {
-    try write(bytes)
     let reader: ArchiveReader
     do {
-      reader = try open()
+      reader = try open(bytes)
     } catch let error as ArchiveError where error.reason == .notAnArchive {
       guard known != nil else { throw error }
       return nil
@@ -90,7 +100,8 @@ public final class ArchiveImage: Sendable {
       throw Problem("it opens as a generation that was never committed: \(reader.generation)")
     }
     guard bytes.starts(with: state.bytes) else { throw Problem("bytes of it were changed") }
-    let contents = try self.contents(of: bytes, state.generation)
+    let contents = try self.contents(
+      of: bytes, state.generation, mayTearFooter: mayTearFooter)
     if let difference = state.contents.difference(from: contents) { throw Problem(difference) }
     return state
   }

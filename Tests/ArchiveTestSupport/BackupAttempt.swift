@@ -11,13 +11,20 @@ public struct BackupAttempt {
     case stubborn
   }
 
+  /// Whether the file could be opened.
+  public private(set) var isOpened = false
+  /// What the file was opened as; nil if nothing was committed, or it could not be opened.
+  public private(set) var opened: Generation?
   /// The generations that the writer said were committed, the last one last, and how many sections it had accepted by then.
   public private(set) var acknowledged: [(generation: Generation, acceptedCount: Int)] = []
   /// The sections that the writer took without an error.
   public private(set) var accepted: [Block] = []
+  /// The manifest it tried to commit.
+  public private(set) var manifest: Block?
+  /// How many sections of an interrupted write were taken over.
+  public private(set) var adoptedCount: UInt64 = 0
   /// The errors in order; none if all went well.
   public private(set) var errors: [any Error] = []
-
   /// Whether the writer said at the end that everything was committed.
   public private(set) var isCommitted = false
 
@@ -29,13 +36,16 @@ public struct BackupAttempt {
   }
 
   private let header: [UInt8]
+  private let options: ArchiveOptions
   private let temper: Temper
 
   /// Performs a step on a storage.
   public init(
-    _ step: BackupStep, on storage: MemoryStorage, header: [UInt8], temper: Temper = .meek
+    _ step: BackupStep, on storage: MemoryStorage, header: [UInt8],
+    options: ArchiveOptions = ArchiveOptions(workers: 1), temper: Temper = .meek
   ) {
     self.header = header
+    self.options = options
     self.temper = temper
     do {
       try perform(step, storage)
@@ -45,28 +55,39 @@ public struct BackupAttempt {
   }
 
   private mutating func perform(_ step: BackupStep, _ storage: MemoryStorage) throws {
-    // One worker, for there is little to compress, and more operations a second to fail.
-    var writer = try ArchiveWriter(
-      storage: storage, carHeader: header, options: ArchiveOptions(workers: 1))
+    var writer = try ArchiveWriter.open(storage, carHeader: header, options: options)
+    isOpened = true
+    opened = writer.generation
+    adoptedCount = writer.adoptedSectionCount
     for action in step.actions {
       do {
+        defer { note(writer.generation) }
         try perform(action, &writer)
       } catch {
         guard temper == .stubborn else { throw error }
         errors.append(error)
       }
     }
-    if let manifest = step.manifest {
+    manifest = try step.manifest(after: writer.generation?.head?.cid)
+    if let manifest {
+      defer { note(writer.generation) }
       try writer.append(manifest.cid, manifest.bytes.span)
       accepted.append(manifest)
     }
-    acknowledged.append((try writer.commit(manifest: step.manifest?.cid), accepted.count))
+    note(try writer.commit(manifest: manifest?.cid))
     isCommitted = true
+  }
+
+  /// A checkpoint may come by itself, with any section.
+  private mutating func note(_ generation: Generation?) {
+    guard let generation, generation != acknowledged.last?.generation ?? opened else { return }
+    acknowledged.append((generation, accepted.count))
   }
 
   private mutating func perform(_ action: BackupStep.Action, _ writer: inout ArchiveWriter) throws {
     switch action {
     case .flush: try writer.flush()
+    case .checkpoint: try writer.checkpoint()
     case .append(let block):
       try writer.append(block.cid, block.bytes.span)
       accepted.append(block)

@@ -13,51 +13,83 @@ public struct BackupStep: Sendable {
     case breakOff(Block, after: Int)
     /// Everything is handed to the storage.
     case flush
+    /// Everything so far is made to count.
+    case checkpoint
   }
 
   /// What is asked, in order.
   public var actions: [Action] = []
-  /// The manifest that is committed at the end; nil to commit without one.
-  public var manifest: Block?
+  /// What makes the manifest that is committed at the end unlike any other; nil to commit without one.
+  public var nonce: UInt64?
 
   /// A step of these actions.
-  public init(_ actions: [Action] = [], manifest: Block? = nil) {
+  public init(_ actions: [Action] = [], nonce: UInt64? = nil) {
     self.actions = actions
-    self.manifest = manifest
+    self.nonce = nonce
   }
 
-  /// The sections it appends, those that broke off left out, the manifest last.
+  /// The sections it appends, those that break off and the manifest left out.
   public var sections: [Block] {
     actions.compactMap { action in
       switch action {
       case .append(let block), .stream(let block, _): block
-      case .breakOff, .flush: nil
+      case .breakOff, .flush, .checkpoint: nil
       }
-    } + (manifest.map { [$0] } ?? [])
+    }
   }
 
-  /// A step in which everything happens that can: several packs, sections of every size, one that breaks off, a manifest.
+  /// The manifest, which names the one before it.
+  public func manifest(after head: CID?) throws -> Block? {
+    guard let nonce else { return nil }
+    let bytes = try DAGCBOREncoder.encode(
+      .map([
+        "carpack": .integer(1), "car": .map([:]), "commit": .link(Block.section([]).cid),
+        "prev": head.map { .link($0) } ?? .null, "nonce": .integer(Int128(nonce)),
+      ]))
+    return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
+  }
+
+  /// A step in which everything happens that can: several packs, sections of every size, also such as are there already, one
+  /// that breaks off, a manifest.
   ///
   /// - Parameters:
   ///   - random: What it is made of.
   ///   - large: The length of the longest body; 64 KiB and more make it a large section, over 4 MiB one of several frames.
-  public static func small(using random: inout SeededGenerator, large: Int = 70_000) -> BackupStep {
+  ///   - old: Sections that may be there already.
+  ///   - hasCheckpoints: Whether there are checkpoints between its packs.
+  public static func full(
+    using random: inout SeededGenerator, large: Int = 70_000, old: [Block] = [],
+    hasCheckpoints: Bool = false
+  ) -> BackupStep {
     var step = BackupStep()
-    for _ in 0..<Int.random(in: 1...4, using: &random) {
+    for _ in 0..<Int.random(in: 1...3, using: &random) {
       for _ in 0..<Int.random(in: 0...6, using: &random) {
         let length = Int.random(in: 0...900, using: &random)
         step.actions.append(.append(.section(random.text(length) + random.bytes(8))))
+        if let block = old.randomElement(using: &random) { step.actions.append(.append(block)) }
       }
-      step.actions.append(.flush)
+      step.actions.append(hasCheckpoints ? .checkpoint : .flush)
     }
-    let body = random.bytes(large)
     step.actions.append(.breakOff(.section(random.bytes(large)), after: large * 2 / 3))
-    step.actions.append(.stream(.section(body), piece: 1 << 20))
-    step.actions.append(.append(.section(random.text(70_000))))
+    step.actions.append(.stream(.section(random.bytes(large)), piece: 1 << 20))
+    if hasCheckpoints { step.actions.append(.checkpoint) }
+    step.actions.append(.append(.section(random.text(66_000))))
     step.actions.append(.append(.section(random.bytes(300))))
-    let manifest = random.text(150) + random.bytes(8)
-    step.manifest = Block(cid: CID(codec: .dagCBOR, hashing: manifest.span), bytes: manifest)
+    step.nonce = random.nonce()
     return step
+  }
+
+  /// A step that appends next to nothing.
+  public static func tiny(using random: inout SeededGenerator) -> BackupStep {
+    BackupStep(
+      (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        .append(.section(random.bytes(Int.random(in: 0...99, using: &random))))
+      }, nonce: random.nonce())
+  }
+
+  /// The same once more, as a backup that was interrupted is made again: at another moment, and so with another manifest.
+  public func again(using random: inout SeededGenerator) -> BackupStep {
+    BackupStep(actions, nonce: nonce == nil ? nil : random.nonce())
   }
 }
 
@@ -66,4 +98,9 @@ extension Block {
   public static func section(_ bytes: [UInt8]) -> Block {
     Block(cid: CID(codec: .raw, hashing: bytes.span), bytes: bytes)
   }
+}
+
+extension SeededGenerator {
+  /// A number that DAG-CBOR has room for.
+  fileprivate mutating func nonce() -> UInt64 { next() >> 1 }
 }

@@ -4,8 +4,9 @@ internal import Synchronization
 
 /// A file in memory that counts what is asked of it, fails when it is told to, and knows what a loss of power would leave of it.
 ///
-/// It allows what a writer of archives may do and nothing else: bytes are written at the end only, and what was committed is
-/// not cut off. Everything else is a ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
+/// It allows what a writer of archives may do and nothing else: what is committed is neither written to nor cut off, and the
+/// file is extended at its end only. Everything else is a ``Misuse``, which is no `ArchiveError`, so that no test takes it for a
+/// failure it injected.
 ///
 /// A failed sync leaves what was written as it was: there, and not yet durable.
 public final class MemoryStorage: ArchiveStorage {
@@ -21,7 +22,7 @@ public final class MemoryStorage: ArchiveStorage {
     public var faults: [StorageFault]
     /// How many bytes the file may have; a write beyond that is done in part, and fails with `ENOSPC`.
     public var capacity: UInt64
-    /// What is committed: whoever cuts off more than what is behind it has made a mistake.
+    /// How much is committed: whoever writes to that, or cuts some of it off, has made a mistake.
     public var floor: UInt64
 
     /// Conditions; none by default.
@@ -41,11 +42,36 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   private let state: Mutex<State>
+  /// Whether the power went while the file was written, so that sectors may be missing.
+  public let hasLostPower: Bool
 
   /// A file that holds these bytes, all of them durable.
-  public init(_ bytes: [UInt8] = [], _ conditions: Conditions = Conditions()) {
+  public init(
+    _ bytes: [UInt8] = [], _ conditions: Conditions = Conditions(), hasLostPower: Bool = false
+  ) {
+    self.hasLostPower = hasLostPower
     state = Mutex(
       State(bytes: bytes, unsynced: UnsyncedChanges(durable: bytes), conditions: conditions))
+  }
+
+  /// The same file as another process has it, which counts from the beginning.
+  public func reopened(_ conditions: Conditions) -> MemoryStorage {
+    let state = state.withLock { state in
+      State(bytes: state.bytes, unsynced: state.unsynced, conditions: conditions)
+    }
+    return MemoryStorage(state, hasLostPower: hasLostPower)
+  }
+
+  /// The file as it could be if the power went now.
+  public func surviving(_ loss: PowerLoss, _ conditions: Conditions = Conditions())
+    -> MemoryStorage
+  {
+    MemoryStorage(bytes(after: loss), conditions, hasLostPower: true)
+  }
+
+  private init(_ state: State, hasLostPower: Bool) {
+    self.state = Mutex(state)
+    self.hasLostPower = hasLostPower
   }
 
   /// What is not as on a disk where everything goes well.
@@ -54,8 +80,16 @@ public final class MemoryStorage: ArchiveStorage {
     set { state.withLock { $0.conditions = newValue } }
   }
 
-  /// The file as a reader would see it now.
-  public var bytes: [UInt8] { state.withLock { $0.bytes } }
+  /// The file as a reader would see it now; what is set is as if another program had put it there, for good.
+  public var bytes: [UInt8] {
+    get { state.withLock { $0.bytes } }
+    set {
+      state.withLock { state in
+        state.bytes = newValue
+        state.unsynced = UnsyncedChanges(durable: newValue)
+      }
+    }
+  }
 
   /// How many operations failed because they were to.
   public var failureCount: Int { state.withLock { $0.failureCount } }
@@ -93,26 +127,29 @@ public final class MemoryStorage: ArchiveStorage {
     }
   }
 
-  /// Appends bytes.
+  /// Writes bytes.
   public func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     let copy = bytes.array
     try state.withLock { state in
-      guard offset == UInt64(state.bytes.count) else {
-        throw Misuse(description: "a write at \(offset), and the file has \(state.bytes.count)")
+      guard offset >= state.conditions.floor, offset <= UInt64(state.bytes.count) else {
+        throw Misuse(
+          description:
+            "a write at \(offset), of \(state.bytes.count) bytes with \(state.conditions.floor) committed"
+        )
       }
       if let fault = state.fault(.write) {
         // Whoever asked for an error gets one, so a write that fails lacks a byte at least.
         let landed = min(Int(Double(copy.count) * fault.part), copy.count - 1)
-        state.append(copy.prefix(max(0, landed)))
+        state.write(copy.prefix(max(0, landed)), at: Int(offset))
         throw fault.error(.write)
       }
       guard offset + UInt64(copy.count) <= state.conditions.capacity else {
         state.failureCount += 1
-        state.append(
-          copy.prefix(Int(state.conditions.capacity - min(offset, state.conditions.capacity))))
+        let room = state.conditions.capacity - min(offset, state.conditions.capacity)
+        state.write(copy.prefix(Int(room)), at: Int(offset))
         throw StorageFault(0, code: StorageFault.noSpace).error(.write)
       }
-      state.append(copy[...])
+      state.write(copy[...], at: Int(offset))
     }
   }
 
@@ -160,9 +197,9 @@ extension MemoryStorage.State {
     return struck
   }
 
-  fileprivate mutating func append(_ more: ArraySlice<UInt8>) {
+  fileprivate mutating func write(_ more: ArraySlice<UInt8>, at offset: Int) {
     guard !more.isEmpty else { return }
-    unsynced.write(more, at: bytes.count)
-    bytes += more
+    unsynced.write(more, at: offset)
+    bytes.replaceSubrange(offset..<min(offset + more.count, bytes.count), with: more)
   }
 }

@@ -38,8 +38,8 @@ struct UnsyncedChanges: Sendable {
       switch change {
       case .truncation(let size): file.removeLast(file.count - size)
       case .write(let bytes, let offset):
-        file += bytes
         let end = offset + bytes.count
+        file.replaceSubrange(offset..<min(end, file.count), with: bytes)
         // A sector gets to the disk as the file has it at that moment, the bytes of earlier writes included.
         for start in stride(from: offset / Self.sector * Self.sector, to: end, by: Self.sector) {
           defer { sectors += 1 }

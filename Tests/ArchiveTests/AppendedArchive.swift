@@ -1,6 +1,6 @@
 import Archive
+import ArchiveTestSupport
 import IPLD
-import Synchronization
 import TestSupport
 import Testing
 

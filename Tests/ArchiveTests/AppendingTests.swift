@@ -1,7 +1,7 @@
 import Archive
+import ArchiveTestSupport
 import Foundation
 import IPLD
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -86,7 +86,7 @@ import Testing
     let interrupted = archive.storage.bytes
     var last = UInt64.max
     for cut in stride(from: interrupted.count, to: committed.count, by: -1_034_567) {
-      archive.storage.state.withLock { $0.bytes = Array(interrupted[..<cut]) }
+      archive.storage.bytes = Array(interrupted[..<cut])
       let adopted: UInt64
       do {
         let writer = try archive.open()
@@ -100,7 +100,7 @@ import Testing
       #expect(interrupted.starts(with: again))
       // The rest is written, and nothing of what was taken over.
       let other = AppendedArchive()
-      other.storage.state.withLock { $0.bytes = again }
+      other.storage.bytes = again
       other.generations = archive.generations
       other.bodies = archive.bodies
       try other.append(tail)
@@ -113,7 +113,7 @@ import Testing
       let place = committed.count + Int(random.next() % UInt64(interrupted.count - committed.count))
       var damaged = interrupted
       damaged[place] ^= 0x10
-      archive.storage.state.withLock { $0.bytes = damaged }
+      archive.storage.bytes = damaged
       _ = try archive.open()
       #expect(archive.storage.bytes.count <= place)
       #expect(interrupted.starts(with: archive.storage.bytes))
@@ -139,7 +139,7 @@ import Testing
       states.append(flipped)
     }
     for state in states where state != new {
-      archive.storage.state.withLock { $0.bytes = state }
+      archive.storage.bytes = state
       let writer = try archive.open()
       #expect(writer.generation == generation)
       #expect(archive.storage.bytes == new)
@@ -147,15 +147,62 @@ import Testing
     // Without an index the manifest does not count, and neither stays in the file.
     let manifest = try #require(generation.head)
     for end in stride(from: Int(manifest.frameOffset), to: footer, by: 5) {
-      archive.storage.state.withLock { $0.bytes = Array(new[..<end]) }
+      archive.storage.bytes = Array(new[..<end])
       let writer = try archive.open()
       #expect(writer.generation?.number == 1)
       #expect(archive.storage.bytes == Array(new[..<Int(manifest.frameOffset)]))
       #expect(writer.adoptedSectionCount == 50)
     }
-    archive.storage.state.withLock { $0.bytes = old + random.bytes(1000) }
+    archive.storage.bytes = old + random.bytes(1000)
     _ = try archive.open()
     #expect(archive.storage.bytes == old)
+  }
+
+  @Test func `is never given less than it had, if more than a footer is damaged`() throws {
+    var random = SeededGenerator(printing: 0xf008)
+    let archive = AppendedArchive()
+    try archive.append((0..<20).map { _ in random.text(200) })
+    let generation = try archive.append((0..<20).map { _ in random.text(200) })
+    let whole = archive.storage.bytes
+    let segment = Int(try #require(generation.segments.last).offset)
+    let footer = Int(generation.footerOffset)
+    for place in footer..<whole.count {
+      // The index, which would say that all of it is there, and a byte of the footer.
+      var damaged = whole
+      damaged[segment + 60] ^= 1
+      damaged[place] ^= 0x10
+      archive.storage.bytes = damaged
+      let lost = ArchiveError(.damagedFooter, offset: generation.footerOffset)
+      #expect(throws: lost) { _ = try archive.open() }
+      #expect(archive.storage.bytes == damaged)
+      let reader = try ArchiveReader(archive.storage.map())
+      #expect(reader.generation.number == 1)
+      #expect(try ArchiveVerifier(reader).verify().worst == .damaged)
+      _ = try ArchiveRepair.run(archive.storage)
+      #expect(archive.storage.bytes == whole)
+    }
+    // A file that nobody has been told of is begun again all the same.
+    var damaged = whole
+    damaged[segment + 60] ^= 1
+    damaged[footer + 60] ^= 1
+    archive.storage.bytes = damaged
+    var options = ArchiveOptions()
+    options.startsOver = true
+    #expect(try archive.open(options).generation?.number == 1)
+  }
+
+  @Test func `says so if the footer that it is given may not last`() throws {
+    var random = SeededGenerator(printing: 0xf009)
+    let archive = AppendedArchive()
+    let generation = try archive.append((0..<20).map { _ in random.text(200) })
+    let whole = archive.storage.bytes
+    let storage = MemoryStorage(
+      Array(whole[..<Int(generation.footerOffset)]),
+      .init([StorageFault(2, of: [.synchronize])]))
+    #expect(throws: ArchiveError(.commitUncertain(code: StorageFault.inputOutput))) {
+      _ = try ArchiveWriter.open(storage, carHeader: SampleArchive.header)
+    }
+    #expect(storage.bytes == whole)
   }
 
   @Test func `goes on where the very first write was interrupted, if it is the same one`() throws {
@@ -183,7 +230,7 @@ import Testing
     let archive = AppendedArchive()
     let generation = try archive.append((0..<50).map { _ in random.text(200) })
     let offset = generation.segments[0].offset
-    archive.storage.state.withLock { $0.bytes[Int(offset) + 60] ^= 1 }
+    archive.storage.bytes[Int(offset) + 60] ^= 1
     let before = archive.storage.bytes
     #expect(throws: (any Error).self) { try archive.append([[1]]) }
     #expect(archive.storage.bytes == before)

@@ -1,6 +1,6 @@
 import Archive
+import ArchiveTestSupport
 import IPLD
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +17,7 @@ import Testing
 
   private func repaired(_ archive: AppendedArchive, _ bytes: [UInt8]) throws -> ArchiveRepair.Report
   {
-    archive.storage.state.withLock { $0.bytes = bytes }
+    archive.storage.bytes = bytes
     return try ArchiveRepair.run(archive.storage)
   }
 
@@ -91,7 +91,7 @@ import Testing
       #expect(report.firstLost?.offset == head.frameOffset)
       #expect(archive.storage.bytes == damaged)
     }
-    archive.storage.state.withLock { $0.bytes = Array("no archive at all, but some text".utf8) }
+    archive.storage.bytes = Array("no archive at all, but some text".utf8)
     #expect(throws: (any Error).self) { try ArchiveRepair.run(archive.storage) }
   }
 

@@ -7,25 +7,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Whether there is a Python 3 to run the reader with.
-let hasPython: Bool = (try? runReader(["--help"]))?.status == 0
-
-/// Runs the reader that was written from the document alone.
-func runReader(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
-  let process = Process()
-  process.executableURL = URL(filePath: "/usr/bin/env")
-  process.arguments =
-    ["python3", "\(Command.packageRoot)/Tests/IndependentReader/carpack_reader.py"] + arguments
-  let pipe = Pipe()
-  process.standardOutput = pipe
-  process.standardError = FileHandle.nullDevice
-  try process.run()
-  let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-  process.waitUntilExit()
-  return (process.terminationStatus, [UInt8](output))
-}
-
-@Suite(.enabled(if: hasPython, "there is no python3 to run the independent reader with"))
+@Suite(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
 struct `A reader that knows the document alone` {
   private static let image = SampleFile.png("an image")
 
@@ -46,27 +28,28 @@ struct `A reader that knows the document alone` {
   @Test func `reads everything that is in an archive`() throws {
     let packed = try sample()
     let path = packed.path.string
-    let list = try runReader(["list", path])
+    let list = try IndependentReader.run(["list", path])
     #expect(list.status == 0)
     let lines = String(decoding: list.output, as: UTF8.self).split(separator: "\n")
     #expect(lines.count == Int(packed.report.generation.sectionCount))
     #expect(lines.contains { $0.contains("\(CID.blob(Self.image)) \(Self.image.count)") })
     for name in ["1", "2", "3"] {
       let content = try packed.folder.read("blobs/\(name)")
-      let blob = try runReader(["blob", path, "\(CID.blob(content))"])
+      let blob = try IndependentReader.run(["blob", path, "\(CID.blob(content))"])
       #expect(blob.status == 0)
       #expect(blob.output == content)
     }
     let car = packed.folder.file("again.car")
-    #expect(try runReader(["car", path, car]).status == 0)
+    #expect(try IndependentReader.run(["car", path, car]).status == 0)
     #expect(try packed.folder.read("again.car") == packed.car)
-    #expect(try runReader(["verify", path]).status == 0)
+    #expect(try IndependentReader.run(["verify", path]).status == 0)
     #expect(
-      String(decoding: try runReader(["extras", path]).output, as: UTF8.self)
+      String(decoding: try IndependentReader.run(["extras", path]).output, as: UTF8.self)
         == "\(CID.blob(Array("extra".utf8)))\n")
-    let missing = String(decoding: try runReader(["missing", path]).output, as: UTF8.self)
+    let missing = String(
+      decoding: try IndependentReader.run(["missing", path]).output, as: UTF8.self)
     #expect(missing.contains("\(CID.blob([1]))") && missing.contains("mismatch"))
-    let snapshot = try runReader(["snapshot", path])
+    let snapshot = try IndependentReader.run(["snapshot", path])
     #expect(snapshot.status == 0)
     let fields = try #require(
       try JSONSerialization.jsonObject(with: Data(snapshot.output)) as? [String: Any])
@@ -94,17 +77,17 @@ struct `A reader that knows the document alone` {
     let path = series.path.string
     for tail in [[], random.bytes(3000), Array(try series.bytes.dropFirst(300).prefix(9000))] {
       let file = try series.folder.write("tail.car.zst", series.bytes + tail)
-      let log = try runReader(["log", file])
+      let log = try IndependentReader.run(["log", file])
       #expect(log.status == (tail.isEmpty ? 0 : 1))
       let lines = String(decoding: log.output, as: UTF8.self).split(separator: "\n")
       #expect(lines.map { $0.prefix { $0 != " " } } == series.heads.reversed().map { "\($0)"[...] })
       for (back, head) in series.heads.reversed().enumerated() {
         let car = series.folder.file("back.car")
-        _ = try runReader(["car", file, car, "--back", "\(back)"])
+        _ = try IndependentReader.run(["car", file, car, "--back", "\(back)"])
         #expect(try series.folder.read("back.car") == series.cars[head])
       }
     }
-    #expect(try runReader(["verify", path]).status == 0)
+    #expect(try IndependentReader.run(["verify", path]).status == 0)
   }
 
   @Test func `sees that an archive is damaged`() throws {
@@ -114,9 +97,9 @@ struct `A reader that knows the document alone` {
       var damaged = bytes
       damaged[place] ^= 0xff
       let path = try packed.folder.write("damaged.car.zst", damaged)
-      #expect(try runReader(["verify", path]).status != 0, "byte \(place)")
+      #expect(try IndependentReader.run(["verify", path]).status != 0, "byte \(place)")
     }
     let cut = try packed.folder.write("cut.car.zst", Array(bytes.dropLast(10)))
-    #expect(try runReader(["verify", cut]).status != 0)
+    #expect(try IndependentReader.run(["verify", cut]).status != 0)
   }
 }

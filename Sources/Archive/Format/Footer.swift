@@ -36,13 +36,13 @@ public enum Footer {
   private static let segmentsOffset = 128
   private static let segmentLength = 24
   /// Its own offset, and the checksum.
-  private static let trailerLength = 16
+  static let trailerLength = 16
 
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5 asks for.
   package static func frame(_ file: Span<UInt8>, at offset: Int) -> SkippableFrame? {
     // An error here says only that no footer begins at this place, which is the answer.
     guard let frame = try? SkippableFrame(file, at: offset) else { return nil }
-    guard frame.kind == .footer, segmentCount(frame) != nil,
+    guard frame.kind == .footer, segmentCount(length: frame.length) != nil,
       file.u64(frame.end - trailerLength) == UInt64(offset), frame.holds(in: file)
     else { return nil }
     return frame
@@ -59,8 +59,8 @@ public enum Footer {
   }
 
   /// How many segments a footer of this length names; nil if there is none of that length.
-  private static func segmentCount(_ frame: SkippableFrame) -> Int? {
-    let (count, rest) = (frame.length - length(segments: 0)).quotientAndRemainder(
+  static func segmentCount(length: Int) -> Int? {
+    let (count, rest) = (length - Self.length(segments: 0)).quotientAndRemainder(
       dividingBy: segmentLength)
     return rest == 0 && (0...ArchiveLimits.liveSegments).contains(count) ? count : nil
   }
@@ -104,7 +104,9 @@ public enum Footer {
     guard sectionCount < 1 << 62, streamLength < 1 << 62 else {
       throw malformed("its counts overflow")
     }
-    guard let segmentCount = segmentCount(frame) else { throw malformed("its length cannot be") }
+    guard let segmentCount = segmentCount(length: frame.length) else {
+      throw malformed("its length cannot be")
+    }
     var segments: [Generation.Segment] = []
     var covered: UInt64 = 0
     for index in 0..<segmentCount {

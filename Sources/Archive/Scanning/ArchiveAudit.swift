@@ -261,12 +261,8 @@ struct ArchiveAudit {
 
   private mutating func noteTail(in bytes: Span<UInt8>, from limit: Int) {
     guard generation.number > 0, bytes.count > limit else { return }
-    var place = limit
-    while let magic = ArchiveMagic.next(in: bytes, from: place) {
-      if let frame = try? SkippableFrame(bytes, at: magic - 8), frame.kind == .footer {
-        verification.note(.damaged, .damagedFooter, at: UInt64(magic - 8))
-      }
-      place = magic + ArchiveMagic.length
+    for footer in Footer.remains(in: bytes, from: limit, after: generation) {
+      verification.note(.damaged, .damagedFooter, at: UInt64(footer.offset))
     }
     verification.note(
       .interruptedTail, .interruptedTail(bytes: UInt64(bytes.count - limit)), at: UInt64(limit))

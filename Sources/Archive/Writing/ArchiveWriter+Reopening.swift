@@ -82,7 +82,20 @@ extension ArchiveWriter {
     }
     adoptedSectionCount = pending.nextOrdinal - first
     packs = PackQueue(firstOrdinal: pending.nextOrdinal, options: options)
+    try refuseLoss(in: file)
     if try log.storage.size > log.end { try log.storage.truncate(to: log.end) }
+  }
+
+  /// Refuses to cut off what was committed once.
+  ///
+  /// All that a footer needs is on the medium before the first byte of it is, so an interrupted write never leaves a footer, or
+  /// part of one, that could not be completed. Where there is one all the same, it and more were damaged later.
+  private func refuseLoss(in file: MappedFile) throws(ArchiveError) {
+    guard !options.startsOver, log.end < UInt64(file.count) else { return }
+    let lost = file.withBytes { bytes in
+      Footer.remains(in: bytes, from: Int(log.end), after: previous).first { $0.isNext }
+    }
+    if let lost { throw ArchiveError(.damagedFooter, offset: UInt64(lost.offset)) }
   }
 
   /// Takes over what begins at the end of the log, and answers whether it could.

@@ -57,7 +57,7 @@ import Testing
     #expect(try ArchiveVerifier(reader).verify().findings == [])
     #expect(try SnapshotVerifier().verify(reader, .full).verdict == .intact)
     #expect(try ZstdProgram.accepts(series.path.string))
-    #expect(try runReader(["verify", series.path.string]).status == 0)
+    #expect(try IndependentReader.run(["verify", series.path.string]).status == 0)
   }
 
   @Test func `changes no manifest before the first that is forgotten`() throws {
@@ -159,7 +159,7 @@ import Testing
       }
     }
     #expect(try ArchiveVerifier(series.reader).verify().findings == [])
-    #expect(try runReader(["verify", series.path.string]).status == 0)
+    #expect(try IndependentReader.run(["verify", series.path.string]).status == 0)
   }
 
   /// Forgets all but certain ones.

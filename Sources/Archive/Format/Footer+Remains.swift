@@ -1,0 +1,54 @@
+/// What is left of footers that do not hold.
+///
+/// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a footer was there, or got to the
+/// medium in part: nobody can tell which, so it counts as damage.
+extension Footer {
+  /// Where a footer seems to have been.
+  struct Remains: Equatable {
+    let offset: Int
+    /// Whether it can only have been one of this file, that ended the generation after the last that is committed.
+    let isNext: Bool
+  }
+
+  /// Where footers seem to have been, behind the last that holds.
+  ///
+  /// One is known by its first 28 bytes, or by its own offset, which stands before its checksum, so that no byte that is changed,
+  /// nor a sector that is lost, hides it.
+  ///
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - start: Where to begin.
+  ///   - generation: What the last footer that holds says; nil if there is none.
+  static func remains(in file: Span<UInt8>, from start: Int, after generation: Generation?)
+    -> [Remains]
+  {
+    var found: [Int: Bool] = [:]
+    var place = start
+    while let magic = ArchiveMagic.next(in: file, from: place) {
+      // An error here says only that no frame begins at this place.
+      if let frame = try? SkippableFrame(file, at: magic - 8), frame.kind == .footer {
+        found[frame.offset] = follows(generation, frame.offset, in: file)
+      }
+      place = magic + ArchiveMagic.length
+    }
+    for own in max(0, start)..<max(0, start, file.count - trailerLength + 1) {
+      let (offset, end) = (file.u64(own), own + trailerLength)
+      // Numbers that are small look like one another, so where the file goes on behind it more has to be right.
+      guard offset >= UInt64(max(0, start)), offset < UInt64(own),
+        segmentCount(length: end - Int(offset)) != nil,
+        end == file.count || follows(generation, Int(offset), in: file)
+      else { continue }
+      found[Int(offset)] = true
+    }
+    return found.map { Remains(offset: $0, isNext: $1) }.sorted { $0.offset < $1.offset }
+  }
+
+  /// Whether a footer says that it comes after this generation, as far as it can still be read.
+  private static func follows(_ generation: Generation?, _ offset: Int, in file: Span<UInt8>)
+    -> Bool
+  {
+    guard offset <= file.count - length(segments: 0) else { return false }
+    return file.u64(offset + 48) == (generation?.number ?? 0) + 1
+      || (generation != nil && file.u64(offset + 56) == generation?.footerOffset)
+  }
+}
