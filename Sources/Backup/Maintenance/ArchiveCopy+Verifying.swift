@@ -4,23 +4,19 @@ internal import IPLD
 
 /// Whether a copy is what it has to be, asked of the new file alone and of the old ones, not of what copied.
 extension ArchiveCopy {
-  /// Verifies the new archive: every byte of it, every snapshot, every CAR, every blob that was held.
+  /// Verifies the new archive: every byte of it, every snapshot with its CAR, its tree and its lists, every blob that was held.
   ///
-  /// - Throws: ``BackupError/copyFailed(_:)`` at the first thing that is not as it has to be.
+  /// - Throws: ``BackupError/copyFailed(_:)`` at the first thing that is not as it has to be; ``BackupError/damagedArchive(_:_:)`` if that is so in
+  ///   the old one, too.
   func verify(_ storage: any ArchiveStorage) throws {
     do {
       let reader = try ArchiveReader(try storage.map())
-      try checkFile(reader)
-      let history = try checkHistory(reader)
-      // Which sections some CAR has, so that blobs are looked for in records only.
-      var isInCAR = [Bool](repeating: false, count: Int(reader.generation.sectionCount))
-      for (index, pick) in picks.enumerated() {
-        let snapshot = try ArchivedSnapshot(history.entries[index].cid, in: reader)
-        try checkManifest(snapshot, pick)
-        try checkCAR(snapshot, marking: &isInCAR)
-        try checkLists(snapshot)
+      let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
+      try check(report)
+      for (entry, pick) in zip(report.snapshots.reversed().map(\.entry), picks) {
+        try checkManifest(try ArchivedSnapshot(entry.cid, in: reader), pick)
       }
-      try checkBlobs(reader, isInCAR)
+      try checkMissing(report.missingBlobs.map(\.cid))
     } catch let error as ArchiveError where error.reason.isDamage {
       throw BackupError.copyFailed("\(error)")
     } catch let error as SnapshotError {
@@ -28,23 +24,30 @@ extension ArchiveCopy {
     }
   }
 
-  private func checkFile(_ reader: ArchiveReader) throws {
-    let found = try ArchiveVerifier(reader).verify { done, total in
-      observer(Progress(stage: "verifying", done: done, total: total))
+  private func check(_ report: SnapshotVerifier.Report) throws {
+    if let what = Self.damage(report) {
+      // Copied from an archive that says of itself what is not so?
+      for source in sources {
+        let old = try SnapshotVerifier(observer: observer).verify(source.reader, .full)
+        if let damage = Self.damage(old) {
+          throw BackupError.damagedArchive(source.name, damage)
+        }
+      }
+      throw BackupError.copyFailed(what)
     }
-    guard found.isIntact else {
-      throw BackupError.copyFailed(found.findings.first.map { "\($0)" } ?? "it is damaged")
+    guard report.snapshots.count == picks.count else {
+      throw BackupError.copyFailed(
+        "it holds \(report.snapshots.count) snapshots, and \(picks.count) were copied")
     }
   }
 
-  private func checkHistory(_ reader: ArchiveReader) throws -> SnapshotHistory {
-    let history = try SnapshotHistory(of: reader)
-    if let broken = history.breaks.first { throw BackupError.copyFailed("\(broken)") }
-    guard history.entries.count == picks.count else {
-      throw BackupError.copyFailed(
-        "it holds \(history.entries.count) snapshots, and \(picks.count) were copied")
+  /// The first that is damaged; nil if nothing is.
+  private static func damage(_ report: SnapshotVerifier.Report) -> String? {
+    if !report.archive.isIntact {
+      return report.archive.findings.first.map { "\($0)" } ?? "it is damaged"
     }
-    return history
+    return report.damage.first
+      ?? report.damagedBlobs.first.map { "the blob \($0.cid) is damaged: \($0.why)" }
   }
 
   /// Compares a manifest with the one it is made of.
@@ -59,64 +62,12 @@ extension ArchiveCopy {
     }
   }
 
-  /// Puts a CAR together and hashes it; its sections have been hashed one by one.
-  private func checkCAR(_ snapshot: ArchivedSnapshot, marking isInCAR: inout [Bool]) throws {
-    let car = snapshot.snapshot.car
-    let order = try snapshot.order()
-    var hash = SHA256()
-    hash.update(car.header.span)
-    var count = UInt64(car.header.count)
-    try snapshot.reader.copySections(order.runs, isHashing: false) { bytes in
-      hash.update(bytes)
-      count += UInt64(bytes.count)
-      observer(Progress(stage: "verifying CARs", done: count, total: car.byteCount))
-      guard count <= car.byteCount else { throw SnapshotError.malformedOrder }
-    }
-    guard count == car.byteCount, hash.finish() == car.sha256 else {
-      throw BackupError.copyFailed(
-        "the CAR of \(snapshot.snapshot.did), made \(snapshot.snapshot.createdAt), does not come back bit for bit"
-      )
-    }
-    for run in order.runs {
-      for ordinal in run { isInCAR[Int(ordinal)] = true }
-    }
-  }
-
-  /// Looks for what the lists of a snapshot name.
-  private func checkLists(_ snapshot: ArchivedSnapshot) throws {
-    _ = try snapshot.missingBlobs()
-    let documents = [snapshot.snapshot.didDocument, snapshot.snapshot.plcLog].compactMap(\.self)
-    for cid in try snapshot.extras() + documents
-    where try snapshot.reader.section(of: cid) == nil {
-      throw SnapshotError.blockMissing(cid)
-    }
-  }
-
-  /// Looks for every blob that a record of the new archive refers to and that one of the old ones holds.
-  private func checkBlobs(_ reader: ArchiveReader, _ isInCAR: [Bool]) throws {
-    var scanner = BlobRefScanner(profile: .dagCBOR)
-    var referenced: Set<CID> = []
-    var body: [UInt8] = []
-    try reader.forEachSection { section in
-      body.removeAll(keepingCapacity: true)
-      // Those that are larger have been looked into when they were copied.
-      let isLooked = isInCAR[Int(section.ordinal)] && section.bodyLength < 1 << 20
-      return isLooked ? .read : .skip
-    } chunk: { bytes in
-      body.append(bytes)
-    } end: { _ in
-      do throws(DAGCBORError) {
-        _ = try scanner.scan(body.span) { referenced.insert($0.cid) }
-      } catch {
-        // What is not DAG-CBOR refers to nothing.
-      }
-    }
-    let cids = Array(referenced)
-    let new = try reader.matches(cids.count) { cids[$0] }
+  /// Looks in the old archives for the blobs that are referred to and not in the new one.
+  private func checkMissing(_ cids: [CID]) throws {
     for source in sources {
-      let old = try source.reading { try source.reader.matches(cids.count) { cids[$0] } }
-      for (index, cid) in cids.enumerated() where old[index] != nil && new[index] == nil {
-        throw BackupError.copyFailed("the blob \(cid) is not in it")
+      let held = try source.reading { try source.reader.matches(cids.count) { cids[$0] } }
+      if let index = held.firstIndex(where: { $0 != nil }) {
+        throw BackupError.copyFailed("the blob \(cids[index]) is not in it")
       }
     }
   }

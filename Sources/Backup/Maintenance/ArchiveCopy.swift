@@ -48,7 +48,7 @@ struct ArchiveCopy {
     options.checkpointLength = .max
     options.optionalFeatures = sources.reduce(0) { $0 | $1.reader.generation.features.optional }
     var writer = try ArchiveWriter.open(storage, carHeader: header, options: options)
-    var copier = SnapshotCopier(sources, observer: observer)
+    var copier = try SnapshotCopier(sources, observer: observer)
     var head: CID?
     for pick in picks { head = try copier.copy(pick.manifest, from: pick.source, into: &writer) }
     let generation = try SnapshotCopier.writing { try writer.commit(manifest: head) }

@@ -2,65 +2,89 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Copying sections, and finding what they lead to.
+/// Copying sections, and what they lead to.
 extension SnapshotCopier {
   /// The longest block whose links are followed.
   private static let maximumBlock: UInt64 = 16 << 20
   /// The body length from which a body is not held in memory.
   private static let largeBody: UInt64 = 1 << 16
 
-  /// Copies sections that follow one another, those that are not there yet.
+  /// Copies sections in the order of a CAR, those that are not there yet.
   ///
-  /// - Parameters:
-  ///   - isScanning: whether they may be records, so that the blobs that they refer to are wanted.
+  /// - Parameter limit: the most bytes that they may have.
   mutating func copySections(
-    _ ordinals: Range<UInt64>, from source: Int, into writer: inout ArchiveWriter,
-    scanning isScanning: Bool
+    _ runs: [Range<UInt64>], from source: Int, limit: UInt64, into writer: inout ArchiveWriter
+  ) throws {
+    var new: [Range<UInt64>] = []
+    for run in runs {
+      var start = run.lowerBound
+      while start < run.upperBound {
+        var end = start
+        while end < run.upperBound, copied[source][end] == nil { end += 1 }
+        if end > start { new.append(start..<end) }
+        start = end + 1
+      }
+    }
+    guard new.count > GatheredSections.maximumRuns else {
+      for run in new { try copySections(run, from: source, into: &writer) }
+      return
+    }
+    // In an order of its own each would take the whole pack that it lies in.
+    let archive = sources[source]
+    let sections = try archive.reading {
+      try GatheredSections(new, of: archive.reader, limit: limit) { done in
+        observer(Progress(stage: "reading", done: UInt64(done), total: 0))
+      }
+    }
+    for run in new {
+      var ordinal = run.lowerBound
+      try sections.copy(run) { bytes in
+        var offset = 0
+        while offset < bytes.count {
+          let prefix = try SectionPrefix(bytes, at: offset, place: 0)
+          let end = offset + Int(prefix.sectionLength)
+          if copied[source][ordinal] == nil {
+            let body = bytes.extracting(offset + prefix.length..<end)
+            let number = try Self.writing { try writer.append(prefix.cid, body) }
+            copied[source].note(ordinal, as: number)
+          }
+          ordinal += 1
+          offset = end
+        }
+      }
+    }
+  }
+
+  /// Copies sections that follow one another, those that are not there yet.
+  mutating func copySections(
+    _ ordinals: Range<UInt64>, from source: Int, into writer: inout ArchiveWriter
   ) throws {
     let archive = sources[source]
     var body: [UInt8] = []
     var isStreamed = false
-    var spool: TemporaryFile?
-    var known: UInt64?
     try archive.reading {
       try archive.reader.forEachSection(in: ordinals) { section in
-        known = copied[source][section.ordinal]
-        if known != nil, !isScanning { return .skip }
+        if copied[source][section.ordinal] != nil { return .skip }
         body.removeAll(keepingCapacity: true)
-        isStreamed = false
-        spool = nil
-        if section.bodyLength >= Self.largeBody {
-          if known == nil {
-            known = try Self.writing { try writer.begin(section.cid, length: section.bodyLength) }
-          }
-          isStreamed = known == nil
-          guard isStreamed || isScanning else {
-            note(section, known, source, isScanning)
-            return .skip
-          }
-          // A record of that size is one that nobody writes; it is looked into all the same, but not in memory.
-          spool = isScanning ? try TemporaryFile() : nil
+        isStreamed = section.bodyLength >= Self.largeBody
+        guard isStreamed else { return .read }
+        let known = try Self.writing {
+          try writer.begin(section.cid, length: section.bodyLength)
         }
-        return .read
+        guard let known else { return .read }
+        copied[source].note(section.ordinal, as: known)
+        return .skip
       } chunk: { bytes in
-        if isStreamed { try Self.writing { try writer.take(bytes) } }
-        if let spool {
-          try spool.write(bytes)
-        } else if !isStreamed {
+        if isStreamed {
+          try Self.writing { try writer.take(bytes) }
+        } else {
           body.append(bytes)
         }
       } end: { section in
-        if isStreamed {
-          known = try Self.writing { try writer.finish() }
-        } else if known == nil {
-          known = try Self.writing { try writer.append(section.cid, body.span) }
+        let new = try Self.writing {
+          isStreamed ? try writer.finish() : try writer.append(section.cid, body.span)
         }
-        if let spool {
-          try spool.map().withBytes { scan($0) }
-        } else if isScanning {
-          scan(body.span)
-        }
-        note(section, known, source, isScanning)
+        copied[source].note(section.ordinal, as: new)
       }
     }
   }
@@ -76,42 +100,20 @@ extension SnapshotCopier {
     }
   }
 
-  private mutating func note(
-    _ section: Section, _ new: UInt64?, _ source: Int, _ isScanned: Bool
-  ) {
-    guard let new else { return }
-    copied[source].note(section.ordinal, as: new, isScanned ? .scanned : [])
-  }
-
-  /// Takes note of the blobs that a record refers to.
-  private mutating func scan(_ record: Span<UInt8>) {
-    var found: [CID] = []
-    do throws(DAGCBORError) {
-      _ = try blobs.scan(record) { found.append($0.cid) }
-    } catch {
-      // What is not DAG-CBOR refers to nothing; the record is kept all the same.
-    }
-    wanted.formUnion(found)
-  }
-
-  /// Copies the blobs that are wanted, from whichever archive holds them.
-  mutating func copyBlobs(preferring first: Int, into writer: inout ArchiveWriter) throws {
-    defer { wanted.removeAll() }
-    let order = [first] + sources.indices.filter { $0 != first }
-    for source in order where !wanted.isEmpty {
-      let cids = Array(wanted)
+  /// Copies blobs, from whichever archive holds them.
+  mutating func copyBlobs(
+    _ blobs: [CID], preferring first: Int, into writer: inout ArchiveWriter
+  ) throws {
+    var wanted = blobs
+    for source in [first] + sources.indices.filter({ $0 != first }) where !wanted.isEmpty {
+      let cids = wanted
       let matches = try sources[source].reading {
         try sources[source].reader.matches(cids.count) { cids[$0] }
       }
-      var ordinals: [UInt64] = []
-      for (cid, match) in zip(cids, matches) {
-        guard let match else { continue }
-        wanted.remove(cid)
-        if copied[source][match.ordinal] == nil { ordinals.append(match.ordinal) }
-      }
+      wanted = zip(cids, matches).filter { $1 == nil }.map(\.0)
       // In the order of the file, in which they are read fastest.
-      for ordinal in ordinals.sorted() {
-        try copySections(ordinal..<ordinal + 1, from: source, into: &writer, scanning: false)
+      for ordinal in matches.compactMap({ $0?.ordinal }).sorted() {
+        try copySections(ordinal..<ordinal + 1, from: source, into: &writer)
       }
     }
   }
@@ -147,7 +149,7 @@ extension SnapshotCopier {
         sources[source].name, "\(SnapshotError.blockMissing(cid))")
     }
     guard copied[source][ordinal] == nil else { return }
-    try copySections(ordinal..<ordinal + 1, from: source, into: &writer, scanning: false)
+    try copySections(ordinal..<ordinal + 1, from: source, into: &writer)
   }
 
   private func ordinal(of cid: CID, in source: Int) throws -> UInt64? {
@@ -160,13 +162,9 @@ extension SnapshotCopier {
   mutating func follow(_ links: [CID], from source: Int, into writer: inout ArchiveWriter) throws {
     var open = links
     while let cid = open.popLast() {
-      guard let ordinal = try ordinal(of: cid, in: source),
-        !copied[source].has(.followed, ordinal)
-      else { continue }
-      try copySections(ordinal..<ordinal + 1, from: source, into: &writer, scanning: false)
-      guard let new = copied[source][ordinal] else { continue }
-      copied[source].note(ordinal, as: new, .followed)
-      guard cid.codec == .dagCBOR else { continue }
+      guard let ordinal = try ordinal(of: cid, in: source) else { continue }
+      try copySections(ordinal..<ordinal + 1, from: source, into: &writer)
+      guard copied[source].follow(ordinal), cid.codec == .dagCBOR else { continue }
       let reader = sources[source].reader
       open += try sources[source].reading {
         guard try reader.section(at: ordinal).bodyLength <= Self.maximumBlock,

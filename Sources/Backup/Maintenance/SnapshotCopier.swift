@@ -8,24 +8,26 @@ internal import IPLD
 /// them; the pages of its lists and the extras on them; the documents of its identity; whatever fields lead to that are not known here.
 /// The manifest says what it said, but for the manifest before it and the order of the sections.
 ///
-/// 1. A section is copied once and a record looked into once, however many snapshots share them.
+/// 1. A section is copied once and a record looked into once, however many snapshots share them. Which blobs a snapshot needs is what the walk
+///    through its tree comes to, as when it was packed; what a stray block refers to is not needed.
 /// 2. What is read has been hashed before it is appended, by the reader and by the writer.
 /// 3. A manifest is alone in its frame, also if several are in one generation.
 struct SnapshotCopier {
   let sources: [IntactArchive]
   var copied: [CopiedSections]
-  var blobs = BlobRefScanner(profile: .dagCBOR)
-  /// The blobs that the records of the snapshot at hand refer to and that may have to be copied.
-  var wanted: Set<CID> = []
+  var needs: [BlobNeeds]
   private var previous: CID?
   private var bases = OrderBases()
-  private let observer: Progress.Observer
+  let observer: Progress.Observer
 
   /// A copier from these archives.
-  init(_ sources: [IntactArchive], observer: @escaping Progress.Observer = { _ in }) {
+  ///
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if an archive cannot be read.
+  init(_ sources: [IntactArchive], observer: @escaping Progress.Observer = { _ in }) throws {
     self.sources = sources
     self.observer = observer
     copied = sources.map { CopiedSections(count: $0.reader.generation.sectionCount) }
+    needs = try sources.map { source in try BlobNeeds(source.reader, observer) }
   }
 
   /// Copies a snapshot.
@@ -46,7 +48,9 @@ struct SnapshotCopier {
       return (archived, try archived.order(), try ManifestMap(archived))
     }
     let newOrder = try copyCAR(archived, order, from: source, into: &writer)
-    try copyBlobs(preferring: source, into: &writer)
+    try copyBlobs(
+      needs[source].blobs(of: archived.snapshot.commit, in: order), preferring: source,
+      into: &writer)
     try copyLists(archived, from: source, into: &writer)
     try copyIdentity(archived, from: source, into: &writer)
     try follow(map.furtherLinks, from: source, into: &writer)
@@ -63,21 +67,15 @@ struct SnapshotCopier {
     guard order.count <= archived.snapshot.car.byteCount else {
       throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
     }
+    try copySections(
+      order.runs, from: source, limit: archived.snapshot.car.byteCount, into: &writer)
     var newOrder = BlockOrder()
     for run in order.runs {
-      var ordinal = run.lowerBound
-      while ordinal < run.upperBound {
-        if !copied[source].has(.scanned, ordinal) {
-          var end = ordinal + 1
-          while end < run.upperBound, !copied[source].has(.scanned, end) { end += 1 }
-          try copySections(ordinal..<end, from: source, into: &writer, scanning: true)
+      for ordinal in run {
+        guard let new = copied[source][ordinal] else {
+          throw BackupError.copyFailed("a section was passed over")
         }
-        while ordinal < run.upperBound, copied[source].has(.scanned, ordinal),
-          let new = copied[source][ordinal]
-        {
-          newOrder.append(new)
-          ordinal += 1
-        }
+        newOrder.append(new)
       }
       guard newOrder.runs.count <= BlockOrder.maximumRuns else {
         throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
