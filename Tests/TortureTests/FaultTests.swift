@@ -6,89 +6,120 @@ import Testing
 
 @Suite struct `An archive whose storage fails` {
   /// What is made to fail: some kinds of operation, once or for ever, with some of a write done or none.
-  struct Kind: CustomTestStringConvertible {
-    let operations: Set<StorageOperation>
-    let duration: StorageFault.Duration
-    let code: CInt
-    let part: Double
+  private static let kinds: [@Sendable (Int) -> StorageFault] = [
+    { StorageFault($0) },
+    { StorageFault($0, .forEver, part: 0.5) },
+    { StorageFault($0, of: [.write], part: 1) },
+    { StorageFault($0, of: [.write], .forEver, code: StorageFault.noSpace, part: 0.3) },
+    { StorageFault($0, of: [.write, .synchronize, .truncate], .forEver, code: 30, part: 0.9) },
+  ]
 
-    static let all: [Kind] = [
-      Kind(operations: .every, duration: .once, code: StorageFault.inputOutput, part: 0),
-      Kind(operations: .every, duration: .forEver, code: StorageFault.inputOutput, part: 0.5),
-      Kind(operations: [.write], duration: .once, code: StorageFault.inputOutput, part: 1),
-      Kind(operations: [.write], duration: .forEver, code: StorageFault.noSpace, part: 0.3),
-      Kind(
-        operations: [.write, .synchronize, .truncate], duration: .forEver, code: 30, part: 0.9),
-    ]
+  /// How many operations fail if it goes wrong every time, so that it does not go on for ever.
+  private static let patience = 100
 
-    func fault(_ number: Int) -> StorageFault {
-      StorageFault(number, of: operations, duration, code: code, part: part)
-    }
-
-    var testDescription: String { fault(1).description }
-  }
-
-  @Test(arguments: Kind.all)
-  func `is the old one or the new one, whichever operation fails`(kind: Kind) throws {
+  @Test(arguments: Shape.allCases)
+  func `is the old one or the new one, whichever operation fails, and the next backup succeeds`(
+    shape: Shape
+  ) throws {
     let image = try ArchiveImage()
-    var (faults, losses) = (0, 0)
+    var counts = Counts()
     for var round in Torture.rounds(1, from: 0xfa01_0000) {
-      let scenario = try Scenario([.small(using: &round.random)], using: image)
+      let scenario = try shape.scenario(using: &round.random, image)
       var aftermath = Aftermath(scenario, image)
-      for index in scenario.steps.indices {
-        for temper in [BackupAttempt.Temper.meek, .stubborn] {
+      for index in shape.disturbed(scenario) {
+        for (kind, fault) in Self.kinds.enumerated() {
+          let temper: BackupAttempt.Temper = kind % 2 == 0 ? .meek : .stubborn
+          // For n = 1, 2, 3 … until the step is not disturbed any more.
           var number = 0
-          var storage: MemoryStorage
-          repeat {
+          var isDisturbed = true
+          while isDisturbed {
             number += 1
-            storage = scenario.storage(before: index, [kind.fault(number)])
-            let attempt = scenario.run(index, on: storage, temper)
+            let fault = fault(number)
             do {
-              try aftermath.check(index, storage, attempt, using: &round.random)
+              isDisturbed = try aftermath.disturb(
+                index, fault, temper, losses: 1, using: &round.random)
             } catch {
-              Issue.record("\(round), step \(index), \(temper), \(kind.fault(number)): \(error)")
+              Issue.record("\(round), \(shape), step \(index), \(temper), \(fault): \(error)")
+              isDisturbed = number < Self.patience
             }
-          } while storage.failureCount > 0
-          #expect(number > 1)
+          }
+          #expect(number > 3)
         }
       }
-      faults += aftermath.faultCount
-      losses += aftermath.lossCount
+      counts.add(aftermath)
     }
-    Torture.report(
-      counts: "\(faults) faults injected, and the power lost \(losses) times after them")
-    #expect(faults > 10)
+    Torture.report(counts: "\(shape): \(counts)")
+    #expect(counts.faults > 100 && counts.recoveries > counts.faults / 3)
+  }
+
+  @Test func `is the old one or the new one, also when recovering from a failure fails`() throws {
+    let image = try ArchiveImage()
+    var counts = Counts()
+    for var round in Torture.rounds(1, from: 0xfa03_0000) {
+      let shape = Shape.several
+      let scenario = try shape.scenario(using: &round.random, image)
+      var aftermath = Aftermath(scenario, image)
+      for index in 0..<2 {
+        for number in 1...scenario.operationCounts[index] {
+          let first = StorageFault(number, .forEver, part: 0.7)
+          var second = 0
+          var isDisturbed = true
+          while isDisturbed {
+            second += 1
+            // Every operation of the recovery, of a file that was left each of these ways.
+            let fault = StorageFault(second, second % 2 == 0 ? .once : .forEver, part: 0.4)
+            do {
+              isDisturbed = try aftermath.disturb(
+                index, first, then: fault, using: &round.random)
+            } catch {
+              Issue.record("\(round), step \(index), \(first), then \(fault): \(error)")
+              isDisturbed = second < Self.patience
+            }
+          }
+        }
+      }
+      counts.add(aftermath)
+    }
+    Torture.report(counts: "\(counts)")
+    #expect(counts.faults > 300 && counts.adopted > 10)
   }
 
   @Test func `is the old one or the new one, at whichever byte the disk is full`() throws {
     let image = try ArchiveImage()
-    var faults = 0
+    var counts = Counts()
     for var round in Torture.rounds(1, from: 0xfa02_0000) {
-      let scenario = try Scenario([.small(using: &round.random, large: 66_000)], using: image)
+      let scenario = try Shape.several.scenario(using: &round.random, image)
       var aftermath = Aftermath(scenario, image)
       for index in scenario.steps.indices {
         let first = scenario.state(before: index)?.bytes.count ?? 0
-        let last = try #require(scenario.commits[index].last).bytes.count
-        // Every byte where a frame may end or a footer be, and steps through what is alike.
+        let last = scenario.states[index].bytes.count
+        // Every byte where a frame may begin or a footer be, and steps through what is alike.
         var capacity = first
         while capacity <= last {
           let storage = scenario.storage(before: index, capacity: UInt64(capacity))
           let temper: BackupAttempt.Temper = capacity % 2 == 0 ? .meek : .stubborn
-          let attempt = scenario.run(index, on: storage, temper)
           do {
-            try aftermath.check(index, storage, attempt, using: &round.random, losses: 1)
+            let step = scenario.steps[index]
+            let (promised, _) = try aftermath.perform(
+              step, on: storage, after: scenario.state(before: index), temper, losses: 0,
+              using: &round.random)
             if capacity == last, storage.failureCount > 0 { throw Unexpected("there is room") }
+            // Somebody makes room.
+            if capacity % 8 == 0 {
+              try aftermath.performAgain(
+                step, on: storage, after: promised, using: &round.random)
+            }
           } catch {
             Issue.record("\(round), step \(index), \(temper), \(capacity) bytes: \(error)")
           }
-          let isNearEnd = capacity < first + 200 || capacity > last - 600
-          capacity +=
-            isNearEnd ? 1 : min(Int.random(in: 1...997, using: &round.random), last - capacity)
+          let isNearEdge = capacity < first + 100 || capacity > last - 400
+          let stride = isNearEdge ? 1 : Int.random(in: 1...1999, using: &round.random)
+          capacity = capacity == last ? last + 1 : min(capacity + stride, last)
         }
       }
-      faults += aftermath.faultCount
+      counts.add(aftermath)
     }
-    Torture.report(counts: "\(faults) writes found no room")
-    #expect(faults > 500)
+    Torture.report(counts: "\(counts)")
+    #expect(counts.faults > 1000)
   }
 }

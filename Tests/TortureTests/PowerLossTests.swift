@@ -5,32 +5,68 @@ import TestSupport
 import Testing
 
 @Suite struct `An archive whose machine loses power` {
-  @Test
-  func `is the old one or the new one, whatever had got to the disk between any two operations`()
-    throws
-  {
+  @Test(arguments: Shape.allCases)
+  func `is the old one or the new one, whatever had got to the disk between any two operations`(
+    shape: Shape
+  ) throws {
     let image = try ArchiveImage()
-    var losses = 0
-    for var round in Torture.rounds(2, from: 0x9055_0000) {
-      let scenario = try Scenario([.small(using: &round.random)], using: image)
+    var counts = Counts()
+    for var round in Torture.rounds(1, from: 0x9055_0000) {
+      let scenario = try shape.scenario(using: &round.random, image)
       var aftermath = Aftermath(scenario, image)
-      for index in scenario.steps.indices {
+      for index in shape.disturbed(scenario) {
         // From the n-th operation on, there is no machine any more.
         for number in 1...scenario.operationCounts[index] + 1 {
-          let fault = StorageFault(number, .forEver)
-          let storage = scenario.storage(before: index, [fault])
-          let attempt = scenario.run(index, on: storage)
           do {
-            try aftermath.check(index, storage, attempt, using: &round.random, losses: 12)
+            _ = try aftermath.disturb(
+              index, StorageFault(number, .forEver), losses: shape == .large ? 4 : 16,
+              using: &round.random)
           } catch {
-            Issue.record("\(round), step \(index), before operation \(number): \(error)")
+            Issue.record("\(round), \(shape), step \(index), before operation \(number): \(error)")
           }
         }
       }
-      losses += aftermath.lossCount
+      counts.add(aftermath)
     }
-    Torture.report(counts: "the power lost \(losses) times")
-    #expect(losses > 100)
+    Torture.report(counts: "\(shape): \(counts)")
+    #expect(counts.losses > 100)
   }
 
+  @Test
+  func `keeps what was committed, however often the power goes, and takes over what is whole`()
+    throws
+  {
+    let image = try ArchiveImage()
+    var counts = Counts()
+    for var round in Torture.rounds(12, from: 0x9056_0000) {
+      let scenario = try Shape.several.scenario(using: &round.random, image)
+      var aftermath = Aftermath(scenario, image)
+      // The same file through all of it.
+      var storage = MemoryStorage()
+      var promised: CommittedState?
+      do {
+        for index in scenario.steps.indices {
+          var step = scenario.steps[index]
+          for _ in 0..<Int.random(in: 1...6, using: &round.random) {
+            let count = scenario.operationCounts[index] + 5
+            let fault = StorageFault(Int.random(in: 1...count, using: &round.random), .forEver)
+            let floor = promised?.generation.committedLength ?? 0
+            storage = storage.surviving(
+              PowerLoss(using: &round.random), .init([fault], floor: floor))
+            (promised, _) = try aftermath.perform(
+              step, on: storage, after: promised, losses: 4, using: &round.random)
+            step = step.again(using: &round.random)
+          }
+          storage = storage.surviving(PowerLoss(using: &round.random))
+          promised = try aftermath.performAgain(
+            step, on: storage, after: promised, using: &round.random)
+        }
+      } catch {
+        Issue.record("\(round): \(error)")
+      }
+      counts.add(aftermath)
+    }
+    Torture.report(counts: "\(counts)")
+    #expect(counts.losses > 100 && counts.adopted > 10)
+  }
 }

@@ -3,50 +3,75 @@ import ArchiveTestSupport
 import IPLD
 import TestSupport
 
-/// Backups one after another into one file, and every state that the file is in after a commit if nothing disturbs them.
+/// Backups one after another into one file, and every state that the file is in after a step if nothing disturbs them.
 struct Scenario {
-  let header: [UInt8] = [1, 0xa0]
+  static let header: [UInt8] = [1, 0xa0]
+
   let steps: [BackupStep]
-  /// The states that each step commits, the last one when it is complete.
-  private(set) var commits: [[CommittedState]] = []
+  let options: ArchiveOptions
+  /// The states that the steps leave.
+  private(set) var states: [CommittedState] = []
+  /// Every state that was ever committed, those of checkpoints included.
+  private(set) var commits: [CommittedState] = []
   /// How many operations each step asks of its storage.
   private(set) var operationCounts: [Int] = []
+  /// Everything that was appended, manifests included.
+  private(set) var sections: [Block] = []
 
   /// Runs the steps without any disturbance.
   ///
   /// - Throws: if that does not go well, or does not give back what was put in.
-  init(_ steps: [BackupStep], using image: ArchiveImage) throws {
+  init(_ steps: [BackupStep], checkpointLength: UInt64 = 64 << 20, using image: ArchiveImage)
+    throws
+  {
     self.steps = steps
-    var file: [UInt8] = []
-    var sections: [Block] = []
+    // One worker, for there is little to compress.
+    var options = ArchiveOptions(workers: 1)
+    options.checkpointLength = checkpointLength
+    self.options = options
     var known = Set<CID>()
     for index in steps.indices {
-      let storage = MemoryStorage(file, .init(floor: UInt64(file.count)))
-      let attempt = run(index, on: storage)
-      guard attempt.isCommitted else { throw Unexpected("step \(index): \(attempt.errors)") }
-      let before = file
-      file = storage.bytes
-      guard file.starts(with: before) else { throw Unexpected("step \(index) changed old bytes") }
-      commits.append(
-        try attempt.acknowledged.map { try CommittedState($0.generation, in: file, using: image) })
-      operationCounts.append(storage.count())
-      sections += steps[index].sections.filter { known.insert($0.cid).inserted }
-      let expected = ArchiveContents(
-        header: header, sections: sections, head: steps[index].manifest?.cid)
-      guard let last = commits[index].last, last.bytes.count == file.count else {
+      let storage = storage(before: index)
+      let attempt = run(steps[index], on: storage)
+      guard attempt.isCommitted, let last = attempt.acknowledged.last?.generation else {
+        throw Unexpected("step \(index): \(attempt.errors)")
+      }
+      let file = storage.bytes
+      guard file.starts(with: state(before: index)?.bytes ?? []) else {
+        throw Unexpected("step \(index) changed what was committed")
+      }
+      guard last.committedLength == UInt64(file.count) else {
         throw Unexpected("step \(index): something follows the footer")
       }
-      if let difference = expected.difference(from: last.contents) {
+      for (generation, _) in attempt.acknowledged {
+        commits.append(try CommittedState(generation, in: file, using: image))
+      }
+      states.append(commits[commits.count - 1])
+      operationCounts.append(storage.count())
+      let offered = steps[index].sections + (attempt.manifest.map { [$0] } ?? [])
+      sections += offered.filter { known.insert($0.cid).inserted }
+      let expected = ArchiveContents(
+        header: Self.header, sections: sections, head: attempt.manifest?.cid)
+      if let difference = expected.difference(from: states[index].contents) {
         throw Unexpected("step \(index): \(difference)")
       }
     }
   }
 
   /// Performs a step on a storage.
-  func run(_ index: Int, on storage: MemoryStorage, _ temper: BackupAttempt.Temper = .meek)
-    -> BackupAttempt
-  {
-    BackupAttempt(steps[index], on: storage, header: header, temper: temper)
+  ///
+  /// - Parameters:
+  ///   - step: The step.
+  ///   - storage: What it is performed on.
+  ///   - temper: What the caller does when something fails.
+  ///   - startsOver: Whether nobody has been told of the file yet, so that it may be begun again.
+  func run(
+    _ step: BackupStep, on storage: MemoryStorage, _ temper: BackupAttempt.Temper = .meek,
+    startsOver: Bool = false
+  ) -> BackupAttempt {
+    var options = options
+    options.startsOver = startsOver
+    return BackupAttempt(step, on: storage, header: Self.header, options: options, temper: temper)
   }
 
   /// A storage as it is before a step.
@@ -59,10 +84,7 @@ struct Scenario {
   }
 
   /// The state before a step; nil before the first.
-  func state(before index: Int) -> CommittedState? { index > 0 ? commits[index - 1].last : nil }
-
-  /// Everything that any step appends.
-  var sections: [Block] { steps.flatMap(\.sections) }
+  func state(before index: Int) -> CommittedState? { index > 0 ? states[index - 1] : nil }
 }
 
 /// Something that no fault explains.
