@@ -34,7 +34,7 @@ extension ArchiveWriter {
 
   /// Gives up what was appended since the last commit or checkpoint, and cuts it off.
   ///
-  /// After a commit that is uncertain, changes nothing. Nothing more is written then.
+  /// After a commit that is uncertain nothing is changed. Nothing more is written then.
   ///
   /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
   public mutating func abandon() throws {
