@@ -26,7 +26,7 @@ import Testing
     let reader = try ArchiveReader(path: path)
     #expect(try ArchiveVerifier(reader).verify().findings == [])
     #expect(try ZstdProgram.accepts(path.string))
-    #expect(try runReader(["verify", path.string]).status == 0)
+    #expect(try IndependentReader.run(["verify", path.string]).status == 0)
     return (report, reader)
   }
 
