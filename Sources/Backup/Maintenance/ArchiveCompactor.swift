@@ -18,9 +18,11 @@ public struct ArchiveCompactor {
     public let oldSize: UInt64
     /// How many sections it has.
     public let oldSectionCount: UInt64
+    /// How many of these no snapshot needs.
+    public let leftOutCount: Int
     /// What is in the new file.
     public let generation: Generation
-    /// Whether the new file was put in place; false if it would not have been smaller.
+    /// Whether the new file was put in place; false if everything is needed and it would not have been smaller.
     public let isReplaced: Bool
   }
 
@@ -57,11 +59,12 @@ public struct ArchiveCompactor {
       let size = try old.size
       let archive = try IntactArchive(ArchiveReader(try old.map()), name: path.string)
       let target = try NewArchiveFile(NewArchiveFile.resolved(path), replacing: true)
-      return try copy(archive, to: target, willWrite) { generation in
+      return try copy(archive, to: target, willWrite) { generation, leftOutCount in
         guard try old.size == size, try old.isInPlace else {
           throw ArchiveError(.changedMeanwhile)
         }
-        guard generation.committedLength < size else { return false }
+        // What nobody needs goes, even if the rest, in another order, does not compress as well.
+        guard leftOutCount > 0 || generation.committedLength < size else { return false }
         try target.takeMode(of: path)
         return true
       }
@@ -79,26 +82,26 @@ public struct ArchiveCompactor {
     _ path: FilePath, to target: NewArchiveFile, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
     let archive = try IntactArchive(try ArchiveReader(path: path), name: path.string)
-    return try copy(archive, to: target, willWrite) { _ in true }
+    return try copy(archive, to: target, willWrite) { _, _ in true }
   }
 
   private func copy(
     _ archive: IntactArchive, to target: NewArchiveFile, _ willWrite: (FilePath) -> Void,
-    isWanted: (Generation) throws -> Bool
+    isWanted: (Generation, Int) throws -> Bool
   ) throws -> Report {
     let picks = archive.history.entries.map { ArchiveCopy.Pick(source: 0, manifest: $0.cid) }
     let copy = ArchiveCopy(picks, of: [archive], level: level, observer: observer)
     let new = try storage(target)
     do {
       willWrite(target.temporaryPath)
-      let generation = try copy.write(to: new)
+      let (generation, leftOutCount) = try copy.write(to: new)
       try copy.verify(new)
-      let isReplaced = try isWanted(generation)
+      let isReplaced = try isWanted(generation, leftOutCount)
       if isReplaced { try target.publish() } else { target.discard() }
       return Report(
         snapshotCount: picks.count, oldSize: archive.reader.fileSize,
-        oldSectionCount: archive.reader.generation.sectionCount, generation: generation,
-        isReplaced: isReplaced)
+        oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
+        generation: generation, isReplaced: isReplaced)
     } catch {
       target.discard()
       throw error

@@ -34,8 +34,8 @@ struct ArchiveCopy {
   /// Whatever is in the storage is thrown away first: what somebody else began there may be more than these snapshots need.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a source is damaged; `ArchiveError` if the new archive cannot be written.
-  /// - Returns: What is committed.
-  func write(to storage: any ArchiveStorage) throws -> Generation {
+  /// - Returns: What is committed, and how many sections of the archives are not in it, nor another in their place.
+  func write(to storage: any ArchiveStorage) throws -> (Generation, leftOutCount: Int) {
     guard let oldest = picks.first else { throw SnapshotError.noSnapshot }
     try storage.lock()
     try storage.truncate(to: 0)
@@ -53,6 +53,6 @@ struct ArchiveCopy {
     for pick in picks { head = try copier.copy(pick.manifest, from: pick.source, into: &writer) }
     let generation = try SnapshotCopier.writing { try writer.commit(manifest: head) }
     for source in sources { try source.checkIndex() }
-    return generation
+    return (generation, copier.leftOutCount)
   }
 }

@@ -57,7 +57,7 @@ public struct ArchiveMerger {
     let new = try storage(target)
     do {
       willWrite(target.temporaryPath)
-      let generation = try copy.write(to: new)
+      let (generation, _) = try copy.write(to: new)
       try copy.verify(new)
       try target.publish()
       return Report(

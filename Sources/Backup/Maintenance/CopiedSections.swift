@@ -4,6 +4,9 @@
 struct CopiedSections {
   /// For each section twice its new number, and one more if its links have been followed.
   private var entries: [UInt64]
+  /// Sections in whose place there are others now: manifests, and pages of their orders.
+  private var replaced: Set<UInt64> = []
+  private var count = 0
 
   /// None of so many sections.
   ///
@@ -17,7 +20,16 @@ struct CopiedSections {
   }
 
   /// Notes that a section has this number in the new archive.
-  mutating func note(_ ordinal: UInt64, as new: UInt64) { entries[Int(ordinal)] = new << 1 }
+  mutating func note(_ ordinal: UInt64, as new: UInt64) {
+    if entries[Int(ordinal)] == .max { count += 1 }
+    entries[Int(ordinal)] = new << 1
+  }
+
+  /// Notes that in the place of a section there is another in the new archive.
+  mutating func noteReplaced(_ ordinal: UInt64) { replaced.insert(ordinal) }
+
+  /// How many sections are not in the new archive, nor another in their place.
+  var leftOutCount: Int { entries.count - count - replaced.count { self[$0] == nil } }
 
   /// Notes that what a section links to is going to be copied; answers whether that is new.
   mutating func follow(_ ordinal: UInt64) -> Bool {

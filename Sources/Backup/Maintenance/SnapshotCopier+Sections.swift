@@ -152,7 +152,7 @@ extension SnapshotCopier {
     try copySections(ordinal..<ordinal + 1, from: source, into: &writer)
   }
 
-  private func ordinal(of cid: CID, in source: Int) throws -> UInt64? {
+  func ordinal(of cid: CID, in source: Int) throws -> UInt64? {
     try sources[source].reading { try sources[source].reader.ordinal(of: cid) }
   }
 

@@ -54,8 +54,21 @@ struct SnapshotCopier {
     try copyLists(archived, from: source, into: &writer)
     try copyIdentity(archived, from: source, into: &writer)
     try follow(map.furtherLinks, from: source, into: &writer)
+    try noteReplaced(archived, in: source)
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
     return try finish(map, newOrder, of: archived.snapshot.did, into: &writer)
+  }
+
+  /// How many sections of the archives are not in the new one, nor another in their place.
+  var leftOutCount: Int { copied.reduce(0) { $0 + $1.leftOutCount } }
+
+  /// Takes note of what is not copied, but made again.
+  private mutating func noteReplaced(_ archived: ArchivedSnapshot, in source: Int) throws {
+    var made = [archived.cid].compactMap(\.self)
+    if case .pages(let pages) = archived.snapshot.car.order { made += pages }
+    for cid in made {
+      if let ordinal = try ordinal(of: cid, in: source) { copied[source].noteReplaced(ordinal) }
+    }
   }
 
   /// Copies the sections of a CAR, and answers with their order in the new archive.

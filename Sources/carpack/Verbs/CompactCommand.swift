@@ -9,11 +9,11 @@ internal import SystemPackage
 struct CompactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
-    abstract: "Write an archive anew without what no snapshot needs, verify that, and swap it in.",
+    abstract: "Write an archive anew without what no snapshot needs.",
     discussion: """
       What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held.
 
-      The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where nothing would be saved the old file stays.
+      The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
 
       With -o the result is another file, and the archive is only read. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
 
@@ -71,9 +71,12 @@ struct CompactCommand: ParsableCommand {
       common.say("\(file): nothing to save, \(Quantity.bytes(report.oldSize)), \(snapshots)")
       return
     }
-    let saved = report.oldSize - min(new, report.oldSize)
+    let change =
+      new < report.oldSize
+      ? "\(Quantity.bytes(report.oldSize - new)) less (\(Quantity.percent(report.oldSize - new, of: report.oldSize)))"
+      : "\(Quantity.bytes(new - report.oldSize)) more"
     common.say(
-      "\(output ?? file): \(Quantity.bytes(new)), \(Quantity.bytes(saved)) less (\(Quantity.percent(saved, of: report.oldSize))), \(snapshots)"
+      "\(output ?? file): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
     )
   }
 
@@ -86,6 +89,7 @@ struct CompactCommand: ParsableCommand {
     json.field("snapshots", report.snapshotCount)
     json.field("bytesBefore", report.oldSize)
     json.field("bytes", report.isReplaced ? report.generation.committedLength : report.oldSize)
+    json.field("leftOut", report.leftOutCount)
     json.field("sectionsBefore", report.oldSectionCount)
     json.field(
       "sections", report.isReplaced ? report.generation.sectionCount : report.oldSectionCount)
