@@ -63,6 +63,8 @@ public final class FileStorage: ArchiveStorage {
   }
 
   deinit {
+    // Closing alone would leave the lock to a process that was just being started and has a copy of the descriptor still.
+    SystemCalls.unlock(descriptor)
     // What was synced is safe, and what was not was never promised: an error here changes nothing.
     do { try descriptor.close() } catch {}
   }

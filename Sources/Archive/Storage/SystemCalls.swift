@@ -38,6 +38,12 @@ enum SystemCalls {
     check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
+  /// Gives the advisory lock of a file back, for all copies of the descriptor: `flock`.
+  static func unlock(_ descriptor: FileDescriptor) {
+    // It fails only for what is no open file, and then there is no lock.
+    _ = flock(descriptor.rawValue, LOCK_UN)
+  }
+
   /// Whether an `errno` says that somebody else holds the lock.
   static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
 

@@ -53,6 +53,13 @@ extension ArchiveReader {
   }
 }
 
+/// Whether those accept a file that know nothing of this project's code: `zstd -t`, and the reader that was written from the document, where there
+/// is a Python to run it with.
+func isAccepted(_ path: String) throws -> Bool {
+  guard try ZstdProgram.accepts(path) else { return false }
+  return try !IndependentReader.isPresent || IndependentReader.run(["verify", path]).status == 0
+}
+
 /// A CAR with the same header, and the same sections in another order.
 func shuffled(_ car: [UInt8], using random: inout SeededGenerator) throws -> [UInt8] {
   let header = try CARHeader(car.span)
