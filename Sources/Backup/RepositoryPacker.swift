@@ -79,15 +79,36 @@ public struct RepositoryPacker {
   public func pack(
     _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
+    try pack(car, folders, known: nil, openStorage)
+  }
+
+  /// Packs the CAR and what is found in the folders into an archive that is there.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - storage: the archive. It is locked, and nothing is written to it until the CAR has proved to be one to pack.
+  /// - Throws: as ``pack(_:folders:into:)`` does.
+  public func pack(
+    _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
+  ) throws -> Report {
+    try storage.lock()
+    return try pack(car, folders, known: ArchiveReader(storage.map())) { storage }
+  }
+
+  private func pack(
+    _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
+    _ openStorage: () throws -> any ArchiveStorage
+  ) throws -> Report {
     let begin = options.milliseconds()
-    let (inspection, sha256) = try inspect(car)
+    let (inspection, lookahead) = try inspect(car, known)
     guard let commit = inspection.commit else {
       throw BackupError.malformedRepository("the CAR is not a repository")
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
-    let blocks = CARPacking(car.mapped, inspection, observer)
+    let blocks = CARPacking(car.mapped, inspection, lookahead, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
     archiveOptions.startsOver = options.startsOver
     var writer = try ArchiveWriter.open(
@@ -100,7 +121,7 @@ public struct RepositoryPacker {
       var blobs = try BlobPacking(
         inspection, car: car.mapped, archive: writer.reader, base: base,
         keepsExtras: options.keepsExtras)
-      let description = try blocks.pack(into: &writer, after: base, sha256: sha256)
+      let description = try blocks.pack(into: &writer, after: base)
       try blobs.pack(files, into: &writer, observer)
       let ledger = blobs.ledger()
       let extrasPages = try BlobLedger.pages(extras: blobs.extras)
@@ -152,15 +173,15 @@ public struct RepositoryPacker {
     document.map { CID(codec: .raw, hashing: $0.span) }
   }
 
-  /// Inspects the CAR, and hashes all of it on another core meanwhile.
-  private func inspect(_ car: InputFile) throws -> (RepositoryInspection, SHA256Digest) {
+  /// Inspects the CAR, and on another core finds out meanwhile what can be without knowing what comes of that.
+  private func inspect(_ car: InputFile, _ archive: ArchiveReader?) throws -> (
+    RepositoryInspection, CARLookahead
+  ) {
     let mapped = car.mapped
     let payload = try car.withBytes { bytes throws(CARError) in
       try CARVersion2.payload(of: bytes)
     }
-    let digest = Meanwhile {
-      mapped.withBytes { SHA256.digest(of: $0.extracting(payload)) }
-    }
+    let lookahead = Meanwhile { CARLookahead(mapped, payload: payload, archive: archive) }
     let inspection = try car.withBytes { bytes throws(CARError) in
       try RepositoryInspector.inspect(bytes) { done in
         observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(car.count)))
@@ -178,6 +199,6 @@ public struct RepositoryPacker {
         "the tree of records is malformed (problems: \(inspection.treeProblemCount), the first: \(problem))"
       )
     }
-    return (inspection, digest.value)
+    return (inspection, lookahead.value)
   }
 }

@@ -107,6 +107,10 @@ struct Failure: Error {
     case .damagedIndex:
       status = .damaged
       hint = "\"carpack repair\" makes the index again from the data"
+    case .damagedFrame, .damagedSection:
+      status = .damaged
+      hint =
+        "\"carpack verify\" says what is lost; \"carpack repair -o NEW\" makes a new archive of everything else"
     case .damagedFooter:
       status = .damaged
       hint = "\"carpack repair\" puts right what can be, before anything is appended"

@@ -31,10 +31,13 @@ struct Series {
       milliseconds: { 0 })
     change(&options)
     let path = path
-    let report = try RepositoryPacker(options).pack(
-      InputFile(folder.file("repo.car")),
-      folders: blobs.isEmpty ? [] : [BlobFolder(folder.file("blobs"))],
-      into: { try FileStorage.openOrCreate(path) })
+    let packer = RepositoryPacker(options)
+    let input = try InputFile(folder.file("repo.car"))
+    let folders = blobs.isEmpty ? [] : [BlobFolder(folder.file("blobs"))]
+    let report =
+      heads.isEmpty || heads.count == 3
+      ? try packer.pack(input, folders: folders, into: { try FileStorage.openOrCreate(path) })
+      : try packer.pack(input, folders: folders, appendingTo: FileStorage.open(path))
     if let head = report.generation.head?.cid, !report.isUnchanged {
       heads.append(head)
       cars[head] = car

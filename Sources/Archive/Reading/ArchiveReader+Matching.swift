@@ -11,10 +11,7 @@ extension ArchiveReader {
     public let bodyLength: UInt64
   }
 
-  /// Which of many CIDs the archive has, and under which numbers.
-  ///
-  /// The index is asked for each, and what it says is then confirmed in the order of the file, on all cores, so that every frame is
-  /// decompressed once, whatever order the CIDs come in. Of a raw frame with a section of its own only the beginning is read.
+  /// Which of many CIDs the archive has, and how long their bodies are.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
@@ -25,33 +22,70 @@ extension ArchiveReader {
   public func matches(
     _ count: Int, workers: Int? = nil, cid: @Sendable (Int) -> CID
   ) throws -> [Match?] {
+    let matches = Mutex([Match?](repeating: nil, count: count))
+    _ = try ordinals(count, workers: workers, cid: cid) { found in
+      matches.withLock { matches in
+        for (index, match) in found { matches[index] = match }
+      }
+    }
+    return matches.withLock { $0 }
+  }
+
+  /// Under which numbers the archive has many CIDs.
+  ///
+  /// The index is asked for each, and what it says is then confirmed in the order of the file, on all cores, so that every frame is
+  /// decompressed once, whatever order the CIDs come in. Of a raw frame with a section of its own only the beginning is read. Memory is
+  /// eight bytes a CID, and four for each that is there.
+  ///
+  /// - Parameters:
+  ///   - count: How many CIDs there are.
+  ///   - workers: How many threads.
+  ///   - cid: The CID with a number, whichever thread asks.
+  /// - Throws: ``ArchiveError`` if a frame that one of them would be in is damaged.
+  /// - Returns: For each CID its number; `UInt64.max` if it is not there.
+  public func ordinals(
+    _ count: Int, workers: Int? = nil, cid: @Sendable (Int) -> CID
+  ) throws -> [UInt64] {
+    try ordinals(count, workers: workers, cid: cid) { _ in }
+  }
+
+  private func ordinals(
+    _ count: Int, workers: Int?, cid: @Sendable (Int) -> CID,
+    each: @Sendable ([(index: Int, match: Match)]) -> Void
+  ) throws -> [UInt64] {
     let workers = workers ?? SystemCalls.processorCount
-    let likely = try likelyOrdinals(count, workers: workers, cid: cid)
-    // 32 bits are enough for more CIDs than a CAR can have, and half of what a number takes.
+    var ordinals = try likelyOrdinals(count, workers: workers, cid: cid)
+    let likely = ordinals
+    // 32 bits are enough for more CIDs than a CAR can have.
     let order = (0..<UInt32(count)).filter { likely[Int($0)] != .max }
       .sorted { likely[Int($0)] < likely[Int($1)] }
     let groups = groups(order, likely)
-    let confirmed = Mutex([Match?](repeating: nil, count: count))
+    let unconfirmed = Mutex<[Int]>([])
     let failure = Mutex<(any Error)?>(nil)
     Parallel.perform(groups.count, workers: workers) { number in
       do {
-        let found = try confirm(order[groups[number]], likely, cid)
-        confirmed.withLock { confirmed in
-          for (index, match) in found { confirmed[index] = match }
-        }
+        let group = order[groups[number]]
+        let found = try confirm(group, likely, cid)
+        each(found)
+        guard found.count < group.count else { return }
+        let confirmed = Set(found.map(\.index))
+        let others = group.lazy.map { Int($0) }.filter { !confirmed.contains($0) }
+        unconfirmed.withLock { $0 += others }
       } catch {
         failure.withLock { $0 = $0 ?? error }
       }
     }
     if let error = failure.withLock({ $0 }) { throw error }
-    var matches = confirmed.withLock { $0 }
-    for index in order.lazy.map({ Int($0) }) where matches[index] == nil {
+    for index in unconfirmed.withLock({ $0 }) {
       // Another section begins like this one, which happens once in some thousand archives; or the frame is damaged.
-      matches[index] = try locate(cid(index)).map {
-        Match(ordinal: $0.ordinal, bodyLength: $0.prefix.bodyLength)
-      }
+      let location = try locate(cid(index))
+      ordinals[index] = location?.ordinal ?? .max
+      guard let location else { continue }
+      each([
+        (index, Match(ordinal: location.ordinal, bodyLength: location.prefix.bodyLength))
+      ])
     }
-    return matches
+    return ordinals
   }
 
   /// What the index says first of each CID; `UInt64.max` if it has none like it.

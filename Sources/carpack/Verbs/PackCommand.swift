@@ -108,9 +108,8 @@ struct PackCommand: ParsableCommand {
   private func append(_ input: PackInput, to path: FilePath) throws {
     let report: RepositoryPacker.Report
     do {
-      report = try packer(input).pack(input.car, folders: input.folders) {
-        try FileStorage.open(path)
-      }
+      report = try packer(input).pack(
+        input.car, folders: input.folders, appendingTo: FileStorage.open(path))
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
