@@ -1,4 +1,5 @@
 public import Archive
+internal import Synchronization
 public import SystemPackage
 
 #if canImport(Darwin)
@@ -19,6 +20,12 @@ public struct NewArchiveFile: Sendable {
   /// Where it is until then.
   public let temporaryPath: FilePath
   private let replacing: Bool
+  private let opened = OpenedFile()
+
+  /// The file that was opened under the temporary name.
+  private final class OpenedFile: Sendable {
+    let number = Mutex<ino_t?>(nil)
+  }
 
   /// A file to be made at `path`.
   ///
@@ -35,7 +42,11 @@ public struct NewArchiveFile: Sendable {
   /// The storage to write to.
   ///
   /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it.
-  public func storage() throws -> FileStorage { try FileStorage.openOrCreate(temporaryPath) }
+  public func storage() throws -> FileStorage {
+    let storage = try FileStorage.openOrCreate(temporaryPath)
+    opened.number.withLock { $0 = Self.number(temporaryPath) }
+    return storage
+  }
 
   /// Gives the file its name.
   ///
@@ -88,8 +99,19 @@ public struct NewArchiveFile: Sendable {
     return unsafe FilePath(String(cString: resolved))
   }
 
-  /// Removes what was written.
-  public func discard() { _ = unsafe unlink(temporaryPath.string) }
+  /// Removes what was written; what another process writes under the same name, or has left there, stays.
+  public func discard() {
+    guard let number = opened.number.withLock({ $0 }), Self.number(temporaryPath) == number else {
+      return
+    }
+    _ = unsafe unlink(temporaryPath.string)
+  }
+
+  /// The number of the file that has this name, by which it is told from another that gets the name later.
+  private static func number(_ path: FilePath) -> ino_t? {
+    var status = stat()
+    return unsafe lstat(path.string, &status) == 0 ? status.st_ino : nil
+  }
 
   /// Whether something has this name, be it a link that leads nowhere.
   public static func isTaken(_ path: FilePath) -> Bool {

@@ -43,13 +43,18 @@ public final class FileStorage: ArchiveStorage {
     do {
       return try create(path)
     } catch let error as ArchiveError where error.reason == .alreadyExists(path.string) {
-      return try open(path)
+      do {
+        return try open(path)
+      } catch let error as ArchiveError where error.reason == .changedMeanwhile {
+        // It has just been given another name, so this one is free.
+        return try create(path)
+      }
     }
   }
 
   /// Opens a file that is there, and locks it.
   ///
-  /// - Throws: ``ArchiveError`` if it cannot be opened, or another writer has it.
+  /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name before it was locked.
   public static func open(_ path: FilePath) throws -> FileStorage {
     let descriptor: FileDescriptor
     do {
@@ -59,6 +64,8 @@ public final class FileStorage: ArchiveStorage {
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
+    // Whoever had the lock until now may have given the file another name, under which it is somebody else's.
+    guard try storage.isInPlace else { throw ArchiveError(.changedMeanwhile) }
     return storage
   }
 
