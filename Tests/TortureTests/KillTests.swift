@@ -13,7 +13,7 @@ struct `The command, killed at any moment` {
     /// The CARs in order of time.
     private(set) var cars: [[UInt8]] = []
 
-    init(using random: inout SeededGenerator, times: Int) throws {
+    init(using random: inout SeededGenerator, times: Int, largest: Int = 5_000_000) throws {
       folder = try TemporaryFolder()
       command = try Command(in: folder)
       var repository = try TestRepository(posts: 1500)
@@ -24,7 +24,7 @@ struct `The command, killed at any moment` {
           let text = random.bytes(300).map { String($0, radix: 36) }.joined()
           try repository.add(path, ["$type": .string("app.bsky.feed.post"), "text": .string(text)])
         }
-        for length in [2000, 90_000, 5_000_000] {
+        for length in [2000, 90_000, largest] {
           let blob = random.bytes(length)
           try repository.add("app.bsky.feed.post/5k\(time)\(length)", blob: .blob(blob))
           try folder.write("blobs\(time)/\(length)", blob)
@@ -66,14 +66,53 @@ struct `The command, killed at any moment` {
       return result.output
     }
 
+    /// Packs, and kills that after so many seconds.
+    ///
+    /// - Returns: Whether it was killed before it had ended.
+    func kill(_ time: Int, after seconds: Double) throws -> Bool {
+      let result = try command.run(line(time), killedAfter: seconds)
+      guard result.status == 137 || result.status == 0 else {
+        throw Unexpected("\(line(time)) ends with \(result.status): \(result.errors)")
+      }
+      return result.status == 137
+    }
+
+    /// Packs, whatever was left by those that were killed.
+    func finish(_ time: Int) throws {
+      try expect(line(time), [0])
+      try checkWhole(time)
+    }
+
     /// Whether there is an archive.
     var isThere: Bool { FileManager.default.fileExists(atPath: folder.file("a.car.zst")) }
 
     /// Checks that the archive is whole, and gives the CAR back.
     func checkWhole(_ time: Int) throws {
       try expect("carpack verify -q a.car.zst", [0])
-      guard try expect("carpack extract -q --car -d - a.car.zst", [0]) == cars[time] else {
-        throw Unexpected("the CAR comes back otherwise")
+      for (number, car) in cars[...time].enumerated() {
+        let line = "carpack extract -q --car -d - a.car.zst --at \(number - time - 1)"
+        guard try expect(line, [0]) == car else {
+          throw Unexpected("the CAR of time \(number) comes back otherwise")
+        }
+      }
+    }
+
+    /// Checks that the archive is as it was before a time or as it is after it, whatever follows it.
+    func checkEither(_ time: Int) throws {
+      try expect("carpack verify -q a.car.zst", [0, 10])
+      let car = try expect("carpack extract -q --car -d - a.car.zst", [0])
+      guard car == cars[time] || car == cars[time - 1] else {
+        throw Unexpected("the CAR is that of no time")
+      }
+    }
+
+    /// Has programs look at the archive that share nothing with the one that made it.
+    func checkIndependently() throws {
+      let path = folder.file("a.car.zst")
+      guard try ZstdProgram.accepts(path) else { throw Unexpected("zstd does not accept it") }
+      guard IndependentReader.isPresent else { return }
+      guard try IndependentReader.run(["verify", path]).status == 0 else {
+        throw Unexpected("the reader that knows the document alone does not accept it")
       }
     }
   }
@@ -82,23 +121,19 @@ struct `The command, killed at any moment` {
     var (kills, finished) = (0, 0)
     for var round in Torture.rounds(1, from: 0x0911_0000) {
       let account = try Account(using: &round.random, times: 1)
-      let line = account.line(0)
       let duration = try account.duration(0, before: account.remove)
       try account.checkWhole(0)
-      for number in 0..<40 {
+      for number in 0..<25 {
         try account.remove()
         let delay = Double.random(in: 0...duration * 1.05, using: &round.random)
         do {
-          let result = try account.command.run(line, killedAfter: delay)
-          guard result.status == 137 || result.status == 0 else {
-            throw Unexpected("\(line) ends with \(result.status): \(result.errors)")
-          }
-          kills += result.status == 137 ? 1 : 0
-          finished += result.status == 0 ? 1 : 0
-          if account.isThere { try account.checkWhole(0) }
-          if !account.isThere || number % 4 == 0 {
-            try account.expect("\(line) --force", [0])
-            try account.checkWhole(0)
+          let isKilled = try account.kill(0, after: delay)
+          kills += isKilled ? 1 : 0
+          finished += isKilled ? 0 : 1
+          // Under its name there is an archive that is whole, or none.
+          if account.isThere { try account.checkWhole(0) } else { try account.finish(0) }
+          guard account.folder.names().filter({ $0.hasSuffix(".partial") }).isEmpty else {
+            throw Unexpected("something is left beside the archive")
           }
         } catch {
           Issue.record("\(round), kill \(number) after \(delay) s: \(error)")
@@ -106,6 +141,139 @@ struct `The command, killed at any moment` {
       }
     }
     Torture.report(counts: "\(kills) processes killed, \(finished) were faster")
-    #expect(kills > 3)
+    #expect(kills > 8)
+  }
+
+  @Test func `appends in full or not at all, and goes on the next time`() throws {
+    var (kills, finished) = (0, 0)
+    for var round in Torture.rounds(1, from: 0x0912_0000) {
+      let account = try Account(using: &round.random, times: 3)
+      try account.expect(account.line(0), [0])
+      for time in 1..<3 {
+        let before = try account.folder.read("a.car.zst")
+        let duration = try account.duration(time) {
+          try account.folder.write("a.car.zst", before)
+        }
+        for number in 0..<15 {
+          try account.folder.write("a.car.zst", before)
+          // Also while it recovers from having been killed.
+          let delays = (0..<Int.random(in: 1...3, using: &round.random)).map { _ in
+            Double.random(in: 0...duration * 1.05, using: &round.random)
+          }
+          do {
+            for delay in delays {
+              let isKilled = try account.kill(time, after: delay)
+              kills += isKilled ? 1 : 0
+              finished += isKilled ? 0 : 1
+              guard try account.folder.read("a.car.zst").starts(with: before) else {
+                throw Unexpected("what was committed has changed")
+              }
+              try account.checkEither(time)
+            }
+            try account.finish(time)
+            try account.checkWhole(time)
+            guard try account.folder.read("a.car.zst").starts(with: before) else {
+              throw Unexpected("what was committed has changed")
+            }
+          } catch {
+            Issue.record("\(round), time \(time), kill \(number) after \(delays) s: \(error)")
+          }
+        }
+        try account.folder.write("a.car.zst", before)
+        try account.finish(time)
+      }
+      try account.checkIndependently()
+    }
+    Torture.report(counts: "\(kills) processes killed, \(finished) were faster")
+    #expect(kills > 15)
+  }
+
+  @Test func `says that the disk is full, and leaves the archive as it was`() throws {
+    var failures = 0
+    for var round in Torture.rounds(1, from: 0x0913_0000) {
+      let account = try Account(using: &round.random, times: 2)
+      try account.expect(account.line(0), [0])
+      let before = try account.folder.read("a.car.zst")
+      try account.expect(account.line(1), [0])
+      let after = try account.folder.read("a.car.zst")
+      for _ in 0..<6 {
+        try account.folder.write("a.car.zst", before)
+        // The shell counts in 512 bytes; without the signal the system answers with an error, as it does when a disk is full.
+        let limit = Int.random(in: before.count / 512...after.count / 512 - 1, using: &round.random)
+        let line = "trap '' XFSZ; ulimit -f \(limit); exec \(account.line(1))"
+        do {
+          try account.expect(line, [74])
+          failures += 1
+          guard try account.folder.read("a.car.zst").starts(with: before) else {
+            throw Unexpected("what was committed has changed")
+          }
+          try account.checkEither(1)
+          try account.finish(1)
+          try account.checkWhole(1)
+        } catch {
+          Issue.record("\(round), limit of \(limit) × 512 bytes: \(error)")
+        }
+      }
+    }
+    Torture.report(counts: "\(failures) files that could not grow")
+    #expect(failures > 4)
+  }
+
+  @Test func `reads while another process writes`() throws {
+    var reads = 0
+    for var round in Torture.rounds(1, from: 0x0914_0000) {
+      let account = try Account(using: &round.random, times: 3)
+      try account.expect(account.line(0), [0])
+      for time in 1..<3 {
+        let writing = Background { _ in try account.command.run(account.line(time)).status }
+        do {
+          // While the writer has not written its footer, what there is of the next state is an interrupted tail.
+          repeat {
+            try account.checkEither(time)
+            reads += 1
+          } while !writing.isOver
+        } catch {
+          Issue.record("\(round), time \(time): \(error)")
+        }
+        #expect(writing.results == [0])
+        try account.checkWhole(time)
+      }
+    }
+    Torture.report(counts: "\(reads) reads of an archive that is being written to")
+    #expect(reads > 3)
+  }
+
+  @Test func `lets one of several writers in, and none does any harm`() throws {
+    var (writers, refused) = (0, 0)
+    for var round in Torture.rounds(1, from: 0x0915_0000) {
+      // So large that nobody is done before the others have begun.
+      let account = try Account(using: &round.random, times: 2, largest: 30_000_000)
+      for number in 0..<6 {
+        do {
+          // New archives at first, then such as are appended to.
+          if number < 3 { try account.remove() }
+          let writing = Background(4) { number in
+            Thread.sleep(forTimeInterval: Double(number) * 0.01)
+            let result = try account.command.run(account.line(number % 2))
+            // Who comes too late finds another there, or that the name is taken.
+            if ![0, 73].contains(result.status) { throw Unexpected(result.errors) }
+            return result.status
+          }
+          let statuses = writing.results
+          writers += statuses.count
+          refused += statuses.count { $0 != 0 }
+          guard writing.errors.isEmpty else { throw Unexpected("\(writing.errors)") }
+          guard statuses.contains(0) else { throw Unexpected("no writer is let in") }
+          try account.expect("carpack verify -q a.car.zst", [0])
+          guard account.folder.names().filter({ $0.hasSuffix(".partial") }).isEmpty else {
+            throw Unexpected("something is left beside the archive")
+          }
+        } catch {
+          Issue.record("\(round), number \(number): \(error)")
+        }
+      }
+    }
+    Torture.report(counts: "\(writers) writers, \(refused) of which found another there")
+    #expect(writers > 20 && refused > 0)
   }
 }
