@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Which blobs the snapshots of an archive refer to, each told once.
+/// Which blobs the snapshots of an archive refer to, each told once; and where its sections are.
 struct BlobNeeds {
   private let census: BlockCensus
   private var trees: SharedTrees
@@ -13,6 +13,11 @@ struct BlobNeeds {
   init(_ reader: ArchiveReader, _ observer: Progress.Observer) throws {
     census = try BlockCensus(reader, except: [], observer: observer)
     trees = SharedTrees(census)
+  }
+
+  /// The number of a section in the archive; nil if it is not there.
+  func ordinal(of cid: CID) -> UInt64? {
+    census.withBytes { bytes in census.table.index(of: cid, in: bytes) }.map(census.ordinal)
   }
 
   /// The blobs that the records of a snapshot refer to, those that no snapshot before it did.

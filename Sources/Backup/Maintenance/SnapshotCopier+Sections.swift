@@ -43,7 +43,7 @@ extension SnapshotCopier {
         while offset < bytes.count {
           let prefix = try SectionPrefix(bytes, at: offset, place: 0)
           let end = offset + Int(prefix.sectionLength)
-          if copied[source][ordinal] == nil {
+          if copied[source][ordinal] == nil, !isElsewhere(prefix.cid, ordinal, source) {
             let body = bytes.extracting(offset + prefix.length..<end)
             let number = try Self.writing { try writer.append(prefix.cid, body) }
             copied[source].note(ordinal, as: number)
@@ -65,6 +65,7 @@ extension SnapshotCopier {
     try archive.reading {
       try archive.reader.forEachSection(in: ordinals) { section in
         if copied[source][section.ordinal] != nil { return .skip }
+        if isElsewhere(section.cid, section.ordinal, source) { return .skip }
         body.removeAll(keepingCapacity: true)
         isStreamed = section.bodyLength >= Self.largeBody
         guard isStreamed else { return .read }
@@ -87,6 +88,20 @@ extension SnapshotCopier {
         copied[source].note(section.ordinal, as: new)
       }
     }
+  }
+
+  /// Whether another archive has a section too, and it has been copied from there; takes note of it then.
+  ///
+  /// The writer would find it, but by reading back the pack it is in, for each that comes in another order.
+  private mutating func isElsewhere(_ cid: CID, _ ordinal: UInt64, _ source: Int) -> Bool {
+    for other in sources.indices where other != source {
+      guard let place = needs[other].ordinal(of: cid), let new = copied[other][place] else {
+        continue
+      }
+      copied[source].note(ordinal, as: new)
+      return true
+    }
+    return false
   }
 
   /// Does something with the new archive, so that what is read back of it and proves to be damaged is not taken for damage of the old one.

@@ -77,6 +77,17 @@ struct BlockCensus {
   @inline(__always)
   func kind(_ index: Int) -> Kind { kinds[index] }
 
+  /// The number that a block has in the archive.
+  func ordinal(_ index: Int) -> UInt64 {
+    // The last run that begins at it or before.
+    var (low, high) = (0, runs.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if runs[middle].index <= index { low = middle } else { high = middle }
+    }
+    return runs[low].ordinals.lowerBound + UInt64(index - runs[low].index)
+  }
+
   /// Calls `body` with the bytes in which ``table`` finds the blocks.
   func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
