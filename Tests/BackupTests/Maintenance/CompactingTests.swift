@@ -328,6 +328,58 @@ import Testing
     #expect(try series.folder.read("damaged.car.zst").count == 1000)
   }
 
+  @Test func `says that the archive is damaged if it says of itself what is not so`() throws {
+    let folder = try TemporaryFolder()
+    let repository = try TestRepository(posts: 30)
+    // More records than there are; a CAR that is another; a document, an extra that are not there.
+    let changes: [(inout Snapshot) throws -> Void] = [
+      { $0.counts.records += 1 }, { $0.car.sha256 = SHA256.digest(of: [1].span) },
+      { $0.plcLog = .blob([1]) },
+      { $0.extrasPages = [.blob([2])] }, { $0.car.byteCount += 1 },
+    ]
+    for change in changes {
+      let path = try handMadeArchive(
+        in: folder, repository, further: [Block(cid: .blob([9]), bytes: [9])]
+      ) { snapshot in
+        do { try change(&snapshot) } catch { Issue.record(error) }
+      }
+      let before = try folder.read("made.car.zst")
+      #expect {
+        _ = try ArchiveCompactor().compact(path)
+      } throws: { error in
+        guard case .damagedArchive? = error as? BackupError else { return false }
+        return true
+      }
+      #expect(try folder.read("made.car.zst") == before)
+      try FileManager.default.removeItem(atPath: path.string)
+    }
+  }
+
+  @Test func `refuses what a later version wrote`() throws {
+    var archive = try SeriesArchive()
+    try archive.add(TestRepository(posts: 5).car())
+    let last = try archive.snapshots[0].snapshot.encode()
+    var map = try #require(try DAGCBORDecoder.decode(last.span).map)
+    map["carpack"] = .integer(2)
+    let bytes = try DAGCBOREncoder.encode(.map(map))
+    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+    do {
+      var writer = try ArchiveWriter.open(
+        FileStorage.open(archive.path), carHeader: archive.reader().carHeader)
+      try writer.append(cid, bytes.span)
+      try writer.commit(manifest: cid)
+    }
+    let before = try archive.bytes
+    #expect(throws: SnapshotError.unknownVersion(2)) {
+      _ = try ArchiveCompactor().compact(archive.path)
+    }
+    #expect(throws: SnapshotError.unknownVersion(2)) {
+      _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(
+        FileStorage.open(archive.path), name: "a")
+    }
+    #expect(try archive.bytes == before)
+  }
+
   @Test func `refuses while another writes to it`() throws {
     var series = try Series()
     try series.pack(TestRepository(posts: 10).car())

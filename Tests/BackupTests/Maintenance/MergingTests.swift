@@ -182,6 +182,36 @@ import Testing
       ])
   }
 
+  @Test func `leaves nothing behind, whatever fails`() throws {
+    var (first, second) = (try Series(), try Series())
+    try first.pack(TestRepository(posts: 40).car())
+    var other = try TestRepository(posts: 50)
+    other.did = Self.bob
+    try second.pack(other.car())
+    let archives = try [first, second].map { series in
+      try IntactArchive(series.reader, name: series.path.string)
+    }
+    let path = FilePath(first.folder.file("merged.car.zst"))
+    for fault in [FaultyStorage.Fault.failure, .flip] {
+      var place = 0
+      while !NewArchiveFile.isTaken(path) {
+        let merger = ArchiveMerger { file in
+          FaultyStorage(try file.storage(), fault, at: place)
+        }
+        do {
+          _ = try merger.merge(archives, to: NewArchiveFile(path, replacing: false))
+        } catch {
+          let left = try FileManager.default.contentsOfDirectory(atPath: first.folder.path)
+          #expect(left.sorted() == ["a.car.zst", "repo.car"], "\(fault) \(place)")
+        }
+        place += 1
+      }
+      #expect(place > 5)
+      #expect(try ArchiveReader(path: path).cars().count == 2)
+      try FileManager.default.removeItem(atPath: path.string)
+    }
+  }
+
   @Test(.enabled(if: Corpus.isPresent, Comment(rawValue: Corpus.absence)))
   func `makes one archive of all real series, and gives every CAR back`() throws {
     var all: [Series] = []

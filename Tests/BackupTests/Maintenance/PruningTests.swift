@@ -239,6 +239,37 @@ import Testing
     }
   }
 
+  @Test func `leaves the old snapshots or the new, whatever fails`() throws {
+    let series = try days(6)
+    let before = try series.bytes
+    _ = try prune(series.path, RetentionPolicy(last: 2))
+    let after = try series.bytes
+    var isReached = true
+    var place = 0
+    while isReached {
+      let path = FilePath(try series.folder.write("faulty.car.zst", before))
+      do {
+        let storage = FaultyStorage(try FileStorage.open(path), .failure, at: place)
+        do {
+          _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(storage, name: "a")
+          isReached = storage.isReached
+          #expect(!isReached, "\(place)")
+        } catch {}
+      }
+      let bytes = try series.folder.read("faulty.car.zst")
+      #expect(bytes.starts(with: before), "\(place)")
+      let reader = try ArchiveReader(path: path)
+      let count = try SnapshotHistory(of: reader).entries.count
+      #expect(count == 6 || bytes == after, "\(place)")
+      // The next time it comes to its end.
+      _ = try prune(path, RetentionPolicy(last: 2))
+      #expect(try SnapshotHistory(of: ArchiveReader(path: path)).entries.count == 2, "\(place)")
+      place += 1
+    }
+    #expect(place > 8)
+    print("Forgetting snapshots: \(place - 1) faults")
+  }
+
   @Test func `keeps fields that nobody here knows`() throws {
     var archive = try SeriesArchive()
     for day in 0..<3 {

@@ -1,0 +1,179 @@
+import ATProtocol
+import Archive
+import Backup
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What archives hold, without any archive: for each snapshot its account, its time, its CAR, and the blobs that were at hand.
+private struct ArchiveModel {
+  struct Entry: Hashable {
+    let did: String
+    let time: String
+    let car: [UInt8]
+  }
+
+  var entries: [Entry] = []
+  /// Every blob that any record refers to and that was ever given.
+  var held: Set<CID> = []
+
+  /// Forgets, rule by rule, the way one would with a calendar in hand.
+  mutating func prune(_ policy: RetentionPolicy) {
+    var kept: Set<Int> = []
+    for did in Set(entries.map(\.did)) {
+      let mine = entries.indices.filter { entries[$0].did == did }
+      kept.formUnion(mine.suffix(1))
+      // Later in time is later in the file here, so the newest of a period is its last.
+      kept.formUnion(mine.suffix(max(policy.last, 0)))
+      for (count, length) in [(policy.daily, 10), (policy.monthly, 7), (policy.yearly, 4)]
+      where count > 0 {
+        var newest: [Substring: Int] = [:]
+        for index in mine { newest[entries[index].time.prefix(length)] = index }
+        kept.formUnion(newest.values.sorted().suffix(count))
+      }
+    }
+    entries = entries.indices.filter(kept.contains).map { entries[$0] }
+  }
+
+  /// Takes in what another has.
+  mutating func merge(_ other: ArchiveModel) {
+    let known = Set(entries)
+    let all = entries + other.entries.filter { !known.contains($0) }
+    entries = all.enumerated().sorted {
+      ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+    }
+    .map(\.element)
+    held.formUnion(other.held)
+  }
+}
+
+@Suite struct `Archives that are packed, pruned, compacted and merged at random` {
+  /// An account whose repository changes at random.
+  private struct Account {
+    var repository: TestRepository
+    var posts: [String] = []
+
+    init(_ number: Int) throws {
+      repository = try TestRepository(posts: 30)
+      repository.did = "did:plc:\(String(repeating: ["a", "b", "c"][number], count: 24))"
+    }
+
+    mutating func change(_ random: inout SeededGenerator) throws -> [[UInt8]] {
+      var blobs: [[UInt8]] = []
+      for _ in 0..<Int.random(in: 1...6, using: &random) {
+        let path = "app.bsky.feed.post/\(Int.random(in: 0..<100, using: &random))"
+        if let old = posts.firstIndex(of: path), Bool.random(using: &random) {
+          repository.remove(path)
+          posts.remove(at: old)
+          continue
+        }
+        // Of few contents, so that accounts and archives share them; some large, some not given.
+        let content = UInt8.random(in: 0..<12, using: &random)
+        let blob = [UInt8](repeating: content, count: content % 3 == 0 ? 70_000 : 100)
+        try repository.add(path, blob: .blob(blob))
+        if !posts.contains(path) { posts.append(path) }
+        if content % 4 != 3 { blobs.append(blob) }
+      }
+      return blobs
+    }
+  }
+
+  /// An archive and what it is to hold.
+  private struct Pair {
+    var series: Series
+    var model = ArchiveModel()
+
+    init() throws { series = try Series() }
+  }
+
+  private static let steps =
+    ProcessInfo.processInfo.environment["CARPACK_TORTURE"].flatMap { Int($0) } ?? 60
+
+  @Test func `hold what a model holds`() throws {
+    var random = SeededGenerator()
+    print("Archives that are packed, pruned, compacted and merged at random: \(random)")
+    var accounts = try (0..<3).map { try Account($0) }
+    var pairs = [try Pair(), try Pair()]
+    var day = 0
+    for step in 0..<Self.steps {
+      let place = Int.random(in: 0..<2, using: &random)
+      let choice = Int.random(in: 0..<10, using: &random)
+      let isEmpty = pairs[place].model.entries.isEmpty
+      if choice < 6 || isEmpty {
+        day += Int.random(in: 0...20, using: &random)
+        let number = Int.random(in: 0..<3, using: &random)
+        let blobs = try accounts[number].change(&random)
+        let time = Self.time(day, step)
+        try pack(accounts[number].repository, blobs, at: time, into: &pairs[place], &random)
+      } else if choice < 8 {
+        func number() -> Int { Int.random(in: -2...3, using: &random) }
+        let policy = RetentionPolicy(
+          last: number(), daily: number(), monthly: number(), yearly: number())
+        _ = try SnapshotPruner(policy).prune(
+          FileStorage.open(pairs[place].series.path), name: "a")
+        pairs[place].model.prune(policy)
+      } else if choice < 9 || pairs[1 - place].model.entries.isEmpty {
+        _ = try ArchiveCompactor().compact(pairs[place].series.path)
+        try check(pairs[place], "step \(step)", isCompact: true)
+      } else {
+        let (path, other) = (pairs[place].series.path, pairs[1 - place].series.path)
+        let archives = try [path, other].map {
+          try IntactArchive(ArchiveReader(path: $0), name: $0.string)
+        }
+        _ = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
+        pairs[place].model.merge(pairs[1 - place].model)
+        try check(pairs[place], "step \(step)", isCompact: true)
+      }
+      if step % 10 == 9 { try check(pairs[place], "step \(step)", isCompact: false) }
+    }
+    for pair in pairs where !pair.model.entries.isEmpty {
+      try check(pair, "at the end", isCompact: false)
+      #expect(try isAccepted(pair.series.path.string))
+    }
+  }
+
+  /// A time that is the later the larger the numbers are.
+  private static func time(_ day: Int, _ step: Int) -> String {
+    let date = Date(
+      timeIntervalSince1970: Double(1_700_000_000 / 86_400 * 86_400 + day * 86_400 + step))
+    return date.formatted(.iso8601)
+  }
+
+  private func pack(
+    _ repository: TestRepository, _ blobs: [[UInt8]], at time: String, into pair: inout Pair,
+    _ random: inout SeededGenerator
+  ) throws {
+    let car =
+      try Int.random(in: 0..<4, using: &random) == 0
+      ? shuffled(repository.car(), using: &random) : repository.car()
+    let folder = pair.series.folder
+    try? FileManager.default.removeItem(atPath: folder.file("blobs"))
+    let files = Dictionary(blobs.map { ("\(CID.blob($0))", $0) }) { first, _ in first }
+    let report = try pair.series.pack(car, blobs: files) { $0.createdAt = time }
+    if !report.isUnchanged {
+      pair.model.entries.append(.init(did: repository.did, time: time, car: car))
+    }
+    let referenced = Set(try RepositoryInspector.inspect(car.span).blobs.entries.map(\.cid))
+    pair.model.held.formUnion(blobs.map { CID.blob($0) }.filter(referenced.contains))
+  }
+
+  private func check(_ pair: Pair, _ place: String, isCompact: Bool) throws {
+    guard !pair.model.entries.isEmpty else { return }
+    let reader = try pair.series.reader
+    let history = try SnapshotHistory(of: reader)
+    #expect(history.breaks == [], "\(place)")
+    #expect(history.entries.map(\.createdAt) == pair.model.entries.map(\.time), "\(place)")
+    #expect(history.entries.map(\.did.text) == pair.model.entries.map(\.did), "\(place)")
+    #expect(try reader.cars() == pair.model.entries.map(\.car), "\(place)")
+    let report = try SnapshotVerifier().verify(reader, .full)
+    #expect(report.damage == [] && report.archive.findings == [], "\(place)")
+    guard isCompact else { return }
+    // A blob may have gone with the last snapshot that referred to it, and then it is not there for a later one.
+    let contents = try reader.contents()
+    let held = pair.model.held.intersection(contents)
+    #expect(
+      try contents == reader.needs(pair.model.entries.map(\.car), held: held), "\(place)")
+  }
+}
