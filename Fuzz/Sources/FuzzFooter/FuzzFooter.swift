@@ -74,11 +74,11 @@ enum FuzzFooter: Fuzzer {
   }
 
   static func seeds(_ corpus: SeedCorpus?) throws -> [[UInt8]] {
-    try ArchiveSeeds.all().flatMap { archive in
+    try ArchiveSeeds.all().flatMap { archive -> [[UInt8]] in
       guard let frame = Footer.frame(archive.span, endingAt: archive.count) else { return [] }
       let place = frame.offset
       let footer = Array(archive[place...])
-      return [0, 1].map { flag in
+      return ([0, 1] as [UInt8]).map { flag in
         [flag, UInt8(place & 0xff), UInt8(place >> 8 & 0x0f)] + footer
       }
     }
