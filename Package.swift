@@ -88,7 +88,7 @@ let package = Package(
     .testTarget(
       name: "BackupTests",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "IPLD", "TestSupport",
+        "Archive", "ArchiveTestSupport", "ATProtocol", "Backup", "IPLD", "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
