@@ -30,7 +30,9 @@ package struct ManifestChain {
     let archived = try archive.reading { try ArchivedSnapshot(entry.cid, in: reader) }
     defer { newest[entry.did] = entry.cid }
     guard hasForgotten else {
-      kept[entry.cid] = (entry.cid, try archive.reading { try archived.orderDepth() })
+      let base = archived.snapshot.car.base.flatMap { kept[$0.manifest] }
+      let depth = try base.map { $0.depth + 1 } ?? archive.reading { try archived.orderDepth() }
+      kept[entry.cid] = (entry.cid, depth)
       head = entry.cid
       return
     }

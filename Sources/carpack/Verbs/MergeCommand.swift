@@ -40,9 +40,7 @@ struct MergeCommand: ParsableCommand {
   func run() throws {
     try Self.refuseInput(output, among: files)
     let target = try NewArchiveFile(FilePath(output), replacing: force)
-    let archives = try files.map { file in
-      try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
-    }
+    let archives = try files.map(Self.open)
     let merger = ArchiveMerger(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
     let report = try merger.merge(archives, to: target) {
@@ -51,6 +49,19 @@ struct MergeCommand: ParsableCommand {
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
     if json { printJSON(report) } else { printSummary(report) }
+  }
+
+  /// Opens an archive; what is wrong with it is said with its name, for there are several.
+  private static func open(_ file: String) throws -> IntactArchive {
+    do {
+      return try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
+    } catch let error where error is ArchiveError || error is SnapshotError {
+      let failure = Failure(error)
+      let isNamed = failure.message.contains(file)
+      throw Failure(
+        isNamed ? failure.message : "\(file): \(failure.message)", hint: failure.hint,
+        status: failure.status)
+    }
   }
 
   /// Refuses to replace a file that is being read.
