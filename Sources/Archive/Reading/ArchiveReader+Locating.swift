@@ -4,7 +4,7 @@ internal import Synchronization
 /// Finding sections: through the index, which is never believed.
 extension ArchiveReader {
   /// Calls `body` with the bytes that are committed.
-  func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
+  package func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
     let length = Int(generation.committedLength)
     return try file.withBytes { (bytes) throws in try body(bytes.extracting(first: length)) }
   }

@@ -49,8 +49,8 @@ struct ArchiveCopy {
     options.optionalFeatures = sources.reduce(0) { $0 | $1.reader.generation.features.optional }
     var writer = try ArchiveWriter.open(storage, carHeader: header, options: options)
     var copier = try SnapshotCopier(sources, observer: observer)
-    var head: CID?
-    for pick in picks { head = try copier.copy(pick.manifest, from: pick.source, into: &writer) }
+    for pick in picks { try copier.copy(pick.manifest, from: pick.source, into: &writer) }
+    let head = try copier.appendManifests(to: &writer)
     let generation = try SnapshotCopier.writing { try writer.commit(manifest: head) }
     for source in sources { try source.checkIndex() }
     return (generation, copier.leftOutCount)

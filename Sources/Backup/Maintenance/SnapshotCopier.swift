@@ -11,13 +11,19 @@ internal import IPLD
 /// 1. A section is copied once and a record looked into once, however many snapshots share them. Which blobs a snapshot needs is what the walk
 ///    through its tree comes to, as when it was packed; what a stray block refers to is not needed.
 /// 2. What is read has been hashed before it is appended, by the reader and by the writer.
-/// 3. A manifest is alone in its frame, also if several are in one generation.
+/// 3. A manifest is alone in its frame, also if several are in one generation. They come behind everything else, so that packs are full, and what
+///    changed little from one snapshot to the next lies where it compresses well.
 struct SnapshotCopier {
   let sources: [IntactArchive]
   var copied: [CopiedSections]
   var needs: [BlobNeeds]
   private var previous: CID?
   private var bases = OrderBases()
+  /// The manifests that have not been appended.
+  private var waiting: [Block] = []
+  private var waitingLength = 0
+  /// How many bytes of manifests are kept in memory.
+  private static let maximumWaiting = 8 << 20
   let observer: Progress.Observer
 
   /// A copier from these archives.
@@ -30,17 +36,16 @@ struct SnapshotCopier {
     needs = try sources.map { source in try BlobNeeds(source.reader, observer) }
   }
 
-  /// Copies a snapshot.
+  /// Copies a snapshot, but for its manifest.
   ///
   /// - Parameters:
   ///   - manifest: its manifest.
   ///   - source: the number of the archive it is in.
   ///   - writer: the new archive.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it has to be; what the writer throws.
-  /// - Returns: The manifest's CID in the new archive; the section is the last that was appended.
   mutating func copy(
     _ manifest: CID, from source: Int, into writer: inout ArchiveWriter
-  ) throws -> CID {
+  ) throws {
     let archive = sources[source]
     let reader = archive.reader
     let (archived, order, map) = try archive.reading {
@@ -56,7 +61,7 @@ struct SnapshotCopier {
     try follow(map.furtherLinks, from: source, into: &writer)
     try noteReplaced(archived, in: source)
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
-    return try finish(map, newOrder, of: archived.snapshot.did, into: &writer)
+    try finish(map, newOrder, of: archived.snapshot.did, into: &writer)
   }
 
   /// How many sections of the archives are not in the new one, nor another in their place.
@@ -97,24 +102,39 @@ struct SnapshotCopier {
     return newOrder
   }
 
-  /// Appends the manifest, in a frame of its own.
+  /// Makes the manifest.
   private mutating func finish(
     _ map: ManifestMap, _ order: BlockOrder, of did: DID, into writer: inout ArchiveWriter
-  ) throws -> CID {
+  ) throws {
     var map = map
     let written = try order.written(after: bases[did])
+    try Self.writing {
+      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
+    }
     map.setOrder(written.order, base: written.base)
     map.setPrevious(previous)
     let block = try map.block()
-    try Self.writing {
-      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
-      try writer.flush()
-      try writer.append(block.cid, block.bytes.span)
-      try writer.flush()
-    }
     previous = block.cid
     bases.note(order, of: did, manifest: block.cid, depth: written.depth)
-    return block.cid
+    waiting.append(block)
+    waitingLength += block.bytes.count
+    if waitingLength > Self.maximumWaiting { try appendManifests(to: &writer) }
+  }
+
+  /// Appends the manifests that have not been, each in a frame of its own.
+  ///
+  /// - Returns: The newest.
+  @discardableResult
+  mutating func appendManifests(to writer: inout ArchiveWriter) throws -> CID? {
+    for manifest in waiting {
+      try Self.writing {
+        try writer.flush()
+        try writer.append(manifest.cid, manifest.bytes.span)
+        try writer.flush()
+      }
+    }
+    (waiting, waitingLength) = ([], 0)
+    return previous
   }
 }
 

@@ -11,7 +11,7 @@ struct CompactCommand: ParsableCommand {
     commandName: "compact",
     abstract: "Write an archive anew without what no snapshot needs.",
     discussion: """
-      What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held.
+      What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.
 
       The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
 

@@ -57,6 +57,7 @@ import Testing
     #expect(contents.subtracting(needs).isEmpty, "too much", sourceLocation: location)
     #expect(needs.subtracting(contents).isEmpty, "too little", sourceLocation: location)
     #expect(try ArchiveVerifier(reader).verify().findings == [], sourceLocation: location)
+    #expect(try reader.hasManifestsAlone(), sourceLocation: location)
   }
 
   @Test func `leaves exactly what the kept snapshots need`() throws {
@@ -216,6 +217,19 @@ import Testing
     // Who appends to it takes over what is there, footer and all.
     _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(FileStorage.open(path), name: "a")
     #expect(try SnapshotHistory(of: ArchiveReader(path: path)).entries.count == 2)
+  }
+
+  @Test func `does not keep manifests of any length in memory`() throws {
+    var archive = try SeriesArchive()
+    for day in 1...5 {
+      try archive.add(TestRepository(posts: day).car(), at: "2026-01-0\(day)T00:00:00Z") {
+        $0.tool = String(repeating: "\(day)", count: 3 << 20)
+      }
+    }
+    archive.add([Block(cid: .blob([9]), bytes: [9])])
+    try archive.commit()
+    #expect(try ArchiveCompactor().compact(archive.path).leftOutCount == 1)
+    try check(archive.reader(), archive.snapshots.map(\.car), held: [])
   }
 
   @Test func `keeps fields that nobody here knows, and what they lead to`() throws {

@@ -43,6 +43,22 @@ extension ArchiveReader {
     return cids
   }
 
+  /// Whether each manifest has a frame of its own (FORMAT 3.2).
+  func hasManifestsAlone() throws -> Bool {
+    let manifests = try SnapshotHistory(of: self).entries.map { try ordinal(of: $0.cid) }
+    return try withFile { (file) throws in
+      let index = try ArchiveIndex(generation, in: file)
+      for ordinal in manifests.compactMap(\.self) {
+        guard let place = index.position(of: ordinal, in: file),
+          index.entry(at: place, in: file).firstOrdinal == ordinal
+        else { return false }
+        guard let next = index.position(of: ordinal + 1, in: file) else { continue }
+        guard index.entry(at: next, in: file).firstOrdinal == ordinal + 1 else { return false }
+      }
+      return true
+    }
+  }
+
   /// The CARs of all snapshots, the oldest first, each of which has to be exact.
   func cars() throws -> [[UInt8]] {
     try SnapshotHistory(of: self).entries.map { entry in

@@ -55,6 +55,7 @@ import Testing
       ])
     #expect(try reader.cars() == [3, 8, 9].map { cars[$0] })
     #expect(try ArchiveVerifier(reader).verify().findings == [])
+    #expect(try reader.hasManifestsAlone())
     #expect(try SnapshotVerifier().verify(reader, .full).verdict == .intact)
     #expect(try ZstdProgram.accepts(series.path.string))
     #expect(try IndependentReader.run(["verify", series.path.string]).status == 0)
