@@ -37,6 +37,8 @@ public struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
+  /// The manifests that were taken over while nothing was committed.
+  var trail: ManifestTrail
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
   var isUncertain: Bool
 
@@ -94,6 +96,7 @@ public struct ArchiveWriter: ~Copyable {
     small = nil
     readBack = nil
     adoptedSectionCount = 0
+    trail = ManifestTrail()
     hasFailed = false
     isUncertain = false
   }
@@ -125,7 +128,10 @@ public struct ArchiveWriter: ~Copyable {
     return nil
   }
 
-  private mutating func cid(at ordinal: UInt64) throws -> CID {
+  mutating func cid(at ordinal: UInt64) throws -> CID {
+    if let committed, ordinal < committed.generation.sectionCount {
+      return try committed.section(at: ordinal).cid
+    }
     if let pack = packs.pack(of: ordinal) { return try pack.prefix(of: ordinal).cid }
     if let frame = readBack, let index = frame.index(of: ordinal) {
       return try frame.prefix(index).cid

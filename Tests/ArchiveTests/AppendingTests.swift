@@ -158,6 +158,49 @@ import Testing
     #expect(archive.storage.bytes == old)
   }
 
+  @Test func `is given back the newest manifest, also if a generation has several`() throws {
+    var random = SeededGenerator(printing: 0xf00a)
+    let archive = AppendedArchive()
+    var last: CID?
+    /// Appends manifests that follow one another, and after them another section.
+    func append(_ numbers: Range<Int>, after previous: CID?, newest: Int) throws -> Generation {
+      var writer = try archive.open()
+      var heads: [CID] = []
+      for number in numbers {
+        let (cid, bytes) = try manifest(number, after: heads.last ?? previous)
+        try writer.append(cid, bytes.span)
+        try writer.flush()
+        heads.append(cid)
+      }
+      last = heads[newest]
+      return try writer.commit(manifest: last)
+    }
+    // As copying does: the first generation has all of them. As forgetting does: the chain begins anew.
+    for (numbers, previous) in [(0..<3, CID?.none), (10..<13, nil), (20..<22, last)] {
+      let generation = try append(numbers, after: previous, newest: numbers.count - 1)
+      #expect(generation.head?.cid == last)
+      let whole = archive.storage.bytes
+      for place in Int(generation.footerOffset)..<whole.count {
+        var damaged = whole
+        damaged[place] ^= UInt8.random(in: 1...255, using: &random)
+        archive.storage.bytes = damaged
+        #expect(try archive.open().generation == generation)
+        #expect(archive.storage.bytes == whole)
+        archive.storage.bytes = damaged
+        _ = try ArchiveRepair.run(archive.storage)
+        #expect(archive.storage.bytes == whole)
+      }
+      guard generation.number == 1 else { continue }
+      // In the first generation they are found without it.
+      let cut = Array(whole[..<Int(generation.footerOffset)])
+      archive.storage.bytes = cut
+      #expect(try archive.open().generation == generation)
+      archive.storage.bytes = cut
+      _ = try ArchiveRepair.run(archive.storage)
+      #expect(archive.storage.bytes == whole)
+    }
+  }
+
   @Test func `is never given less than it had, if more than a footer is damaged`() throws {
     var random = SeededGenerator(printing: 0xf008)
     let archive = AppendedArchive()

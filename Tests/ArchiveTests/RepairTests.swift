@@ -102,5 +102,45 @@ import Testing
     let report = try repaired(archive, bytes + random.bytes(3000))
     #expect(report.bytesCutOff == 3000)
     #expect(archive.storage.bytes == bytes)
+    // Frames, of which one is torn.
+    let body = random.text(5000)
+    for isSnapshot in [false, true] {
+      archive.storage.bytes = bytes
+      var writer = try archive.open()
+      try writer.append(CID(codec: .raw, hashing: body.span), body.span)
+      try writer.flush()
+      if isSnapshot {
+        let (cid, manifest) = try manifest(9, after: archive.generations.last?.head?.cid)
+        try writer.append(cid, manifest.span)
+        try writer.flush()
+      }
+      var torn = archive.storage.bytes
+      torn[bytes.count + 100] ^= 1
+      let report = try repaired(archive, torn)
+      #expect(report.bytesCutOff == UInt64(torn.count - bytes.count) && report.firstLost == nil)
+      #expect(archive.storage.bytes == bytes)
+    }
+  }
+
+  @Test func `cuts off nothing that was committed, however damaged`() throws {
+    let archive = try sample(0x4e9a8, generations: 3)
+    let bytes = archive.storage.bytes
+    var random = SeededGenerator(printing: 0x4e9a9)
+    let last = try #require(archive.generations.last)
+    let head = try #require(last.head)
+    let segment = try #require(last.segments.last)
+    for _ in 0..<200 {
+      // The footer and the index, of which they can be made again; and also a frame, of which they cannot.
+      var damaged = bytes
+      let footer = Int(last.footerOffset)..<bytes.count
+      damaged[try #require(footer.randomElement(using: &random))] ^= 0x11
+      damaged[Int(segment.offset) + 60] ^= 1
+      let report = try repaired(archive, damaged)
+      #expect(report.firstLost == nil)
+      #expect(archive.storage.bytes == bytes)
+      damaged[Int(head.frameOffset) + 20] ^= 1
+      #expect(try repaired(archive, damaged).firstLost != nil)
+      #expect(archive.storage.bytes == damaged)
+    }
   }
 }

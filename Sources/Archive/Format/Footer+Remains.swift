@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// What is left of footers that do not hold.
 ///
 /// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a footer was there, or got to the
@@ -50,5 +52,32 @@ extension Footer {
     guard offset <= file.count - length(segments: 0) else { return false }
     return file.u64(offset + 48) == (generation?.number ?? 0) + 1
       || (generation != nil && file.u64(offset + 56) == generation?.footerOffset)
+  }
+}
+
+/// What is left of a footer that says which manifest is the newest.
+///
+/// Forgetting and copying write several manifests into one generation, and only the footer says which of them is the newest. So when it is
+/// made again, what can still be read of it is asked first.
+extension Footer {
+  /// What a footer that may be damaged says of the newest manifest.
+  struct HeadClaim {
+    let frameOffset: UInt64
+    let ordinal: UInt64
+    let cid: CID
+
+    /// Whether a manifest is the one that is meant: two of three numbers are right, so that one may be damaged.
+    func means(_ head: Generation.Head) -> Bool {
+      [head.frameOffset == frameOffset, head.ordinal == ordinal, head.cid == cid].count { $0 } >= 2
+    }
+  }
+
+  /// What the bytes at `offset` say, as those of a footer; nil if the file ends before that.
+  static func headClaim(in file: Span<UInt8>, at offset: Int) -> HeadClaim? {
+    guard offset >= 0, offset <= file.count - segmentsOffset else { return nil }
+    let digest = SHA256Digest(file.extracting(offset + 96..<offset + 128))
+    return HeadClaim(
+      frameOffset: file.u64(offset + 80), ordinal: file.u64(offset + 88),
+      cid: CID(codec: .dagCBOR, digest: digest))
   }
 }

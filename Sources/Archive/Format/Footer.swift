@@ -33,7 +33,7 @@ public enum Footer {
   /// The minor version that is written; others are read.
   public static let minorVersion: UInt16 = 0
 
-  private static let segmentsOffset = 128
+  static let segmentsOffset = 128
   private static let segmentLength = 24
   /// Its own offset, and the checksum.
   static let trailerLength = 16

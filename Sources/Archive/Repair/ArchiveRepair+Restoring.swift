@@ -25,16 +25,8 @@ extension ArchiveRepair {
   /// Ends the file: what is there without a footer is given one if it is a whole generation, and cut off if it is not.
   mutating func finish(in file: Span<UInt8>) throws {
     guard !hasLost else { return }
-    let place = gap?.lowerBound ?? file.count
-    if let segment, segment.frame.end == place {
-      _ = try restoreFooter(behind: segment.named, end: place, length: nil, in: file)
-    } else if try manifest(in: file) != nil {
-      let live = previous?.segments ?? []
-      let kept = SegmentMerging.keptCount(
-        live, newSections: keys.count - Int(live.last?.end ?? 0),
-        newFrames: frames.count - committedFrames)
-      try append(keeping: kept, at: place, in: file)
-    }
+    if !isTorn { try completeLast(in: file) }
+    guard !hasLost else { return }
     guard let previous else {
       guard streamLength > 0 else { throw ArchiveError(.notAnArchive) }
       return lose(ArchiveError(.noFooter))
@@ -45,6 +37,28 @@ extension ArchiveRepair {
       try storage.truncate(to: previous.committedLength)
     }
     if !report.isUnchanged { try storage.synchronize() }
+  }
+
+  /// Gives what is there without a footer one, if it is a whole generation.
+  private mutating func completeLast(in file: Span<UInt8>) throws {
+    let place = gap?.lowerBound ?? file.count
+    // Where a footer was, a generation was committed, and is not cut off.
+    let footer = gap.flatMap { gap in
+      Footer.remains(in: file, from: gap.lowerBound, after: previous).first { $0.isNext }
+    }
+    if let gap, segment == nil, try footer != nil && restoreBoth(in: gap, file) {
+      // All of it is there again.
+    } else if let segment, segment.frame.end == place {
+      _ = try restoreFooter(behind: segment.named, end: place, length: nil, in: file)
+    } else if try manifest(in: file) != nil {
+      let live = previous?.segments ?? []
+      let kept = SegmentMerging.keptCount(
+        live, newSections: keys.count - Int(live.last?.end ?? 0),
+        newFrames: frames.count - committedFrames)
+      try append(keeping: kept, at: place, in: file)
+    } else if let footer {
+      return lose(ArchiveError(.damagedFooter, offset: UInt64(footer.offset)))
+    }
   }
 
   /// Makes the segment that a footer behind the gap names, if it lay there.
@@ -77,7 +91,8 @@ extension ArchiveRepair {
       previousFooterOffset: previous?.footerOffset,
       committedLength: UInt64(place + Footer.length(segments: live.count + 1)),
       sectionCount: UInt64(keys.count), streamLength: streamLength,
-      head: try manifest(in: file) ?? previous?.head, segments: live + [segment],
+      head: try claimedHead(at: place, in: file) ?? manifest(in: file) ?? previous?.head,
+      segments: live + [segment],
       minorVersion: previous?.minorVersion ?? Footer.minorVersion,
       features: previous?.features ?? FeatureFlags())
     // What the footer vouches for has to be there before it is.
@@ -134,20 +149,51 @@ extension ArchiveRepair {
     frames.firstIndex { $0.firstOrdinal >= base } ?? frames.count
   }
 
+  /// The manifest that the remains of a footer name, if it is here.
+  private func claimedHead(at place: Int, in file: Span<UInt8>) throws -> Generation.Head? {
+    guard let claim = Footer.headClaim(in: file, at: place) else { return nil }
+    let key = SectionKey(claim.cid).prefix
+    let ordinals = (0..<keys.count).filter { keys[$0] == key }.map { UInt64($0) }
+    for ordinal in [claim.ordinal] + ordinals {
+      guard let frame = frames.last(where: { $0.firstOrdinal <= ordinal }),
+        let (head, _) = loneManifest(frame, in: file), claim.means(head)
+      else { continue }
+      return head
+    }
+    return nil
+  }
+
   /// The manifest that the last frame is, if it is one that no footer has named yet.
   private func manifest(in file: Span<UInt8>) throws -> Generation.Head? {
-    guard frames.count > committedFrames, let last = frames.last else { return nil }
+    guard frames.count > committedFrames, let last = frames.last,
+      let (head, manifest) = loneManifest(last, in: file)
+    else { return nil }
+    guard previous == nil else { return manifest.previous == previous?.head?.cid ? head : nil }
+    var trail = ManifestTrail()
+    for frame in frames {
+      guard let (found, manifest) = loneManifest(frame, in: file) else { continue }
+      let isOnTrail = trail.take(manifest, found.cid)
+      if found == head { return isOnTrail ? head : nil }
+    }
+    return nil
+  }
+
+  /// The manifest that is alone in a frame, if one is.
+  private func loneManifest(_ entry: FrameEntry, in file: Span<UInt8>) -> (
+    Generation.Head, ManifestShape
+  )? {
     do throws(ArchiveError) {
-      let frame = try DataFrame(file, at: Int(last.offset), limit: file.count)
+      let frame = try DataFrame(file, at: Int(entry.offset), limit: file.count)
       let content = try FrameDecoder().content(of: frame, in: file)
       let decoded = try DecodedFrame(
-        content, firstOrdinal: last.firstOrdinal, place: last.offset)
+        content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
       guard decoded.count == 1, decoded.large == nil else { return nil }
       let prefix = try decoded.prefix(0)
       let body = content.span.extracting(droppingFirst: prefix.length)
-      guard ManifestShape.describes(prefix.cid, body, after: previous?.head) else { return nil }
-      return Generation.Head(
-        cid: prefix.cid, ordinal: last.firstOrdinal, frameOffset: last.offset)
+      guard let manifest = ManifestShape(prefix.cid, body) else { return nil }
+      let head = Generation.Head(
+        cid: prefix.cid, ordinal: entry.firstOrdinal, frameOffset: entry.offset)
+      return (head, manifest)
     } catch {
       // A part of a large section, which no manifest is.
       return nil

@@ -39,8 +39,15 @@ public struct ArchiveRepair {
   /// Bytes that are no frame, behind what has been counted, until it is known what follows them.
   var gap: Range<Int>?
   var hasLost = false
+  /// Whether a data frame behind the last footer does not hold, so that what an interrupted write has left ends there.
+  var isTorn = false
+  /// What the last footer says that holds.
+  private let committed: Generation?
 
-  private init(_ storage: any ArchiveStorage) { self.storage = storage }
+  private init(_ storage: any ArchiveStorage, _ committed: Generation?) {
+    self.storage = storage
+    self.committed = committed
+  }
 
   /// Repairs what can be repaired in place.
   ///
@@ -54,10 +61,9 @@ public struct ArchiveRepair {
     _ storage: any ArchiveStorage, progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
-    var repair = ArchiveRepair(storage)
     let file = try storage.map()
     // A file of a later version is not touched.
-    _ = try ArchiveReader.lastGeneration(of: file)
+    var repair = ArchiveRepair(storage, try ArchiveReader.lastGeneration(of: file))
     let anchors = file.withBytes { bytes in Anchors(in: bytes, limit: bytes.count) }
     var scan = ArchiveScan(limit: file.count, known: nil, anchors: anchors)
     try scan.run(file, progress: progress) { event in
@@ -68,15 +74,15 @@ public struct ArchiveRepair {
   }
 
   private mutating func take(_ event: ArchiveScan.Event, in file: Span<UInt8>) throws {
-    guard !hasLost else { return }
+    guard !hasLost, !isTorn else { return }
     switch event {
     case .header(let frame, let failure):
       if let failure { return lose(failure) }
       streamLength = UInt64(frame.contentSize)
     case .frame(let frame, _, let report):
-      if let failure = report.failure { return lose(failure) }
+      if let failure = report.failure { return lose(failure, in: file) }
       if let cid = report.damaged.first {
-        return lose(ArchiveError(.damagedSection(cid), offset: UInt64(frame.offset)))
+        return lose(ArchiveError(.damagedSection(cid), offset: UInt64(frame.offset)), in: file)
       }
       guard try closeGap(before: nil, in: file) else { return }
       segment = nil
@@ -129,6 +135,15 @@ public struct ArchiveRepair {
     previous = generation
     segment = nil
     committedFrames = frames.count
+  }
+
+  /// Gives up at a data frame, unless it was never committed.
+  private mutating func lose(_ error: ArchiveError, in file: Span<UInt8>) {
+    guard let committed, previous?.number == committed.number, let offset = error.offset,
+      !Footer.remains(in: file, from: Int(committed.committedLength), after: committed)
+        .contains(where: \.isNext), offset >= committed.committedLength
+    else { return lose(error) }
+    isTorn = true
   }
 
   mutating func lose(_ error: ArchiveError) {

@@ -140,7 +140,9 @@ extension ArchiveWriter {
       keys.append(key)
     }
     let body = content.span.extracting(droppingFirst: first.length)
-    if decoded.count == 1, ManifestShape.describes(first.cid, body, after: previous?.head) {
+    if decoded.count == 1, let manifest = ManifestShape(first.cid, body),
+      follows(manifest, first.cid)
+    {
       // It counts if it is what an index follows. What a data frame follows is a record that looks like one.
       let next = pending.nextOrdinal + 1
       if let segment = segment(at: frame.end, in: file, end: next) {
@@ -154,6 +156,35 @@ extension ArchiveWriter {
     take(frame, in: file)
     for key in keys { pending.append(key) }
     return true
+  }
+
+  /// Whether a manifest is one that the newest there is leads to.
+  private mutating func follows(_ manifest: ManifestShape, _ cid: CID) -> Bool {
+    previous == nil ? trail.take(manifest, cid) : manifest.previous == previous?.head?.cid
+  }
+
+  /// The manifest that the remains of a footer name, if it is here.
+  private mutating func claimedHead(at place: Int, in file: Span<UInt8>) throws
+    -> Generation.Head?
+  {
+    guard let claim = Footer.headClaim(in: file, at: place) else { return nil }
+    for ordinal in [try ordinal(of: claim.cid), claim.ordinal].compactMap({ $0 }) {
+      guard ordinal < pending.nextOrdinal, let place = frameOffset(of: ordinal, in: file) else {
+        continue
+      }
+      let cid = try cid(at: ordinal)
+      let head = Generation.Head(cid: cid, ordinal: ordinal, frameOffset: place)
+      if claim.means(head) { return head }
+    }
+    return nil
+  }
+
+  private func frameOffset(of ordinal: UInt64, in file: Span<UInt8>) -> UInt64? {
+    if let entry = log.frame(of: ordinal) { return entry.offset }
+    guard let index = committed?.index, let position = index.position(of: ordinal, in: file) else {
+      return nil
+    }
+    return index.entry(at: position, in: file).offset
   }
 
   /// The index segment that begins at `place`, if it holds and covers the ordinals up to `end`.
@@ -180,8 +211,9 @@ extension ArchiveWriter {
         offset: log.end, base: segment.base, sectionCount: UInt32(segment.count),
         frameCount: UInt32(segment.frameCount), checksum: segment.frame.checksum))
     log.adopt(segment.frame)
+    let claimed = try claimedHead(at: Int(log.end), in: file)
     try log.storage.synchronize()
-    try writeFooter(head: head, segments: live)
+    try writeFooter(head: claimed ?? head, segments: live)
     return true
   }
 
