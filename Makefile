@@ -22,8 +22,9 @@ DOCUMENTED := IPLD ATProtocol Archive Backup
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600
+TORTURE_SECONDS ?= 600
 
-.PHONY: help dependencies build release test demo fixtures lint format docs bench fuzz man completions install uninstall clean
+.PHONY: help dependencies build release test torture demo fixtures lint format docs bench fuzz man completions install uninstall clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +40,9 @@ release: dependencies ## the command, optimised: .build/release/carpack
 
 test: release ## build and run all suites (set CARPACK_CORPUS to have real repositories in them)
 	$(SWIFT) test -c release --scratch-path .build/tests
+
+torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
+	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter TortureTests
 
 demo: release ## inspect, pack, info, ls, verify and extract an account that lies in Fixtures/
 	@Scripts/demo.sh "$(CARPACK_BIN)"

@@ -96,7 +96,7 @@ let package = Package(
     .testTarget(
       name: "TortureTests",
       dependencies: [
-        "Archive", "ArchiveTestSupport", "IPLD", "TestSupport",
+        "ATProtocol", "Archive", "ArchiveTestSupport", "Backup", "IPLD", "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

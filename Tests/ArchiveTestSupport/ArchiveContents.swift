@@ -30,7 +30,6 @@ public struct ArchiveContents: Equatable, Sendable {
     header = try reader.carHeader
     head = reader.generation.head?.cid
     var sections: [Block] = []
-    var stream = header
     for ordinal in 0..<reader.generation.sectionCount {
       let section = try reader.section(at: ordinal)
       guard try reader.ordinal(of: section.cid) == ordinal else {
@@ -38,9 +37,7 @@ public struct ArchiveContents: Equatable, Sendable {
       }
       guard let body = try reader.body(of: section.cid), section.bodyLength == UInt64(body.count)
       else { throw Contradiction(description: "\(section.cid) has another length by its CID") }
-      let block = Block(cid: section.cid, bytes: body)
-      CARWriter.appendSection(block.cid, block.bytes.span, to: &stream)
-      sections.append(block)
+      sections.append(Block(cid: section.cid, bytes: body))
     }
     self.sections = sections
     var copy = header
@@ -48,6 +45,13 @@ public struct ArchiveContents: Equatable, Sendable {
     guard copy == stream, UInt64(copy.count) == reader.generation.streamLength else {
       throw Contradiction(description: "the stream is not its sections one after another")
     }
+  }
+
+  /// The CAR that it is.
+  public var stream: [UInt8] {
+    var stream = header
+    for block in sections { CARWriter.appendSection(block.cid, block.bytes.span, to: &stream) }
+    return stream
   }
 
   /// What is different in `found`, in a sentence; nil if nothing is.

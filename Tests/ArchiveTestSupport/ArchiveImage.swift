@@ -39,6 +39,24 @@ public final class ArchiveImage: Sendable {
     try open(bytes).generation
   }
 
+  /// Has programs look at an archive that share nothing with the one that made it.
+  ///
+  /// - Parameters:
+  ///   - bytes: The archive, without anything behind its last footer.
+  ///   - contents: What it has to decompress to; nil for anything.
+  /// - Throws: ``Problem`` if one of them does not accept it.
+  public func checkIndependently(_ bytes: [UInt8], _ contents: ArchiveContents? = nil) throws {
+    try write(bytes)
+    guard try ZstdProgram.accepts(path) else { throw Problem("zstd does not accept it") }
+    if let contents, try ZstdProgram.decompress(path) != contents.stream {
+      throw Problem("zstd makes something else of it")
+    }
+    guard IndependentReader.isPresent else { return }
+    guard try IndependentReader.run(["verify", path]).status == 0 else {
+      throw Problem("the reader that knows the document alone does not accept it")
+    }
+  }
+
   /// Everything in an archive that has to verify, and to be at this generation.
   ///
   /// - Parameters:
