@@ -240,7 +240,7 @@ struct `The command, killed at any moment` {
       }
     }
     Torture.report(counts: "\(reads) reads of an archive that is being written to")
-    #expect(reads > 3)
+    #expect(reads >= 2)
   }
 
   @Test func `lets one of several writers in, and none does any harm`() throws {
