@@ -41,6 +41,7 @@ struct CompactCommand: ParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
+    if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
     if force && output == nil { throw ValidationError("--force is for the output that -o names") }
   }
 

@@ -37,6 +37,10 @@ struct MergeCommand: ParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
+  }
+
   func run() throws {
     try Self.refuseInput(output, among: files)
     let target = try NewArchiveFile(FilePath(output), replacing: force)
