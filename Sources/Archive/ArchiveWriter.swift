@@ -166,6 +166,15 @@ public struct ArchiveWriter: ~Copyable {
   public mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
     try checkUsable()
     guard cid.verify(body) != .mismatch else { throw ArchiveError(.contentMismatch(cid)) }
+    return try append(verified: cid, body)
+  }
+
+  /// Appends a section whose body has been hashed already, unless it is there.
+  ///
+  /// - Throws: what the storage throws.
+  @discardableResult
+  package mutating func append(verified cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
+    try checkUsable()
     let key = SectionKey(cid)
     if let ordinal = try existing(cid, key) { return ordinal }
     let bytes = cid.bytes

@@ -6,6 +6,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case system(String, CInt)
   /// The repository is not one that can be packed: why.
   case malformedRepository(String)
+  /// A file was written to, or replaced, while it was being read.
+  case changedMeanwhile(String)
   /// A folder has no CAR, or more than one: their names.
   case carsInFolder(String, [String])
   /// The DID document or the facts given belong to another account.
@@ -37,6 +39,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .system(let operation, let code):
       "could not \(operation): \(Errno(rawValue: code))"
     case .malformedRepository(let why): why
+    case .changedMeanwhile(let name): "\(name) was changed by another program while it was read"
     case .carsInFolder(let folder, let names):
       names.isEmpty
         ? "\(folder) holds no .car file"

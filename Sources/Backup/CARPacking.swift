@@ -3,6 +3,9 @@ internal import Archive
 internal import IPLD
 
 /// Takes the blocks of a CAR into an archive, those that it does not have yet, and writes down their order.
+///
+/// They were hashed when the CAR was inspected and are not hashed again, so before anything is committed the file has to prove to be
+/// the one that was inspected.
 struct CARPacking {
   private let car: MappedFile
   private let inspection: RepositoryInspection
@@ -59,7 +62,7 @@ struct CARPacking {
           }
           order.append(known[number])
         } else {
-          order.append(try writer.append(cid, bytes.extracting(section.bodyRange)))
+          order.append(try writer.append(verified: cid, bytes.extracting(section.bodyRange)))
         }
         number += 1
         if section.end - reported >= 1 << 20 {

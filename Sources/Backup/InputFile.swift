@@ -19,6 +19,28 @@ public final class InputFile {
   let mapped: MappedFile
   private let spool: TemporaryFile?
   private let given: FilePath
+  /// What the file was when it was opened; nil for one that nobody else can change.
+  private let stamp: Stamp?
+
+  /// By what it shows that somebody has written to a file, or put another in its place.
+  private struct Stamp: Equatable {
+    let number: ino_t
+    let size: off_t
+    let seconds: Int
+    let nanoseconds: Int
+
+    init(_ status: stat) {
+      number = status.st_ino
+      size = status.st_size
+      #if canImport(Darwin)
+        let modified = status.st_mtimespec
+      #else
+        let modified = status.st_mtim
+      #endif
+      seconds = modified.tv_sec
+      nanoseconds = modified.tv_nsec
+    }
+  }
 
   /// Opens a file; `-` is standard input.
   ///
@@ -33,6 +55,7 @@ public final class InputFile {
       let spool = try Self.spool(.standardInput, name)
       mapped = try spool.map()
       self.spool = spool
+      stamp = nil
       return
     }
     name = argument
@@ -48,14 +71,27 @@ public final class InputFile {
       do {
         mapped = try MappedFile(descriptor, closing: false, isReadAtOnce: isReadAtOnce)
         spool = nil
+        stamp = Stamp(status)
       } catch Errno.illegalSeek {
         let spool = try Self.spool(descriptor, argument)
         mapped = try spool.map()
         self.spool = spool
+        stamp = nil
       }
       try descriptor.close()
     } catch let error as Errno {
       throw BackupError.system("read \(argument)", error.rawValue)
+    }
+  }
+
+  /// Makes sure that nobody has written to the file since it was opened.
+  ///
+  /// - Throws: ``BackupError`` if somebody has, so that what was found out about it counts no longer.
+  func checkUnchanged() throws {
+    guard let stamp else { return }
+    var status = stat()
+    guard unsafe stat(given.string, &status) == 0, Stamp(status) == stamp else {
+      throw BackupError.changedMeanwhile(name)
     }
   }
 

@@ -122,6 +122,7 @@ public struct RepositoryPacker {
         inspection, car: car.mapped, archive: writer.reader, base: base,
         keepsExtras: options.keepsExtras)
       let description = try blocks.pack(into: &writer, after: base)
+      try car.checkUnchanged()
       try blobs.pack(files, into: &writer, observer)
       let ledger = blobs.ledger()
       let extrasPages = try BlobLedger.pages(extras: blobs.extras)

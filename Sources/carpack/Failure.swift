@@ -51,6 +51,7 @@ struct Failure: Error {
       status = Self.status(code, writing: !operation.hasPrefix("read"))
       if code == EEXIST { hint = "use --force to replace it, or choose another name" }
     case .malformedRepository, .carNotExact: status = .damaged
+    case .changedMeanwhile: status = .ioError
     case .malformedDocument: status = .damaged
     case .carsInFolder(_, let names):
       status = names.isEmpty ? .noInput : .usage

@@ -178,6 +178,29 @@ struct Series {
     try series.check()
   }
 
+  @Test func `of a CAR that is written to meanwhile changes nothing`() throws {
+    var series = try Series()
+    var repository = try TestRepository(posts: 50)
+    try series.pack(repository.car())
+    let before = try series.bytes
+    try repository.add("app.bsky.feed.like/1", ["n": .integer(1)])
+    let car = try repository.car()
+    let file = try series.folder.write("changing.car", car)
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    let path = series.path
+    #expect(throws: BackupError.changedMeanwhile(file)) {
+      try RepositoryPacker(options).pack(
+        InputFile(file), folders: [],
+        into: {
+          // It has been inspected by now.
+          try series.folder.write("changing.car", car + [0])
+          return try FileStorage.open(path)
+        })
+    }
+    #expect(try series.bytes == before)
+  }
+
   @Test func `of a damaged CAR changes nothing`() throws {
     var series = try Series()
     var car = try TestRepository(posts: 50).car()
