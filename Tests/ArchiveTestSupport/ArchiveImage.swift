@@ -1,6 +1,7 @@
 public import Archive
 import Foundation
 public import IPLD
+import Synchronization
 import SystemPackage
 import TestSupport
 
@@ -14,6 +15,15 @@ public final class ArchiveImage: Sendable {
     init(_ description: String) { self.description = description }
   }
 
+  /// What has been looked at already: the same file is left by many disturbances.
+  private struct Known {
+    /// The state that a file proved to be in; nil for none.
+    var files: [SHA256Digest: Generation?] = [:]
+    /// What is in files that are an archive to their last byte.
+    var contents: [SHA256Digest: ArchiveContents] = [:]
+  }
+
+  private let known = Mutex(Known())
   private let folder: TemporaryFolder
   /// Where the file is.
   public let path: String
@@ -34,9 +44,12 @@ public final class ArchiveImage: Sendable {
     try ArchiveReader(MappedFile(copying: bytes))
   }
 
-  /// What is committed according to these bytes.
-  public func generation(of bytes: [UInt8]) throws -> Generation {
-    try open(bytes).generation
+  /// What is committed according to these bytes; nil if nothing is.
+  public func generation(of bytes: [UInt8]) throws -> Generation? {
+    let file = bytes.span
+    let atEnd = Footer.frame(file, endingAt: file.count)
+    guard let footer = atEnd ?? Footer.last(in: file, before: file.count) else { return nil }
+    return try Footer.read(file, footer)
   }
 
   /// Has programs look at an archive that share nothing with the one that made it.
@@ -51,7 +64,8 @@ public final class ArchiveImage: Sendable {
     if let contents, try ZstdProgram.decompress(path) != contents.stream {
       throw Problem("zstd makes something else of it")
     }
-    guard IndependentReader.isPresent else { return }
+    // It takes a second for a megabyte.
+    guard IndependentReader.isPresent, bytes.count < 1 << 20 else { return }
     guard try IndependentReader.run(["verify", path]).status == 0 else {
       throw Problem("the reader that knows the document alone does not accept it")
     }
@@ -68,6 +82,12 @@ public final class ArchiveImage: Sendable {
   public func contents(
     of bytes: [UInt8], _ generation: Generation? = nil, mayTearFooter: Bool = false
   ) throws -> ArchiveContents {
+    let digest = SHA256.digest(of: bytes.span)
+    if let generation, generation.committedLength == UInt64(bytes.count),
+      let contents = known.withLock({ $0.contents[digest] })
+    {
+      return contents
+    }
     let reader = try open(bytes)
     if let generation, reader.generation != generation {
       throw Problem("it opens as \(reader.generation), and not as \(generation)")
@@ -85,7 +105,15 @@ public final class ArchiveImage: Sendable {
     guard (tail > 0) == (found.worst != nil), found.isComplete else {
       throw Problem("\(tail) bytes follow, and the verifier found \(found.findings)")
     }
-    return try ArchiveContents(of: reader)
+    let contents = try ArchiveContents(of: reader)
+    if tail == 0 {
+      known.withLock { known in
+        // It holds everything that is in them.
+        if known.contents.count >= 50 { known.contents = [:] }
+        known.contents[digest] = contents
+      }
+    }
+    return contents
   }
 
   /// Checks that bytes are an archive in one of these states, whatever follows it, or in none if that is allowed.
@@ -93,25 +121,38 @@ public final class ArchiveImage: Sendable {
   /// - Parameters:
   ///   - bytes: The file.
   ///   - states: The states it may be in.
-  ///   - known: If it may be in none, the sections that it may give back.
+  ///   - blocks: If it may be in none, the sections that it may give back.
   ///   - mayTearFooter: Whether sectors of a footer may follow.
   /// - Throws: ``Problem``, and what reading it throws.
-  /// - Returns: The state it is in; nil for none.
-  @discardableResult
   public func check(
     _ bytes: [UInt8], isOneOf states: some Sequence<CommittedState>,
-    orUncommittedOf known: [Block]? = nil, mayTearFooter: Bool = false
+    orUncommittedOf blocks: [Block]? = nil, mayTearFooter: Bool = false
+  ) throws {
+    let digest = SHA256.digest(of: bytes.span)
+    if let found = known.withLock({ $0.files[digest] }) {
+      guard found == nil ? blocks != nil : states.contains(where: { $0.generation == found }) else {
+        throw Problem("it opens as \(found.map { "\($0)" } ?? "nothing")")
+      }
+      return
+    }
+    let state = try find(bytes, states, blocks, mayTearFooter)
+    known.withLock { $0.files[digest] = .some(state?.generation) }
+  }
+
+  private func find(
+    _ bytes: [UInt8], _ states: some Sequence<CommittedState>, _ blocks: [Block]?,
+    _ mayTearFooter: Bool
   ) throws -> CommittedState? {
     let reader: ArchiveReader
     do {
       reader = try open(bytes)
     } catch let error as ArchiveError where error.reason == .notAnArchive {
-      guard known != nil else { throw error }
+      guard blocks != nil else { throw error }
       return nil
     }
     guard reader.generation.number > 0 else {
-      guard let known else { throw Problem("what was committed is gone") }
-      try checkUncommitted(reader, known)
+      guard let blocks else { throw Problem("what was committed is gone") }
+      try checkUncommitted(reader, blocks)
       return nil
     }
     guard let state = states.first(where: { $0.generation == reader.generation }) else {
@@ -125,14 +166,14 @@ public final class ArchiveImage: Sendable {
   }
 
   /// Checks that a file without a footer is not taken for more than it is, and gives back nothing wrong.
-  private func checkUncommitted(_ reader: ArchiveReader, _ known: [Block]) throws {
+  private func checkUncommitted(_ reader: ArchiveReader, _ blocks: [Block]) throws {
     guard reader.recovery?.rebuild == .noFooter else {
       throw Problem("it has no footer, and the reader does not say so")
     }
     guard try !ArchiveVerifier(reader, workers: 1).verify().isIntact else {
       throw Problem("it has no footer, and is said to be intact")
     }
-    for block in known {
+    for block in blocks {
       let body: [UInt8]?
       do {
         body = try reader.body(of: block.cid)

@@ -17,7 +17,9 @@ public struct CommittedState: Sendable {
   ///   - image: What looks at it.
   /// - Throws: what reading it throws, and ``ArchiveImage/Problem`` if it does not verify.
   public init(_ generation: Generation? = nil, in file: [UInt8], using image: ArchiveImage) throws {
-    let generation = try generation ?? image.generation(of: file)
+    guard let generation = try generation ?? image.generation(of: file) else {
+      throw ArchiveError(.noFooter)
+    }
     self.generation = generation
     bytes = Array(file.prefix(Int(generation.committedLength)))
     contents = try image.contents(of: bytes, generation)

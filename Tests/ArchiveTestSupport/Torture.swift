@@ -7,8 +7,8 @@ public import TestSupport
 /// make new ones. Each round has a seed of its own; whatever is recorded about a round names it, and `CARPACK_SEED` has it again, as the first
 /// round of every suite.
 public enum Torture {
-  /// How many tests share the time; each is given as much of it as the cores can spare.
-  private static let testCount = 8.0
+  /// How many tests share the time, each case of those that have several counted; each is given as much of it as the cores can spare.
+  private static let testCount = 20.0
 
   /// How long all of them together go on; nil for the few rounds of every day.
   public static let seconds: Double? =

@@ -17,6 +17,8 @@ struct Aftermath {
   /// How many times a step was made again, and how many sections were taken over then.
   private(set) var recoveryCount = 0
   private(set) var adoptedCount: UInt64 = 0
+  /// What the last step that was made again left.
+  private var recovered: CommittedState?
 
   init(_ scenario: Scenario, _ image: ArchiveImage) {
     self.scenario = scenario
@@ -53,14 +55,14 @@ struct Aftermath {
         generation, in: storage, after: states.last, attempt.accepted.prefix(accepted))
     }
     // A generation that was never promised may be there all the same, as nobody knew.
-    let shown = try generation(of: before)
+    let shown = try image.generation(of: before)
     if let shown, shown != promised?.generation { states.append(try state(shown, accepted: 0)) }
     // Or it lacked only its footer, and has been given it; also if something failed then, and nobody was told.
     if let opened = attempt.opened, opened != shown {
       states.append(try state(opened, accepted: 0))
       promises = states.count
     } else if !attempt.isOpened, !attempt.isUncertain,
-      let completed = try generation(of: storage.bytes), completed != shown
+      let completed = try image.generation(of: storage.bytes), completed != shown
     {
       states.append(try state(completed, accepted: 0))
     }
@@ -149,16 +151,14 @@ struct Aftermath {
       throw Unexpected("not all of it is there at last")
     }
     guard state.bytes.count == storage.bytes.count else { throw Unexpected("something follows") }
+    recovered = state
     return state
   }
 
-  private func generation(of bytes: [UInt8]) throws -> Generation? {
-    do {
-      let found = try image.generation(of: bytes)
-      return found.number > 0 ? found : nil
-    } catch let error as ArchiveError where error.reason == .notAnArchive {
-      return nil
-    }
+  /// Has other programs look at what the last step that was made again has left.
+  func checkIndependently() throws {
+    guard let recovered else { throw Unexpected("no step was made again") }
+    try image.checkIndependently(recovered.bytes, recovered.contents)
   }
 
   /// The state of a generation in a file; nil for what it opens as.

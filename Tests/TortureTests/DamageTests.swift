@@ -77,14 +77,8 @@ private struct LayeredArchive {
     to bytes: [UInt8], _ image: ArchiveImage, using random: inout SeededGenerator,
     isWhole: (Range<Int>) -> Bool
   ) throws -> Bool {
-    let before: Generation
-    do {
-      before = try image.generation(of: bytes)
-    } catch let error as ArchiveError where error.reason == .notAnArchive {
-      return false
-    }
     // Without a footer nothing is committed, whatever the frames say.
-    let floor = before.number > 0 ? before.committedLength : 0
+    let floor = try image.generation(of: bytes)?.committedLength ?? 0
     let storage = MemoryStorage(bytes, .init(floor: floor))
     let step = BackupStep(
       [.append(.section(random.bytes(100))), .append(.section(random.text(70_000)))],
@@ -93,6 +87,10 @@ private struct LayeredArchive {
     guard attempt.isCommitted else {
       guard let error = attempt.errors.first as? ArchiveError else {
         throw Unexpected("appending fails with \(attempt.errors)")
+      }
+      if error.reason == .notAnArchive || error.reason == .begunOtherwise {
+        guard storage.bytes == bytes else { throw Unexpected("what is no archive is changed") }
+        return false
       }
       // A footer may have been put right before something else was found that cannot be.
       let isRefused = error.reason == .damagedFooter && storage.bytes.count == bytes.count

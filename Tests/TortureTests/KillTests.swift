@@ -222,9 +222,9 @@ struct `The command, killed at any moment` {
   @Test func `reads while another process writes`() throws {
     var reads = 0
     for var round in Torture.rounds(1, from: 0x0914_0000) {
-      let account = try Account(using: &round.random, times: 3)
+      let account = try Account(using: &round.random, times: 5)
       try account.expect(account.line(0), [0])
-      for time in 1..<3 {
+      for time in 1..<5 {
         let writing = Background { _ in try account.command.run(account.line(time)).status }
         do {
           // While the writer has not written its footer, what there is of the next state is an interrupted tail.
