@@ -42,7 +42,7 @@ test: release ## build and run all suites (set CARPACK_CORPUS to have real repos
 	$(SWIFT) test -c release --scratch-path .build/tests
 
 torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
-	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter TortureTests
+	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests'
 
 demo: release ## inspect, pack, info, ls, verify and extract an account that lies in Fixtures/
 	@Scripts/demo.sh "$(CARPACK_BIN)"
