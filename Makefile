@@ -18,7 +18,7 @@ export CARPACK_BIN
 
 LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
   Fuzz/Package.swift Fuzz/Sources)
-DOCUMENTED := IPLD ATProtocol Archive Backup
+DOCUMENTED := IPLD ATProtocol Archive XRPC Backup
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600

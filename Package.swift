@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "IPLD", targets: ["IPLD"]),
     .library(name: "ATProtocol", targets: ["ATProtocol"]),
     .library(name: "Archive", targets: ["Archive"]),
+    .library(name: "XRPC", targets: ["XRPC"]),
     .library(name: "Backup", targets: ["Backup"]),
     .executable(name: "carpack", targets: ["carpack"]),
   ],
@@ -38,9 +39,17 @@ let package = Package(
       name: "CXXHash", pkgConfig: "libxxhash",
       providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
 
+    // Opened when the network is first used, and therefore not linked: only its header is needed to build.
+    .systemLibrary(
+      name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    // The system's DNS resolver.
+    .systemLibrary(name: "CResolv"),
+
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
     .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
-    .target(name: "ATProtocol", dependencies: ["IPLD"], swiftSettings: strict),
+    .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD"], swiftSettings: strict),
+    .target(
+      name: "XRPC", dependencies: ["ATProtocol", "CCurl", "CResolv", "IPLD"], swiftSettings: strict),
     .target(
       name: "Archive",
       dependencies: [
@@ -50,13 +59,14 @@ let package = Package(
     .target(
       name: "Backup",
       dependencies: [
-        "Archive", "ATProtocol", "IPLD", .product(name: "SystemPackage", package: "swift-system"),
+        "Archive", "ATProtocol", "IPLD", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "IPLD",
+        "Archive", "ATProtocol", "Backup", "IPLD", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -73,6 +83,28 @@ let package = Package(
         "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/ArchiveTestSupport", swiftSettings: strict),
+    // A server of this project's own that behaves as real ones were seen to, or worse; and the program `stand-in` that is one.
+    .target(
+      name: "StandIn", dependencies: ["ATProtocol", "IPLD", "TestSupport"], path: "Tests/StandIn",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "stand-in",
+      dependencies: [
+        "StandIn", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Tests/StandInProgram", swiftSettings: strict),
+    .testTarget(
+      name: "XRPCTests",
+      dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport", "XRPC"],
+      swiftSettings: strict),
+    // Backs up from the stand-in, and from real servers where they are installed.
+    .testTarget(
+      name: "NetworkTests",
+      dependencies: [
+        "ATProtocol", "Archive", "Backup", "IPLD", "StandIn", "TestSupport", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(

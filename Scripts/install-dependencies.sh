@@ -57,6 +57,7 @@ modules argparse,hashlib,json,mmap,subprocess python3
 library libzstd libzstd-dev
 library libcrypto libssl-dev
 library libxxhash libxxhash-dev
+library libcurl libcurl4-openssl-dev
 file /etc/ssl/certs/ca-certificates.crt ca-certificates
 file /usr/include/stdlib.h libc6-dev
 file /usr/include/c++ libstdc++-12-dev

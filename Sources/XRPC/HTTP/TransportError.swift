@@ -1,0 +1,70 @@
+/// Why no whole answer came.
+public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What happened.
+  public enum Reason: Equatable, Sendable {
+    /// The URL is not one of `https`, or of `http` to a loopback address.
+    case unusableURL
+    /// The name of the host leads to no address.
+    case unknownHost
+    /// No connection came about.
+    case notConnected(String)
+    /// The server's certificate does not hold, or TLS failed otherwise.
+    case notSecure(String)
+    /// Nothing, or next to nothing, arrived for this many seconds.
+    case stalled(seconds: Int)
+    /// The connection ended before the answer did.
+    case cutOff(String)
+    /// The answer is not HTTP, or its head is too long.
+    case malformedAnswer(String)
+    /// The address is one that no server on the internet has: private, loopback, link-local, or the like.
+    case refusedAddress(String)
+    /// A redirection leads to where none is followed.
+    case refusedRedirect(String)
+    /// One redirection led to the next, too often.
+    case tooManyRedirects
+    /// The body is longer than what is read of it, in bytes.
+    case tooLong(limit: Int)
+    /// libcurl could not be used.
+    case unavailable(String)
+  }
+
+  /// What happened.
+  public var reason: Reason
+  /// What was asked for, without the query.
+  public var url: String
+
+  /// An error.
+  public init(_ reason: Reason, url: String) {
+    self.reason = reason
+    self.url = url
+  }
+
+  /// Whether trying again may help.
+  public var isTransient: Bool {
+    switch reason {
+    case .unknownHost, .notConnected, .stalled, .cutOff: true
+    default: false
+    }
+  }
+
+  /// What a person reads.
+  public var description: String {
+    let what =
+      switch reason {
+      case .unusableURL: "only https is used, and http to a loopback address"
+      case .unknownHost: "the name of the host leads to no address"
+      case .notConnected(let why): "no connection: \(why)"
+      case .notSecure(let why): "no secure connection: \(why)"
+      case .stalled(let seconds): "nothing arrived for \(seconds) seconds"
+      case .cutOff(let why): "the answer was cut off: \(why)"
+      case .malformedAnswer(let why): "the answer is malformed: \(why)"
+      case .refusedAddress(let address):
+        "refused to connect to \(address), which is no address of the public internet"
+      case .refusedRedirect(let target): "refused to follow a redirection to \(target)"
+      case .tooManyRedirects: "one redirection led to the next, too often"
+      case .tooLong(let limit): "the answer is longer than \(limit) bytes"
+      case .unavailable(let why): "libcurl cannot be used: \(why)"
+      }
+    return "\(url): \(what)"
+  }
+}

@@ -1,0 +1,2 @@
+/// A server on loopback for tests.
+public final class StandInServer: Sendable {}

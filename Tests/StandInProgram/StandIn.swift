@@ -1,0 +1,7 @@
+import ArgumentParser
+
+/// The program.
+@main
+struct StandIn: ParsableCommand {
+  func run() throws {}
+}
