@@ -21,10 +21,7 @@ extension Snapshot {
       "counts": [
         "records": counts.records, "nodes": counts.nodes, "blocks": counts.blocks,
       ].ipld,
-      "blobs": [
-        "referenced": blobs.referenced, "held": blobs.held, "heldBytes": Int(blobs.heldBytes),
-        "missing": blobs.missing, "extras": blobs.extras, "extrasBytes": Int(blobs.extrasBytes),
-      ].ipld,
+      "blobs": blobs.map.ipld,
       "complete": .boolean(isComplete),
       "host": .map([
         "os": .string(hostSystem), "durationMs": .integer(Int128(durationMilliseconds)),
@@ -33,6 +30,12 @@ extension Snapshot {
     map["handle"] = handle.map { .string($0.text) }
     map["pds"] = pds.map { .string($0) }
     map["rev"] = rev.map { .string($0.text) }
+    if let fetched {
+      var facts: IPLDMap = [:]
+      facts["since"] = fetched.since.map { .string($0.text) }
+      facts["repoRev"] = fetched.repoRev.map { .string($0) }
+      map["fetched"] = .map(facts)
+    }
     if didDocument != nil || plcLog != nil {
       var identity: IPLDMap = [:]
       identity["didDocument"] = didDocument.map { .link($0) }
@@ -120,6 +123,13 @@ extension Snapshot {
     self.blobs.extras = try blobs.count("extras")
     self.blobs.extrasBytes = UInt64(try blobs.count("extrasBytes"))
     guard self.blobs.held <= self.blobs.referenced else { throw .malformedField("held") }
+    self.blobs.listed = try blobs.optionalCount("listed")
+    self.blobs.listedMissing = try blobs.optionalCount("listedMissing") ?? 0
+    self.blobs.new = try blobs.optionalCount("new")
+    self.blobs.newBytes = try blobs.optionalCount("newBytes").map { UInt64($0) }
+    fetched = try value["fetched"].map { _ throws(SnapshotError) in
+      try Self.fetched(try fields.optionalMap("fetched"))
+    }
     let identity = try fields.optionalMap("identity")
     didDocument = try identity.optionalLink("didDocument")
     plcLog = try identity.optionalLink("plcLog")
@@ -132,6 +142,19 @@ extension Snapshot {
     let host = try fields.optionalMap("host")
     hostSystem = host.value["os"] == nil ? "" : try host.text("os")
     durationMilliseconds = host.value["durationMs"] == nil ? 0 : try host.count("durationMs")
+  }
+
+  private static func fetched(_ fields: Fields) throws(SnapshotError) -> Fetched {
+    var fetched = Fetched()
+    if fields.value["since"] != nil {
+      do {
+        fetched.since = try TID(try fields.text("since"))
+      } catch {
+        throw .malformedField("since")
+      }
+    }
+    if fields.value["repoRev"] != nil { fetched.repoRev = try fields.text("repoRev") }
+    return fetched
   }
 
   private static func order(_ fields: Fields) throws(SnapshotError) -> Order {
@@ -179,6 +202,11 @@ private struct Fields {
     return count
   }
 
+  /// An integer that is not negative, or nil when the field is absent.
+  func optionalCount(_ name: String) throws(SnapshotError) -> Int? {
+    value[name] == nil ? nil : try count(name)
+  }
+
   /// A link, or nil when the field is absent.
   func optionalLink(_ name: String) throws(SnapshotError) -> CID? {
     value[name] == nil ? nil : try link(name)
@@ -208,6 +236,21 @@ private struct Fields {
       links.append(link)
     }
     return links
+  }
+}
+
+extension Snapshot.BlobCounts {
+  /// The field `blobs`.
+  fileprivate var map: [String: Int] {
+    var map = [
+      "referenced": referenced, "held": held, "heldBytes": Int(heldBytes), "missing": missing,
+      "extras": extras, "extrasBytes": Int(extrasBytes),
+    ]
+    map["listed"] = listed
+    if listedMissing > 0 { map["listedMissing"] = listedMissing }
+    map["new"] = new
+    map["newBytes"] = newBytes.map { Int($0) }
+    return map
   }
 }
 

@@ -34,7 +34,7 @@ extension Snapshot {
     text("createdAt", createdAt)
     text("tool", tool)
     json.key("complete")
-    json.boolean(isComplete && blobs.missing == 0)
+    json.boolean(isComplete && blobs.isComplete)
     json.key("counts")
     json.beginObject()
     number("records", counts.records)
@@ -49,6 +49,10 @@ extension Snapshot {
     number("missing", blobs.missing)
     number("extras", blobs.extras)
     number("extrasBytes", Int(clamping: blobs.extrasBytes))
+    if let listed = blobs.listed { number("listed", listed) }
+    if blobs.listedMissing > 0 { number("listedMissing", blobs.listedMissing) }
+    if let new = blobs.new { number("new", new) }
+    if let newBytes = blobs.newBytes { number("newBytes", Int(clamping: newBytes)) }
     json.endObject()
     json.key("car")
     json.beginObject()
@@ -56,6 +60,14 @@ extension Snapshot {
     text("sha256", "\(car.sha256)")
     number("blocks", Int(clamping: car.sectionCount))
     json.endObject()
+    if let fetched {
+      json.key("fetched")
+      json.beginObject()
+      text("kind", fetched.since == nil ? "full" : "incremental")
+      if let since = fetched.since { text("since", since.text) }
+      if let rev = fetched.repoRev { text("repoRev", rev) }
+      json.endObject()
+    }
     json.key("host")
     json.beginObject()
     text("os", hostSystem)

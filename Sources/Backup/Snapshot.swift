@@ -45,6 +45,23 @@ public struct Snapshot: Equatable, Sendable {
   public var hostSystem: String
   /// How long making it took, in milliseconds.
   public var durationMilliseconds: Int
+  /// How a server gave it; nil if it was packed from a file.
+  public var fetched: Fetched?
+
+  /// How a server gave a repository.
+  public struct Fetched: Equatable, Sendable {
+    /// The revision since which the server was asked for changes, if what it sent was put together with the snapshot that the archive
+    /// had; nil if it sent the whole repository.
+    public var since: TID?
+    /// The revision that the server named when it sent the repository (`Atproto-Repo-Rev`), as received; nil if it named none.
+    public var repoRev: String?
+
+    /// A repository that was fetched.
+    public init(since: TID? = nil, repoRev: String? = nil) {
+      self.since = since
+      self.repoRev = repoRev
+    }
+  }
 
   /// The CAR that came in, and the order of its sections.
   public struct CARDescription: Equatable, Sendable {
@@ -100,8 +117,18 @@ public struct Snapshot: Equatable, Sendable {
     public var extras = 0
     /// The bytes of these.
     public var extrasBytes: UInt64 = 0
+    /// Blobs that the server lists; nil if it was not asked, or did not say.
+    public var listed: Int?
+    /// Those of them that no record refers to and the archive does not hold.
+    public var listedMissing = 0
+    /// Blobs that came into the archive with this snapshot; nil if nobody counted.
+    public var new: Int?
+    /// The bytes of these.
+    public var newBytes: UInt64?
     /// Blobs that records refer to and the archive does not hold.
     public var missing: Int { referenced - held }
+    /// Whether nothing that is referred to or listed is missing.
+    public var isComplete: Bool { missing == 0 && listedMissing == 0 }
 
     /// No blobs.
     public init() {}
@@ -109,7 +136,7 @@ public struct Snapshot: Equatable, Sendable {
 }
 
 extension Snapshot {
-  /// Whether an earlier snapshot of the account says everything that this one does, but for when and by whom it was made.
+  /// Whether an earlier snapshot of the account says everything that this one does, but for when, how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self
     same.previous = earlier.previous
@@ -117,6 +144,10 @@ extension Snapshot {
     same.tool = earlier.tool
     same.hostSystem = earlier.hostSystem
     same.durationMilliseconds = earlier.durationMilliseconds
+    same.fetched = earlier.fetched
+    same.blobs.listed = earlier.blobs.listed
+    same.blobs.new = earlier.blobs.new
+    same.blobs.newBytes = earlier.blobs.newBytes
     // The CAR's digest is what counts; its order may be written down in several ways.
     same.car.order = earlier.car.order
     same.car.base = earlier.car.base

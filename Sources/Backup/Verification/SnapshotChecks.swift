@@ -15,8 +15,9 @@ struct SnapshotChecks {
   private var states: [CID: BlobState] = [:]
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
-  /// The reasons on the pages that were read last.
-  private var reasons: (pages: [CID], [CID: BlobLedger.Reason]) = ([], [:])
+  /// The reasons on the pages that were read last, and the blobs on them that no record refers to.
+  private var reasons: (pages: [CID], [CID: BlobLedger.Reason], unreferenced: [BlobLedger.Missing]) =
+    ([], [:], [])
   /// The blobs that have been reported for a newer snapshot.
   private var reported: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
@@ -165,13 +166,16 @@ struct SnapshotChecks {
     let snapshot = archived.snapshot
     for page in snapshot.extrasPages { report.damage += checkExtras(page, of: archived) }
     if snapshot.missingPages != reasons.pages {
-      reasons = (snapshot.missingPages, [:])
+      reasons = (snapshot.missingPages, [:], [])
       do {
-        for entry in try archived.missingBlobs() { reasons.1[entry.cid] = entry.reason }
+        for entry in try archived.missingBlobs() {
+          reasons.1[entry.cid] = entry.reason
+          if !entry.isReferenced { reasons.unreferenced.append(entry) }
+        }
       } catch {
         report.damage.append("\(error)")
         // The next snapshot that has these pages is to say so, too.
-        reasons = ([], [:])
+        reasons = ([], [:], [])
       }
     }
     for document in [snapshot.didDocument, snapshot.plcLog] {
@@ -229,6 +233,15 @@ struct SnapshotChecks {
         cid: blob.cid, record: trees.key(ofRecord: record), why: why, mimeType: blob.mimeType,
         size: blob.size)
       if isDamaged { report.damagedBlobs.append(lost) } else { report.missingBlobs.append(lost) }
+    }
+    for entry in reasons.unreferenced {
+      guard case .missing = state(of: entry.cid) else { continue }
+      report.missingListedCount += 1
+      guard reported.insert(entry.cid).inserted else { continue }
+      report.missingBlobs.append(
+        SnapshotVerifier.LostBlob(
+          cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
+          mimeType: nil, size: entry.size))
     }
     // There may be more than there were: another snapshot or account has brought them.
     let counted = archived.snapshot.blobs.held

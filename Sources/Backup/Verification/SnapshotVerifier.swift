@@ -63,6 +63,7 @@ public struct SnapshotVerifier {
         checks?.check(&found)
       } else {
         found.missingBlobCount = entry.blobs.missing
+        found.missingListedCount = entry.blobs.listedMissing
       }
       report.snapshots.append(found)
     }

@@ -13,11 +13,11 @@ extension SnapshotVerifier {
     case damaged
   }
 
-  /// A blob that is referred to and cannot be given back.
+  /// A blob that is referred to, or was listed by a server, and cannot be given back.
   public struct LostBlob: Sendable {
     /// The blob.
     public let cid: CID
-    /// The record that refers to it first; nil if that is not known.
+    /// The record that refers to it first; nil if none does, or that is not known.
     public let record: String?
     /// Why.
     public let why: String
@@ -39,6 +39,8 @@ extension SnapshotVerifier {
     public internal(set) var missingBlobs: [LostBlob] = []
     /// How many blobs are referred to and not there.
     public internal(set) var missingBlobCount = 0
+    /// How many blobs a server listed that no record refers to and that are not there.
+    public internal(set) var missingListedCount = 0
     /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
     public internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
@@ -52,7 +54,8 @@ extension SnapshotVerifier {
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return .damaged }
-      return entry.isComplete && missingBlobCount == 0 ? .intact : .incomplete
+      return entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
+        ? .intact : .incomplete
     }
   }
 

@@ -78,7 +78,8 @@ struct InfoCommand: ParsableCommand {
     row(
       "blobs",
       "\(Quantity.grouped(blobs.held)) of \(Quantity.grouped(blobs.referenced)) held, \(Quantity.bytes(blobs.heldBytes))"
-        + (blobs.missing > 0 ? ", \(Quantity.grouped(blobs.missing)) missing" : "")
+        + (blobs.isComplete
+          ? "" : ", \(Quantity.grouped(blobs.missing + blobs.listedMissing)) missing")
         + (blobs.extras > 0
           ? ", \(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))"
           : ""))

@@ -55,8 +55,9 @@ struct SnapshotList {
   private static func lack(_ entry: SnapshotHistory.Entry) -> String {
     var lacks: [String] = []
     if !entry.isComplete { lacks.append("records missing") }
-    if entry.blobs.missing > 0 {
-      lacks.append("\(Quantity.count(entry.blobs.missing, "blob")) missing")
+    let missing = entry.blobs.missing + entry.blobs.listedMissing
+    if missing > 0 {
+      lacks.append("\(Quantity.count(missing, "blob")) missing")
     }
     return lacks.joined(separator: ", ")
   }
