@@ -12,14 +12,11 @@ struct CARPacking {
   private let lookahead: CARLookahead
   private let observer: Progress.Observer
 
-  /// A packing of a CAR that was inspected and found good.
-  init(
-    _ car: MappedFile, _ inspection: RepositoryInspection, _ lookahead: CARLookahead,
-    _ observer: @escaping Progress.Observer
-  ) {
-    self.car = car
-    self.inspection = inspection
-    self.lookahead = lookahead
+  /// A packing of a CAR that was found good.
+  init(_ repository: CheckedRepository, _ observer: @escaping Progress.Observer) {
+    car = repository.car
+    inspection = repository.inspection
+    lookahead = repository.lookahead
     self.observer = observer
   }
 

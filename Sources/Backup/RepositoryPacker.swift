@@ -101,14 +101,12 @@ public struct RepositoryPacker {
     _ openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
     let begin = options.milliseconds()
-    let (inspection, lookahead) = try inspect(car, known)
-    guard let commit = inspection.commit else {
-      throw BackupError.malformedRepository("the CAR is not a repository")
-    }
+    let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
+    let (inspection, commit) = (repository.inspection, repository.commit)
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
-    let blocks = CARPacking(car.mapped, inspection, lookahead, observer)
+    let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
     archiveOptions.startsOver = options.startsOver
     var writer = try ArchiveWriter.open(
@@ -137,8 +135,8 @@ public struct RepositoryPacker {
           records: inspection.recordCount, nodes: inspection.nodeCount,
           blocks: inspection.blocks.count),
         blobs: ledger.counts,
-        didDocument: Self.cid(facts.didDocument) ?? base?.snapshot.didDocument,
-        plcLog: Self.cid(facts.plcLog) ?? base?.snapshot.plcLog,
+        didDocument: ArchiveWriter.cid(document: facts.didDocument) ?? base?.snapshot.didDocument,
+        plcLog: ArchiveWriter.cid(document: facts.plcLog) ?? base?.snapshot.plcLog,
         extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
         isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0)
       if let base, let generation = writer.generation, snapshot.saysNothingNew(after: base.snapshot)
@@ -149,16 +147,9 @@ public struct RepositoryPacker {
           isUnchanged: true, bytesAdded: 0, missing: ledger.missing, refused: blobs.refused,
           leftOutCount: blobs.leftOutCount)
       }
-      for document in [facts.didDocument, facts.plcLog] {
-        guard let document, let cid = Self.cid(document) else { continue }
-        try writer.append(cid, document.span)
-      }
-      for page in extrasPages + missingPages { try writer.append(page.cid, page.bytes.span) }
       snapshot.durationMilliseconds = options.milliseconds() - begin
-      let bytes = try snapshot.encode()
-      let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-      try writer.append(cid, bytes.span)
-      let generation = try writer.commit(manifest: cid)
+      let generation = try writer.commit(
+        snapshot, documents: [facts.didDocument, facts.plcLog], pages: extrasPages + missingPages)
       return Report(
         inspection: inspection, snapshot: snapshot, generation: generation, isUnchanged: false,
         bytesAdded: generation.committedLength - start, missing: ledger.missing,
@@ -168,38 +159,5 @@ public struct RepositoryPacker {
       do { try writer.abandon() } catch _ {}
       throw error
     }
-  }
-
-  private static func cid(_ document: [UInt8]?) -> CID? {
-    document.map { CID(codec: .raw, hashing: $0.span) }
-  }
-
-  /// Inspects the CAR, and on another core finds out meanwhile what can be without knowing what comes of that.
-  private func inspect(_ car: InputFile, _ archive: ArchiveReader?) throws -> (
-    RepositoryInspection, CARLookahead
-  ) {
-    let mapped = car.mapped
-    let payload = try car.withBytes { bytes throws(CARError) in
-      try CARVersion2.payload(of: bytes)
-    }
-    let lookahead = Meanwhile { CARLookahead(mapped, payload: payload, archive: archive) }
-    let inspection = try car.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(bytes) { done in
-        observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(car.count)))
-      }
-    }
-    if let error = inspection.carError { throw error }
-    if let error = inspection.commitError { throw error }
-    if let cid = inspection.mismatchedBlocks.first {
-      throw BackupError.malformedRepository(
-        "blocks do not hash to their CIDs (\(inspection.mismatchedBlocks.count) of them, the first is \(cid))"
-      )
-    }
-    if let problem = inspection.treeProblems.first {
-      throw BackupError.malformedRepository(
-        "the tree of records is malformed (problems: \(inspection.treeProblemCount), the first: \(problem))"
-      )
-    }
-    return (inspection, lookahead.value)
   }
 }

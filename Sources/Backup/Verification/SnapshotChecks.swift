@@ -16,8 +16,9 @@ struct SnapshotChecks {
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
   /// The reasons on the pages that were read last, and the blobs on them that no record refers to.
-  private var reasons: (pages: [CID], [CID: BlobLedger.Reason], unreferenced: [BlobLedger.Missing]) =
-    ([], [:], [])
+  private var reasons:
+    (pages: [CID], [CID: BlobLedger.Reason], unreferenced: [BlobLedger.Missing]) =
+      ([], [:], [])
   /// The blobs that have been reported for a newer snapshot.
   private var reported: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
