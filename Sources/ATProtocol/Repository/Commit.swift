@@ -22,6 +22,8 @@ public struct Commit: Hashable, Sendable {
   public let hasPrev: Bool
   /// The signature, as it stands.
   public let signature: [UInt8]
+  /// What the signature is over: the commit's bytes without the field `sig`, everything else as it stands.
+  public let unsignedBytes: [UInt8]
   /// The names of all fields, in DAG-CBOR's order.
   public let fields: [String]
 
@@ -71,7 +73,43 @@ public struct Commit: Hashable, Sendable {
     self.data = data
     self.signature = signature
     hasPrev = map["prev"] != nil
+    do {
+      unsignedBytes = try Self.unsigned(bytes, fieldCount: map.entries.count)
+    } catch {
+      throw .commitNotDAGCBOR(error)
+    }
   }
+
+  /// Whether the account's key signed this commit.
+  public func isSigned(by key: VerificationKey) -> Bool {
+    let message = unsignedBytes
+    return key.verifies(signature, of: message.span)
+  }
+
+  /// The bytes of a map without its entry `sig`, which is cut out of them: what is not known here is signed, too.
+  private static func unsigned(_ bytes: Span<UInt8>, fieldCount: Int) throws(DAGCBORError)
+    -> [UInt8]
+  {
+    var scanner = DAGCBORScanner()
+    _ = try scanner.next(in: bytes)
+    var result: [UInt8] = []
+    DAGCBOREncoder.appendMapHead(fieldCount - 1, to: &result)
+    var kept = scanner.offset
+    while true {
+      let start = scanner.offset
+      guard let token = try scanner.next(in: bytes) else { break }
+      guard scanner.depth == 1, case .key(let range) = token, signatureKey.matches(bytes, range)
+      else { continue }
+      // The value is a byte string: one token.
+      _ = try scanner.next(in: bytes)
+      result.append(contentsOf: bytes.extracting(kept..<start))
+      kept = scanner.offset
+    }
+    result.append(contentsOf: bytes.extracting(kept..<bytes.count))
+    return result
+  }
+
+  private static let signatureKey = ShortKey("sig")
 }
 
 /// Why a block is not a commit that can be read.

@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import TestSupport
 import Testing
 
 @Suite struct `A commit` {
@@ -116,6 +117,44 @@ import Testing
     #expect(text.utf8.count < 1000)
     let first = RepositoryError.notACommit(fields: ["\u{1b}[2J\u{9b}", "sig"]).description
     #expect(first.hasSuffix(#"(it has the fields \u{1B}[2J\u{009B}, sig)"#))
+  }
+
+  @Test(arguments: SampleKey.all)
+  func `is signed over everything but the signature`(_ sample: SampleKey) throws {
+    let key = try VerificationKey(didKey: sample.didKey)
+    var map = exampleCommit()
+    map["sig"] = .bytes(try [UInt8](hex: sample.commitSignature))
+    let commit = try read(map)
+    #expect(commit.isSigned(by: key))
+    map["sig"] = nil
+    #expect(commit.unsignedBytes == (try DAGCBOREncoder.encode(.map(map))))
+    #expect(!(try read(exampleCommit())).isSigned(by: key))
+  }
+
+  @Test(arguments: SampleKey.all)
+  func `is signed with the fields that are not known here`(_ sample: SampleKey) throws {
+    let key = try VerificationKey(didKey: sample.didKey)
+    // A "sig" further down is one of them, and fields stand before and after the signature.
+    let extra: [String: IPLDValue?] = [
+      "extra": .array([.integer(1), .map(["sig": .bytes([])])]), "s": .integer(1),
+      "zzz": .string("after"), "sig": .bytes(try [UInt8](hex: sample.extendedCommitSignature)),
+    ]
+    var map = Self.changed(extra, from: exampleCommit())
+    #expect(try read(map).isSigned(by: key))
+    map["zzz"] = .string("later")
+    #expect(!(try read(map)).isSigned(by: key))
+    map["zzz"] = nil
+    #expect(!(try read(map)).isSigned(by: key))
+  }
+
+  @Test func `may have so many fields that the head changes its length`() throws {
+    for count in [17, 18, 19, 249, 250, 251] {
+      var map = exampleCommit()
+      for number in 0..<count { map["field\(number)"] = .null }
+      let commit = try read(map)
+      map["sig"] = nil
+      #expect(commit.unsignedBytes == (try DAGCBOREncoder.encode(.map(map))))
+    }
   }
 
   @Test func `is DAG-CBOR to its last byte`() throws {

@@ -1,0 +1,49 @@
+internal import CCrypto
+internal import IPLD
+
+/// What libcrypto answers about points and signatures.
+///
+/// The C functions are `EVP_PKEY_fromdata` and `EVP_PKEY_verify`.
+enum ECDSA {
+  /// Whether a point, compressed or not, lies on a curve.
+  static func isPoint(_ point: [UInt8], on curve: VerificationKey.Curve) -> Bool {
+    let key = unsafe publicKey(curve, point)
+    unsafe EVP_PKEY_free(key)
+    return unsafe key != nil
+  }
+
+  /// Whether a signature in DER over a message with this digest was made with the private key that belongs to a point.
+  static func verifies(
+    _ signature: [UInt8], of digest: SHA256Digest, by point: [UInt8],
+    on curve: VerificationKey.Curve
+  ) -> Bool {
+    guard let key = unsafe publicKey(curve, point) else { return false }
+    defer { unsafe EVP_PKEY_free(key) }
+    guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return false }
+    defer { unsafe EVP_PKEY_CTX_free(context) }
+    let digest = digest.bytes
+    let isValid =
+      unsafe EVP_PKEY_verify_init(context) == 1
+      && EVP_PKEY_verify(context, signature, signature.count, digest, digest.count) == 1
+    // What it complains of stays behind with the thread, where TLS would take it for a complaint of its own.
+    if !isValid { ERR_clear_error() }
+    return isValid
+  }
+
+  private static func publicKey(_ curve: VerificationKey.Curve, _ point: [UInt8]) -> OpaquePointer?
+  {
+    let key = unsafe carpack_ec_public_key(curve.groupName, point, point.count)
+    if unsafe key == nil { ERR_clear_error() }
+    return unsafe key
+  }
+}
+
+extension VerificationKey.Curve {
+  /// What libcrypto calls it.
+  fileprivate var groupName: String {
+    switch self {
+    case .k256: "secp256k1"
+    case .p256: "prime256v1"
+    }
+  }
+}

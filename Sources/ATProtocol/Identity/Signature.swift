@@ -1,0 +1,51 @@
+internal import IPLD
+
+extension VerificationKey {
+  /// How long a signature is, in bytes: r, then s.
+  public static let signatureLength = 64
+
+  /// Whether a signature over a message was made with the private key that belongs to this one.
+  ///
+  /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do only the lower is taken, so that nobody can
+  /// make a second signature of one he sees.
+  /// Source: [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
+  public func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
+    guard signature.count == Self.signatureLength else { return false }
+    let (r, s) = (signature[..<32], signature[32...])
+    // Both are compared byte by byte, as numbers of equal length can be.
+    guard !curve.halfOrder.lexicographicallyPrecedes(s) else { return false }
+    return ECDSA.verifies(
+      Self.der(r, s), of: SHA256.digest(of: message), by: compressedPoint, on: curve)
+  }
+
+  /// A signature as libcrypto wants it: a DER sequence of two integers.
+  private static func der(_ r: ArraySlice<UInt8>, _ s: ArraySlice<UInt8>) -> [UInt8] {
+    let integers = [r, s].flatMap { number in
+      var digits = Array(number.drop { $0 == 0 })
+      // An integer has a digit at least, and none whose first bit would make it negative.
+      if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
+      return [0x02, UInt8(digits.count)] + digits
+    }
+    return [0x30, UInt8(integers.count)] + integers
+  }
+}
+
+extension VerificationKey.Curve {
+  /// Half the order of the curve's group, rounded down: the largest s of a signature.
+  fileprivate var halfOrder: [UInt8] {
+    switch self {
+    case .k256: Self.halfOrderOfK256
+    case .p256: Self.halfOrderOfP256
+    }
+  }
+
+  private static let halfOrderOfK256: [UInt8] = [
+    0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
+  ]
+
+  private static let halfOrderOfP256: [UInt8] = [
+    0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
+  ]
+}
