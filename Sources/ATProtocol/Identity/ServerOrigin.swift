@@ -1,0 +1,108 @@
+/// Where a server is: scheme, host and port, and nothing else.
+///
+/// What a DID document may name as an account's server: `https`, or `http` where the host is this machine, for development.
+/// Source: [DID](https://atproto.com/specs/did), "DID documents": "the URL scheme, a hostname, and an optional port number".
+public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
+  /// The longest text that is taken.
+  static let maximumLength = 512
+
+  /// The origin, its host in lower case, without a port where the scheme's own is meant and without a slash at the end.
+  public let text: String
+  /// Whether requests to it are encrypted.
+  public let isSecure: Bool
+  /// The host: a name, an IPv4 address, or an IPv6 address in brackets.
+  public let host: String
+  /// The port, the scheme's own if none is named.
+  public let port: Int
+
+  /// Parses an origin; a slash at the end is allowed.
+  ///
+  /// - Throws: ``ServerOriginError``.
+  public init(_ text: String) throws(ServerOriginError) {
+    guard text.utf8.count <= Self.maximumLength else { throw .notAnOrigin }
+    let lower = text.lowercased()
+    guard let scheme = ["https://", "http://"].first(where: lower.hasPrefix) else {
+      throw .notHTTP
+    }
+    isSecure = scheme == "https://"
+    var authority = lower.dropFirst(scheme.count)
+    if authority.last == "/" { authority.removeLast() }
+    let name: Substring
+    if authority.first == "[", let end = authority.firstIndex(of: "]") {
+      name = authority[...end]
+    } else {
+      name = authority.prefix { $0 != ":" }
+    }
+    guard Self.isHost(name) else { throw .notAnOrigin }
+    host = String(name)
+    let rest = authority.dropFirst(name.count)
+    let usual = isSecure ? 443 : 80
+    if rest.isEmpty {
+      port = usual
+    } else {
+      let digits = rest.dropFirst()
+      guard rest.first == ":", (1...5).contains(digits.utf8.count),
+        digits.utf8.allSatisfy(\.isASCIIDigit), let number = Int(digits),
+        (1...0xffff).contains(number)
+      else { throw .notAnOrigin }
+      port = number
+    }
+    self.text = scheme + host + (port == usual ? "" : ":\(port)")
+    guard isSecure || isLoopback else { throw .notSecure }
+  }
+
+  /// Whether the host names this machine: `localhost`, a name under it, or an address of the loopback interface.
+  public var isLoopback: Bool {
+    host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]"
+      || host.hasPrefix("127.") && Self.isIPv4(host)
+  }
+
+  /// The origin's text.
+  public var description: String { text }
+
+  private static func isHost(_ name: Substring) -> Bool {
+    let bytes = Array(name.utf8)
+    if bytes.first == UInt8(ascii: "[") {
+      // Whether it is an address the transport finds out; here it is one in its characters.
+      return bytes.count >= 4 && bytes.last == UInt8(ascii: "]")
+        && bytes[1..<bytes.count - 1].allSatisfy {
+          $0.isASCIIDigit || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 || $0 == UInt8(ascii: ":")
+            || $0 == UInt8(ascii: ".")
+        }
+    }
+    guard (1...253).contains(bytes.count) else { return false }
+    var start = 0
+    while true {
+      let end = bytes.span.end(before: DomainLabel.separator, from: start)
+      if DomainLabel.fault(in: bytes.span, at: start..<end, mayStartWithDigit: true) != nil {
+        return false
+      }
+      if end == bytes.count { return true }
+      start = end + 1
+    }
+  }
+
+  private static func isIPv4(_ host: String) -> Bool {
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
+  }
+}
+
+/// Why a text is not where a server is.
+public enum ServerOriginError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The scheme is neither `https` nor `http`.
+  case notHTTP
+  /// The scheme is `http`, and the host is not this machine.
+  case notSecure
+  /// What follows is not a host with or without a port, and nothing else.
+  case notAnOrigin
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .notHTTP: "it is no https URL"
+    case .notSecure: "http is used for servers on this machine only"
+    case .notAnOrigin: "it is not a scheme, a host and perhaps a port, and nothing else"
+    }
+  }
+}
