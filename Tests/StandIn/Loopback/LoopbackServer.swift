@@ -1,0 +1,63 @@
+/// An HTTP/1.1 server on 127.0.0.1 for tests: whatever arrives is given to a closure, and everything is written down.
+///
+/// ```swift
+/// let server = try LoopbackServer { request, response in
+///   try response.send("you asked for \(request.path)")
+/// }
+/// defer { server.stop() }
+/// ```
+///
+/// Each connection has a thread, and is kept open from one request to the next. The server stops when it is let go of.
+public final class LoopbackServer: Sendable {
+  /// What answers requests; it is called on the thread of the connection.
+  public typealias Handler = @Sendable (LoopbackRequest, LoopbackResponse) throws -> Void
+
+  private let listener: LoopbackListener
+
+  /// Starts a server.
+  ///
+  /// - Parameters:
+  ///   - port: where it listens; 0 for a port that is free.
+  ///   - settled: is told of each exchange once nothing more will become known of it, on the thread of its connection.
+  ///   - handler: what answers. What it throws before it has sent anything is answered with status 500.
+  /// - Throws: if it cannot listen there.
+  public init(
+    port: UInt16 = 0, settled: @escaping @Sendable (LoopbackExchange) -> Void = { _ in },
+    handler: @escaping Handler
+  ) throws {
+    listener = try LoopbackListener(port: port, settled: settled, handler: handler)
+    listener.start()
+  }
+
+  deinit { listener.stop() }
+
+  /// Stops it: closes its port, and the connections that are open.
+  public func stop() { listener.stop() }
+
+  /// The port it listens on.
+  public var port: UInt16 { listener.port }
+
+  /// Its address, without a slash at the end.
+  public var url: String { "http://127.0.0.1:\(port)" }
+
+  /// What has been asked of it so far, in the order it arrived.
+  public var log: [LoopbackExchange] { listener.log }
+
+  /// Forgets what has been asked of it.
+  ///
+  /// Exchanges that are under way are forgotten, too.
+  public func forgetLog() { listener.forgetLog() }
+
+  /// How many connections there have been.
+  public var connectionCount: Int { listener.connectionCount }
+
+  /// How many requests there were for each path and, where it has one, each `cid` parameter.
+  public var counts: [String: Int] {
+    var counts: [String: Int] = [:]
+    for exchange in log {
+      let name = exchange.parameter("cid").map { "\(exchange.path) \($0)" } ?? exchange.path
+      counts[name, default: 0] += 1
+    }
+    return counts
+  }
+}

@@ -1,0 +1,220 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A TCP socket on the loopback interface, and the system calls that are made on it.
+///
+/// It is a number and owns nothing: whoever made it closes it.
+struct Socket: Hashable, Sendable {
+  /// What came of waiting for bytes.
+  enum Arrival: Equatable {
+    /// This many were appended.
+    case bytes(Int)
+    /// The other side has sent all that it had to send.
+    case end
+    /// The connection is gone, and bytes that had been sent to the other side may not have been read.
+    case broken
+  }
+
+  /// A system call that failed, and the `errno` of it.
+  struct Failure: Error, CustomStringConvertible {
+    let call: String
+    let code: CInt
+    var description: String { unsafe "\(call): \(String(cString: strerror(code)))" }
+  }
+
+  let descriptor: CInt
+
+  #if canImport(Darwin) || canImport(Musl)
+    private static let stream = SOCK_STREAM
+  #else
+    private static let stream = CInt(SOCK_STREAM.rawValue)
+  #endif
+
+  /// A socket that listens on 127.0.0.1: `socket`, `bind`, `listen`.
+  ///
+  /// - Parameter port: the port; 0 for any that is free.
+  static func listening(port: UInt16) throws(Failure) -> Socket {
+    let socket = Socket(descriptor: socket(AF_INET, stream, 0))
+    guard socket.descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
+    // A server that was killed leaves its port in TIME_WAIT, and is started again on the same one.
+    socket.set(SOL_SOCKET, SO_REUSEADDR)
+    var address = loopback(port)
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let bound = unsafe withUnsafePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe bind(socket.descriptor, $0, length)
+      }
+    }
+    // The queue has to hold a client's whole crowd of connections at once.
+    guard bound == 0, listen(socket.descriptor, 512) == 0 else {
+      let failure = Failure(call: bound == 0 ? "listen" : "bind", code: errno)
+      socket.close()
+      throw failure
+    }
+    return socket
+  }
+
+  /// The port that a listening socket was given: `getsockname`.
+  var port: UInt16 {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe getsockname(descriptor, $0, &length)
+      }
+    }
+    return UInt16(bigEndian: address.sin_port)
+  }
+
+  /// The next connection: `accept`; nil if it went away again, or if the socket is of no more use.
+  func accept() -> Socket? {
+    #if canImport(Darwin)
+      let accepted = Darwin.accept(descriptor, nil, nil)
+    #elseif canImport(Glibc)
+      let accepted = Glibc.accept(descriptor, nil, nil)
+    #else
+      let accepted = Musl.accept(descriptor, nil, nil)
+    #endif
+    guard accepted >= 0 else { return nil }
+    let socket = Socket(descriptor: accepted)
+    // Answers are written whole, so holding back a small one would only make it late.
+    socket.set(CInt(IPPROTO_TCP), TCP_NODELAY)
+    #if canImport(Darwin)
+      socket.set(SOL_SOCKET, SO_NOSIGPIPE)
+    #endif
+    return socket
+  }
+
+  /// Connects to a listening socket and lets go at once, so that its `accept` returns.
+  static func knock(port: UInt16) {
+    let socket = Socket(descriptor: socket(AF_INET, stream, 0))
+    guard socket.descriptor >= 0 else { return }
+    var address = loopback(port)
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe connect(socket.descriptor, $0, length)
+      }
+    }
+    socket.close()
+  }
+
+  /// Waits for bytes and appends them: `recv`.
+  func receive(into bytes: inout [UInt8]) -> Arrival {
+    var count = 0
+    bytes.append(addingCapacity: 16 << 10) { output in
+      unsafe output.withUnsafeMutableBufferPointer { buffer, initialized in
+        repeat {
+          let free = buffer.count - initialized
+          guard let start = buffer.baseAddress else { return }
+          count = unsafe recv(descriptor, start + initialized, free, 0)
+        } while count < 0 && errno == EINTR
+        if count > 0 { initialized += count }
+      }
+    }
+    if count > 0 { return .bytes(count) }
+    return count == 0 ? .end : .broken
+  }
+
+  /// Sends all of the bytes: `send`; answers how many the system took before the connection was gone.
+  func send(_ bytes: Span<UInt8>) -> Int {
+    unsafe bytes.withUnsafeBytes { buffer in
+      #if canImport(Darwin)
+        let flags: CInt = 0
+      #else
+        let flags = CInt(MSG_NOSIGNAL)
+      #endif
+      var sent = 0
+      while sent < buffer.count {
+        guard let start = buffer.baseAddress else { break }
+        #if canImport(Darwin)
+          let count = unsafe Darwin.send(descriptor, start + sent, buffer.count - sent, flags)
+        #elseif canImport(Glibc)
+          let count = unsafe Glibc.send(descriptor, start + sent, buffer.count - sent, flags)
+        #else
+          let count = unsafe Musl.send(descriptor, start + sent, buffer.count - sent, flags)
+        #endif
+        if count < 0 && errno == EINTR { continue }
+        guard count > 0 else { break }
+        sent += count
+      }
+      return sent
+    }
+  }
+
+  /// Whether the other side has gone, after waiting so long for it: `poll`.
+  func hasHungUp(within milliseconds: CInt) -> Bool {
+    #if os(Linux)
+      // The last of them is POLLRDHUP, which Glibc shows to GNU sources only.
+      let events = CShort(POLLHUP | POLLERR | 0x2000)
+    #else
+      let events = CShort(POLLHUP | POLLERR)
+    #endif
+    var entry = pollfd(fd: descriptor, events: events, revents: 0)
+    return unsafe poll(&entry, 1, milliseconds) > 0 && entry.revents & events != 0
+  }
+
+  /// Says that nothing more will be sent, and waits until the other side has ended its direction, too: `shutdown`.
+  ///
+  /// - Returns: whether it did, and so has read everything.
+  func finish(within seconds: CInt) -> Bool {
+    #if canImport(Darwin)
+      _ = Darwin.shutdown(descriptor, SHUT_WR)
+    #elseif canImport(Glibc)
+      _ = Glibc.shutdown(descriptor, CInt(SHUT_WR))
+    #else
+      _ = Musl.shutdown(descriptor, SHUT_WR)
+    #endif
+    guard hasHungUp(within: seconds * 1000) else { return false }
+    var rest: [UInt8] = []
+    return receive(into: &rest) == .end
+  }
+
+  /// Ends both directions, so that whoever waits on the socket returns: `shutdown`.
+  func shutdown() {
+    #if canImport(Darwin)
+      _ = Darwin.shutdown(descriptor, SHUT_RDWR)
+    #elseif canImport(Glibc)
+      _ = Glibc.shutdown(descriptor, CInt(SHUT_RDWR))
+    #else
+      _ = Musl.shutdown(descriptor, SHUT_RDWR)
+    #endif
+  }
+
+  /// Has `close` break the connection with a reset, and throw away what has not been sent: `SO_LINGER`.
+  func makeCloseReset() {
+    var value = linger(l_onoff: 1, l_linger: 0)
+    _ = unsafe setsockopt(
+      descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+  }
+
+  /// Gives the number back: `close`.
+  func close() {
+    #if canImport(Darwin)
+      _ = Darwin.close(descriptor)
+    #elseif canImport(Glibc)
+      _ = Glibc.close(descriptor)
+    #else
+      _ = Musl.close(descriptor)
+    #endif
+  }
+
+  private func set(_ level: CInt, _ option: CInt) {
+    var value: CInt = 1
+    _ = unsafe setsockopt(
+      descriptor, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+  }
+
+  private static func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return address
+  }
+}

@@ -1,2 +1,0 @@
-/// A server on loopback for tests.
-public final class StandInServer: Sendable {}
