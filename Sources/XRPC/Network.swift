@@ -2,12 +2,15 @@
 public final class Network: Sendable {
   /// What the user set.
   public let options: NetworkOptions
+  /// What carries requests.
+  public let transport: any HTTPTransport
 
   /// The way to servers under these options.
   ///
   /// - Throws: ``TransportError`` if there is no usable libcurl.
   public init(_ options: NetworkOptions) throws {
     self.options = options
+    transport = try CurlTransport(options)
   }
 
   /// Fetches a small document.
@@ -22,6 +25,11 @@ public final class Network: Sendable {
   public func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])
   {
-    throw TransportError(.unavailable("not yet"), url: url)
+    let parsed = try HTTPURL(url)
+    let fields = accept.map { [(name: "Accept", value: $0)] } ?? []
+    let sink = DocumentSink(limit: limit, url: "\(parsed)")
+    let (response, errorBody) = try await transport.send(
+      HTTPRequest(.get, url, fields: fields), to: sink)
+    return (response, response.isSuccess ? sink.bytes : errorBody)
   }
 }

@@ -14,6 +14,8 @@ public struct NetworkOptions: Sendable {
   public var caFile: String?
   /// Hosts with their ports and the addresses to use for them, `host:port:address`.
   public var hostPins: [String] = []
+  /// Whether any host may be this machine itself, as it may be when one of the servers above is.
+  public var allowsLoopback = false
   /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference server's 10.
   public var requestsPerSecond: Double?
   /// How many requests may be sent to a host at once before the rate counts; nil for the reference server's 3,000, or a second's worth if a rate is set.

@@ -4,6 +4,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   public enum Reason: Equatable, Sendable {
     /// The URL is not one of `https`, or of `http` to a loopback address.
     case unusableURL
+    /// What was to pin a host to an address is not `host:port:address`.
+    case unusablePin
     /// The name of the host leads to no address.
     case unknownHost
     /// No connection came about.
@@ -52,6 +54,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     let what =
       switch reason {
       case .unusableURL: "only https is used, and http to a loopback address"
+      case .unusablePin: "a host is pinned to an address by host:port:address"
       case .unknownHost: "the name of the host leads to no address"
       case .notConnected(let why): "no connection: \(why)"
       case .notSecure(let why): "no secure connection: \(why)"

@@ -1,0 +1,45 @@
+/// Which addresses may be connected to: a server that is asked for somebody's account must not make this machine ask its own network.
+///
+/// Addresses of the public internet may be; others only where the user wants that. It is asked about the address that is being connected to,
+/// so that it does not matter what DNS said before.
+public struct AddressPolicy: Sendable {
+  /// Whether any host may be this machine itself: so it is once the user has named a server here.
+  public var allowsLoopback: Bool
+  /// The servers that the user has named, or given an address to; they may be anywhere.
+  public var named: Set<Authority>
+
+  /// A policy.
+  public init(allowsLoopback: Bool = false, named: Set<Authority> = []) {
+    self.allowsLoopback = allowsLoopback
+    self.named = named
+  }
+
+  /// The policy that follows from what the user has set.
+  ///
+  /// - Throws: ``TransportError`` if a URL or a pin in `options` cannot be used.
+  public init(_ options: NetworkOptions) throws(TransportError) {
+    var named: Set<Authority> = []
+    for url in [options.plcDirectory, options.dnsOverHTTPS, options.handleResolver, options.pds] {
+      if let url { named.insert(try HTTPURL(url).authority) }
+    }
+    let allowsLoopback = options.allowsLoopback || named.contains { $0.isLoopback }
+    for pin in options.hostPins { named.insert(try HostPin(pin).authority) }
+    self.init(allowsLoopback: allowsLoopback, named: named)
+  }
+
+  /// Whether a request for a URL may be sent to an address.
+  ///
+  /// - Parameters:
+  ///   - address: what is connected to.
+  ///   - url: what is asked for.
+  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's naming it.
+  public func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
+    let scope = address.scope
+    guard url.isSecure || scope == .loopback else { return false }
+    switch scope {
+    case .global: return true
+    case .loopback where allowsLoopback: return true
+    default: return !isRedirected && named.contains(url.authority)
+    }
+  }
+}

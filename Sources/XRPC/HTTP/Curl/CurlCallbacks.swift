@@ -1,0 +1,65 @@
+internal import CCurl
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The functions that libcurl calls, all on the event thread while it performs a transfer, which is what their context is.
+enum CurlCallbacks {
+  /// `CURLOPT_HEADERFUNCTION`: one line.
+  static let head: curl_write_callback = { data, size, count, context in
+    guard let transfer = unsafe transfer(context) else { return 0 }
+    let line = unsafe bytes(data, size * count)
+    return unsafe transfer.takeLine(line.span) ? size * count : 0
+  }
+
+  /// `CURLOPT_WRITEFUNCTION`: a piece of the body, decompressed.
+  static let body: curl_write_callback = { data, size, count, context in
+    guard let transfer = unsafe transfer(context) else { return 0 }
+    let piece = unsafe bytes(data, size * count)
+    return switch unsafe transfer.takeBody(piece.span) {
+    case .proceed: size * count
+    case .pause: Int(CURL_WRITEFUNC_PAUSE)
+    case nil: Int(CURL_WRITEFUNC_ERROR)
+    }
+  }
+
+  /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.
+  static let openSocket: curl_opensocket_callback = { context, purpose, address in
+    guard let transfer = unsafe transfer(context), let address = unsafe address,
+      let ip = unsafe IPAddress(
+        family: address.pointee.family, socketAddress: carpack_socket_address(address)),
+      transfer.permitsConnection(to: ip)
+    else { return CURL_SOCKET_BAD }
+    #if canImport(Darwin)
+      let type = unsafe address.pointee.socktype
+    #else
+      let type = unsafe address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+    #endif
+    let descriptor = unsafe socket(address.pointee.family, type, address.pointee.protocol)
+    #if canImport(Darwin)
+      if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    #endif
+    return descriptor
+  }
+
+  /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened under another rule.
+  static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
+    guard let transfer = unsafe transfer(context), let remote = unsafe remote,
+      let ip = unsafe IPAddress(String(cString: remote)), transfer.permitsConnection(to: ip)
+    else { return CInt(CURL_PREREQFUNC_ABORT) }
+    return CInt(CURL_PREREQFUNC_OK)
+  }
+
+  private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+    unsafe context.map { unsafe Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private static func bytes(_ data: UnsafeMutablePointer<CChar>?, _ count: Int)
+    -> UnsafeBufferPointer<UInt8>
+  {
+    unsafe UnsafeRawBufferPointer(start: data, count: count).assumingMemoryBound(to: UInt8.self)
+  }
+}

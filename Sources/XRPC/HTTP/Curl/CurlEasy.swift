@@ -1,0 +1,92 @@
+internal import CCurl
+
+/// One libcurl transfer's handle, with its options (`CURL *`).
+///
+/// Freed with its last reference, by when it must not be in a multi handle.
+@safe
+final class CurlEasy {
+  let handle: CurlLibrary.Easy
+  private let library: CurlLibrary
+  private var lists: [CurlLibrary.List]
+  private let errorText: UnsafeMutablePointer<CChar>
+
+  /// A handle with libcurl's defaults; nil if there is no memory.
+  init?(_ library: CurlLibrary) {
+    guard let handle = unsafe library.easyInit() else { return nil }
+    unsafe self.handle = handle
+    self.library = library
+    unsafe lists = []
+    unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    unsafe set(CURLOPT_ERRORBUFFER, UnsafeRawPointer(errorText))
+  }
+
+  deinit {
+    unsafe library.easyCleanup(handle)
+    unsafe lists.forEach { unsafe library.listFree($0) }
+    unsafe errorText.deallocate()
+  }
+
+  /// Sets an option that is a number or a switch.
+  func set(_ option: CURLoption, _ value: Int) {
+    _ = unsafe carpack_easy_setopt_long(library.easySetOption, handle, option, value)
+  }
+
+  /// Sets an option that is text, which libcurl copies.
+  func set(_ option: CURLoption, _ value: String) {
+    _ = unsafe value.withCString {
+      unsafe carpack_easy_setopt_pointer(library.easySetOption, handle, option, $0)
+    }
+  }
+
+  /// Sets an option that is a list of text, kept until the handle is freed.
+  func set(_ option: CURLoption, _ values: [String]) {
+    var list: CurlLibrary.List?
+    for value in values { unsafe list = library.listAppend(list, value) ?? list }
+    guard let list = unsafe list else { return }
+    unsafe lists.append(list)
+    unsafe set(option, UnsafeRawPointer(list))
+  }
+
+  /// Sets the body that is sent along, which libcurl copies.
+  func setBody(_ body: [UInt8]) {
+    _ = unsafe carpack_easy_setopt_offset(
+      library.easySetOption, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+    unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
+  }
+
+  /// Sets the functions that libcurl calls, and what it calls them with.
+  func setCallbacks(
+    head: curl_write_callback, body: curl_write_callback, socket: curl_opensocket_callback,
+    beforeRequest: curl_prereq_callback, context: UnsafeMutableRawPointer
+  ) {
+    let function = unsafe library.easySetOption
+    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head)
+    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body)
+    _ = unsafe carpack_easy_setopt_opensocket(function, handle, socket)
+    _ = unsafe carpack_easy_setopt_prereq(function, handle, beforeRequest)
+    for option in [
+      CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
+    ] { unsafe set(option, context) }
+  }
+
+  /// Whether a request went out: everything before it, to the end of the TLS handshake, was done.
+  var wasSent: Bool {
+    var microseconds: curl_off_t = 0
+    _ = unsafe carpack_easy_getinfo_offset(
+      library.easyGetInfo, handle, CURLINFO_PRETRANSFER_TIME_T, &microseconds)
+    return microseconds > 0
+  }
+
+  /// What libcurl says went wrong, in its words.
+  func explanation(of code: CURLcode) -> String {
+    let text = unsafe String(cString: errorText)
+    if !text.isEmpty { return text }
+    return unsafe library.easyErrorText(code).map { unsafe String(cString: $0) }
+      ?? "error \(code.rawValue)"
+  }
+
+  private func set(_ option: CURLoption, _ value: UnsafeRawPointer?) {
+    _ = unsafe carpack_easy_setopt_pointer(library.easySetOption, handle, option, value)
+  }
+}

@@ -1,0 +1,154 @@
+internal import CCurl
+internal import Dispatch
+internal import Synchronization
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`, `CURL *`).
+///
+/// Others leave their wishes in an inbox and wake it. It lives until ``close()``.
+@safe
+final class CurlLoop: @unchecked Sendable {
+  /// What others wish.
+  enum Wish: Sendable {
+    case begin(CurlTransfer, CurlTransfer.Continuation)
+    case resume(CurlTransfer)
+    case cancel(CurlTransfer)
+    case close
+  }
+
+  private let library: CurlLibrary
+  private let multi: CurlLibrary.Multi
+  private let inbox = Mutex<(wishes: [Wish], isClosed: Bool)>(([], false))
+  /// The transfers that libcurl works on, by their handles. Belongs to the thread.
+  private var transfers: [CurlLibrary.Easy: CurlTransfer]
+
+  /// Starts the thread; nil if there is no memory.
+  init?(_ library: CurlLibrary) {
+    guard let multi = unsafe library.multiInit() else { return nil }
+    self.library = library
+    unsafe self.multi = multi
+    unsafe transfers = [:]
+    _ = unsafe carpack_multi_setopt_long(
+      library.multiSetOption, multi, CURLMOPT_MAXCONNECTS, Self.idleConnections)
+    // A queue of its own, on which one thing happens that lasts, is a thread of its own.
+    DispatchQueue(label: "carpack.network").async { [self] in run() }
+  }
+
+  /// How many connections are kept for later requests.
+  private static let idleConnections = 64
+  /// How long the thread sleeps if nothing happens, in milliseconds.
+  private static let longestSleep: CInt = 60_000
+
+  /// Leaves a wish. From any thread.
+  func post(_ wish: Wish) {
+    let isLate = inbox.withLock { inbox in
+      if inbox.isClosed { return true }
+      inbox.wishes.append(wish)
+      // Under the lock, so that the multi handle is there as long as it is woken by.
+      _ = unsafe library.multiWakeup(multi)
+      return false
+    }
+    if isLate, case .begin(_, let continuation) = wish {
+      continuation.resume(throwing: CancellationError())
+    }
+  }
+
+  /// Ends all transfers and the thread.
+  func close() { post(.close) }
+
+  private func run() {
+    ignoreBrokenPipes()
+    while true {
+      let wishes = inbox.withLock { inbox in
+        defer { inbox.wishes.removeAll() }
+        return inbox.wishes
+      }
+      for wish in wishes {
+        if case .close = wish { return end() }
+        fulfil(wish)
+      }
+      perform()
+      _ = unsafe library.multiPoll(multi, nil, 0, Self.longestSleep, nil)
+    }
+  }
+
+  private func fulfil(_ wish: Wish) {
+    switch wish {
+    case .begin(let transfer, let continuation):
+      guard let easy = transfer.begin(library, continuation) else { return }
+      unsafe transfers[easy.handle] = transfer
+      let code = unsafe library.multiAdd(multi, easy.handle)
+      if code != CURLM_OK { remove(transfer, CURLE_FAILED_INIT) }
+    case .resume(let transfer):
+      guard let handle = unsafe handle(of: transfer) else { return }
+      let code = unsafe library.easyPause(handle, CURLPAUSE_CONT)
+      if code != CURLE_OK { remove(transfer, code) }
+    case .cancel(let transfer):
+      guard let handle = unsafe handle(of: transfer) else { return }
+      unsafe takeOut(handle)
+      transfer.finish(throwing: CancellationError())
+    case .close: break
+    }
+  }
+
+  private func perform() {
+    var running: CInt = 0
+    _ = unsafe library.multiPerform(multi, &running)
+    var rest: CInt = 0
+    while let message = unsafe library.multiInfoRead(multi, &rest) {
+      guard unsafe message.pointee.msg == CURLMSG_DONE,
+        let handle = unsafe message.pointee.easy_handle,
+        let transfer = unsafe transfers[handle]
+      else { continue }
+      // The message dies with the handle's leaving.
+      let code = unsafe carpack_message_result(message)
+      remove(transfer, code)
+    }
+  }
+
+  private func remove(_ transfer: CurlTransfer, _ code: CURLcode) {
+    guard let handle = unsafe handle(of: transfer) else { return }
+    unsafe takeOut(handle)
+    transfer.finish(code)
+  }
+
+  private func takeOut(_ handle: CurlLibrary.Easy) {
+    _ = unsafe library.multiRemove(multi, handle)
+    unsafe transfers[handle] = nil
+  }
+
+  /// The handle of a transfer that is under way.
+  private func handle(of transfer: CurlTransfer) -> CurlLibrary.Easy? {
+    guard let easy = transfer.easy, unsafe transfers[easy.handle] === transfer else { return nil }
+    return unsafe easy.handle
+  }
+
+  private func end() {
+    let late = inbox.withLock { inbox in
+      inbox.isClosed = true
+      defer { inbox.wishes.removeAll() }
+      return inbox.wishes
+    }
+    for case .begin(_, let continuation) in late {
+      continuation.resume(throwing: CancellationError())
+    }
+    for transfer in unsafe Array(transfers.values) {
+      if let handle = unsafe handle(of: transfer) { unsafe takeOut(handle) }
+      transfer.finish(throwing: CancellationError())
+    }
+    _ = unsafe library.multiCleanup(multi)
+  }
+
+  /// TLS may write to a connection that is gone; on this thread that is an error and not a signal.
+  private func ignoreBrokenPipes() {
+    var signals = sigset_t()
+    unsafe sigemptyset(&signals)
+    unsafe sigaddset(&signals, SIGPIPE)
+    unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+  }
+}

@@ -1,0 +1,118 @@
+/// The transport over libcurl.
+///
+/// Follows redirections itself, for each of them is a request that has to be allowed. Transfers end when they stand still, never because they last.
+public final class CurlTransport: HTTPTransport {
+  /// How many redirections in a row are followed.
+  public static let maximumRedirects = 3
+
+  private let loop: CurlLoop
+  private let policy: AddressPolicy
+  private let settings: CurlSettings
+  private let proxies: ProxySettings
+
+  /// A transport as the user set it.
+  ///
+  /// - Throws: ``TransportError`` if there is no usable libcurl, or an option is not usable.
+  public convenience init(_ options: NetworkOptions) throws(TransportError) {
+    try self.init(options, policy: try AddressPolicy(options))
+  }
+
+  /// A transport with a policy that the options do not have to agree with.
+  package init(_ options: NetworkOptions, policy: AddressPolicy) throws(TransportError) {
+    let library = try CurlLibrary.forURL("libcurl")
+    guard let loop = CurlLoop(library) else {
+      throw TransportError(.unavailable("no memory"), url: "libcurl")
+    }
+    var pins: [String] = []
+    for pin in options.hostPins { pins.append(try HostPin(pin).resolveEntry) }
+    self.loop = loop
+    self.policy = policy
+    settings = CurlSettings(
+      userAgent: options.userAgent, caFile: options.caFile, resolve: pins,
+      stallSeconds: max(1, options.stallSeconds))
+    proxies = ProxySettings()
+  }
+
+  deinit { loop.close() }
+
+  /// Sends a request and lets the body of a successful answer flow into a sink.
+  ///
+  /// If only the rest of a body was asked for and the server answers with another part, or says that there is none (416), the whole is asked for at once.
+  /// A redirection that is not followed is an answer like others.
+  public func send(_ request: HTTPRequest, to sink: any ResponseSink) async throws -> (
+    HTTPResponse, errorBody: [UInt8]
+  ) {
+    var request = request
+    var url = try HTTPURL(request.url)
+    var offset = sink.resumableOffset
+    var redirects = 0
+    var isRedirected = false
+    while true {
+      try checkTarget(url, isRedirected: isRedirected)
+      let outcome = try await transfer(
+        .init(
+          request: request, url: url, offset: offset, policy: policy, isRedirected: isRedirected,
+          proxy: proxies.proxy(for: url), settings: settings), to: sink)
+      if outcome.mustStartOver {
+        guard offset > 0 else {
+          throw TransportError(.malformedAnswer("a part came instead of the whole"), url: "\(url)")
+        }
+        offset = 0
+        continue
+      }
+      guard request.followsRedirects, request.method == .get,
+        let location = outcome.response.redirection
+      else { return (outcome.response, outcome.errorBody) }
+      redirects += 1
+      guard redirects <= Self.maximumRedirects else {
+        throw TransportError(.tooManyRedirects, url: "\(url)")
+      }
+      let next: HTTPURL
+      do throws(TransportError) {
+        next = try url.resolving(location)
+      } catch {
+        throw TransportError(.refusedRedirect(error.url), url: "\(url)")
+      }
+      if !next.hasSameOrigin(as: url) {
+        isRedirected = true
+        request.fields.removeAll { Self.confidential.contains($0.name.lowercased()) }
+      }
+      url = next
+    }
+  }
+
+  /// What is for the server that was asked, and for none that it points to.
+  private static let confidential: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+
+  /// Refuses what can be seen to be refused before anything is looked up or connected to.
+  private func checkTarget(_ url: HTTPURL, isRedirected: Bool) throws(TransportError) {
+    func refuse(_ what: TransportError.Reason) throws(TransportError) {
+      throw TransportError(isRedirected ? .refusedRedirect("\(url)") : what, url: "\(url)")
+    }
+    if let address = url.authority.address {
+      guard policy.permits(address, for: url, isRedirected: isRedirected) else {
+        // Of a public address over http it is the scheme that is wrong.
+        return try refuse(address.scope == .global ? .unusableURL : .refusedAddress("\(address)"))
+      }
+    }
+  }
+
+  /// One request and its answer.
+  private func transfer(_ order: CurlTransfer.Order, to sink: any ResponseSink) async throws
+    -> Reception.Outcome
+  {
+    let transfer = CurlTransfer(order, sink: sink, loop: loop)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { loop.post(.begin(transfer, $0)) }
+    } onCancel: {
+      transfer.cancel()
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// Where the answer points instead of answering; nil if it does not.
+  var redirection: String? {
+    [301, 302, 303, 307, 308].contains(status) ? self["location"] : nil
+  }
+}

@@ -1,0 +1,111 @@
+internal import CCurl
+
+/// A URL of `http` or `https`, taken apart by the parser that connects by it, so that what was checked is what is used.
+///
+/// The C functions are libcurl's `curl_url_set` and `curl_url_get`.
+public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
+  /// The whole URL, without a fragment.
+  public let text: String
+  /// Whether it is `https`.
+  public let isSecure: Bool
+  /// The host and the port.
+  public let authority: Authority
+  /// What comes behind the authority, without the query.
+  public let path: String
+
+  /// Parses an absolute URL.
+  ///
+  /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
+  public init(_ text: String) throws(TransportError) {
+    try self.init(text, relativeTo: nil)
+  }
+
+  /// Where a reference in this document, such as a `Location`, leads.
+  ///
+  /// - Throws: ``TransportError`` if it is not a URL of `http` or `https`, or carries a user name.
+  public func resolving(_ reference: String) throws(TransportError) -> HTTPURL {
+    try HTTPURL(reference, relativeTo: self)
+  }
+
+  /// Whether both lead to the same server by the same scheme (RFC 6454).
+  public func hasSameOrigin(as other: HTTPURL) -> Bool {
+    isSecure == other.isSecure && authority == other.authority
+  }
+
+  /// The URL without its query, which is what messages show.
+  public var description: String {
+    (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80) + path
+  }
+
+  /// The URL of scheme, host and port alone.
+  public var origin: String {
+    (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80)
+  }
+
+  private init(_ text: String, relativeTo base: HTTPURL?) throws(TransportError) {
+    let shown = String(text.prefix { $0 != "?" }.prefix(Self.maximumShown))
+    let library = try CurlLibrary.forURL(shown)
+    guard let handle = unsafe library.urlInit() else {
+      throw TransportError(.unavailable("no memory"), url: shown)
+    }
+    defer { unsafe library.urlCleanup(handle) }
+    let flags = CUnsignedInt(CURLU_DISALLOW_USER) | CUnsignedInt(CURLU_URLENCODE)
+    for part in [base?.text, text] {
+      guard let part else { continue }
+      guard unsafe library.urlSet(handle, CURLUPART_URL, part, flags) == CURLUE_OK else {
+        throw TransportError(.unusableURL, url: shown)
+      }
+    }
+    _ = unsafe library.urlSet(handle, CURLUPART_FRAGMENT, nil, 0)
+
+    func part(_ part: CURLUPart, _ flags: CUnsignedInt = 0) -> String? {
+      var value: UnsafeMutablePointer<CChar>?
+      guard unsafe library.urlGet(handle, part, &value, flags) == CURLUE_OK,
+        let value = unsafe value
+      else { return nil }
+      defer { unsafe library.free(value) }
+      return unsafe String(cString: value)
+    }
+    guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),
+      scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty,
+      let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
+    else { throw TransportError(.unusableURL, url: shown) }
+    self.text = whole
+    isSecure = scheme == "https"
+    authority = Authority(host: host, port: port)
+    path = part(CURLUPART_PATH) ?? "/"
+  }
+
+  /// How much of an unusable URL messages show.
+  private static let maximumShown = 200
+}
+
+/// A host and a port of it.
+public struct Authority: Hashable, Sendable {
+  /// The host: a name in lower case without a dot at its end, or an address without brackets.
+  public let host: String
+  /// The port.
+  public let port: UInt16
+
+  /// A host, in any spelling, and its port.
+  public init(host: String, port: UInt16) {
+    var host = host.lowercased()
+    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+    if host.hasSuffix(".") { host.removeLast() }
+    self.host = host
+    self.port = port
+  }
+
+  /// The address that the host is, if it is not a name.
+  public var address: IPAddress? { IPAddress(host) }
+
+  /// Whether the host is by its name or address this machine itself (RFC 6761, section 6.3).
+  public var isLoopback: Bool {
+    host == "localhost" || host.hasSuffix(".localhost") || address?.scope == .loopback
+  }
+
+  /// As in a URL, the port left out if it is the default.
+  func text(defaultPort: UInt16) -> String {
+    (host.contains(":") ? "[\(host)]" : host) + (port == defaultPort ? "" : ":\(port)")
+  }
+}

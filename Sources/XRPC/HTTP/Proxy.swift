@@ -1,0 +1,37 @@
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The proxy that the environment names for `https`, and the hosts it is not for.
+///
+/// libcurl would read the same variables; but whoever decides about addresses has to know who is connected to.
+struct ProxySettings: Sendable {
+  private let proxy: String?
+  private let exceptions: [Substring]
+
+  /// Reads `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
+  init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+    func variable(_ names: String...) -> String? {
+      names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+    }
+    proxy = variable("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    exceptions = (variable("no_proxy", "NO_PROXY") ?? "").lowercased().split { ", \t".contains($0) }
+  }
+
+  /// The proxy to a URL; nil for none, which is so for this machine, for excepted hosts, and for all that is not secure.
+  func proxy(for url: HTTPURL) -> String? {
+    guard let proxy, url.isSecure, !url.authority.isLoopback else { return nil }
+    let host = url.authority.host
+    for exception in exceptions {
+      var name = exception
+      while name.hasPrefix(".") || name.hasSuffix(".") {
+        name = name.hasPrefix(".") ? name.dropFirst() : name.dropLast()
+      }
+      if name == "*" || host == name { return nil }
+      if !name.isEmpty, host.hasSuffix("." + name), url.authority.address == nil { return nil }
+    }
+    return proxy
+  }
+}
