@@ -51,6 +51,20 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
     guard isSecure || isLoopback else { throw .notSecure }
   }
 
+  /// Takes a URL apart into the origin and what follows it, which begins with `/` or `?` if there is anything.
+  ///
+  /// - Throws: ``ServerOriginError``.
+  public static func split(_ url: String) throws(ServerOriginError) -> (
+    origin: ServerOrigin, path: Substring
+  ) {
+    let authority = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+    let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+    guard url[end...].utf8.allSatisfy({ 0x21...0x7e ~= $0 && $0 != UInt8(ascii: "#") }) else {
+      throw .notAnOrigin
+    }
+    return (try ServerOrigin(String(url[..<end])), url[end...])
+  }
+
   /// Whether the host names this machine: `localhost`, a name under it, or an address of the loopback interface.
   public var isLoopback: Bool {
     host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]"

@@ -28,6 +28,21 @@ enum Host {
     return date.formatted(.iso8601)
   }
 
+  /// The first of these environment variables that has text.
+  static func environment(_ names: String...) -> (name: String, value: String)? {
+    environment(names)
+  }
+
+  /// The first of these environment variables that has text.
+  static func environment(_ names: [String]) -> (name: String, value: String)? {
+    for name in names {
+      guard let text = unsafe getenv(name) else { continue }
+      let value = unsafe String(cString: text)
+      if !value.isEmpty { return (name, value) }
+    }
+    return nil
+  }
+
   /// The operating system.
   static var system: String {
     #if os(macOS)

@@ -9,15 +9,24 @@ internal import Synchronization
 #endif
 
 /// What happens on Ctrl-C, and when a file that is being read is cut off by somebody else.
+///
+/// Ctrl-C ends the process at once, except while somebody is to be notified: then it does so only when it comes a second time.
 enum Interruption {
   /// The address of the name of the file to remove, as C wants it, or 0; a signal handler may neither allocate nor lock.
   private static let temporary = Atomic<UInt>(0)
 
+  /// The descriptor to write to when a signal comes, or -1 if nobody is to be notified, or has been already.
+  private static let notified = Atomic<CInt>(-1)
+  /// The exit status of the signal that somebody was notified of, or 0.
+  private static let status = Atomic<CInt>(0)
+  /// The pipe is made once and stays: a handler may be about to write to it at any time.
+  private static let wakeUp = Mutex<WakeUp?>(nil)
+
   /// Handles the signals.
   static func install() {
-    signal(SIGINT) { _ in Interruption.leave(130) }
-    signal(SIGTERM) { _ in Interruption.leave(143) }
-    signal(SIGHUP) { _ in Interruption.leave(129) }
+    signal(SIGINT) { _ in Interruption.stop(130) }
+    signal(SIGTERM) { _ in Interruption.stop(143) }
+    signal(SIGHUP) { _ in Interruption.stop(129) }
     signal(SIGBUS) { _ in
       let text: StaticString =
         "carpack: error: a file was cut off by another program while it was being read\n"
@@ -32,6 +41,38 @@ enum Interruption {
     let old = temporary.exchange(
       UInt(bitPattern: copy), ordering: .sequentiallyConsistent)
     unsafe free(UnsafeMutableRawPointer(bitPattern: old))
+  }
+
+  /// The exit status of the signal that asked for an end, if one has.
+  static var received: ExitStatus? {
+    let number = status.load(ordering: .sequentiallyConsistent)
+    return number == 0 ? nil : ExitStatus(number: number)
+  }
+
+  /// From now on the first signal sends its exit status here instead of ending the process.
+  ///
+  /// - Throws: ``Failure`` if there can be no pipe.
+  static func beginNotifying() throws -> WakeUp {
+    let pipe = try wakeUp.withLock { pipe in
+      let made = try pipe ?? WakeUp()
+      pipe = made
+      return made
+    }
+    notified.store(pipe.descriptor, ordering: .sequentiallyConsistent)
+    return pipe
+  }
+
+  /// Signals end the process again.
+  static func endNotifying() { notified.store(-1, ordering: .sequentiallyConsistent) }
+
+  private static func stop(_ number: CInt) {
+    let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
+    guard descriptor >= 0 else { leave(number) }
+    status.store(number, ordering: .sequentiallyConsistent)
+    // What was interrupted looks at its own error number.
+    let saved = errno
+    WakeUp.send(UInt8(number), to: descriptor)
+    errno = saved
   }
 
   private static func leave(_ status: CInt) -> Never {

@@ -1,0 +1,141 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import XRPC
+
+/// Which servers a verb asks, how it reaches them and how often.
+///
+/// What is not given on the command line is looked for in the environment; a variable without text counts as none.
+struct NetworkCommandOptions: ParsableArguments {
+  /// Who asks, as every request says.
+  private static let userAgent =
+    "carpack/\(Carpack.version) (+https://github.com/carpack/carpack)"
+
+  @Option(
+    name: .customLong("plc"),
+    help: ArgumentHelp(
+      "The PLC directory, instead of https://plc.directory (CARPACK_PLC_URL, ATP_PLC_HOST).",
+      valueName: "url"))
+  var plcDirectory: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A server that resolves handles, instead of DNS and the handle's own website (CARPACK_HANDLE_RESOLVER).",
+      valueName: "url"))
+  var resolver: String?
+
+  @Option(
+    name: .customLong("dns"),
+    help: ArgumentHelp(
+      "A DNS-over-HTTPS resolver with a JSON interface, instead of the system's (CARPACK_DNS_URL).",
+      valueName: "url"))
+  var dnsOverHTTPS: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The account's server, whatever its DID document says (CARPACK_PDS_URL).", valueName: "url"))
+  var pds: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The certificates to trust, in PEM, instead of the system's (CARPACK_CA_FILE, SSL_CERT_FILE, CURL_CA_BUNDLE).",
+      valueName: "file"),
+    completion: .file(extensions: ["pem", "crt"]))
+  var caFile: String?
+
+  @Option(
+    name: .customLong("pin"),
+    help: ArgumentHelp(
+      "The address to use for a host and port, whatever DNS says; may be repeated (CARPACK_PINS, with commas between).",
+      valueName: "host:port:address"))
+  var pins: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "How many requests a second one server gets on average (default: 10, in bursts of up to 3000).",
+      valueName: "n"))
+  var rate: Double?
+
+  @Option(help: ArgumentHelp("How many transfers run at a time from one server.", valueName: "n"))
+  var connections = 16
+
+  @Option(
+    help: ArgumentHelp(
+      "After how many seconds without a byte a transfer is given up.", valueName: "seconds"))
+  var timeout = 60
+
+  @Option(
+    help: ArgumentHelp(
+      "How often something is tried that fails for a reason that may pass.", valueName: "n"))
+  var attempts = 6
+
+  @Flag(help: "Say each request and how it was answered.")
+  var verbose = false
+
+  func validate() throws {
+    if let rate, !(rate > 0 && rate.isFinite) {
+      throw ValidationError("--rate has to be greater than 0")
+    }
+    guard 1...256 ~= connections else {
+      throw ValidationError("--connections has to be one of 1 to 256")
+    }
+    guard 1...86_400 ~= timeout else {
+      throw ValidationError("--timeout has to be one of 1 to 86400")
+    }
+    guard 1...100 ~= attempts else {
+      throw ValidationError("--attempts has to be one of 1 to 100")
+    }
+  }
+
+  /// What was set, here or in the environment.
+  ///
+  /// - Throws: ``Failure`` if a URL is not one that can be used.
+  func options() throws -> NetworkOptions {
+    var options = NetworkOptions(userAgent: Self.userAgent)
+    if let url = try Self.url(plcDirectory, "--plc", ["CARPACK_PLC_URL", "ATP_PLC_HOST"]) {
+      options.plcDirectory = url
+    }
+    options.handleResolver = try Self.url(resolver, "--resolver", ["CARPACK_HANDLE_RESOLVER"])
+    options.dnsOverHTTPS = try Self.url(dnsOverHTTPS, "--dns", ["CARPACK_DNS_URL"])
+    options.pds = try Self.url(pds, "--pds", ["CARPACK_PDS_URL"])
+    options.caFile =
+      caFile
+      ?? Host.environment("CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")?.value
+    options.hostPins =
+      pins.isEmpty
+      ? (Host.environment("CARPACK_PINS")?.value ?? "").split(separator: ",").map(String.init)
+      : pins
+    options.requestsPerSecond = rate
+    options.connectionsPerHost = connections
+    options.stallSeconds = timeout
+    options.attempts = attempts
+    let isVerbose = verbose
+    options.observer = { if isVerbose { Self.tell($0) } }
+    return options
+  }
+
+  /// A URL that was given or is in the environment, without a slash at its end.
+  private static func url(_ given: String?, _ option: String, _ variables: [String]) throws
+    -> String?
+  {
+    let found = given.map { (name: option, value: $0) } ?? Host.environment(variables)
+    guard let found else { return nil }
+    do throws(ServerOriginError) {
+      let (origin, path) = try ServerOrigin.split(found.value)
+      return origin.text + (path.hasSuffix("/") ? path.dropLast() : path)
+    } catch {
+      throw Failure(
+        "\(found.name) cannot be used, \"\(found.value)\": \(error)", status: .usage)
+    }
+  }
+
+  /// A line for each thing that happens.
+  private static func tell(_ event: NetworkEvent) {
+    switch event {
+    case .request(let method, let url, let outcome, let seconds):
+      let milliseconds = Int((seconds * 1000).rounded())
+      Console.say("\(method) \(url): \(outcome), \(milliseconds) ms")
+    case .retry(let host, let seconds, let why):
+      Console.say("\(host): \(why); trying again in \(Quantity.duration(seconds: seconds))")
+    }
+  }
+}
