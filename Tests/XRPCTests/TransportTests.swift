@@ -1,0 +1,357 @@
+import StandIn
+import Synchronization
+import Testing
+import XRPC
+
+/// What every test of the transport needs: a server, and a transport that may speak to it.
+struct Loopback {
+  let server: LoopbackServer
+  let transport: CurlTransport
+
+  init(
+    _ change: (inout NetworkOptions) -> Void = { _ in }, handler: @escaping LoopbackServer.Handler
+  ) throws {
+    var options = NetworkOptions(userAgent: "carpack-tests")
+    options.allowsLoopback = true
+    options.stallSeconds = 2
+    change(&options)
+    server = try LoopbackServer(handler: handler)
+    transport = try CurlTransport(options)
+  }
+
+  func get(
+    _ path: String, into sink: some ResponseSink, fields: [(name: String, value: String)] = [],
+    compressed: Bool = true
+  ) async throws -> (HTTPResponse, errorBody: [UInt8]) {
+    try await transport.send(
+      HTTPRequest(.get, server.url + path, fields: fields, acceptsCompression: compressed),
+      to: sink)
+  }
+}
+
+/// Bytes that are not all the same.
+func content(_ count: Int) -> [UInt8] {
+  (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+}
+
+@Suite struct `the transport` {
+  @Test func `brings head and body, and names itself`() async throws {
+    let body = content(1_000_000)
+    let loopback = try Loopback { _, response in
+      response.fields = [("X-Odd", " spaced  ")]
+      try response.send(body, type: "image/png")
+    }
+    let sink = RecordingSink()
+    let (response, errorBody) = try await loopback.get("/a?b=c", into: sink)
+    #expect(response.status == 200)
+    #expect(response["x-odd"] == "spaced")
+    #expect(response.contentLength == 1_000_000)
+    #expect(sink.bytes == body)
+    #expect(errorBody.isEmpty)
+    let exchange = try #require(loopback.server.log.first)
+    #expect(exchange["user-agent"] == "carpack-tests")
+    #expect(exchange["accept-encoding"] == "gzip, deflate")
+    #expect(exchange["cookie"] == nil)
+  }
+
+  @Test func `uses a connection again`() async throws {
+    let loopback = try Loopback { _, response in try response.send("x") }
+    for _ in 0..<5 { _ = try await loopback.get("/", into: RecordingSink(), compressed: false) }
+    #expect(loopback.server.connectionCount == 1)
+    #expect(loopback.server.log.last?["accept-encoding"] == nil)
+  }
+
+  @Test func `sends a body along, without waiting to be told`() async throws {
+    let received = Mutex<LoopbackRequest?>(nil)
+    let loopback = try Loopback { request, response in
+      received.withLock { $0 = request }
+      try response.send("{}")
+    }
+    let body = content(5000)
+    _ = try await loopback.transport.send(
+      HTTPRequest(
+        .post, loopback.server.url + "/p", fields: [("Content-Type", "application/json")],
+        body: body), to: RecordingSink())
+    let request = try #require(received.withLock { $0 })
+    #expect(request.body == body)
+    #expect(request["expect"] == nil)
+    #expect(request["content-type"] == "application/json")
+  }
+
+  @Test(arguments: [400, 404, 429, 500])
+  func `keeps the body of an answer that is not one of success`(status: Int) async throws {
+    let loopback = try Loopback { _, response in
+      response.status = status
+      try response.send("{\"error\":\"Odd\"}")
+    }
+    let sink = RecordingSink()
+    let (response, errorBody) = try await loopback.get("/", into: sink)
+    #expect(response.status == status)
+    #expect(String(decoding: errorBody, as: UTF8.self) == "{\"error\":\"Odd\"}")
+    #expect(sink.begins.isEmpty)
+  }
+
+  @Test func `keeps no more of an endless error than is worth showing`() async throws {
+    let loopback = try Loopback { _, response in
+      response.status = 500
+      response.distortion = .endless
+      try response.send("oh")
+    }
+    let (response, errorBody) = try await loopback.get("/", into: RecordingSink())
+    #expect(response.status == 500)
+    #expect(errorBody.count == maximumErrorBody)
+  }
+
+  @Test func `what the sink throws ends the transfer and comes out`() async throws {
+    let loopback = try Loopback { _, response in
+      response.distortion = .endless
+      try response.send("x", type: "text/plain")
+    }
+    await #expect(throws: RecordingSink.Full()) {
+      _ = try await loopback.get("/", into: RecordingSink { $0.limit = 300_000 })
+    }
+  }
+
+  @Test(
+    arguments: [
+      Distortion.cut(at: 0.5), .reset(at: 0.5), .misannounced(by: 10), .cut(at: 0),
+    ])
+  func `a body that ends too early is cut off`(distortion: Distortion) async throws {
+    let loopback = try Loopback { _, response in
+      response.distortion = distortion
+      try response.send(content(100_000))
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    guard case .cutOff = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+    #expect(error?.isTransient == true)
+  }
+
+  @Test func `chunks without an end are cut off`() async throws {
+    let loopback = try Loopback { _, response in
+      response.distortion = .cut(at: 0.5)
+      try response.send(content(100_000), framing: .chunked)
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    guard case .cutOff = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test(arguments: [LoopbackResponse.Framing.chunked, .connection])
+  func `takes a body whose length is not known`(framing: LoopbackResponse.Framing) async throws {
+    let body = content(100_000)
+    let loopback = try Loopback { _, response in try response.send(body, framing: framing) }
+    let sink = RecordingSink()
+    let (response, _) = try await loopback.get("/", into: sink)
+    #expect(response.contentLength == nil)
+    #expect(sink.bytes == body)
+  }
+
+  @Test(arguments: [Distortion.stalled(at: 0.5), .stalled(at: 0), .dripping(bytesPerSecond: 2)])
+  func `a transfer that stands still is given up`(distortion: Distortion) async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
+      response.distortion = distortion
+      try response.send(content(1000))
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    #expect(error?.reason == .stalled(seconds: 1))
+  }
+
+  @Test func `a server that never answers is given up`() async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
+      try response.pauseForEver()
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    #expect(error?.reason == .stalled(seconds: 1))
+  }
+
+  @Test func `a head without an end is refused`() async throws {
+    let loopback = try Loopback { _, response in
+      try response.sendRaw(Array("HTTP/1.1 200 OK\r\n".utf8))
+      let field = Array("X-Filler: \(String(repeating: "a", count: 4000))\r\n".utf8)
+      while true { try response.sendRaw(field) }
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    guard case .malformedAnswer = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `what is not HTTP is refused`() async throws {
+    let loopback = try Loopback { _, response in
+      try response.sendRaw(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8))
+      response.close()
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    guard case .malformedAnswer = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `a cancelled task ends the transfer`() async throws {
+    let arrived = AsyncStream<Void>.makeStream()
+    let loopback = try Loopback { _, response in
+      arrived.continuation.yield()
+      try response.pauseForEver()
+    }
+    let task = Task { try await loopback.get("/", into: RecordingSink()) }
+    for await _ in arrived.stream { break }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await task.value }
+    await #expect(throws: CancellationError.self) {
+      let late = Task {
+        while !Task.isCancelled { await Task.yield() }
+        return try await loopback.get("/", into: RecordingSink())
+      }
+      late.cancel()
+      _ = try await late.value
+    }
+  }
+
+  @Test func `a port where nobody listens is not connected to`() async throws {
+    let loopback = try Loopback { _, _ in }
+    let port = loopback.server.port
+    loopback.server.stop()
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.transport.send(
+        HTTPRequest(.get, "http://127.0.0.1:\(port)/?q"), to: RecordingSink())
+    }
+    guard case .notConnected = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+    #expect(error?.url == "http://127.0.0.1:\(port)/")
+  }
+
+  @Test func `a transport that is let go of ends its thread, and a new one works`() async throws {
+    for _ in 0..<20 {
+      let loopback = try Loopback { _, response in try response.send("x") }
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+  }
+}
+
+@Suite struct `a paused transfer` {
+  @Test func `gets every piece again that was refused`() async throws {
+    let body = content(3_000_000)
+    let loopback = try Loopback { _, response in try response.send(body) }
+    let sink = RecordingSink { $0.refusals = 20 }
+    _ = try await loopback.get("/", into: sink, compressed: false)
+    #expect(sink.bytes == body)
+    #expect(sink.state.withLock { $0.pauses } == 20)
+  }
+
+  @Test func `holds the server up, does not stand still, and lets others through`() async throws {
+    let body = content(40_000_000)
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { request, response in
+      try response.send(request.path == "/long" ? body : [1])
+    }
+    let sink = RecordingSink { $0.mayTake = false }
+    let long = Task { try await loopback.get("/long", into: sink, compressed: false) }
+    // Longer than a stall may last.
+    for _ in 0..<25 {
+      _ = try await loopback.get("/short", into: RecordingSink())
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    let sent = loopback.server.log.first { $0.path == "/long" }?.bytesSent ?? 0
+    #expect(sent < body.count / 2)
+    sink.goOn()
+    _ = try await long.value
+    #expect(sink.bytes == body)
+  }
+
+  @Test func `can be cancelled`() async throws {
+    let loopback = try Loopback { _, response in try response.send(content(1_000_000)) }
+    let sink = RecordingSink { $0.mayTake = false }
+    let task = Task { try await loopback.get("/", into: sink, compressed: false) }
+    while sink.state.withLock({ $0.pauses }) == 0 { await Task.yield() }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await task.value }
+    sink.goOn()
+  }
+}
+
+@Suite struct `going on with a body` {
+  let body = content(200_000)
+
+  @Test func `asks for the rest and appends it`() async throws {
+    let loopback = try Loopback { [body] request, response in
+      guard request["range"] == "bytes=150000-" else { return try response.send([]) }
+      response.status = 206
+      response.fields = [("Content-Range", "bytes 150000-199999/200000")]
+      try response.send(Array(body[150_000...]))
+    }
+    let sink = RecordingSink {
+      $0.bytes = Array(body[..<150_000])
+      $0.resumable = true
+    }
+    let (response, _) = try await loopback.get("/", into: sink)
+    #expect(response.status == 206)
+    #expect(sink.begins == [150_000])
+    #expect(sink.bytes == body)
+    #expect(loopback.server.log.first?["accept-encoding"] == nil)
+  }
+
+  @Test func `takes the whole from a server that has no ranges`() async throws {
+    let loopback = try Loopback { [body] _, response in try response.send(body) }
+    let sink = RecordingSink {
+      $0.bytes = [1, 2, 3]
+      $0.resumable = true
+    }
+    _ = try await loopback.get("/", into: sink)
+    #expect(sink.begins == [0])
+    #expect(sink.bytes == body)
+  }
+
+  @Test(arguments: [
+    (206, "bytes 0-199999/200000"), (206, "bytes 7-199999/200000"), (206, "odd"), (416, ""),
+  ])
+  func `asks for the whole when another part comes`(status: Int, range: String) async throws {
+    let loopback = try Loopback { [body] request, response in
+      if request["range"] != nil {
+        response.status = status
+        response.fields = [("Content-Range", range)]
+        try response.send([9, 9, 9])
+      } else {
+        try response.send(body)
+      }
+    }
+    let sink = RecordingSink {
+      $0.bytes = [1, 2, 3]
+      $0.resumable = true
+    }
+    _ = try await loopback.get("/", into: sink)
+    #expect(sink.begins == [0])
+    #expect(sink.bytes == body)
+    #expect(loopback.server.log.count == 2)
+  }
+
+  @Test func `refuses a part that was not asked for`() async throws {
+    let loopback = try Loopback { _, response in
+      response.status = 206
+      response.fields = [("Content-Range", "bytes 5-7/8")]
+      try response.send([1, 2, 3])
+    }
+    await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+  }
+}
