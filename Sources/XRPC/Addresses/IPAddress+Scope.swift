@@ -53,7 +53,7 @@ extension IPAddress {
     contains(prefix) ? UInt32(truncatingIfNeeded: bits) : nil
   }
 
-  /// `::ffff:0:0/96`
+  /// IPv4-mapped addresses (RFC 4291, section 2.5.5.2).
   private static let mapped = Prefix(0, 0xffff << 32, length: 96)
 
   /// Prefixes behind which an IPv4 address stands, and how far from the end.

@@ -24,7 +24,7 @@ final class CurlLoop: @unchecked Sendable {
   private let library: CurlLibrary
   private let multi: CurlLibrary.Multi
   private let inbox = Mutex<(wishes: [Wish], isClosed: Bool)>(([], false))
-  /// The transfers that libcurl works on, by their handles. Belongs to the thread.
+  /// The transfers that libcurl works on, by their handles; they belong to the thread.
   private var transfers: [CurlLibrary.Easy: CurlTransfer]
 
   /// Starts the thread; nil if there is no memory.
@@ -44,7 +44,7 @@ final class CurlLoop: @unchecked Sendable {
   /// How long the thread sleeps if nothing happens, in milliseconds.
   private static let longestSleep: CInt = 60_000
 
-  /// Leaves a wish. From any thread.
+  /// Leaves a wish, from any thread.
   func post(_ wish: Wish) {
     let isLate = inbox.withLock { inbox in
       if inbox.isClosed { return true }
