@@ -26,6 +26,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case tooManyRedirects
     /// The body is longer than what is read of it, in bytes.
     case tooLong(limit: Int)
+    /// The host has said so often in a row that it has too much to do that it is not asked for now.
+    case overloaded
     /// libcurl could not be used.
     case unavailable(String)
   }
@@ -34,6 +36,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   public var reason: Reason
   /// What was asked for, without the query.
   public var url: String
+  /// How often it was tried.
+  public var attempts = 1
 
   /// An error.
   public init(_ reason: Reason, url: String) {
@@ -51,23 +55,27 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 
   /// What a person reads.
   public var description: String {
-    let what =
-      switch reason {
-      case .unusableURL: "only https is used, and http to a loopback address"
-      case .unusablePin: "a host is pinned to an address by host:port:address"
-      case .unknownHost: "the name of the host leads to no address"
-      case .notConnected(let why): "no connection: \(why)"
-      case .notSecure(let why): "no secure connection: \(why)"
-      case .stalled(let seconds): "nothing arrived for \(seconds) seconds"
-      case .cutOff(let why): "the answer was cut off: \(why)"
-      case .malformedAnswer(let why): "the answer is malformed: \(why)"
-      case .refusedAddress(let address):
-        "refused to connect to \(address), which is no address of the public internet"
-      case .refusedRedirect(let target): "refused to follow a redirection to \(target)"
-      case .tooManyRedirects: "one redirection led to the next, too often"
-      case .tooLong(let limit): "the answer is longer than \(limit) bytes"
-      case .unavailable(let why): "libcurl cannot be used: \(why)"
-      }
-    return "\(url): \(what)"
+    "\(url): \(what)" + (attempts > 1 ? ", \(attempts) times" : "")
+  }
+
+  /// What happened, in words, without the URL.
+  public var what: String {
+    switch reason {
+    case .unusableURL: "only https is used, and http to a loopback address"
+    case .unusablePin: "a host is pinned to an address by host:port:address"
+    case .unknownHost: "the name of the host leads to no address"
+    case .notConnected(let why): "no connection: \(why)"
+    case .notSecure(let why): "no secure connection: \(why)"
+    case .stalled(let seconds): "nothing arrived for \(seconds) seconds"
+    case .cutOff(let why): "the answer was cut off: \(why)"
+    case .malformedAnswer(let why): "the answer is malformed: \(why)"
+    case .refusedAddress(let address):
+      "refused to connect to \(address), which is no address of the public internet"
+    case .refusedRedirect(let target): "refused to follow a redirection to \(target)"
+    case .tooManyRedirects: "one redirection led to the next, too often"
+    case .tooLong(let limit): "the answer is longer than \(limit) bytes"
+    case .overloaded: "the host has refused everything for a while, and is left alone"
+    case .unavailable(let why): "libcurl cannot be used: \(why)"
+    }
   }
 }

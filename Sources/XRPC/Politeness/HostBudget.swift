@@ -1,0 +1,222 @@
+/// What may be asked of one host, shared by all who ask it.
+///
+/// Invariants:
+/// 1. No more than `concurrency` requests hold a place; that number is halved when the host is overloaded, and grows by one after as many successes in a row.
+/// 2. A request is sent only when no time was named before which none may be, and all windows and the bucket have room for it.
+/// 3. Whoever waits for a place gets it in the order of asking.
+package actor HostBudget {
+  /// The permission for one request, which has to be given back.
+  package struct Permission: Sendable {
+    /// When it was given.
+    let at: Double
+    /// How many successes the host had had by then.
+    package let successes: Int
+  }
+
+  /// How a request came out, as far as the host's budget is concerned.
+  package enum Result: Sendable {
+    /// The host answered.
+    case answered
+    /// The host said that it has too much to do: 429 or 503.
+    case overloaded
+    /// No answer came, or the transfer was ended from here; of the host's load that says nothing.
+    case unknown
+  }
+
+  /// The host's name, for messages.
+  private let host: String
+  private let clock: any NetworkClock
+  private let observer: @Sendable (NetworkEvent) -> Void
+  private let maximumConcurrency: Int
+  /// What this program allows itself; nil for a host that is this machine.
+  private var bucket: TokenBucket?
+  /// Whether the bucket counts also when the host speaks of its own limits.
+  private let bucketIsUsers: Bool
+  private var windows: [Int: ServerWindow] = [:]
+  private var heldUntil = 0.0
+  private var holdReason = ""
+  private var announcedUntil = 0.0
+
+  private var concurrency: Int
+  private var places = 0
+  private var underWay = 0
+  private var waiting: [(id: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+  private var lastID = 0
+  private var run = 0
+  private var halvedAt = -Double.infinity
+  /// How many overloads there were in a row.
+  private var refusals = 0
+  private var patience = HostBudget.fullPatience
+  private var successes = 0
+
+  /// How many overloads in a row are waited out if the host names a time for each; a third of them if it does not.
+  private static let fullPatience = 30
+  /// How long a host is left alone that has used up all patience, in seconds; then one request finds out whether it is better.
+  private static let restForTheOverloaded = 60.0
+  /// How many kinds of windows are kept: servers have one or two.
+  private static let maximumWindows = 4
+  /// Naps are no shorter, in seconds, whatever rounding says.
+  private static let shortestNap = 0.01
+  /// A wait from here on is announced, in seconds.
+  private static let announcedWait = 2.0
+  /// The reference server's limit, 3,000 in five minutes.
+  private static let defaultRate = (capacity: 3000.0, perSecond: 10.0)
+
+  /// The budget of a host.
+  package init(of authority: Authority, options: NetworkOptions, clock: any NetworkClock) {
+    host = authority.host
+    self.clock = clock
+    observer = options.observer
+    maximumConcurrency = max(1, options.connectionsPerHost)
+    concurrency = maximumConcurrency
+    bucketIsUsers = options.requestsPerSecond != nil || options.burst != nil
+    if bucketIsUsers {
+      let rate = options.requestsPerSecond ?? Self.defaultRate.perSecond
+      let burst = options.burst.map(Double.init) ?? rate.rounded(.up)
+      bucket = TokenBucket(capacity: burst, perSecond: rate, now: clock.now)
+    } else if !authority.isLoopback {
+      bucket = TokenBucket(
+        capacity: Self.defaultRate.capacity, perSecond: Self.defaultRate.perSecond, now: clock.now)
+    }
+  }
+
+  /// Waits until a request may be sent.
+  ///
+  /// - Throws: ``TransportError`` if the host has refused so much that it is left alone; `CancellationError`.
+  package func acquire(for url: HTTPURL) async throws -> Permission {
+    try await takePlace()
+    do {
+      while true {
+        let wait = waitForRoom()
+        guard wait > 0 else { break }
+        guard patience > 0 else { throw TransportError(.overloaded, url: "\(url)") }
+        announce(wait)
+        try await clock.sleep(max(Self.shortestNap, min(wait, RateLimit.longestWait)))
+      }
+    } catch {
+      givePlaceBack()
+      throw error
+    }
+    underWay += 1
+    bucket?.take(now: clock.now)
+    return Permission(at: clock.now, successes: successes)
+  }
+
+  /// Gives a permission back, and takes in what the answer says.
+  ///
+  /// - Parameters:
+  ///   - permission: what ``acquire()`` gave.
+  ///   - result: how the request came out.
+  ///   - said: what the answer's head says of limits.
+  ///   - chance: a random number from 0 to 1.
+  /// - Returns: For how many seconds the host is left alone because of this; 0 if it is not.
+  @discardableResult
+  func release(
+    _ permission: Permission, _ result: Result, _ said: RateLimit = RateLimit(), chance: Double = 1
+  ) -> Double {
+    let now = clock.now
+    underWay -= 1
+    if let window = ServerWindow(said, now: now) { learn(window) }
+    var hold = 0.0
+    switch result {
+    case .answered:
+      successes += 1
+      refusals = 0
+      patience = Self.fullPatience
+      run += 1
+      if run >= concurrency, concurrency < maximumConcurrency {
+        concurrency += 1
+        run = 0
+      }
+    case .overloaded:
+      run = 0
+      // Many requests that were on their way together are refused together: that is one overload.
+      if permission.at >= halvedAt {
+        halvedAt = now
+        concurrency = max(1, concurrency / 2)
+        refusals += 1
+        patience -= said.wait == nil ? 3 : 1
+      }
+      let wait = said.wait ?? RetryPolicy(attempts: 1).delay(failures: refusals, chance: chance)
+      hold = max(patience > 0 ? RetryPolicy.shortest : Self.restForTheOverloaded, wait)
+      if now + hold > heldUntil {
+        heldUntil = now + hold
+        holdReason = "it has too much to do"
+      }
+    case .unknown: run = 0
+    }
+    givePlaceBack()
+    return hold
+  }
+
+  /// How many requests have been answered well or at least decidedly.
+  package var successCount: Int { successes }
+  /// How many may be under way at a time at present.
+  package var currentConcurrency: Int { concurrency }
+}
+
+extension HostBudget {
+  /// How many seconds it takes until there is room for one more request.
+  private func waitForRoom() -> Double {
+    let now = clock.now
+    var wait = max(0, heldUntil - now)
+    var hasWindow = false
+    for limit in windows.keys {
+      if let time = windows[limit]?.wait(now: now, underWay: underWay) {
+        wait = max(wait, time)
+        hasWindow = true
+      } else {
+        windows[limit] = nil
+      }
+    }
+    // What the host says of its limits is better than what is supposed of hosts in general.
+    if bucketIsUsers || !hasWindow, let time = bucket?.wait(now: now) { wait = max(wait, time) }
+    return wait
+  }
+
+  private func learn(_ window: ServerWindow) {
+    if windows[window.limit] == nil, windows.count >= Self.maximumWindows { windows.removeAll() }
+    if windows[window.limit] == nil {
+      windows[window.limit] = window
+    } else {
+      windows[window.limit]?.update(window)
+    }
+  }
+
+  /// Says once for each long wait that it is waited, and why.
+  private func announce(_ wait: Double) {
+    let now = clock.now
+    guard wait >= Self.announcedWait, now >= announcedUntil else { return }
+    announcedUntil = now + wait
+    let why = now < heldUntil ? holdReason : "no more requests are allowed until then"
+    observer(.retry(host: host, seconds: wait, why: why))
+  }
+
+  private func takePlace() async throws {
+    try Task.checkCancellation()
+    if places < concurrency, waiting.isEmpty {
+      places += 1
+      return
+    }
+    lastID += 1
+    let id = lastID
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { waiting.append((id, $0)) }
+    } onCancel: {
+      Task { await stopWaiting(id) }
+    }
+  }
+
+  private func stopWaiting(_ id: Int) {
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
+    waiting.remove(at: index).continuation.resume(throwing: CancellationError())
+  }
+
+  private func givePlaceBack() {
+    places -= 1
+    while places < concurrency, !waiting.isEmpty {
+      places += 1
+      waiting.removeFirst().continuation.resume()
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/// What an answer says about how much may be asked, and when.
+///
+/// `RateLimit-Limit`, `-Remaining`, `-Reset` and `-Policy` as the reference server sends them (the earlier drafts of the IETF's "RateLimit header fields"), and
+/// `Retry-After` (RFC 9110, section 10.2.3).
+struct RateLimit: Equatable {
+  /// How many requests a window has.
+  var limit: Int?
+  /// How many of them are left.
+  var remaining: Int?
+  /// In how many seconds the next window begins.
+  var reset: Double?
+  /// How many seconds a window lasts.
+  var window: Double?
+  /// How many seconds to wait.
+  var retryAfter: Double?
+
+  /// The longest that is waited because a server says so; then it is asked again.
+  static let longestWait: Double = 330
+  /// A reset beyond this is a moment, in seconds since 1970; one below is a time to wait. No window lasts thirty years.
+  private static let leastMoment: Double = 1e9
+
+  /// Nothing was said.
+  init() {}
+
+  /// Reads an answer's head.
+  ///
+  /// - Parameters:
+  ///   - response: the head.
+  ///   - unixTime: the present, for servers that do not say what they take for it (`Date`).
+  init(_ response: HTTPResponse, unixTime: Double) {
+    let present = response["date"].flatMap { HTTPDate.unixTime($0) } ?? unixTime
+    func field(_ name: String) -> Double? {
+      guard let text = response[name], let number = Double(text), number.isFinite, number >= 0
+      else { return nil }
+      return number
+    }
+    func capped(_ seconds: Double) -> Double { min(max(0, seconds), Self.longestWait) }
+
+    limit = field("ratelimit-limit").flatMap { Int(exactly: $0.rounded(.down)) }
+    remaining = field("ratelimit-remaining").flatMap { Int(exactly: $0.rounded(.down)) }
+    reset = field("ratelimit-reset").map { capped($0 >= Self.leastMoment ? $0 - present : $0) }
+    if let policy = response["ratelimit-policy"] {
+      let parameter = policy.split { ";, ".contains($0) }.first { $0.hasPrefix("w=") }
+      window = parameter.flatMap { Double($0.dropFirst(2)) }.flatMap { $0 > 0 ? capped($0) : nil }
+    }
+    if let text = response["retry-after"] {
+      let seconds = field("retry-after") ?? HTTPDate.unixTime(text).map { $0 - present }
+      retryAfter = seconds.map(capped)
+    }
+  }
+
+  /// How long to wait after a refusal; nil if the server does not name a time.
+  var wait: Double? {
+    if let retryAfter { return retryAfter }
+    return remaining == 0 ? reset : nil
+  }
+}
