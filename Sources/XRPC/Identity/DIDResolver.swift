@@ -1,0 +1,136 @@
+public import ATProtocol
+
+/// Finds the documents of DIDs: in the PLC directory, or on the host that a `did:web` names.
+public struct DIDResolver: Sendable {
+  private let directory: String
+  private let allowsLoopback: Bool
+  private let fetcher: any DocumentFetcher
+
+  /// A resolver that asks the PLC directory that the user set.
+  public init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
+    directory = options.plcDirectory
+    allowsLoopback = options.namesLoopback
+    self.fetcher = fetcher
+  }
+
+  /// Where a DID's document is.
+  ///
+  /// - Throws: ``IdentityError/unsupportedDID(_:)``.
+  public func documentURL(of did: DID) throws(IdentityError) -> String {
+    switch did.method {
+    case "plc" where Self.isPLC(did.methodSpecificID): return "\(directory)/\(did)"
+    case "web": return try webOrigin(of: did).text + "/.well-known/did.json"
+    default: throw .unsupportedDID(did)
+    }
+  }
+
+  /// The DID document, as it came and as it reads; one request.
+  ///
+  /// - Throws: ``IdentityError`` if there is none, or what came is none or another's; `CancellationError`.
+  public func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
+    let bytes = try await fetch(
+      try documentURL(of: did), "the DID document of \(did)", of: did,
+      limit: DIDDocument.maximumLength, accept: "application/did+ld+json, application/json;q=0.9")
+    let document: DIDDocument
+    do throws(DIDDocumentError) {
+      document = try DIDDocument(bytes.span)
+    } catch {
+      if case .notJSON = error {
+        throw IdentityError.unexpectedAnswer(
+          "the DID document of \(did)", status: 200, IdentityError.excerpt(bytes))
+      }
+      throw IdentityError.malformedDocument(did, error)
+    }
+    guard document.id == did else {
+      throw IdentityError.otherDocument(did, found: document.id)
+    }
+    return (bytes, document)
+  }
+
+  /// The history of a `did:plc`, as it came: ``PLCLog`` reads it.
+  ///
+  /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer; `CancellationError`.
+  public func plcLog(of did: DID) async throws -> [UInt8] {
+    guard did.method == "plc", Self.isPLC(did.methodSpecificID) else {
+      throw IdentityError.unsupportedDID(did)
+    }
+    return try await fetch(
+      "\(directory)/\(did)/log/audit", "the PLC log of \(did)", of: did,
+      limit: PLCLog.maximumLength, accept: "application/json")
+  }
+
+  private func fetch(
+    _ url: String, _ question: String, of did: DID, limit: Int, accept: String
+  ) async throws -> [UInt8] {
+    let response: HTTPResponse
+    let body: [UInt8]
+    do {
+      (response, body) = try await fetcher.get(url, limit: limit, accept: accept, retries: true)
+    } catch let error as TransportError {
+      throw IdentityError.noAnswer(question, error)
+    }
+    switch response.status {
+    case 200..<300: return body
+    case 404:
+      // The directory says "DID not available" of a tombstone and "DID not registered" of what never was.
+      throw String(decoding: body, as: UTF8.self).contains("not available")
+        ? IdentityError.didGone(did) : IdentityError.didNotFound(did)
+    case 410: throw IdentityError.didGone(did)
+    case let status:
+      throw IdentityError.unexpectedAnswer(
+        question, status: status, IdentityError.excerpt(body))
+    }
+  }
+
+  /// 24 characters of base 32, as the specification of did:plc has it.
+  private static func isPLC(_ id: Substring) -> Bool {
+    id.utf8.count == 24
+      && id.utf8.allSatisfy {
+        UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 || UInt8(ascii: "2")...UInt8(ascii: "7") ~= $0
+      }
+  }
+
+  /// The server of a `did:web`: a host name; with a port (`%3A` in front), and over http, only where it is this machine and the user works with it.
+  private func webOrigin(of did: DID) throws(IdentityError) -> ServerOrigin {
+    let id = did.methodSpecificID
+    let host = id.prefix { $0 != "%" }
+    let port = id.dropFirst(host.count)
+    // A colon would begin a path, which accounts' DIDs do not have.
+    guard !host.contains(":"), port.isEmpty || port.lowercased().hasPrefix("%3a"),
+      !port.dropFirst(3).contains("%"), !port.dropFirst(3).contains(":")
+    else { throw .unsupportedDID(did) }
+    let authority = host + (port.isEmpty ? "" : ":" + port.dropFirst(3))
+    do throws(ServerOriginError) {
+      let origin = try ServerOrigin("https://" + authority)
+      if origin.isLoopback {
+        guard allowsLoopback else { throw ServerOriginError.notAnOrigin }
+        return try ServerOrigin("http://" + authority)
+      }
+      // An address is no host name: its last label begins with a digit.
+      let top = host.split(separator: ".").last?.utf8.first ?? 0
+      guard port.isEmpty, host.contains("."), !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= top) else {
+        throw ServerOriginError.notAnOrigin
+      }
+      return origin
+    } catch {
+      throw .unsupportedDID(did)
+    }
+  }
+}
+
+extension NetworkOptions {
+  /// Whether the user named a server on this machine, and so is developing: servers here may be asked for other things, too.
+  var namesLoopback: Bool {
+    [plcDirectory, dnsOverHTTPS, handleResolver, pds].contains { $0.map(Self.isLoopback) ?? false }
+  }
+
+  /// Whether a URL leads to this machine.
+  static func isLoopback(_ url: String) -> Bool {
+    do {
+      return try ServerOrigin.split(url).origin.isLoopback
+    } catch {
+      // What is wrong with it is said when it is asked.
+      return false
+    }
+  }
+}

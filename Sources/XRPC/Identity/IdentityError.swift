@@ -1,0 +1,92 @@
+public import ATProtocol
+
+/// Why an account could not be found out about.
+public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The handle is one that no account can have, or one that only a server of a developer's own knows, and none was named.
+  case unresolvableHandle(Handle)
+  /// The handle leads to no DID: what was asked, and what came of it.
+  case handleNotFound(Handle, [String])
+  /// The handle could not be asked about: what was tried, and what came of it.
+  case handleUnreachable(Handle, [String])
+  /// DNS names several DIDs for a handle.
+  case ambiguousHandle(Handle, [DID])
+  /// The DID is of a method other than `plc` and `web`, or of a form that these do not have.
+  case unsupportedDID(DID)
+  /// The DID does not exist.
+  case didNotFound(DID)
+  /// The DID has existed, and has been given up.
+  case didGone(DID)
+  /// No answer came: to which question, and why.
+  case noAnswer(String, TransportError)
+  /// The answer is not one: to which question, the status, and what came.
+  case unexpectedAnswer(String, status: Int, String)
+  /// What came as a DID document is not one.
+  case malformedDocument(DID, DIDDocumentError)
+  /// What came is a DID document of somebody else.
+  case otherDocument(DID, found: DID)
+
+  /// What an error means to the one who asked.
+  public enum Kind: Hashable, Sendable {
+    /// The account is gone, or the server does not answer for it.
+    case unavailable
+    /// It may be otherwise later.
+    case temporary
+    /// The identity does not hold.
+    case notGenuine
+    /// It was not asked, or not believed, because it should not be.
+    case refused
+  }
+
+  /// What it means to the one who asked.
+  public var kind: Kind {
+    switch self {
+    case .unresolvableHandle, .handleNotFound, .unsupportedDID, .didNotFound, .didGone,
+      .malformedDocument:
+      .unavailable
+    case .handleUnreachable: .temporary
+    case .ambiguousHandle, .otherDocument: .notGenuine
+    case .unexpectedAnswer(_, let status, _):
+      status >= 500 || status == 429 ? .temporary : .unavailable
+    case .noAnswer(_, let error):
+      switch error.reason {
+      case _ where error.isTransient: .temporary
+      case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong, .unusableURL: .refused
+      default: .unavailable
+      }
+    }
+  }
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .unresolvableHandle(let handle):
+      "\(handle) is a name that leads nowhere on the internet, so it was not asked about"
+    case .handleNotFound(let handle, let attempts):
+      "\(handle) leads to no account: \(attempts.joined(separator: "; "))"
+    case .handleUnreachable(let handle, let attempts):
+      "could not find out whom \(handle) belongs to: \(attempts.joined(separator: "; "))"
+    case .ambiguousHandle(let handle, let dids):
+      "\(handle) leads to more than one account: \(dids.map(\.text).joined(separator: ", "))"
+    case .unsupportedDID(let did): "\(did) is not a DID that accounts have, did:plc or did:web"
+    case .didNotFound(let did): "\(did) does not exist"
+    case .didGone(let did): "\(did) was given up by its owner"
+    case .noAnswer(let question, let error): "could not get \(question): \(error)"
+    case .unexpectedAnswer(let question, let status, let body):
+      "could not get \(question): the server answered \(status)\(body.isEmpty ? "" : ", \(body)")"
+    case .malformedDocument(let did, let error): "what came for \(did) is useless: \(error)"
+    case .otherDocument(let did, let found):
+      "what came for \(did) is the DID document of \(found)"
+    }
+  }
+
+  /// The beginning of what a server answered, on one line, for a message.
+  static func excerpt(_ body: [UInt8]) -> String {
+    let text = String(decoding: body.prefix(400), as: UTF8.self)
+    let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    let shown = words.unicodeScalars.prefix(160)
+    let escaped = shown.map { $0.properties.generalCategory == .control ? "?" : String($0) }
+      .joined()
+    return escaped.isEmpty
+      ? "" : "\"\(escaped)\(shown.endIndex < words.unicodeScalars.endIndex ? "…" : "")\""
+  }
+}

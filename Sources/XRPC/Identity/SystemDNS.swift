@@ -1,0 +1,90 @@
+internal import CResolv
+internal import Dispatch
+internal import IPLD
+internal import Synchronization
+
+/// The system's DNS resolver, which goes by `resolv.conf`.
+///
+/// The C function is `res_nquery`. It blocks, so each question has a thread of its own, which is left alone if it takes too long.
+public struct SystemDNS: TXTResolver {
+  /// How long an answer is waited for.
+  public static let timeLimit: Duration = .seconds(5)
+  /// How long one server of `resolv.conf` is given, in seconds.
+  private static let serverSeconds: CInt = 2
+  /// The longest answer that is read; a longer one is read as far as it goes, which makes it malformed.
+  private static let maximumAnswer = 1 << 16
+
+  /// The resolver.
+  public init() {}
+
+  /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
+  public func records(of name: String) async throws -> [String] {
+    let answer = Answer()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        answer.expect(continuation)
+        DispatchQueue(label: "carpack.dns").async {
+          answer.give(Result { () throws(DNSError) in try Self.query(name) }.mapError { $0 })
+        }
+        let limit = Int(Self.timeLimit.components.seconds)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit)) {
+          answer.give(.failure(DNSError.noAnswer))
+        }
+      }
+    } onCancel: {
+      answer.give(.failure(CancellationError()))
+    }
+  }
+
+  private static func query(_ name: String) throws(DNSError) -> [String] {
+    // A name with a dot at its end is not looked for under the system's own domains.
+    var message = [UInt8](repeating: 0, count: maximumAnswer)
+    var error: CInt = 0
+    let length = unsafe carpack_txt_query(
+      name + ".", &message, CInt(message.count), serverSeconds, &error)
+    guard length >= 0 else {
+      switch error {
+      case HOST_NOT_FOUND, NO_DATA: return []
+      case TRY_AGAIN: throw .noAnswer
+      default: throw .failed(code: 2)
+      }
+    }
+    return try DNSMessage.txtRecords(in: message.span.extracting(first: Int(length)))
+  }
+}
+
+/// An answer that is waited for, and given once: by the resolver, by the clock, or because nobody waits any more.
+private final class Answer: Sendable {
+  private typealias Continuation = CheckedContinuation<[String], any Error>
+
+  private enum State {
+    case idle
+    case expected(Continuation)
+    case given(Result<[String], any Error>)
+  }
+
+  private let state = Mutex(State.idle)
+
+  func expect(_ continuation: CheckedContinuation<[String], any Error>) {
+    let early = state.withLock { state -> Result<[String], any Error>? in
+      if case .given(let result) = state { return result }
+      state = .expected(continuation)
+      return nil
+    }
+    if let early { continuation.resume(with: early) }
+  }
+
+  func give(_ result: Result<[String], any Error>) {
+    let waiting = state.withLock { state -> Continuation? in
+      switch state {
+      case .idle: state = .given(result)
+      case .expected(let continuation):
+        state = .given(result)
+        return continuation
+      case .given: break
+      }
+      return nil
+    }
+    waiting?.resume(with: result)
+  }
+}
