@@ -85,7 +85,8 @@ let package = Package(
       path: "Tests/ArchiveTestSupport", swiftSettings: strict),
     // A server of this project's own that behaves as real ones were seen to, or worse; and the program `stand-in` that is one.
     .target(
-      name: "StandIn", dependencies: ["ATProtocol", "IPLD", "TestSupport"], path: "Tests/StandIn",
+      name: "StandIn", dependencies: ["ATProtocol", "CCrypto", "IPLD", "TestSupport"],
+      path: "Tests/StandIn",
       swiftSettings: strict),
     .executableTarget(
       name: "stand-in",

@@ -23,3 +23,8 @@ static inline EVP_PKEY *carpack_ec_public_key(const char *group, const unsigned 
   EVP_PKEY_CTX_free(context);
   return key;
 }
+
+/* Arithmetic on curves, with which the tests sign. */
+#include <openssl/bn.h>
+#include <openssl/ec.h>
+#include <openssl/obj_mac.h>

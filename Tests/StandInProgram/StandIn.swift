@@ -1,7 +1,139 @@
 import ArgumentParser
+import Foundation
+import StandIn
 
-/// The program.
+/// A server for tests, as a program of its own.
 @main
-struct StandIn: ParsableCommand {
-  func run() throws {}
+struct StandInProgram: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stand-in",
+    abstract: "A personal data server on loopback for tests, with its DID directory.",
+    subcommands: [Serve.self])
+}
+
+/// Serves accounts until it is ended.
+struct Serve: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Serve accounts, until a signal ends it.",
+    discussion: """
+      One port is the server, the directory (/did:plc:…), the handles' hosts (/.well-known/atproto-did) and DNS over HTTPS \
+      (/dns-query). It is controlled under /control/: accounts, counts, requests, forget, advance, status, lose, behaviour, set, \
+      fault, random, clear.
+
+      Faults: status=N page=N 429=SECONDS drop reset silent late=SECONDS cut=PART cut-reset=PART short=PART corrupt=PART \
+      stall=PART drip=BYTES misannounced=BYTES endless html redirect=URL large-head=BYTES endless-head garbage bomb=BYTES \
+      deep-json=DEPTH other-content lacks-blocks bad-signature other-account previous-revision rootless.
+      """)
+
+  @Option(help: "A folder as those in Fixtures; may be given several times.")
+  var fixture: [String] = []
+  @Option(help: "How many accounts to make up, account-0.example.com and on.")
+  var accounts = 0
+  @Option(help: "How many posts each of them has.")
+  var posts = 10
+  @Option(help: "How many blobs each of them has.")
+  var blobs = 0
+  @Option(help: "How many bytes each of these blobs has.")
+  var blobSize = 10_000
+  @Option(
+    help: "So many larger blobs of so many bytes, as 2x300000000; may be given several times.")
+  var large: [String] = []
+  @Option(
+    help: "What server to behave as: plain, typescript, millipds, cocoon, arroba, arroba-blobs.")
+  var behaviour = "plain"
+  @Option(help: "How many milliseconds every answer takes at the least.")
+  var latency = 0.0
+  @Option(help: "How likely a fault is, 0 to 1.")
+  var fault = 0.0
+  @Option(help: "Which faults there are, with commas between them.")
+  var faultKinds: String?
+  @Option(help: "What decides about faults.")
+  var seed: UInt64 = 1
+  @Option(help: "The limit that is kept, as 3000/300: requests and seconds.")
+  var rateLimit: String?
+  @Option(help: "Where to listen; 0 for a port that is free.")
+  var port: UInt16 = 0
+  @Option(
+    help: "Where to write a line of JSON for each request, once it is known what became of it.")
+  var log: String?
+  @Option(help: "Where to write the server's URL once it listens.")
+  var readyFile: String?
+
+  func run() throws {
+    var behaviour = try chosenBehaviour()
+    behaviour.latency = latency / 1000
+    if let rateLimit {
+      guard let limit = Behaviour.RateLimit(rateLimit) else {
+        throw ValidationError("a limit is written as 3000/300")
+      }
+      behaviour.rateLimit = limit
+    }
+    let file = try log.map { path -> FileHandle in
+      guard FileManager.default.createFile(atPath: path, contents: nil) else {
+        throw ValidationError("cannot write \(path)")
+      }
+      return try FileHandle(forWritingTo: URL(filePath: path))
+    }
+    let lock = NSLock()
+    let server = try StandInPDS(
+      port: port,
+      accounts: try madeUp(behaviour.account) + fixture.map(StandInAccount.init(folder:)),
+      behaviour: behaviour
+    ) { exchange in
+      guard let file, !exchange.path.hasPrefix("/control/") else { return }
+      lock.withLock {
+        do {
+          try file.write(contentsOf: Data((exchange.json + "\n").utf8))
+        } catch {
+          fatalError("the log cannot be written: \(error)")
+        }
+      }
+    }
+    if fault > 0 {
+      var faults = RandomFaults(rate: fault, seed: seed)
+      if let faultKinds {
+        faults.kinds = try faultKinds.split(separator: ",").map { name in
+          guard let kind = Fault(name: String(name)) else {
+            throw ValidationError("there is no fault \(name)")
+          }
+          return kind
+        }
+      }
+      server.randomFaults = faults
+    }
+    if let readyFile {
+      try Data((server.url + "\n").utf8).write(to: URL(filePath: readyFile), options: .atomic)
+    }
+    var lines = server.url + "\n"
+    for account in server.accounts { lines += "\(account.handle) \(account.did)\n" }
+    try FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
+    while true { Thread.sleep(forTimeInterval: 3600) }
+  }
+
+  private func chosenBehaviour() throws -> Behaviour {
+    if behaviour == "plain" { return Behaviour() }
+    if behaviour == "arroba-blobs" {
+      var behaviour = Behaviour.arroba
+      behaviour.hasNoBlobs = false
+      return behaviour
+    }
+    guard let found = Behaviour.observed.first(where: { $0.name == behaviour }) else {
+      throw ValidationError("there is no behaviour \(behaviour)")
+    }
+    return found.behaviour
+  }
+
+  private func madeUp(_ style: AccountStyle) throws -> [StandInAccount] {
+    let sizes = try large.flatMap { text -> [Int] in
+      let parts = text.split { $0 == "x" || $0 == "×" }
+      guard parts.count == 2, let count = Int(parts[0]), let size = Int(parts[1]) else {
+        throw ValidationError("large blobs are written as 2x300000000")
+      }
+      return [Int](repeating: size, count: count)
+    }
+    return try (0..<accounts).map {
+      try StandInAccount(
+        "account-\($0)", posts: posts, blobs: blobs, blobSize: blobSize, large: sizes, style: style)
+    }
+  }
 }

@@ -1,0 +1,95 @@
+import ATProtocol
+import IPLD
+import TestSupport
+
+/// What a server has stored of an account, with what it knows to answer `since`: in which revision each block and record was written.
+///
+/// Invariants:
+/// 1. `blocks` holds every block that there ever was; those that the current tree leads to, and the commit, are marked.
+/// 2. A record's revision is the last one that wrote it.
+struct AccountState: Sendable {
+  struct StoredBlock {
+    var bytes: [UInt8]
+    var rev: TID
+    var isCurrent: Bool
+  }
+
+  struct StoredRecord {
+    var cid: CID
+    var rev: TID
+    var blobs: [CID]
+  }
+
+  var handle: String
+  var password = "hunter2-hunter2"
+  var status = StandInAccount.Status.active
+  var commit: CID?
+  var rev: TID?
+  var data: CID?
+  var blocks: [CID: StoredBlock] = [:]
+  var records: [[UInt8]: StoredRecord] = [:]
+  var blobs: [CID: BlobContent] = [:]
+  /// Uploads that no record refers to.
+  var unreferenced: Set<CID> = []
+  /// The address of its server that the DID document names; nil for the server it is on.
+  var endpoint: String?
+  /// What was there before the last commit.
+  var previous: AccountState? {
+    get { before.first }
+    set { before = newValue.map { [$0] } ?? [] }
+  }
+  /// One state, or none: a value cannot hold itself.
+  private var before: [AccountState] = []
+  /// Revisions that ``StandInAccount/advance()`` will bring, as CARs.
+  var pending: [[UInt8]] = []
+  /// How often ``StandInAccount/advance()`` made something up.
+  var advances = 0
+
+  init(handle: String) { self.handle = handle }
+
+  /// The blobs that records refer to which were written after a revision, or at all.
+  func referencedBlobs(since rev: TID?) -> Set<CID> {
+    var cids: Set<CID> = []
+    for record in records.values {
+      if let rev, record.rev <= rev { continue }
+      cids.formUnion(record.blobs)
+    }
+    return cids
+  }
+
+  /// Takes up a new tree: `bodies` are the records, those that are not there are gone.
+  mutating func replace(
+    commit: Block, nodes: [Block], data: CID, records paths: [[UInt8]: Block], rev: TID
+  ) {
+    if self.commit != nil {
+      previous = nil
+      previous = self
+    }
+    // A block that had gone and comes again has been written by this revision.
+    let kept = blocks.filter(\.value.isCurrent)
+    for cid in kept.keys { blocks[cid]?.isCurrent = false }
+    for block in [commit] + nodes + paths.values {
+      blocks[block.cid] = StoredBlock(
+        bytes: block.bytes, rev: kept[block.cid]?.rev ?? rev, isCurrent: true)
+    }
+    var scanner = BlobRefScanner(profile: .dagCBOR)
+    var replaced: [[UInt8]: StoredRecord] = [:]
+    for (path, block) in paths {
+      if let old = records[path], old.cid == block.cid {
+        replaced[path] = old
+      } else {
+        var blobs: [CID] = []
+        // A record that is none refers to nothing.
+        _ = try? scanner.scan(block.bytes.span, found: { blobs.append($0.cid) })
+        replaced[path] = StoredRecord(cid: block.cid, rev: rev, blobs: blobs)
+      }
+    }
+    let before = referencedBlobs(since: nil)
+    records = replaced
+    self.commit = commit.cid
+    self.data = data
+    self.rev = rev
+    // A server lets go of a blob with the last record that refers to it.
+    for cid in before.subtracting(referencedBlobs(since: nil)) { blobs[cid] = nil }
+  }
+}

@@ -1,0 +1,279 @@
+/// How a server departs from what the lexicons say, one field for each departure that was observed.
+///
+/// The fields' first values are those of a server that departs in nothing. ``typescript``, ``millipds``, ``cocoon`` and ``arroba``
+/// behave as these servers were seen to.
+public struct Behaviour: Sendable, Hashable {
+  /// What a server does with `since` in `getRepo`.
+  public enum Since: Sendable, Hashable {
+    /// The blocks that are newer.
+    case exact
+    /// The blocks that are newer, and those of that revision itself.
+    case inclusive
+    /// Everything, as if it had not been asked.
+    case ignored
+    /// Nothing: 400.
+    case refused
+  }
+
+  /// What comes when there is nothing newer than `since`.
+  public enum NothingNew: Sendable, Hashable {
+    /// The commit, and nothing else.
+    case commitAlone
+    /// The header, which names the commit, and no block.
+    case headerAlone
+  }
+
+  /// In which order a CAR has its blocks.
+  public enum Order: Sendable, Hashable {
+    /// The commit, and then the tree from the top.
+    case tree
+    /// The newest first, and by CID downwards: the commit is wherever it falls.
+    case newestFirst
+    /// The tree upwards, the commit last.
+    case commitLast
+  }
+
+  /// How a refusal is put into words.
+  public enum Refusal: Sendable, Hashable {
+    /// Status 400 (or 401), and the error that the lexicon declares.
+    case declared
+    /// Status 400, and an error `InvalidRequest`.
+    case invalidRequest
+    /// Status 404 (or 401), and text.
+    case text
+    /// Status 500, and JSON.
+    case internalError
+  }
+
+  /// How `listBlobs` gives out its pages.
+  public enum Paging: Sendable, Hashable {
+    /// A cursor on every page but the last.
+    case proper
+    /// A cursor on every page that is not empty, a short one, too: the end is an empty page.
+    case cursorOnEveryPage
+    /// A cursor that is a JSON integer.
+    case integerCursor
+    /// No cursor ever, though there is more.
+    case noCursor
+    /// The same cursor again and again, and the same page.
+    case loop
+    /// Pages and cursors without an end, of blobs that nobody has.
+    case endless
+    /// Every page twice.
+    case twice
+    /// An empty text as the cursor of the last page.
+    case emptyCursor
+    /// Between the CIDs texts and numbers that are none.
+    case garbled
+  }
+
+  /// What a server does with a query that it does not like.
+  public enum ListSince: Sendable, Hashable {
+    /// It does as it is asked.
+    case exact
+    /// It lists everything.
+    case ignored
+    /// Status 400.
+    case refused
+    /// Status 500.
+    case fails
+  }
+
+  /// What a name for a moment in `RateLimit-Reset` is.
+  public enum ResetTime: Sendable, Hashable {
+    /// Seconds since 1970.
+    case absolute
+    /// Seconds from now.
+    case relative
+  }
+
+  /// How many requests may come in how much time.
+  public struct RateLimit: Sendable, Hashable {
+    /// How many.
+    public var requests: Int
+    /// In how many seconds.
+    public var seconds: Double
+    /// How the headers say when there are more.
+    public var reset = ResetTime.absolute
+    /// Whether every answer has `RateLimit-*` fields.
+    public var isAnnounced = true
+    /// Whether an answer 429 has `Retry-After`.
+    public var hasRetryAfter = true
+
+    /// A limit.
+    public init(requests: Int, seconds: Double) {
+      self.requests = requests
+      self.seconds = seconds
+    }
+  }
+
+  // MARK: Accounts
+
+  /// What commits are like.
+  public var account = AccountStyle()
+  /// How an account that is not there is refused.
+  public var unknownAccount = Refusal.declared
+  /// Whether `getRepoStatus` says the revision.
+  public var statusHasRev = true
+
+  // MARK: getRepo
+
+  /// The media type of CARs.
+  public var carType = "application/vnd.ipld.car"
+  /// How the end of a CAR is told.
+  public var carFraming = LoopbackResponse.Framing.chunked
+  /// In which order its blocks are.
+  public var order = Order.tree
+  /// Whether it has all blocks that there ever were.
+  public var sendsOldBlocks = false
+  /// Whether a CAR is compressed for clients that accept it.
+  public var compressesCARs = false
+  /// What `since` does.
+  public var since = Since.exact
+  /// What comes when there is nothing new.
+  public var nothingNew = NothingNew.commitAlone
+  /// Whether answers name the revision in `Atproto-Repo-Rev`.
+  public var announcesRev = false
+  /// Whether `HEAD` is refused.
+  public var refusesHEAD = false
+
+  // MARK: listBlobs, getBlob
+
+  /// How blobs are listed.
+  public var paging = Paging.proper
+  /// The most blobs that a page has, whatever limit was asked for.
+  public var maximumPage = 1000
+  /// What `since` does to the list.
+  public var listSince = ListSince.exact
+  /// Whether blobs are listed that were lost or never uploaded.
+  public var listsMissing = true
+  /// Whether uploads are listed and given out that no record refers to.
+  public var givesUnreferenced = false
+  /// Whether `listBlobs` and `getBlob` answer 500, always.
+  public var hasNoBlobs = false
+  /// How a blob that is not there is refused.
+  public var unknownBlob = Refusal.invalidRequest
+  /// Whether a part of a blob can be asked for.
+  public var honoursRange = false
+  /// How the end of a blob is told.
+  public var blobFraming = LoopbackResponse.Framing.length
+  /// Whether blobs have their media type, instead of `application/octet-stream`.
+  public var blobsHaveTypes = true
+  /// Where `getBlob` redirects to; `{cid}` stands for the CID, and nil for no redirection.
+  public var blobRedirect: String?
+
+  // MARK: getRecord, getBlocks
+
+  /// Whether a proof is about another record than the one asked for.
+  public var provesWrongRecord = false
+  /// How a record that is not there is refused; nil to prove that it is not.
+  public var absentRecord: Refusal?
+
+  // MARK: Sessions
+
+  /// How a wrong password is refused: 401 with JSON, 401 with text, 400 with JSON.
+  public var wrongPassword = Refusal.declared
+  /// What comes of a refresh token that has been used: nil to let it pass.
+  public var usedRefreshToken: Refusal? = .declared
+  /// What comes of a token that is none.
+  public var garbledToken = Refusal.declared
+  /// After how many requests an access token has expired.
+  public var accessTokenRequests: Int?
+  /// After how many seconds an access token has expired.
+  public var accessTokenSeconds = 7200.0
+  /// Whether handles are resolved that are another server's.
+  public var resolvesHandles = true
+
+  // MARK: All of it
+
+  /// The limit that is kept.
+  public var rateLimit: RateLimit?
+  /// How many seconds every answer takes at the least.
+  public var latency = 0.0
+
+  /// A server that departs in nothing.
+  public init() {}
+
+  /// The reference server.
+  public static let typescript: Behaviour = {
+    var behaviour = Behaviour()
+    behaviour.order = .newestFirst
+    behaviour.nothingNew = .headerAlone
+    behaviour.paging = .cursorOnEveryPage
+    behaviour.usedRefreshToken = nil
+    behaviour.garbledToken = .internalError
+    behaviour.announcesRev = true
+    behaviour.compressesCARs = true
+    return behaviour
+  }()
+
+  /// millipds, in Python.
+  public static let millipds: Behaviour = {
+    var behaviour = Behaviour()
+    behaviour.account.curve = .p256
+    behaviour.unknownAccount = .text
+    behaviour.paging = .integerCursor
+    behaviour.honoursRange = true
+    behaviour.blobsHaveTypes = false
+    behaviour.unknownBlob = .text
+    behaviour.wrongPassword = .text
+    behaviour.usedRefreshToken = .text
+    behaviour.garbledToken = .internalError
+    behaviour.resolvesHandles = false
+    return behaviour
+  }()
+
+  /// cocoon, in Go.
+  public static let cocoon: Behaviour = {
+    var behaviour = Behaviour()
+    behaviour.order = .commitLast
+    behaviour.sendsOldBlocks = true
+    behaviour.since = .ignored
+    behaviour.unknownAccount = .internalError
+    behaviour.paging = .noCursor
+    behaviour.listSince = .ignored
+    behaviour.blobFraming = .chunked
+    behaviour.unknownBlob = .internalError
+    behaviour.givesUnreferenced = true
+    behaviour.absentRecord = .internalError
+    behaviour.refusesHEAD = true
+    behaviour.wrongPassword = .invalidRequest
+    behaviour.usedRefreshToken = .invalidRequest
+    behaviour.garbledToken = .invalidRequest
+    return behaviour
+  }()
+
+  /// arroba, in Python, without its blobs.
+  public static let arroba: Behaviour = {
+    var behaviour = Behaviour()
+    behaviour.account.namesPreviousCommit = true
+    behaviour.account.countsRevisions = true
+    behaviour.carFraming = .length
+    behaviour.carType = "text/html; charset=utf-8"
+    behaviour.since = .inclusive
+    behaviour.statusHasRev = false
+    behaviour.hasNoBlobs = true
+    behaviour.listSince = .refused
+    behaviour.provesWrongRecord = true
+    behaviour.absentRecord = .declared
+    behaviour.wrongPassword = .invalidRequest
+    behaviour.usedRefreshToken = nil
+    behaviour.garbledToken = .invalidRequest
+    return behaviour
+  }()
+
+  /// arroba as it runs upstream, where blobs lie elsewhere and `getBlob` says where.
+  ///
+  /// - Parameter target: where; `{cid}` stands for the CID.
+  public static func arroba(redirectingBlobsTo target: String) -> Behaviour {
+    var behaviour = arroba
+    behaviour.hasNoBlobs = false
+    behaviour.blobRedirect = target
+    return behaviour
+  }
+
+  /// All servers that were observed, by their names.
+  public static let observed: [(name: String, behaviour: Behaviour)] = [
+    ("typescript", typescript), ("millipds", millipds), ("cocoon", cocoon), ("arroba", arroba),
+  ]
+}
