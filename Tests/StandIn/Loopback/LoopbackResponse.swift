@@ -89,11 +89,13 @@ public final class LoopbackResponse {
       place = min(max(0, length - 1), Int(Double(length) * part))
       announced = place
     case .corrupted(let part)?: place = min(max(0, length - 1), Int(Double(length) * part))
-    case .misannounced(let difference)?: announced = max(0, length + difference)
+    case .misannounced(let difference)?:
+      announced = max(0, length + difference)
+      self.framing = .length
     case .endless?: announced = Int.max
     case .dripping?, nil: break
     }
-    switch framing {
+    switch self.framing {
     case .length: fields.append(("Content-Length", "\(announced)"))
     case .chunked: fields.append(("Transfer-Encoding", "chunked"))
     case .connection: endsConnection = true
