@@ -209,6 +209,11 @@ public struct ArchivedSnapshot: Sendable {
     try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
   }
 
+  /// The account's PLC audit log as it was received; nil if it is not known.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
+  func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
+
   /// The block of the record with this path, found through the tree; nil if there is no such record.
   ///
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it is damaged.

@@ -30,6 +30,14 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case unfinishedArchive(String, UInt64)
   /// A copy of an archive is not what it has to be, so that it was thrown away: why.
   case copyFailed(String)
+  /// A repository or an account is not what it is said to be: why.
+  case notGenuine(String)
+  /// A server sent a repository in which tree nodes and records are missing: how many.
+  case incompleteRepository(nodes: Int, records: Int)
+  /// A server does not give an account's repository out: the account, and what the server says of it.
+  case accountUnavailable(String, String)
+  /// Nobody knows on which server an account is.
+  case noServer(String)
   /// A word that selects nothing.
   case malformedSelector(String)
 
@@ -56,9 +64,25 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(name) ends in \(length) bytes of a write that has not come to its end, or whose footer is damaged"
     case .copyFailed(let why):
       "the new archive is not what it has to be, and was thrown away: \(why)"
+    case .notGenuine(let why): why
+    case .incompleteRepository(let nodes, let records):
+      "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
+    case .accountUnavailable(let account, let state):
+      "the server does not give out the repository of \(account): \(state)"
+    case .noServer(let account): "nothing says on which server \(account) is"
     case .notFound(let what): "\(what) is not in the archive"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
+    }
+  }
+}
+
+extension BackupError {
+  /// Whether what a server sent was wrong, so that fetching it again may help.
+  var isAboutContent: Bool {
+    switch self {
+    case .malformedRepository, .incompleteRepository, .notGenuine: true
+    default: false
     }
   }
 }

@@ -70,7 +70,27 @@ public struct BlobFolder: Sendable {
       || name == ExtractedName.plcLog
   }
 
-  private static func names(in folder: String) throws -> [String] {
+  /// Whether a folder has this name.
+  public static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Makes a folder, and those around it that are not there.
+  ///
+  /// - Throws: ``BackupError`` if one cannot be made.
+  static func make(_ path: String) throws {
+    var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
+    for component in FilePath(path).components {
+      made.append(component)
+      guard unsafe mkdir(made.string, 0o777) == 0 || errno == EEXIST else {
+        throw BackupError.system("make the folder \(made)", errno)
+      }
+    }
+  }
+
+  /// The names of everything in a folder.
+  static func names(in folder: String) throws -> [String] {
     guard let stream = unsafe opendir(folder) else {
       throw BackupError.system("read the folder \(folder)", errno)
     }

@@ -54,4 +54,11 @@ struct CheckedRepository: Sendable {
     self.commit = commit
     self.lookahead = lookahead.value
   }
+
+  /// The length of a block that the CAR has; nil if it does not have it.
+  func lengthOfBlock(_ cid: CID) -> UInt64? {
+    car.withBytes { bytes in
+      inspection.blocks.index(of: cid, in: bytes).map { UInt64(inspection.blocks.body($0).count) }
+    }
+  }
 }

@@ -50,15 +50,16 @@ public struct NewArchiveFile: Sendable {
 
   /// Gives the file its name.
   ///
-  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; the temporary file is gone then.
-  public func publish() throws {
+  /// - Parameter isKeptOtherwise: whether the temporary file stays if that fails.
+  /// - Throws: ``BackupError``, also if something has come to be there meanwhile.
+  public func publish(isKeptOtherwise: Bool = false) throws {
     do {
       try refuseExisting()
       guard unsafe rename(temporaryPath.string, path.string) == 0 else {
         throw BackupError.system("write \(path)", errno)
       }
     } catch {
-      discard()
+      if !isKeptOtherwise { discard() }
       throw error
     }
     let parent = path.removingLastComponent()

@@ -4,7 +4,8 @@ internal import IPLD
 
 /// A snapshot's CAR, put together again in a temporary file.
 ///
-/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says so. From a damaged one it is what is left: every block
+/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says so; of a snapshot that was put together from changes,
+/// which never was a CAR that came in, it is one in canonical order, if that is asked for. From a damaged one it is what is left: every block
 /// that still hashes to its CID.
 public final class RestoredRepository {
   /// Whether it is the CAR that came in.
@@ -12,13 +13,26 @@ public final class RestoredRepository {
   /// Why it is not; nil if it is.
   public let flaw: String?
   private let spool: TemporaryFile
-  private let mapped: MappedFile
+  /// The CAR, in a file.
+  let mapped: MappedFile
+
+  /// In which order blocks come.
+  public enum Order: Sendable {
+    /// As the archive says.
+    case stored
+    /// As in an export: as the archive says if that is the order of a CAR that came in, else the commit, then the tree in pre-order, each record
+    /// after the entry that names it.
+    case exported
+  }
 
   /// Puts a snapshot's CAR together.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no room for the CAR.
-  public init(_ archived: ArchivedSnapshot, observer: Progress.Observer = { _ in }) throws {
-    let spool = try TemporaryFile()
+  public init(
+    _ archived: ArchivedSnapshot, order: Order = .stored,
+    observer: Progress.Observer = { _ in }
+  ) throws {
+    var spool = try TemporaryFile()
     var flaw: String?
     do {
       guard archived.cid != nil else { throw SnapshotError.noSnapshot }
@@ -30,13 +44,17 @@ public final class RestoredRepository {
       try spool.truncate(to: 0)
       try Self.copyWhatIsLeft(archived.reader, header: archived.snapshot.car.header, to: spool)
     }
-    let mapped = try spool.map()
+    var mapped = try spool.map()
     if flaw == nil {
       let car = archived.snapshot.car
       let digest = mapped.withBytes { SHA256.digest(of: $0) }
       if UInt64(mapped.count) != car.byteCount || digest != car.sha256 {
         flaw = "its SHA-256 is not the one in the manifest"
       }
+    }
+    if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
+      spool = try CanonicalExport.write(mapped)
+      mapped = try spool.map()
     }
     self.flaw = flaw
     isExact = flaw == nil

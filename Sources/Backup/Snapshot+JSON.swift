@@ -34,7 +34,7 @@ extension Snapshot {
     text("createdAt", createdAt)
     text("tool", tool)
     json.key("complete")
-    json.boolean(isComplete && blobs.isComplete)
+    json.boolean(isWhole)
     json.key("counts")
     json.beginObject()
     number("records", counts.records)

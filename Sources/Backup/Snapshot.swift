@@ -136,6 +136,9 @@ public struct Snapshot: Equatable, Sendable {
 }
 
 extension Snapshot {
+  /// Whether nothing is missing, of the repository or of the blobs.
+  public var isWhole: Bool { isComplete && blobs.isComplete }
+
   /// Whether an earlier snapshot of the account says everything that this one does, but for when, how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self

@@ -12,8 +12,11 @@ package import SystemPackage
 
 /// A file without a name, for what is too large for memory: it is gone when it is closed, however the process ends.
 ///
-/// It lies in the folder that `TMPDIR` names, else in `/var/tmp`, which is on a disk where `/tmp` may be in memory.
-package final class TemporaryFile {
+/// It lies in the folder that is given, or in the one that `TMPDIR` names, else in `/var/tmp`, which is on a disk where `/tmp` may be in
+/// memory.
+///
+/// It may go from one thread to another, and is used by one at a time.
+package final class TemporaryFile: @unchecked Sendable {
   private let descriptor: FileDescriptor
   private var buffer: [UInt8] = []
   /// How many bytes it has.
@@ -21,9 +24,10 @@ package final class TemporaryFile {
 
   /// An empty file.
   ///
+  /// - Parameter folder: where; nil for the folder of temporary files.
   /// - Throws: ``BackupError`` if none can be made.
-  package init() throws {
-    let folder = Self.folder
+  package init(in folder: FilePath? = nil) throws {
+    let folder = folder?.string ?? Self.folder
     var name = Array("\(folder)/carpack-XXXXXX".utf8CString)
     let raw = unsafe name.withUnsafeMutableBufferPointer { buffer -> CInt in
       guard let path = buffer.baseAddress else { return -1 }
@@ -73,6 +77,23 @@ package final class TemporaryFile {
   package func map() throws -> MappedFile {
     try flush()
     return try system("map a temporary file") { try MappedFile(descriptor, closing: false) }
+  }
+
+  /// Calls `body` with the bytes, piece by piece, without ever having many of them in memory, as a mapped file would.
+  package func read(pieces length: Int, _ body: (Span<UInt8>) throws -> Void) throws {
+    try flush()
+    var piece = [UInt8](repeating: 0, count: length)
+    var offset = 0
+    while offset < count {
+      let step = try system("read a temporary file") {
+        try unsafe piece.withUnsafeMutableBytes { buffer in
+          try unsafe descriptor.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+        }
+      }
+      guard step > 0 else { throw BackupError.system("read a temporary file", EIO) }
+      try body(piece.span.extracting(0..<step))
+      offset += step
+    }
   }
 
   /// A path that opens the file as long as it is open here.

@@ -23,6 +23,11 @@ struct Failure: Error {
     self.status = status
   }
 
+  /// The same, said of an account.
+  func of(_ account: String) -> Failure {
+    Failure("\(account): \(message)", hint: hint, status: status)
+  }
+
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
     error is Failure || error is BackupError || error is ArchiveError || error is SnapshotError
@@ -73,6 +78,12 @@ struct Failure: Error {
       status = .noInput
       hint = "\"carpack ls\" shows what there is"
     case .malformedSelector: status = .usage
+    case .notGenuine: status = .notGenuine
+    case .incompleteRepository:
+      status = .incomplete
+      hint =
+        "\"carpack fetch repo\" gets what there is, and \"carpack pack\" packs it, incomplete as it is"
+    case .accountUnavailable, .noServer: status = .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
   }

@@ -147,7 +147,8 @@ public struct RepositoryInspector {
     inspection.treeProblemCount = walker.problemCount
     inspection.distinctRecordCount += distinctMissingRecords.count
     let reached: Role = [.commit, .node, .record]
-    inspection.unreachableBlockCount = roles.count { $0.isDisjoint(with: reached) }
+    inspection.reached = roles.map { !$0.isDisjoint(with: reached) }
+    inspection.unreachableBlockCount = inspection.reached.count { !$0 }
   }
 
   private mutating func readCommit(_ bytes: Span<UInt8>) throws(RepositoryError) {

@@ -82,7 +82,7 @@ public struct SnapshotExtractor {
     let needsRepository =
       selection.car || selection.records || selection.blobs || !selection.items.isEmpty
     if needsRepository {
-      let restored = try RestoredRepository(archived, observer: observer)
+      let restored = try RestoredRepository(archived, order: .exported, observer: observer)
       if selection.car { try writeCAR(restored) }
       if selection.records || selection.blobs || !selection.items.isEmpty {
         try writeContents(selection, restored)

@@ -16,8 +16,8 @@ internal import SystemPackage
 /// Results are gathered and handed to the system in large pieces.
 enum Console {
   private static let output = Mutex<[UInt8]>([])
-  /// Whether the terminal's last line shows progress.
-  private static let showsProgress = Mutex(false)
+  /// How many of the terminal's last lines show progress.
+  private static let progressLines = Mutex(0)
 
   /// Whether standard error is a terminal.
   static let isTerminal = isatty(2) == 1
@@ -117,19 +117,39 @@ enum Console {
     put(visible(text, keepingLines: true) + "\n")
   }
 
-  /// Shows how a long piece of work gets on, in a line that the next word takes away.
-  static func showProgress(_ text: String) {
-    put("\r\u{1b}[K\(text)")
-    showsProgress.withLock { $0 = true }
+  /// Shows how a long piece of work gets on, in lines that the next word takes away.
+  ///
+  /// A line that is longer than the terminal is wide is cut off.
+  static func showProgress(_ lines: String...) { showProgress(lines) }
+
+  /// Shows how a long piece of work gets on, in lines that the next word takes away.
+  static func showProgress(_ lines: [String]) {
+    let width = width
+    let text = lines.map { String(visible($0, keepingLines: false).prefix(width - 1)) }
+      .joined(separator: "\n")
+    progressLines.withLock { count in
+      put(erasing(count) + text)
+      count = lines.count
+    }
   }
 
-  /// Takes away the line that shows progress.
+  /// Takes away the lines that show progress.
   static func endProgress() {
-    let wasShown = showsProgress.withLock { isShown in
-      defer { isShown = false }
-      return isShown
+    progressLines.withLock { count in
+      if count > 0 { put(erasing(count)) }
+      count = 0
     }
-    if wasShown { put("\r\u{1b}[K") }
+  }
+
+  private static func erasing(_ count: Int) -> String {
+    "\r\u{1b}[K" + String(repeating: "\u{1b}[1A\u{1b}[K", count: max(0, count - 1))
+  }
+
+  /// How many characters a line of the terminal has.
+  private static var width: Int {
+    var size = winsize()
+    guard unsafe ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10 else { return 80 }
+    return Int(size.ws_col)
   }
 
   /// Puts text on standard error.

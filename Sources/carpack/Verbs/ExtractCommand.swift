@@ -65,7 +65,8 @@ struct ExtractCommand: ParsableCommand {
     let opened = try archive.open()
     let observer = ProgressLine.observer(quiet: common.quiet)
     if directory == "-" {
-      let restored = try RestoredRepository(opened.snapshot(choice), observer: observer)
+      let restored = try RestoredRepository(
+        opened.snapshot(choice), order: .exported, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
       try restored.withBytes { try Console.write($0) }
       let status = opened.status

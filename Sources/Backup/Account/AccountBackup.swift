@@ -1,0 +1,104 @@
+public import ATProtocol
+internal import Archive
+public import IPLD
+internal import Synchronization
+public import SystemPackage
+public import XRPC
+
+/// Backs up a live account: who it is, its repository, every blob, into an archive that is there or a new one.
+///
+/// ```swift
+/// let backup = AccountBackup(network: network, options: options) { event in … }
+/// let report = try await backup.run(ATIdentifier("alice.example"), into: .folder(ArchiveFolder("backups")))
+/// ```
+///
+/// 1. Nothing is appended of a repository that has not been checked; a blob is appended only if its bytes hash to its CID.
+/// 2. What has been appended is not fetched again, however a backup ends: the next one takes it up.
+/// 3. If nothing has changed and nothing is missing, nothing is written.
+public struct AccountBackup: Sendable {
+  /// How to back up.
+  public struct Options: Sendable {
+    /// The zstd level.
+    public var level = 3
+    /// How many transfers are under way at a time.
+    public var connections = 16
+    /// The memory for blobs that are on their way, shared by all accounts.
+    public var memory = MemoryBudget(16 << 20)
+    /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
+    public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
+    /// Name and version of the program.
+    public var tool: String
+    /// The operating system.
+    public var hostSystem: String
+    /// Answers the moment, in RFC 3339 and UTC.
+    public var now: @Sendable () -> String
+    /// Answers the milliseconds since some moment.
+    public var milliseconds: @Sendable () -> Int
+
+    /// Options with these facts.
+    public init(
+      tool: String, hostSystem: String, now: @escaping @Sendable () -> String,
+      milliseconds: @escaping @Sendable () -> Int
+    ) {
+      self.tool = tool
+      self.hostSystem = hostSystem
+      self.now = now
+      self.milliseconds = milliseconds
+    }
+  }
+
+  /// Where an archive goes.
+  public enum Destination: Sendable {
+    /// Into this file.
+    case file(FilePath)
+    /// Into a file in this folder, called after the account.
+    case folder(ArchiveFolder)
+  }
+
+  let network: Network
+  let options: Options
+  let observer: @Sendable (BackupEvent) -> Void
+
+  /// A backup.
+  public init(
+    network: Network, options: Options, observer: @escaping @Sendable (BackupEvent) -> Void
+  ) {
+    self.network = network
+    self.options = options
+    self.observer = observer
+  }
+
+  /// Backs up an account.
+  ///
+  /// - Parameters:
+  ///   - account: which.
+  ///   - knownHead: its newest commit, if a server has said so already.
+  ///   - destination: where its archive is, or is to be.
+  /// - Throws: what keeps the repository from being had (`IdentityError`, `XRPCError`, `TransportError`, ``BackupError``, `CARError`), or the archive from being
+  ///   written (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
+  public func run(
+    _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination
+  ) async throws -> BackupReport {
+    let begin = options.milliseconds()
+    observer(.progress(BackupProgress(.resolving)))
+    var known = try KnownArchive(account, at: destination)
+    if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
+      base.snapshot.isWhole
+    {
+      try target.publish()
+      return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)
+    }
+    let identity = try await AccountIdentity(account, base: known.base, network: network)
+    if known.target == nil || known.base?.snapshot.did != identity.did {
+      known = try KnownArchive(identity, at: destination, opened: known.target)
+    }
+    guard let target = known.target else { throw BackupError.notFound(account.text) }
+    observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
+    let session = try await options.session?(identity.did, identity.server, network)
+    return try await BackupWork(
+      self, identity: identity,
+      client: XRPCClient(service: identity.server, network: network, session: session),
+      base: known.base, begin: begin
+    ).run(into: target)
+  }
+}

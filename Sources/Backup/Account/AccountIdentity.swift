@@ -1,0 +1,96 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import XRPC
+
+/// Who an account is and where, as far as a backup has to know.
+struct AccountIdentity: Sendable {
+  /// The account.
+  let did: DID
+  /// Its handle: the one that its DID document claims, unless that leads to somebody else.
+  ///
+  /// Whether it was confirmed both ways, ``warnings`` tell.
+  let handle: Handle?
+  /// The server to ask.
+  let server: String
+  /// The key that signs its commits; nil if none is known.
+  let key: VerificationKey?
+  /// The DID document, as received; nil if it could not be had.
+  let document: [UInt8]?
+  /// What a person should know.
+  private(set) var warnings: [String]
+
+  /// Finds out who an account is.
+  ///
+  /// Of an account that the archive knows only the DID document is fetched, as long as that bears out what the archive says.
+  ///
+  /// - Parameters:
+  ///   - account: what the account is called.
+  ///   - base: the snapshot that the archive has of it.
+  ///   - network: the way to whoever is asked.
+  /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is.
+  init(_ account: ATIdentifier, base: ArchivedSnapshot?, network: Network) async throws {
+    let resolver = IdentityResolver(network: network)
+    if let base = base?.snapshot {
+      do {
+        let found = try await resolver.dids.document(of: base.did)
+        let claimed = found.document.handle
+        if claimed == base.handle {
+          try self.init(
+            did: base.did, handle: claimed, document: found.document, bytes: found.bytes,
+            warnings: [], network: network)
+          return
+        }
+      } catch let error as IdentityError where error.kind == .temporary {
+        // Who keeps the directory of names may be away, while the account's server is not.
+        guard let server = network.options.pds ?? base.pds else { throw error }
+        self.init(
+          did: base.did, handle: base.handle, server: server, key: nil, document: nil,
+          warnings: [
+            "the DID document could not be had (\\(error)); the server is the one of the last backup, and the commit's signature was not checked"
+          ])
+        return
+      }
+    }
+    let resolved = try await resolver.resolve(account, confirmingHandle: true)
+    try self.init(
+      did: resolved.did, handle: Self.handle(of: resolved), document: resolved.document,
+      bytes: resolved.documentBytes, warnings: resolved.warnings.map { "\($0)" },
+      network: network)
+  }
+
+  private static func handle(of resolved: ResolvedIdentity) -> Handle? {
+    let leadsElsewhere = resolved.warnings.contains { warning in
+      if case .handleLeadsElsewhere = warning { true } else { false }
+    }
+    return resolved.handle ?? (leadsElsewhere ? nil : resolved.claimedHandle)
+  }
+
+  private init(
+    did: DID, handle: Handle?, document: DIDDocument, bytes: [UInt8], warnings: [String],
+    network: Network
+  ) throws {
+    guard let server = network.options.pds ?? document.pds else {
+      throw BackupError.noServer(did.text)
+    }
+    self.init(
+      did: did, handle: handle, server: server, key: document.signingKey, document: bytes,
+      warnings: warnings)
+    if key == nil {
+      self.warnings.append(
+        "the DID document has no key that can be used, so the commit's signature was not checked")
+    }
+  }
+
+  private init(
+    did: DID, handle: Handle?, server: String, key: VerificationKey?, document: [UInt8]?,
+    warnings: [String]
+  ) {
+    self.did = did
+    self.handle = handle
+    self.server = server
+    self.key = key
+    self.document = document
+    self.warnings = warnings
+  }
+}

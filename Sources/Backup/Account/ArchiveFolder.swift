@@ -1,0 +1,79 @@
+internal import ATProtocol
+internal import Archive
+internal import Synchronization
+public import SystemPackage
+
+/// A folder of archives, one for each account.
+///
+/// An archive is called after the account's handle, or its DID if it has none. Handles change; so an account that has an archive in the folder keeps
+/// it, whatever that is called.
+public final class ArchiveFolder: Sendable {
+  /// Where it is.
+  public let path: FilePath
+  /// Whose newest snapshot each archive has; nil before the folder has been looked through.
+  private let known = Mutex<[DID: FilePath]?>(nil)
+
+  /// A folder, which need not be there yet.
+  public init(_ path: FilePath) { self.path = path }
+
+  /// The ending of an archive's name.
+  static let ending = ".car.zst"
+
+  /// The archive of an account, if there is one.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be read.
+  func archive(of did: DID) throws -> FilePath? {
+    try known.withLock { known in
+      if let known { return known[did] }
+      let found = try look()
+      known = found
+      return found[did]
+    }
+  }
+
+  /// The archive that a handle's account has, or would have.
+  func archive(named handle: Handle) -> FilePath { file(handle.text) }
+
+  /// The name for the archive of an account that has none yet, and from now on the account's.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be made.
+  func newArchive(of did: DID, handle: Handle?) throws -> FilePath {
+    try make()
+    var name = file(handle?.text ?? did.text)
+    // Somebody else had the handle before.
+    if handle != nil, NewArchiveFile.isTaken(name) { name = file(did.text) }
+    known.withLock { $0?[did] = name }
+    return name
+  }
+
+  private func file(_ name: String) -> FilePath {
+    path.appending(FileNaming.name(name, ending: Self.ending))
+  }
+
+  private func make() throws {
+    guard !path.isEmpty, !NewArchiveFile.isTaken(path) else { return }
+    try BlobFolder.make(path.string)
+  }
+
+  private func look() throws -> [DID: FilePath] {
+    let folder = path.isEmpty ? "." : path.string
+    guard NewArchiveFile.isTaken(FilePath(folder)) else { return [:] }
+    var found: [DID: FilePath] = [:]
+    for name in try BlobFolder.names(in: folder).sorted() where name.hasSuffix(Self.ending) {
+      let file = path.appending(name)
+      // What was being made when a backup was killed has its final name in its own.
+      let isUnfinished = name.hasPrefix(".")
+      guard !isUnfinished else { continue }
+      do {
+        let reader = try ArchiveReader(path: file)
+        guard let head = reader.generation.head?.cid else { continue }
+        let snapshot = try ArchivedSnapshot(head, in: reader)
+        if found[snapshot.snapshot.did] == nil { found[snapshot.snapshot.did] = file }
+      } catch is ArchiveError, is SnapshotError {
+        // Something else; whoever wants to write to it is told.
+        continue
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,71 @@
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+
+/// The file that a backup goes to: an archive that is there, or one that is being made under a temporary name.
+///
+/// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
+/// 2. What a killed backup has left under the temporary name is found, and gone on with.
+/// 3. The file is locked from the moment it is opened, so that a second backup into it fails before it has asked a server for anything.
+final class ArchiveTarget {
+  /// Where the archive is, or will be.
+  let path: FilePath
+  /// The archive as it was when it was opened; nil if nothing was committed to it.
+  private(set) var reader: ArchiveReader?
+  private var opened: FileStorage?
+  private let new: NewArchiveFile?
+
+  /// Opens what is there.
+  ///
+  /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to; ``BackupError``.
+  init(_ path: FilePath) throws {
+    self.path = path
+    if NewArchiveFile.isTaken(path) {
+      new = nil
+      let storage = try FileStorage.open(path)
+      try storage.lock()
+      reader = try ArchiveReader(storage.map())
+      opened = storage
+      return
+    }
+    let new = try NewArchiveFile(path, replacing: false)
+    self.new = new
+    guard NewArchiveFile.isTaken(new.temporaryPath) else { return }
+    let storage = try new.storage()
+    opened = storage
+    do {
+      let reader = try ArchiveReader(storage.map())
+      if reader.generation.number > 0 { self.reader = reader }
+    } catch is ArchiveError {
+      // The writer tells what can be gone on with, and begins again where nothing can: nobody has been told of this file.
+    }
+  }
+
+  /// The folder it lies in.
+  var folder: FilePath {
+    let parent = path.removingLastComponent()
+    return parent.isEmpty ? FilePath(".") : parent
+  }
+
+  /// Whether the archive does not have its final name yet.
+  var isNew: Bool { new != nil }
+
+  /// The storage to write to; makes the file if there is none.
+  ///
+  /// - Throws: `ArchiveError` if it cannot be made, or another process is making it.
+  func storage() throws -> FileStorage {
+    if let opened { return opened }
+    guard let new else { throw BackupError.notFound("\(path)") }
+    let storage = try new.storage()
+    opened = storage
+    return storage
+  }
+
+  /// Gives the file its final name, if it does not have it.
+  ///
+  /// - Throws: ``BackupError``; the file keeps its temporary name then.
+  func publish() throws {
+    guard let new else { return }
+    try new.publish(isKeptOtherwise: true)
+  }
+}

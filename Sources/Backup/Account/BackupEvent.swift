@@ -1,0 +1,49 @@
+public import ATProtocol
+internal import IPLD
+
+/// Something that happens while an account is backed up.
+public enum BackupEvent: Sendable {
+  /// It is known who the account is, and where.
+  case resolved(DID, handle: Handle?, server: String)
+  /// The repository has arrived and is what it should be.
+  case repository(records: Int, bytes: UInt64, isIncremental: Bool)
+  /// It is known which blobs there are, and how many have to be asked for.
+  case blobs(referenced: Int, listed: Int?, wanted: Int)
+  /// It gets on.
+  case progress(BackupProgress)
+  /// A blob does not come.
+  case missing(BlobLedger.Missing)
+  /// Something that a person should know, and that does not keep the backup from being made.
+  case warning(String)
+}
+
+/// How far a backup has come.
+public struct BackupProgress: Equatable, Sendable {
+  /// What is being done.
+  public enum Stage: String, Sendable {
+    /// Finding out who the account is, and where.
+    case resolving
+    /// Receiving the repository.
+    case repository
+    /// Asking the server which blobs it has.
+    case listing
+    /// Receiving blobs.
+    case blobs
+    /// Writing what makes it all count.
+    case committing
+  }
+
+  /// What is being done.
+  public var stage: Stage
+  /// How many bytes have arrived in this stage.
+  public var bytes: UInt64 = 0
+  /// How many of them have come.
+  public var blobsDone = 0
+  /// How many blobs there are to ask for.
+  public var blobsTotal = 0
+  /// How many of them do not come.
+  public var blobsFailed = 0
+
+  /// The beginning of a stage.
+  public init(_ stage: Stage) { self.stage = stage }
+}

@@ -1,0 +1,44 @@
+internal import ATProtocol
+public import Archive
+internal import IPLD
+public import SystemPackage
+
+/// What came of the backup of one account.
+public struct BackupReport: Sendable {
+  /// What came of it, in a word.
+  public enum Outcome: String, Sendable {
+    /// Nothing had changed, and nothing was missing: nothing was written.
+    case upToDate = "up-to-date"
+    /// Everything is here.
+    case complete
+    /// The repository is here, and some blobs are not.
+    case incomplete
+  }
+
+  /// The archive.
+  public let path: FilePath
+  /// The snapshot.
+  public let snapshot: Snapshot
+  /// What is committed.
+  public let generation: Generation
+  /// What came of it.
+  public let outcome: Outcome
+  /// How many bytes the archive has grown by.
+  public let bytesAdded: UInt64
+  /// How long it took, in milliseconds.
+  public let milliseconds: Int
+  /// The blobs that are missing.
+  public let missing: [BlobLedger.Missing]
+  /// What a person should know, and what did not keep the backup from being made.
+  public let warnings: [String]
+
+  /// That nothing had changed.
+  static func upToDate(
+    _ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int, warnings: [String] = []
+  ) -> BackupReport {
+    BackupReport(
+      path: path, snapshot: base.snapshot, generation: base.reader.generation,
+      outcome: .upToDate, bytesAdded: 0, milliseconds: milliseconds, missing: [],
+      warnings: warnings)
+  }
+}

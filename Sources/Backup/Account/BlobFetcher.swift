@@ -1,0 +1,92 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import Synchronization
+internal import XRPC
+
+/// Fetches blobs from a server into an archive, many at a time.
+struct BlobFetcher: Sendable {
+  /// The server.
+  let client: XRPCClient
+  /// Whose blobs.
+  let did: DID
+  /// Where they go.
+  let appender: ArchiveAppender
+  /// What blobs need on their way.
+  let surroundings: BlobSink.Surroundings
+  /// How many transfers are under way at a time.
+  let connections: Int
+  /// Is told what came of each blob.
+  let settled: @Sendable (BlobReconciliation.Wanted, Result<UInt64, BlobFailure>) -> Void
+
+  /// How often a blob is asked for whose content turns out to be another's.
+  private static let mismatchAttempts = 3
+
+  /// Which blobs nobody has begun with yet.
+  private final class Queue: Sendable {
+    private let wanted: [BlobReconciliation.Wanted]
+    private let next = Atomic<Int>(0)
+
+    init(_ wanted: [BlobReconciliation.Wanted]) { self.wanted = wanted }
+
+    func take() -> BlobReconciliation.Wanted? {
+      let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+      return index < wanted.count ? wanted[index] : nil
+    }
+  }
+
+  /// Fetches blobs, in this order as far as there is one among many at a time.
+  ///
+  /// One blob that does not come does not keep the others from coming.
+  ///
+  /// - Throws: what the archive throws, or `CancellationError`; all blobs that have arrived by then are in the archive.
+  func fetch(_ wanted: [BlobReconciliation.Wanted]) async throws {
+    let queue = Queue(wanted)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<min(connections, wanted.count) {
+        group.addTask {
+          while let blob = queue.take() {
+            try Task.checkCancellation()
+            settled(blob, try await fetch(blob))
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Fetches one blob; answers its length, or why it did not come.
+  private func fetch(_ blob: BlobReconciliation.Wanted) async throws -> Result<
+    UInt64, BlobFailure
+  > {
+    guard blob.cid.multihash.sha256 != nil else {
+      return .failure(BlobFailure(reason: .unverifiable, status: nil))
+    }
+    for attempt in 1... {
+      do {
+        return .success(try await receive(blob))
+      } catch {
+        guard let failure = BlobFailure(error) else { throw error }
+        if failure.isMismatch, attempt < Self.mismatchAttempts { continue }
+        return .failure(failure)
+      }
+    }
+    return .failure(BlobFailure(reason: .notTried, status: nil))
+  }
+
+  private func receive(_ blob: BlobReconciliation.Wanted) async throws -> UInt64 {
+    let sink = BlobSink(blob.cid, declaredSize: blob.declaredSize, surroundings)
+    defer { sink.close() }
+    _ = try await client.stream(GetBlob(did: did, cid: blob.cid), into: sink)
+    switch try sink.content() {
+    case .memory(let bytes):
+      guard blob.cid.verify(bytes.span) == .matches else {
+        throw ArchiveError(.contentMismatch(blob.cid))
+      }
+      try await appender.append(verified: blob.cid, bytes)
+    case .file(let file): try await appender.append(blob.cid, from: file)
+    case .streaming(let appending): try await appending.value
+    }
+    return sink.receivedCount
+  }
+}

@@ -1,0 +1,87 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+public import SystemPackage
+internal import XRPC
+
+/// Asks once more for the blobs that an archive lacks: the account's server, and then every server where the account was before.
+public struct BlobFill: Sendable {
+  private let backup: AccountBackup
+
+  /// A fill that works as this backup does.
+  public init(_ backup: AccountBackup) { self.backup = backup }
+
+  /// Tries to complete the newest snapshot of each account in an archive.
+  ///
+  /// - Parameter path: the archive.
+  /// - Returns: what came of each account; one that lacked nothing is up to date.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be read or written; `CancellationError`.
+  public func run(_ path: FilePath) async throws -> [BackupReport] {
+    guard NewArchiveFile.isTaken(path) else {
+      throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
+    }
+    let target = try ArchiveTarget(path)
+    guard let reader = target.reader else { throw SnapshotError.noSnapshot }
+    let history = try Self.history(of: reader)
+    var reports: [BackupReport] = []
+    for snapshots in history {
+      guard let newest = snapshots.first else { continue }
+      reports.append(try await fill(newest, servers: snapshots.map(\.snapshot.pds), target))
+    }
+    return reports
+  }
+
+  /// The snapshots of each account, the newest first.
+  private static func history(of reader: ArchiveReader) throws -> [[ArchivedSnapshot]] {
+    var accounts: [DID: [ArchivedSnapshot]] = [:]
+    var order: [DID] = []
+    var next = reader.generation.head?.cid
+    while let cid = next {
+      let snapshot = try ArchivedSnapshot(cid, in: reader)
+      let did = snapshot.snapshot.did
+      if accounts[did] == nil { order.append(did) }
+      accounts[did, default: []].append(snapshot)
+      next = snapshot.snapshot.previous
+    }
+    return order.compactMap { accounts[$0] }
+  }
+
+  private func fill(
+    _ base: ArchivedSnapshot, servers known: [String?], _ target: ArchiveTarget
+  ) async throws -> BackupReport {
+    let begin = backup.options.milliseconds()
+    guard !base.snapshot.blobs.isComplete else {
+      return .upToDate(base, at: target.path, milliseconds: 0)
+    }
+    let identity = try await AccountIdentity(
+      .did(base.snapshot.did), base: base, network: backup.network)
+    backup.observer(
+      .resolved(identity.did, handle: identity.handle, server: identity.server))
+    let log = try base.plcLog()
+    var earlier: [String] = []
+    for server in known.compactMap({ $0 }) + Self.servers(in: log, of: identity.did)
+    where server != identity.server && !earlier.contains(server) {
+      earlier.append(server)
+    }
+    let session = try await backup.options.session?(
+      identity.did, identity.server, backup.network)
+    var work = BackupWork(
+      backup, identity: identity,
+      client: XRPCClient(service: identity.server, network: backup.network, session: session),
+      base: base, begin: begin)
+    // The session is this server's alone.
+    work.earlierClients = earlier.map { XRPCClient(service: $0, network: backup.network) }
+    return try await work.fill(base, plcLog: log, in: target)
+  }
+
+  /// The servers that an account's history in the PLC directory names, the last first.
+  private static func servers(in log: [UInt8]?, of did: DID) -> [String] {
+    guard let log else { return [] }
+    do {
+      return try PLCLog(log.span, of: did).servers.reversed().map(\.text)
+    } catch {
+      // It is kept as it was received; what cannot be read names nobody.
+      return []
+    }
+  }
+}

@@ -1,0 +1,63 @@
+internal import ATProtocol
+internal import IPLD
+internal import XRPC
+
+/// The blobs that a server says it has of an account, all pages of them.
+///
+/// Servers differ in how they end a list (protocol observations of four of them): with an empty page, with a page without a cursor, or by forgetting
+/// that there was one. So the list ends when a page is empty, when it brings nothing that was not there before, or when it has no cursor; if a
+/// page without a cursor is as long as it may be, it is asked once more for what comes after its last CID.
+struct BlobListing: Sendable {
+  /// The blobs, each once.
+  private(set) var cids: [CID] = []
+  /// Entries that are no CIDs.
+  private(set) var malformedCount = 0
+  /// Whether the list may have gone on.
+  private(set) var isDoubtful = false
+
+  /// The longest page that the lexicon allows.
+  static let pageLength = 1000
+  /// The most blobs that are listed: a list that goes on is one that has no end.
+  static let maximumCount = 20_000_000
+
+  /// Asks for all pages.
+  ///
+  /// - Parameter page: is told how many blobs there are so far.
+  /// - Throws: what the client throws.
+  static func fetch(
+    of did: DID, from client: XRPCClient, page: @Sendable (Int) -> Void
+  ) async throws -> BlobListing {
+    var listing = BlobListing()
+    var known: Set<CID> = []
+    var cursor: String?
+    while true {
+      let output = try await client.call(
+        ListBlobs(did: did, limit: pageLength, cursor: cursor))
+      let countBefore = listing.cids.count
+      for text in output.cids {
+        do {
+          let cid = try CID(text)
+          if known.insert(cid).inserted { listing.cids.append(cid) }
+        } catch {
+          listing.malformedCount += 1
+        }
+      }
+      page(listing.cids.count)
+      let isNew = listing.cids.count > countBefore
+      guard isNew, listing.cids.count < maximumCount else {
+        listing.isDoubtful = listing.cids.count >= maximumCount
+        return listing
+      }
+      if let next = output.cursor, !next.isEmpty {
+        cursor = next
+      } else {
+        guard output.cids.count >= pageLength, let last = output.cids.last, cursor != last else {
+          return listing
+        }
+        // The reference server's cursor is the last CID, and others that forget to name one may still know it.
+        cursor = last
+        listing.isDoubtful = true
+      }
+    }
+  }
+}

@@ -1,0 +1,111 @@
+public import ATProtocol
+internal import Archive
+public import IPLD
+internal import SystemPackage
+public import XRPC
+
+/// Backs up many accounts, some at a time; one that fails does not keep the others from being backed up.
+public struct FleetBackup: Sendable {
+  /// An account to be backed up.
+  public struct Account: Sendable {
+    /// What it is called.
+    public let account: ATIdentifier
+    /// Its newest commit, if a server has said so already: an archive that has it is up to date without another question.
+    public let head: CID?
+
+    /// An account.
+    public init(_ account: ATIdentifier, head: CID? = nil) {
+      self.account = account
+      self.head = head
+    }
+  }
+
+  /// What came of an account.
+  public enum Outcome: Sendable {
+    /// It is backed up.
+    case success(BackupReport)
+    /// It is not, or not to the end.
+    case failure(any Error)
+  }
+
+  /// Is told what happens to each account.
+  public struct Observer: Sendable {
+    /// An account's turn has come.
+    public var began: @Sendable (ATIdentifier) -> Void
+    /// Something happens.
+    public var happened: @Sendable (ATIdentifier, BackupEvent) -> Void
+    /// It is done.
+    public var ended: @Sendable (ATIdentifier, Outcome) -> Void
+
+    /// An observer.
+    public init(
+      began: @escaping @Sendable (ATIdentifier) -> Void,
+      happened: @escaping @Sendable (ATIdentifier, BackupEvent) -> Void,
+      ended: @escaping @Sendable (ATIdentifier, Outcome) -> Void
+    ) {
+      self.began = began
+      self.happened = happened
+      self.ended = ended
+    }
+  }
+
+  private let network: Network
+  private let options: AccountBackup.Options
+  private let jobs: Int
+  private let observer: Observer
+
+  /// A backup of many accounts.
+  ///
+  /// - Parameters:
+  ///   - network: the way to their servers, whose budgets all of them share.
+  ///   - options: how each is backed up.
+  ///   - jobs: how many at a time.
+  ///   - observer: is told what happens.
+  public init(
+    network: Network, options: AccountBackup.Options, jobs: Int, observer: Observer
+  ) {
+    self.network = network
+    self.options = options
+    self.jobs = jobs
+    self.observer = observer
+  }
+
+  /// Backs up accounts as they come.
+  ///
+  /// - Parameters:
+  ///   - accounts: which; asked for the next when there is a place for it.
+  ///   - destination: where their archives go. Into one file they go one after the other.
+  /// - Throws: what `accounts` throws, or `CancellationError`, after those under way have ended.
+  public func run<Accounts: AsyncSequence & Sendable>(
+    _ accounts: Accounts, into destination: AccountBackup.Destination
+  ) async throws where Accounts.Element == Account {
+    let places = if case .file = destination { 1 } else { jobs }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      var busy = 0
+      for try await account in accounts {
+        if busy >= places {
+          try await group.next()
+          busy -= 1
+        }
+        group.addTask { try await back(up: account, into: destination) }
+        busy += 1
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  private func back(up account: Account, into destination: AccountBackup.Destination) async throws {
+    observer.began(account.account)
+    let backup = AccountBackup(network: network, options: options) { [observer] event in
+      observer.happened(account.account, event)
+    }
+    do {
+      let report = try await backup.run(
+        account.account, knownHead: account.head, into: destination)
+      observer.ended(account.account, .success(report))
+    } catch {
+      observer.ended(account.account, .failure(error))
+      try Task.checkCancellation()
+    }
+  }
+}

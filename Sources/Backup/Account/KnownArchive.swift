@@ -1,0 +1,75 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+
+/// The archive of an account, as far as it can be found before anybody has been asked who the account is.
+struct KnownArchive {
+  /// The file; nil if its name depends on who the account is.
+  let target: ArchiveTarget?
+  /// The newest snapshot of the account in it.
+  let base: ArchivedSnapshot?
+
+  /// Looks for the archive of an account by what the account is called.
+  ///
+  /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to.
+  init(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
+    let path: FilePath?
+    switch (destination, account) {
+    case (.file(let file), _): path = file
+    case (.folder(let folder), .handle(let handle)): path = folder.archive(named: handle)
+    case (.folder(let folder), .did(let did)): path = try folder.archive(of: did)
+    }
+    guard let path else {
+      (target, base) = (nil, nil)
+      return
+    }
+    let found = try ArchiveTarget(path)
+    let snapshot = try found.newest { snapshot in
+      switch account {
+      case .did(let did): snapshot.did == did
+      case .handle(let handle): snapshot.handle == handle
+      }
+    }
+    // An archive that bears the handle and knows nothing of it may be another account's.
+    if case .folder = destination, snapshot == nil, found.reader?.generation.head != nil {
+      (target, base) = (nil, nil)
+    } else {
+      (target, base) = (found, snapshot)
+    }
+  }
+
+  /// Looks for the archive of an account that is known, or for a name for a new one.
+  ///
+  /// - Parameter opened: what was found before it was known, if anything.
+  init(
+    _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?
+  ) throws {
+    let found: ArchiveTarget
+    switch destination {
+    case .file(let file): found = try opened ?? ArchiveTarget(file)
+    case .folder(let folder):
+      let path =
+        try folder.archive(of: identity.did)
+        ?? folder.newArchive(of: identity.did, handle: identity.handle)
+      found =
+        if let opened, opened.path == path { opened } else { try ArchiveTarget(path) }
+    }
+    target = found
+    base = try found.newest { $0.did == identity.did }
+  }
+}
+
+extension ArchiveTarget {
+  /// The newest snapshot that is one of those looked for.
+  func newest(where matches: (Snapshot) -> Bool) throws -> ArchivedSnapshot? {
+    guard let reader else { return nil }
+    var next = reader.generation.head?.cid
+    while let cid = next {
+      let snapshot = try ArchivedSnapshot(cid, in: reader)
+      if matches(snapshot.snapshot) { return snapshot }
+      next = snapshot.snapshot.previous
+    }
+    return nil
+  }
+}

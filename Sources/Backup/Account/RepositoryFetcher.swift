@@ -1,0 +1,120 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// Fetches an account's repository, or what has changed of it, until what came is what it should be.
+///
+/// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a repository that is written to while it is read arrives
+/// with holes. What came counts only if every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit is the
+/// account's, signed with its key. Whatever else came is fetched once more, as a whole.
+struct RepositoryFetcher: Sendable {
+  /// A repository that is what it should be.
+  struct Fetched: Sendable {
+    let repository: CheckedRepository
+    let origin: Snapshot.Fetched
+  }
+
+  /// The server.
+  let client: XRPCClient
+  /// The account.
+  let did: DID
+  /// The account's key; nil if none is known, so that nobody can tell whether the signature holds.
+  let key: VerificationKey?
+  /// Where to put files without a name.
+  let folder: FilePath
+  /// Is told how many bytes have arrived.
+  let arrived: @Sendable (Int) -> Void
+  /// Is told what went wrong before the next attempt.
+  let retrying: @Sendable (any Error) -> Void
+
+  /// How often a repository is fetched that is not what it should be.
+  static let attempts = 3
+
+  /// Fetches the repository.
+  ///
+  /// - Parameters:
+  ///   - base: the snapshot that the archive has, whose blocks need not be sent again.
+  ///   - archive: the archive.
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and ``BackupError`` if what came was wrong each time.
+  func fetch(after base: ArchivedSnapshot?, archive: ArchiveReader?) async throws -> Fetched {
+    var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
+    var attempt = 1
+    while true {
+      do {
+        return try await fetch(since: since, base, archive)
+      } catch is AssembledRepository.Incomplete {
+        since = nil
+      } catch is XRPCError where since != nil {
+        // Some servers refuse the parameter, each with words of its own.
+        since = nil
+      } catch let error where since != nil && Self.isAboutContent(error) {
+        since = nil
+      } catch let error where Self.isAboutContent(error) && attempt < Self.attempts {
+        attempt += 1
+        retrying(error)
+        // Whoever writes to the repository may be done in a moment.
+        try await Task.sleep(for: .milliseconds(200 * (1 << attempt)))
+      }
+    }
+  }
+
+  private static func isAboutContent(_ error: any Error) -> Bool {
+    switch error {
+    case is CARError, is RepositoryError, is DAGCBORError: true
+    case let error as BackupError: error.isAboutContent
+    default: false
+    }
+  }
+
+  private func fetch(
+    since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?
+  ) async throws -> Fetched {
+    let sink = RepositorySink(folder: folder, arrived: arrived)
+    let response = try await client.stream(GetRepo(did: did, since: since), into: sink)
+    let (car, _, _) = try sink.finish()
+    var origin = Snapshot.Fetched(repoRev: response["atproto-repo-rev"])
+    var repository: CheckedRepository?
+    if let since, let base {
+      repository = Self.whole(car, archive)
+      if repository == nil {
+        origin.since = since
+        let assembled = try AssembledRepository(car, after: base, folder: folder)
+        repository = try CheckedRepository(
+          assembled.car, archive: archive, isHashed: true, observer: { _ in })
+      }
+    }
+    let checked =
+      try repository
+      ?? CheckedRepository(car, archive: archive, isHashed: true, observer: { _ in })
+    try check(checked)
+    return Fetched(repository: checked, origin: origin)
+  }
+
+  /// What a server sent that was asked for changes, if it is a whole repository.
+  private static func whole(_ car: MappedFile, _ archive: ArchiveReader?) -> CheckedRepository? {
+    do {
+      let repository = try CheckedRepository(
+        car, archive: archive, isHashed: true, observer: { _ in })
+      return repository.inspection.isComplete ? repository : nil
+    } catch {
+      // Changes alone are no repository; whether they are with what the archive has is found out next.
+      return nil
+    }
+  }
+
+  private func check(_ repository: CheckedRepository) throws {
+    let (commit, inspection) = (repository.commit, repository.inspection)
+    guard commit.did == did else {
+      throw BackupError.notGenuine("the server sent the repository of \(commit.did), not of \(did)")
+    }
+    guard inspection.isComplete else {
+      throw BackupError.incompleteRepository(
+        nodes: inspection.missingNodes.count, records: inspection.missingRecordCount)
+    }
+    if let key, !commit.isSigned(by: key) {
+      throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
+    }
+  }
+}

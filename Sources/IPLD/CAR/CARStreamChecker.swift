@@ -1,0 +1,90 @@
+/// Checks a CAR of version 1 while it arrives: every section's length and CID, and every block against its CID.
+///
+/// Bytes are pushed in as they come; no more than one section and what arrived with it is held. What the blocks mean is not looked at.
+///
+/// ```swift
+/// var checker = CARStreamChecker()
+/// for chunk in chunks { try checker.take(chunk) }
+/// try checker.finish()
+/// ```
+public struct CARStreamChecker: Sendable {
+  /// The header, once it has arrived.
+  public private(set) var header: CARHeader?
+  /// How many sections have arrived whole.
+  public private(set) var sectionCount = 0
+  /// How many bytes have arrived.
+  public private(set) var byteCount = 0
+
+  private let limits: CARLimits
+  /// What has arrived and is not a whole section yet.
+  private var rest: [UInt8] = []
+  /// How many bytes it takes before another look at ``rest`` is worth it: a section that arrives in many pieces is not parsed for each.
+  private var neededCount = 1
+
+  /// A checker of a CAR of which nothing has arrived.
+  public init(limits: CARLimits = .streaming) { self.limits = limits }
+
+  /// Takes the next bytes.
+  ///
+  /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its CID names, with its place in the CAR.
+  public mutating func take(_ bytes: Span<UInt8>) throws(CARError) {
+    byteCount += bytes.count
+    guard rest.isEmpty else {
+      rest.append(contentsOf: bytes)
+      guard rest.count >= neededCount else { return }
+      let gathered = rest
+      let used = try check(gathered.span)
+      rest.removeFirst(used)
+      return
+    }
+    let used = try check(bytes)
+    rest.append(contentsOf: bytes.extracting(used..<bytes.count))
+  }
+
+  /// Makes sure that the CAR has come to its end.
+  ///
+  /// - Throws: ``CARError`` if it ends within its header or a section.
+  public func finish() throws(CARError) {
+    guard header != nil else { throw CARError(.truncatedHeader, offset: byteCount) }
+    guard rest.isEmpty else { throw CARError(.truncatedSection, offset: byteCount - rest.count) }
+  }
+
+  /// Checks what is whole; answers how many bytes that is.
+  private mutating func check(_ bytes: Span<UInt8>) throws(CARError) -> Int {
+    let start = byteCount - bytes.count
+    var used = 0
+    neededCount = 1
+    if header == nil {
+      do throws(CARError) {
+        let header = try CARHeader(bytes, limits: limits)
+        self.header = header
+        used = header.length
+      } catch {
+        guard error.reason == .truncatedHeader else { throw error }
+        return 0
+      }
+    }
+    while used < bytes.count {
+      let remaining = bytes.extracting(used..<bytes.count)
+      var cursor = CARCursor(payload: 0..<remaining.count, limits: limits)
+      do throws(CARError) {
+        guard let (section, cid) = try cursor.next(in: remaining) else { break }
+        guard cid.verify(remaining.extracting(section.bodyRange)) != .mismatch else {
+          throw CARError(.contentMismatch(cid), offset: 0)
+        }
+        used += section.end
+        sectionCount += 1
+      } catch {
+        guard error.reason == .truncatedSection else {
+          throw CARError(error.reason, offset: start + used + error.offset)
+        }
+        var place = 0
+        if case .value(let length) = Varint.read(remaining, at: &place) {
+          neededCount = place + Int(length)
+        }
+        break
+      }
+    }
+    return used
+  }
+}

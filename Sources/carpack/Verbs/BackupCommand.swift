@@ -1,0 +1,175 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import Synchronization
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack backup`: live accounts, each into one archive.
+struct BackupCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup",
+    abstract: "Back up live accounts: repository, every blob, identity, into one archive each.",
+    discussion: """
+      ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.
+
+      Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and the server gets two requests. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
+
+      What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
+
+      Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
+  var accounts: [String] = []
+
+  @Option(
+    name: .customLong("accounts"),
+    help: ArgumentHelp(
+      "A file with one account a line; \"-\" for standard input.", valueName: "file"),
+    completion: .file())
+  var list: String?
+
+  @Flag(help: "Every account that the server given with --pds lists.")
+  var all = false
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp(
+      "The archive (for one account), or the folder for archives.", valueName: "file|dir"),
+    completion: .file())
+  var output: String?
+
+  @Option(
+    help: ArgumentHelp("One archive for all accounts.", valueName: "file"), completion: .file())
+  var into: String?
+
+  @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
+  var jobs = 4
+
+  @OptionGroup var network: NetworkCommandOptions
+
+  @OptionGroup var login: LoginOptions
+
+  @OptionGroup var compression: CompressionOptions
+
+  @Flag(help: "Write what happens as JSON, one event a line.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    guard !accounts.isEmpty || list != nil || all else {
+      throw ValidationError("name an account, or give --accounts or --all")
+    }
+    guard !all || (accounts.isEmpty && list == nil) else {
+      throw ValidationError("--all is for all accounts: name none beside it")
+    }
+    guard output == nil || into == nil else {
+      throw ValidationError("-o and --into both say where archives go")
+    }
+    guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
+  }
+
+  func run() throws {
+    var networkOptions = try network.options()
+    guard !all || networkOptions.pds != nil else {
+      throw ValidationError("--all needs the server: --pds URL")
+    }
+    let named = try namedAccounts()
+    let isSingle = !all && named.count == 1
+    let destination = try destination(isSingle: isSingle)
+    let display = BackupDisplay(style, namesAccounts: !isSingle)
+    let tell = networkOptions.observer
+    networkOptions.observer = { event in
+      tell(event)
+      display.show(event)
+    }
+    let session = try login.session()
+    let outcomes = BackupOutcomes(
+      display, json: json, quiet: common.quiet, isSingle: isSingle)
+    let (all, jobs, level) = (all, jobs, compression.level)
+    let options = networkOptions
+    defer { Console.endProgress() }
+    do {
+      try runBlocking {
+        let network = try Network(options)
+        var backup = AccountBackup.Options(
+          tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
+          milliseconds: Host.milliseconds)
+        backup.level = level
+        backup.connections = options.connectionsPerHost
+        backup.session = session
+        let fleet = FleetBackup(
+          network: network, options: backup, jobs: jobs, observer: outcomes.observer)
+        if all {
+          let client = XRPCClient(service: options.pds ?? "", network: network)
+          try await fleet.run(
+            ServerAccounts(client) { outcomes.skipped($0, $1) }, into: destination)
+        } else {
+          try await fleet.run(NamedAccounts(named), into: destination)
+        }
+      }
+    } catch let status as ExitStatus {
+      outcomes.finish()
+      Console.say(
+        "carpack: \(Console.yellow("interrupted:")) what has arrived is kept; the same command goes on from here"
+      )
+      throw status
+    }
+    outcomes.finish()
+    let status = outcomes.status
+    if status != .success { throw status }
+  }
+
+  private var style: BackupDisplay.Style {
+    if json { return .json }
+    if common.quiet { return .silent }
+    return Console.isTerminal && !network.verbose ? .live : .plain
+  }
+
+  /// The accounts that are named on the command line and in the list, each once.
+  private func namedAccounts() throws -> [ATIdentifier] {
+    var names = accounts
+    if let list {
+      let file = try InputFile(list)
+      let text = file.withBytes { String(decoding: $0.array, as: UTF8.self) }
+      // Of each line the first word counts: what follows may say who that is.
+      names += text.split(whereSeparator: \.isNewline).compactMap { line in
+        line.split(whereSeparator: \.isWhitespace).first.map(String.init)
+      }.filter { !$0.hasPrefix("#") }
+    }
+    var seen: Set<String> = []
+    return try names.map { try ATIdentifier(account: $0) }.filter { seen.insert($0.text).inserted }
+  }
+
+  private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
+    if let into { return .file(FilePath(into)) }
+    guard let output else { return .folder(ArchiveFolder("")) }
+    if isSingle, !output.hasSuffix("/"), !BlobFolder.isFolder(output) {
+      return .file(FilePath(output))
+    }
+    return .folder(ArchiveFolder(FilePath(output)))
+  }
+}
+
+/// Accounts that have been named, one after the other.
+struct NamedAccounts: AsyncSequence, Sendable {
+  typealias Element = FleetBackup.Account
+
+  private let accounts: [ATIdentifier]
+
+  init(_ accounts: [ATIdentifier]) { self.accounts = accounts }
+
+  func makeAsyncIterator() -> Iterator { Iterator(rest: accounts[...]) }
+
+  struct Iterator: AsyncIteratorProtocol {
+    var rest: ArraySlice<ATIdentifier>
+
+    mutating func next() async -> FleetBackup.Account? {
+      rest.popFirst().map { FleetBackup.Account($0) }
+    }
+  }
+}

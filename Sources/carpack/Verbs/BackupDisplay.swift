@@ -1,0 +1,194 @@
+internal import ATProtocol
+internal import Backup
+internal import Synchronization
+internal import XRPC
+
+/// Shows how backups get on: live lines on a terminal, a line for each step where there is none, or events as JSON, one a line.
+final class BackupDisplay: Sendable {
+  /// How it is shown.
+  enum Style {
+    /// Lines that change, one for each account that is being backed up.
+    case live
+    /// A line for each step.
+    case plain
+    /// JSON, one object a line, on standard output.
+    case json
+    /// Nothing but what went wrong.
+    case silent
+  }
+
+  /// What is known of an account while it is being backed up.
+  private struct Activity {
+    let name: String
+    var progress = BackupProgress(.resolving)
+    var stageBegin: ContinuousClock.Instant = .now
+    var said: ContinuousClock.Instant = .now
+  }
+
+  private struct State {
+    var activities: [String: Activity] = [:]
+    var order: [String] = []
+    var retryCount = 0
+    var waiting: String?
+    var drawn: ContinuousClock.Instant?
+  }
+
+  private let style: Style
+  /// Whether lines say whose they are.
+  private let namesAccounts: Bool
+  private let state = Mutex(State())
+  private static let interval: Duration = .milliseconds(100)
+  private static let plainInterval: Duration = .seconds(10)
+
+  /// A display.
+  init(_ style: Style, namesAccounts: Bool) {
+    self.style = style
+    self.namesAccounts = namesAccounts
+  }
+
+  /// Notes that an account's turn has come.
+  func begin(_ account: String) {
+    state.withLock { state in
+      state.activities[account] = Activity(name: account)
+      state.order.append(account)
+    }
+    if style == .json {
+      BackupJSON.print("started") { $0.field("account", account) }
+    }
+  }
+
+  /// Notes that an account is done with.
+  func end(_ account: String) {
+    state.withLock { state in
+      state.activities[account] = nil
+      state.order.removeAll { $0 == account }
+    }
+    Console.endProgress()
+  }
+
+  /// Shows what happens to an account.
+  func show(_ event: BackupEvent, of account: String) {
+    if style == .json {
+      BackupJSON.print(event, of: account)
+      return
+    }
+    switch event {
+    case .progress(let progress): show(progress, of: account)
+    case .resolved(let did, let handle, let server):
+      say("\(did)\(handle.map { " (\($0))" } ?? "") at \(server)", of: account)
+    case .repository(let records, let bytes, let isIncremental):
+      say(
+        "repository: \(Quantity.count(records, "record")), \(Quantity.bytes(bytes))\(isIncremental ? ", by what has changed" : "")",
+        of: account)
+    case .blobs(let referenced, let listed, let wanted):
+      say(
+        "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(wanted)) to fetch",
+        of: account)
+    case .missing(let entry):
+      warn(
+        "missing",
+        "\(entry.cid): \(entry.reason.sentence)\(entry.status.map { " (HTTP \($0))" } ?? "")",
+        of: account)
+    case .warning(let text): warn("warning", text, of: account)
+    }
+  }
+
+  /// Shows what happens on the network.
+  func show(_ event: NetworkEvent) {
+    guard case .retry(let host, let seconds, let why) = event else { return }
+    if style == .json {
+      BackupJSON.print("retry") {
+        $0.field("host", host)
+        $0.field("afterMs", Int((seconds * 1000).rounded()))
+        $0.field("why", why)
+      }
+      return
+    }
+    state.withLock { state in
+      state.retryCount += 1
+      state.waiting =
+        seconds >= 1 ? "\(host): \(why), waiting \(Quantity.duration(seconds: seconds))" : nil
+    }
+  }
+
+  private func say(_ text: @autoclosure () -> String, of account: String) {
+    guard style == .plain || style == .live else { return }
+    // Where lines change, steps show by themselves.
+    if style == .plain { Console.say("\(prefix(account))\(text())") }
+  }
+
+  private func warn(_ kind: String, _ text: String, of account: String) {
+    guard style != .json else { return }
+    Console.say("carpack: \(Console.yellow("\(kind):")) \(prefix(account))\(text)")
+  }
+
+  private func prefix(_ account: String) -> String { namesAccounts ? "\(account): " : "" }
+
+  private func show(_ progress: BackupProgress, of account: String) {
+    let now = ContinuousClock.now
+    let lines: [String]? = state.withLock { state in
+      guard var activity = state.activities[account] else { return nil }
+      if activity.progress.stage != progress.stage {
+        activity.stageBegin = now
+        state.waiting = nil
+      }
+      activity.progress = progress
+      defer { state.activities[account] = activity }
+      switch style {
+      case .live:
+        if let drawn = state.drawn, now - drawn < Self.interval { return nil }
+        state.drawn = now
+        state.activities[account] = activity
+        return Self.lines(state, at: now, namesAccounts: namesAccounts)
+      case .plain:
+        guard now - activity.said >= Self.plainInterval else { return nil }
+        activity.said = now
+        return [prefix(account) + Self.text(activity, at: now)]
+      case .json, .silent: return nil
+      }
+    }
+    guard let lines else { return }
+    if style == .live { Console.showProgress(lines) } else { lines.forEach(Console.say) }
+  }
+
+  /// The lines of all accounts that are being backed up, and one about what is waited for.
+  private static func lines(
+    _ state: State, at now: ContinuousClock.Instant, namesAccounts: Bool
+  ) -> [String] {
+    var lines = state.order.prefix(16).compactMap { state.activities[$0] }.map { activity in
+      (namesAccounts ? "\(activity.name): " : "") + text(activity, at: now)
+    }
+    var notes: [String] = []
+    if state.order.count > 16 { notes.append("and \(state.order.count - 16) more accounts") }
+    if state.retryCount > 0 { notes.append(Quantity.count(state.retryCount, "retry", "retries")) }
+    if let waiting = state.waiting { notes.append(waiting) }
+    if !notes.isEmpty { lines.append("  " + notes.joined(separator: "; ")) }
+    return lines
+  }
+
+  /// A line's words: the stage, how much is done of how much, how fast, how long still.
+  private static func text(_ activity: Activity, at now: ContinuousClock.Instant) -> String {
+    let progress = activity.progress
+    let elapsed = now - activity.stageBegin
+    let seconds =
+      Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+    let rate = seconds > 0.2 ? Double(progress.bytes) / seconds : 0
+    let speed = rate > 0 ? ", \(Quantity.bytes(UInt64(rate)))/s" : ""
+    switch progress.stage {
+    case .resolving: return "finding the account"
+    case .repository: return "repository \(Quantity.bytes(progress.bytes))\(speed)"
+    case .listing: return "listing blobs, \(Quantity.grouped(progress.blobsTotal)) so far"
+    case .committing: return "committing"
+    case .blobs:
+      let settled = progress.blobsDone + progress.blobsFailed
+      var text =
+        "blobs \(Quantity.grouped(progress.blobsDone)) of \(Quantity.grouped(progress.blobsTotal)), \(Quantity.bytes(progress.bytes))\(speed)"
+      if progress.blobsFailed > 0 { text += ", \(Quantity.grouped(progress.blobsFailed)) missing" }
+      if seconds > 1, settled > 0, settled < progress.blobsTotal {
+        let rest = Double(progress.blobsTotal - settled) * seconds / Double(settled)
+        text += ", \(Quantity.duration(seconds: rest)) left"
+      }
+      return text
+    }
+  }
+}

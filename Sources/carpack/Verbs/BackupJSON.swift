@@ -1,0 +1,116 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+internal import IPLD
+
+/// Backups as events in JSON, one object a line.
+enum BackupJSON {
+  /// Prints an event at once.
+  static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("event", name)
+    fields(&json)
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+    Console.flush()
+  }
+
+  /// Prints what happens to an account.
+  static func print(_ event: BackupEvent, of account: String) {
+    switch event {
+    case .resolved(let did, let handle, let server):
+      print("resolved") {
+        $0.field("account", account)
+        $0.field("did", did.text)
+        $0.field("handle", handle?.text)
+        $0.field("pds", server)
+      }
+    case .repository(let records, let bytes, let isIncremental):
+      print("repository") {
+        $0.field("account", account)
+        $0.field("records", records)
+        $0.field("bytes", bytes)
+        $0.key("incremental")
+        $0.boolean(isIncremental)
+      }
+    case .blobs(let referenced, let listed, let wanted):
+      print("blobs") {
+        $0.field("account", account)
+        $0.field("referenced", referenced)
+        $0.field("listed", listed)
+        $0.field("wanted", wanted)
+      }
+    case .progress(let progress):
+      print("progress") {
+        $0.field("account", account)
+        $0.field("stage", progress.stage.rawValue)
+        $0.field("bytes", progress.bytes)
+        if progress.stage == .blobs {
+          $0.field("done", progress.blobsDone)
+          $0.field("total", progress.blobsTotal)
+          $0.field("failed", progress.blobsFailed)
+        }
+      }
+    case .missing(let entry):
+      print("missing") {
+        $0.field("account", account)
+        write(entry, to: &$0)
+      }
+    case .warning(let text):
+      print("warning") {
+        $0.field("account", account)
+        $0.field("message", text)
+      }
+    }
+  }
+
+  /// Writes the fields of an entry of the ledger.
+  static func write(_ entry: BlobLedger.Missing, to json: inout JSONWriter) {
+    json.field("cid", "\(entry.cid)")
+    json.field("reason", entry.reason.rawValue)
+    json.field("why", entry.reason.sentence)
+    json.field("status", entry.status)
+    json.field("size", entry.size)
+    json.key("referenced")
+    json.boolean(entry.isReferenced)
+    json.field("firstTried", entry.firstTried)
+    json.field("lastTried", entry.lastTried)
+  }
+
+  /// Prints what came of an account.
+  static func print(_ report: BackupReport, of account: String) {
+    print("finished") {
+      $0.field("account", account)
+      $0.field("file", "\(report.path)")
+      $0.field("outcome", report.outcome.rawValue)
+      $0.field("bytesAdded", report.bytesAdded)
+      $0.field("bytes", report.generation.committedLength)
+      $0.field("milliseconds", report.milliseconds)
+      $0.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+      report.snapshot.writeFields(to: &$0)
+      $0.key("missing")
+      $0.beginArray()
+      for entry in report.missing {
+        $0.beginObject()
+        write(entry, to: &$0)
+        $0.endObject()
+      }
+      $0.endArray()
+      $0.key("warnings")
+      $0.beginArray()
+      for warning in report.warnings { $0.string(warning) }
+      $0.endArray()
+    }
+  }
+
+  /// Prints why an account was not backed up.
+  static func print(_ failure: Failure, of account: String) {
+    print("failed") {
+      $0.field("account", account)
+      $0.field("error", failure.message)
+      $0.field("exitStatus", Int(failure.status.number))
+    }
+  }
+}

@@ -1,0 +1,109 @@
+internal import ATProtocol
+internal import Backup
+internal import Synchronization
+
+/// What came of the accounts of one run, said of each as it ends and of all at the end.
+final class BackupOutcomes: Sendable {
+  private struct State {
+    var counts: [BackupReport.Outcome: Int] = [:]
+    var failedCount = 0
+    var skippedCount = 0
+    var bytesAdded: UInt64 = 0
+    var statuses: Set<CInt> = []
+  }
+
+  private let display: BackupDisplay
+  private let isJSON: Bool
+  private let isQuiet: Bool
+  private let isSingle: Bool
+  private let begin = ContinuousClock.now
+  private let state = Mutex(State())
+
+  init(_ display: BackupDisplay, json: Bool, quiet: Bool, isSingle: Bool) {
+    self.display = display
+    isJSON = json
+    isQuiet = quiet
+    self.isSingle = isSingle
+  }
+
+  /// What observes the run.
+  var observer: FleetBackup.Observer {
+    FleetBackup.Observer(
+      began: { [display] in display.begin($0.text) },
+      happened: { [display] in display.show($1, of: $0.text) },
+      ended: { [self] in ended($0, $1) })
+  }
+
+  /// Notes an account that the server lists and does not give out.
+  func skipped(_ did: DID, _ state: String) {
+    self.state.withLock { $0.skippedCount += 1 }
+    if isJSON {
+      BackupJSON.print("skipped") {
+        $0.field("account", did.text)
+        $0.field("status", state)
+      }
+    } else if !isQuiet {
+      Console.say("\(did): skipped, for the server calls it \(state)")
+    }
+  }
+
+  /// The worst of all.
+  var status: ExitStatus {
+    .worst(state.withLock { $0.statuses }.map(ExitStatus.init(number:)))
+  }
+
+  private func ended(_ account: ATIdentifier, _ outcome: FleetBackup.Outcome) {
+    display.end(account.text)
+    switch outcome {
+    case .success(let report):
+      state.withLock { state in
+        state.counts[report.outcome, default: 0] += 1
+        state.bytesAdded += report.bytesAdded
+        state.statuses.insert(report.outcome == .incomplete ? ExitStatus.incomplete.number : 0)
+      }
+      if isJSON {
+        BackupJSON.print(report, of: account.text)
+      } else if !isQuiet {
+        BackupSummary(report).print(isShort: !isSingle)
+      }
+    case .failure(let error):
+      if error is CancellationError { return }
+      let failure = Failure(error)
+      state.withLock { state in
+        state.failedCount += 1
+        state.statuses.insert(failure.status.number)
+      }
+      if isJSON { BackupJSON.print(failure, of: account.text) }
+      (isSingle ? failure : failure.of(account.text)).say()
+    }
+  }
+
+  /// Says what came of all, if there were several.
+  func finish() {
+    guard !isSingle else { return }
+    let state = state.withLock { $0 }
+    let elapsed = (ContinuousClock.now - begin).components.seconds
+    if isJSON {
+      BackupJSON.print("summary") {
+        $0.field("complete", state.counts[.complete] ?? 0)
+        $0.field("upToDate", state.counts[.upToDate] ?? 0)
+        $0.field("incomplete", state.counts[.incomplete] ?? 0)
+        $0.field("failed", state.failedCount)
+        $0.field("skipped", state.skippedCount)
+        $0.field("bytesAdded", state.bytesAdded)
+      }
+      return
+    }
+    guard !isQuiet else { return }
+    let total = state.counts.values.reduce(0, +) + state.failedCount
+    let parts: [(Int, String)] = [
+      (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),
+      (state.counts[.incomplete] ?? 0, "incomplete"), (state.failedCount, "failed"),
+      (state.skippedCount, "skipped"),
+    ]
+    let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    Console.print(
+      "\(Quantity.count(total, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(state.bytesAdded)) added in \(Quantity.duration(seconds: Double(elapsed)))"
+    )
+  }
+}

@@ -1,0 +1,62 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+internal import IPLD
+
+/// What came of a backup, as a person reads it.
+struct BackupSummary {
+  private let report: BackupReport
+
+  init(_ report: BackupReport) { self.report = report }
+
+  /// Prints it: one line, or all that there is to say.
+  func print(isShort: Bool) {
+    let snapshot = report.snapshot
+    let missing = snapshot.blobs.missing + snapshot.blobs.listedMissing
+    let verdict =
+      switch report.outcome {
+      case .upToDate: "up to date"
+      case .complete: Console.green("complete")
+      case .incomplete:
+        missing > 0
+          ? "\(Console.yellow("incomplete")), \(Quantity.count(missing, "blob")) missing"
+          : Console.yellow("incomplete")
+      }
+    guard !isShort else {
+      let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
+      Console.print("\(report.path): \(verdict)\(growth)")
+      return
+    }
+    Console.print("\(report.path): \(verdict)")
+    let blobs = snapshot.blobs
+    Console.print(
+      "  \(snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""), from \(snapshot.pds ?? "an unknown server")"
+    )
+    Console.print(
+      "  \(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(missing)) missing"
+        + (blobs.extras > 0
+          ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))"
+          : ""))
+    if report.outcome != .upToDate {
+      Console.print(
+        "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed")"
+          + ((blobs.new ?? 0) > 0
+            ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
+            : ""))
+    }
+    for (reason, count) in reasons {
+      Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
+    }
+    if missing > 0 {
+      Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
+    }
+    if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
+  }
+
+  /// How many blobs are missing for which reason, the most frequent first.
+  private var reasons: [(BlobLedger.Reason, Int)] {
+    let counts = Dictionary(grouping: report.missing, by: \.reason).mapValues(\.count)
+    return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+      .map { ($0.key, $0.value) }
+  }
+}

@@ -1,0 +1,66 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack missing`: the ledger of blobs that an archive does not hold.
+struct MissingCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "missing",
+    abstract:
+      "List the blobs that are referred to or listed and not here: why, since when, last tried.",
+    discussion: """
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either. "carpack fill" tries again.
+
+      Exit status: 0 nothing is missing, 10 something is.
+      """)
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @OptionGroup var snapshot: SnapshotOptions
+
+  @Flag(help: "Write JSON, one object a line.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let opened = try archive.open()
+    var count = 0
+    for archived in try opened.snapshots(snapshot) {
+      for entry in try MissingBlobs.of(archived) {
+        count += 1
+        show(entry, of: archived.snapshot)
+      }
+    }
+    if count == 0 { common.say("nothing is missing") }
+    let status = ExitStatus.worst(opened.status, count == 0 ? .success : .incomplete)
+    if status != .success { throw status }
+  }
+
+  private func show(_ found: MissingBlobs.Entry, of snapshot: Snapshot) {
+    let entry = found.blob
+    if json {
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("account", snapshot.did.text)
+      BackupJSON.write(entry, to: &json)
+      json.field("record", found.record)
+      json.field("type", found.mimeType)
+      json.endObject()
+      json.newline()
+      Console.print(&json)
+      return
+    }
+    var text = "\(entry.cid)"
+    let facts = [found.mimeType, entry.size.map { Quantity.bytes($0) }].compactMap { $0 }
+    if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
+    text += found.record.map { " of \($0)" } ?? ", listed by the server"
+    text += ": \(entry.reason.sentence)"
+    if let status = entry.status { text += " (HTTP \(status))" }
+    if let first = entry.firstTried, let last = entry.lastTried {
+      text += first == last ? "; tried \(last)" : "; first tried \(first), last \(last)"
+    }
+    Console.print(text)
+  }
+}
