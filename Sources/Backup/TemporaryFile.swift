@@ -27,7 +27,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// - Parameter folder: where; nil for the folder of temporary files.
   /// - Throws: ``BackupError`` if none can be made.
   package init(in folder: FilePath? = nil) throws {
-    let folder = folder?.string ?? Self.folder
+    let folder = (folder ?? Self.defaultFolder).string
     var name = Array("\(folder)/carpack-XXXXXX".utf8CString)
     let raw = unsafe name.withUnsafeMutableBufferPointer { buffer -> CInt in
       guard let path = buffer.baseAddress else { return -1 }
@@ -45,10 +45,11 @@ package final class TemporaryFile: @unchecked Sendable {
     _ = close(descriptor.rawValue)
   }
 
-  private static var folder: String {
+  /// The folder of temporary files.
+  package static var defaultFolder: FilePath {
     if let pointer = unsafe getenv("TMPDIR") {
       let path = unsafe String(cString: pointer)
-      if !path.isEmpty { return path }
+      if !path.isEmpty { return FilePath(path) }
     }
     return unsafe access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp"
   }

@@ -26,7 +26,8 @@ struct Carpack: ParsableCommand {
       """,
     version: version,
     subcommands: [
-      InspectCommand.self, BackupCommand.self, MissingCommand.self, PackCommand.self,
+      InspectCommand.self, BackupCommand.self, MissingCommand.self, FillCommand.self,
+      FetchCommand.self, PackCommand.self,
       InfoCommand.self, LogCommand.self, DiffCommand.self,
       ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
       PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,

@@ -73,7 +73,7 @@ struct RepositoryFetcher: Sendable {
   ) async throws -> Fetched {
     let sink = RepositorySink(folder: folder, arrived: arrived)
     let response = try await client.stream(GetRepo(did: did, since: since), into: sink)
-    let (car, _, _) = try sink.finish()
+    let car = try sink.finish().file.map()
     var origin = Snapshot.Fetched(repoRev: response["atproto-repo-rev"])
     var repository: CheckedRepository?
     if let since, let base {
@@ -105,16 +105,11 @@ struct RepositoryFetcher: Sendable {
   }
 
   private func check(_ repository: CheckedRepository) throws {
-    let (commit, inspection) = (repository.commit, repository.inspection)
-    guard commit.did == did else {
-      throw BackupError.notGenuine("the server sent the repository of \(commit.did), not of \(did)")
-    }
+    try repository.checkOwner(did, key: key)
+    let inspection = repository.inspection
     guard inspection.isComplete else {
       throw BackupError.incompleteRepository(
         nodes: inspection.missingNodes.count, records: inspection.missingRecordCount)
-    }
-    if let key, !commit.isSigned(by: key) {
-      throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
     }
   }
 }

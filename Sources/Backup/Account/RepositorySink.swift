@@ -51,7 +51,7 @@ final class RepositorySink: ResponseSink, @unchecked Sendable {
   /// The CAR, once the transfer has come to its end.
   ///
   /// - Throws: `CARError` or ``BackupError`` if it is not whole.
-  func finish() throws -> (car: MappedFile, header: CARHeader, sectionCount: Int) {
+  func finish() throws -> (file: TemporaryFile, header: CARHeader) {
     do throws(CARError) {
       try checker.finish()
     } catch {
@@ -60,7 +60,7 @@ final class RepositorySink: ResponseSink, @unchecked Sendable {
     guard let file, let header = checker.header else {
       throw BackupError.malformedRepository("the server sent nothing")
     }
-    return (try file.map(), header, checker.sectionCount)
+    return (file, header)
   }
 
   /// The error, or what came instead of a CAR.

@@ -49,16 +49,7 @@ struct BackupCommand: ParsableCommand {
   @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
   var jobs = 4
 
-  @OptionGroup var network: NetworkCommandOptions
-
-  @OptionGroup var login: LoginOptions
-
-  @OptionGroup var compression: CompressionOptions
-
-  @Flag(help: "Write what happens as JSON, one event a line.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var options: BackupOptions
 
   func validate() throws {
     guard !accounts.isEmpty || list != nil || all else {
@@ -74,60 +65,34 @@ struct BackupCommand: ParsableCommand {
   }
 
   func run() throws {
-    var networkOptions = try network.options()
-    guard !all || networkOptions.pds != nil else {
-      throw ValidationError("--all needs the server: --pds URL")
-    }
     let named = try namedAccounts()
     let isSingle = !all && named.count == 1
+    let display = BackupDisplay(options.style, namesAccounts: !isSingle)
+    let networkOptions = try options.networkOptions(showing: display)
+    let backupOptions = try options.backupOptions()
     let destination = try destination(isSingle: isSingle)
-    let display = BackupDisplay(style, namesAccounts: !isSingle)
-    let tell = networkOptions.observer
-    networkOptions.observer = { event in
-      tell(event)
-      display.show(event)
+    let outcomes = BackupOutcomes(display, options, isSingle: isSingle)
+    let server = networkOptions.pds
+    guard !all || server != nil else {
+      throw ValidationError("--all needs the server: --pds URL")
     }
-    let session = try login.session()
-    let outcomes = BackupOutcomes(
-      display, json: json, quiet: common.quiet, isSingle: isSingle)
-    let (all, jobs, level) = (all, jobs, compression.level)
-    let options = networkOptions
-    defer { Console.endProgress() }
-    do {
-      try runBlocking {
-        let network = try Network(options)
-        var backup = AccountBackup.Options(
-          tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
-          milliseconds: Host.milliseconds)
-        backup.level = level
-        backup.connections = options.connectionsPerHost
-        backup.session = session
-        let fleet = FleetBackup(
-          network: network, options: backup, jobs: jobs, observer: outcomes.observer)
-        if all {
-          let client = XRPCClient(service: options.pds ?? "", network: network)
-          try await fleet.run(
-            ServerAccounts(client) { outcomes.skipped($0, $1) }, into: destination)
-        } else {
-          try await fleet.run(NamedAccounts(named), into: destination)
+    guard !options.login.login || isSingle else {
+      throw ValidationError("--login is for one account at a time")
+    }
+    let (all, jobs) = (all, jobs)
+    try options.run(outcomes) {
+      let network = try Network(networkOptions)
+      let fleet = FleetBackup(
+        network: network, options: backupOptions, jobs: jobs, observer: outcomes.observer)
+      if all, let server {
+        let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
+          outcomes.skipped($0, $1)
         }
+        try await fleet.run(accounts, into: destination)
+      } else {
+        try await fleet.run(NamedAccounts(named), into: destination)
       }
-    } catch let status as ExitStatus {
-      outcomes.finish()
-      Console.say(
-        "carpack: \(Console.yellow("interrupted:")) what has arrived is kept; the same command goes on from here"
-      )
-      throw status
     }
-    outcomes.finish()
-    let status = outcomes.status
-    if status != .success { throw status }
-  }
-
-  private var style: BackupDisplay.Style {
-    if json { return .json }
-    if common.quiet { return .silent }
-    return Console.isTerminal && !network.verbose ? .live : .plain
   }
 
   /// The accounts that are named on the command line and in the list, each once.

@@ -19,10 +19,10 @@ final class BackupOutcomes: Sendable {
   private let begin = ContinuousClock.now
   private let state = Mutex(State())
 
-  init(_ display: BackupDisplay, json: Bool, quiet: Bool, isSingle: Bool) {
+  init(_ display: BackupDisplay, _ options: BackupOptions, isSingle: Bool) {
     self.display = display
-    isJSON = json
-    isQuiet = quiet
+    isJSON = options.json
+    isQuiet = options.common.quiet
     self.isSingle = isSingle
   }
 
@@ -31,7 +31,7 @@ final class BackupOutcomes: Sendable {
     FleetBackup.Observer(
       began: { [display] in display.begin($0.text) },
       happened: { [display] in display.show($1, of: $0.text) },
-      ended: { [self] in ended($0, $1) })
+      ended: { [self] in ended($0.text, $1) })
   }
 
   /// Notes an account that the server lists and does not give out.
@@ -52,8 +52,9 @@ final class BackupOutcomes: Sendable {
     .worst(state.withLock { $0.statuses }.map(ExitStatus.init(number:)))
   }
 
-  private func ended(_ account: ATIdentifier, _ outcome: FleetBackup.Outcome) {
-    display.end(account.text)
+  /// Notes what came of an account.
+  func ended(_ account: String, _ outcome: FleetBackup.Outcome) {
+    display.end(account)
     switch outcome {
     case .success(let report):
       state.withLock { state in
@@ -62,19 +63,20 @@ final class BackupOutcomes: Sendable {
         state.statuses.insert(report.outcome == .incomplete ? ExitStatus.incomplete.number : 0)
       }
       if isJSON {
-        BackupJSON.print(report, of: account.text)
+        BackupJSON.print(report, of: account)
       } else if !isQuiet {
         BackupSummary(report).print(isShort: !isSingle)
       }
     case .failure(let error):
-      if error is CancellationError { return }
+      // That the run was interrupted is said once.
+      if error is CancellationError, Interruption.received != nil { return }
       let failure = Failure(error)
       state.withLock { state in
         state.failedCount += 1
         state.statuses.insert(failure.status.number)
       }
-      if isJSON { BackupJSON.print(failure, of: account.text) }
-      (isSingle ? failure : failure.of(account.text)).say()
+      if isJSON { BackupJSON.print(failure, of: account) }
+      (isSingle ? failure : failure.of(account)).say()
     }
   }
 

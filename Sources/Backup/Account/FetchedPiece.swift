@@ -1,0 +1,46 @@
+internal import Archive
+public import SystemPackage
+
+/// A piece of an account that was fetched and checked, for a script to have.
+public struct FetchedPiece: Sendable {
+  private let file: TemporaryFile
+
+  /// A piece that lies in a file without a name.
+  init(_ file: TemporaryFile) { self.file = file }
+
+  /// A piece in memory.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  init(_ bytes: [UInt8]) throws {
+    file = try TemporaryFile()
+    try file.write(bytes.span)
+  }
+
+  /// Calls `body` with the bytes, piece by piece.
+  ///
+  /// - Throws: ``BackupError``; what `body` throws.
+  public func read(_ body: (Span<UInt8>) throws -> Void) throws {
+    try file.read(pieces: 1 << 20, body)
+  }
+
+  /// Writes it to a file that has its name only when all of it is there.
+  ///
+  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there already and is not to be replaced.
+  public func save(to path: FilePath, replacing: Bool) throws {
+    let target = try NewArchiveFile(path, replacing: replacing)
+    do {
+      let storage = try target.storage()
+      try storage.truncate(to: 0)
+      var offset: UInt64 = 0
+      try read { bytes in
+        try storage.write(bytes, at: offset)
+        offset += UInt64(bytes.count)
+      }
+      try storage.synchronize()
+      try target.publish()
+    } catch {
+      target.discard()
+      throw error
+    }
+  }
+}

@@ -1,0 +1,105 @@
+public import ATProtocol
+internal import Archive
+public import IPLD
+internal import SystemPackage
+public import XRPC
+
+/// An account on its server, for fetching single pieces of it.
+public struct LiveAccount: Sendable {
+  /// The account.
+  public let did: DID
+  private let identity: AccountIdentity
+  private let client: XRPCClient
+  private let network: Network
+
+  /// Finds an account.
+  ///
+  /// - Parameters:
+  ///   - account: what it is called.
+  ///   - network: the way to servers.
+  ///   - session: what begins a session, to ask as the account's owner.
+  /// - Throws: `IdentityError`, ``BackupError``, and what a session throws.
+  public init(
+    _ account: ATIdentifier, network: Network,
+    session: (@Sendable (DID, String, Network) async throws -> Session)? = nil
+  ) async throws {
+    identity = try await AccountIdentity(account, base: nil, network: network)
+    did = identity.did
+    self.network = network
+    client = XRPCClient(
+      service: identity.server, network: network,
+      session: try await session?(identity.did, identity.server, network))
+  }
+
+  /// The repository, or what has changed of it, each block compared with its CID.
+  ///
+  /// - Parameter since: the revision since which changes are wanted; nil for all of it.
+  /// - Returns: the CAR, and how many tree nodes and records are missing in it.
+  /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the account's.
+  public func repository(since: TID? = nil) async throws -> (FetchedPiece, missing: Int) {
+    let sink = RepositorySink(folder: TemporaryFile.defaultFolder, arrived: { _ in })
+    _ = try await client.stream(GetRepo(did: did, since: since), into: sink)
+    let (file, _) = try sink.finish()
+    guard since == nil else { return (FetchedPiece(file), 0) }
+    let repository = try CheckedRepository(
+      file.map(), archive: nil, isHashed: true, observer: { _ in })
+    try repository.checkOwner(did, key: identity.key)
+    let inspection = repository.inspection
+    return (
+      FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
+    )
+  }
+
+  /// A blob, compared with its CID.
+  ///
+  /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if the server sent something else.
+  public func blob(_ cid: CID) async throws -> FetchedPiece {
+    let sink = BlobSink(
+      cid, declaredSize: nil,
+      BlobSink.Surroundings(
+        memory: MemoryBudget(BlobSink.maximumInMemory), folder: TemporaryFile.defaultFolder,
+        claimTail: { _, _ in nil }, arrived: { _ in }))
+    defer { sink.close() }
+    _ = try await client.stream(GetBlob(did: did, cid: cid), into: sink)
+    let piece: FetchedPiece
+    switch try sink.content() {
+    case .memory(let bytes): piece = try FetchedPiece(bytes)
+    case .file(let file): piece = FetchedPiece(file)
+    case .streaming: preconditionFailure("there is no archive to stream to")
+    }
+    var hash = SHA256()
+    try piece.read { hash.update($0) }
+    guard cid.multihash.sha256 == hash.finish() else { throw ArchiveError(.contentMismatch(cid)) }
+    return piece
+  }
+
+  /// The blobs that the server lists.
+  ///
+  /// - Throws: `XRPCError`, `TransportError`.
+  public func blobs() async throws -> [CID] {
+    try await BlobListing.fetch(of: did, from: client, page: { _ in }).cids
+  }
+
+  /// The newest commit.
+  ///
+  /// - Throws: `XRPCError`, `TransportError`.
+  public func latestCommit() async throws -> (rev: String, cid: String) {
+    let latest = try await client.call(GetLatestCommit(did: did))
+    return (latest.rev, latest.cid)
+  }
+
+  /// The DID document.
+  ///
+  /// - Throws: ``BackupError`` if it could not be had.
+  public func document() throws -> FetchedPiece {
+    guard let document = identity.document else { throw BackupError.noServer(did.text) }
+    return try FetchedPiece(document)
+  }
+
+  /// The account's history in the PLC directory.
+  ///
+  /// - Throws: `IdentityError`.
+  public func plcLog() async throws -> FetchedPiece {
+    try FetchedPiece(await IdentityResolver(network: network).dids.plcLog(of: did))
+  }
+}

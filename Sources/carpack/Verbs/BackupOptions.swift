@@ -1,0 +1,65 @@
+internal import ArgumentParser
+internal import Backup
+internal import XRPC
+
+/// How a live account is backed up: what `backup` and `fill` share.
+struct BackupOptions: ParsableArguments {
+  @OptionGroup var network: NetworkCommandOptions
+
+  @OptionGroup var login: LoginOptions
+
+  @OptionGroup var compression: CompressionOptions
+
+  @Flag(help: "Write what happens as JSON, one event a line.")
+  var json = false
+
+  @OptionGroup var common: CommonOptions
+
+  /// How it is shown.
+  var style: BackupDisplay.Style {
+    if json { return .json }
+    if common.quiet { return .silent }
+    return Console.isTerminal && !network.verbose ? .live : .plain
+  }
+
+  /// What was set about the network, with `display` told what happens there.
+  func networkOptions(showing display: BackupDisplay) throws -> NetworkOptions {
+    var options = try network.options()
+    let tell = options.observer
+    options.observer = { event in
+      tell(event)
+      display.show(event)
+    }
+    return options
+  }
+
+  /// What was set about backups.
+  func backupOptions() throws -> AccountBackup.Options {
+    var options = AccountBackup.Options(
+      tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
+      milliseconds: Host.milliseconds)
+    options.level = compression.level
+    options.connections = network.connections
+    options.session = try login.session()
+    return options
+  }
+
+  /// Runs a backup, and says what is to be said when it is interrupted.
+  func run(
+    _ outcomes: BackupOutcomes, _ body: @escaping @Sendable () async throws -> Void
+  ) throws {
+    defer { Console.endProgress() }
+    do {
+      try runBlocking(body)
+    } catch let status as ExitStatus {
+      outcomes.finish()
+      Console.say(
+        "carpack: \(Console.yellow("interrupted:")) what has arrived is kept; the same command goes on from here"
+      )
+      throw status
+    }
+    outcomes.finish()
+    let status = outcomes.status
+    if status != .success { throw status }
+  }
+}

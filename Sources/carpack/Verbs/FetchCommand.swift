@@ -1,0 +1,185 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack fetch`: the raw pieces of a live account.
+struct FetchCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fetch",
+    abstract:
+      "Fetch one raw piece of a live account: its repository, a blob, what its server lists.",
+    discussion: """
+      For scripts. What comes is checked before it is handed on: a repository block by block, a blob against its CID. Nothing is kept in an archive.
+      """,
+    subcommands: [
+      FetchRepoCommand.self, FetchBlobCommand.self, FetchBlobsCommand.self,
+      FetchLatestCommand.self, FetchDocumentCommand.self, FetchPLCLogCommand.self,
+    ])
+}
+
+/// Which account, and how to reach it.
+struct FetchOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The account: a handle, a DID or an at:// URI.", valueName: "account"))
+  var account: String
+
+  @OptionGroup var network: NetworkCommandOptions
+
+  @OptionGroup var login: LoginOptions
+
+  @OptionGroup var common: CommonOptions
+
+  /// Finds the account and does something with it.
+  func run(_ body: @escaping @Sendable (LiveAccount) async throws -> Void) throws {
+    let account = try ATIdentifier(account: account)
+    let options = try network.options()
+    let session = try login.session()
+    try runBlocking {
+      try await body(
+        LiveAccount(account, network: try Network(options), session: session))
+    }
+  }
+}
+
+/// Where a piece goes.
+struct FetchOutput: ParsableArguments {
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("The file to write, \"-\" for standard output.", valueName: "file"),
+    completion: .file())
+  var output = "-"
+
+  @Flag(help: "Replace the output if it exists.")
+  var force = false
+
+  /// Writes a piece there, all of it or nothing.
+  func write(_ piece: FetchedPiece) throws {
+    if output == "-" {
+      try piece.read { try Console.write($0) }
+    } else {
+      try piece.save(to: FilePath(output), replacing: force)
+    }
+  }
+}
+
+/// `carpack fetch repo`.
+struct FetchRepoCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repo", abstract: "The repository as a CAR.",
+    discussion: """
+      Exit status: 0 it is whole and signed with the account's key, 10 tree nodes or records are missing (it is written all the same), 11 it is malformed and not written, 12 the signature does not hold, and it is not written.
+      """)
+
+  @OptionGroup var options: FetchOptions
+  @OptionGroup var output: FetchOutput
+  @Option(help: ArgumentHelp("Only what has changed since this revision.", valueName: "rev"))
+  var since: String?
+
+  func run() throws {
+    let (output, common, since) = (output, options.common, try revision())
+    try options.run { account in
+      let (piece, lacks) = try await account.repository(since: since)
+      try output.write(piece)
+      guard lacks > 0, since == nil else { return }
+      common.say(
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(lacks, "tree node or record", "tree nodes and records")) missing"
+      )
+      throw ExitStatus.incomplete
+    }
+  }
+
+  private func revision() throws -> TID? {
+    do throws(IdentifierError) {
+      guard let since else { return nil }
+      return try TID(since)
+    } catch {
+      throw Failure("--since: \(error)", status: .usage)
+    }
+  }
+}
+
+/// `carpack fetch blob`.
+struct FetchBlobCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "blob", abstract: "One blob, compared with its CID.",
+    discussion: """
+      Exit status: 0; 13 the server sent something else, of which nothing is written; 69 it does not have it.
+      """)
+
+  @OptionGroup var options: FetchOptions
+  @Argument(help: ArgumentHelp("The blob's CID.", valueName: "cid"))
+  var cid: String
+  @OptionGroup var output: FetchOutput
+
+  func run() throws {
+    let output = output
+    let cid: CID
+    do throws(CIDError) {
+      cid = try CID(self.cid)
+    } catch {
+      throw Failure("\"\(self.cid)\" is no CID: \(error)", status: .usage)
+    }
+    try options.run { try output.write(await $0.blob(cid)) }
+  }
+}
+
+/// `carpack fetch blobs`.
+struct FetchBlobsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "blobs", abstract: "The CIDs of the blobs that the server lists, one a line.")
+
+  @OptionGroup var options: FetchOptions
+
+  func run() throws {
+    try options.run { account in
+      for cid in try await account.blobs() { Console.print("\(cid)") }
+    }
+  }
+}
+
+/// `carpack fetch latest`.
+struct FetchLatestCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "latest", abstract: "The newest commit: its revision and its CID.")
+
+  @OptionGroup var options: FetchOptions
+
+  func run() throws {
+    try options.run { account in
+      let (rev, cid) = try await account.latestCommit()
+      Console.print("\(rev) \(cid)")
+    }
+  }
+}
+
+/// `carpack fetch document`.
+struct FetchDocumentCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "document", abstract: "The DID document, as it is received.")
+
+  @OptionGroup var options: FetchOptions
+  @OptionGroup var output: FetchOutput
+
+  func run() throws {
+    let output = output
+    try options.run { try output.write($0.document()) }
+  }
+}
+
+/// `carpack fetch plc-log`.
+struct FetchPLCLogCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "plc-log",
+    abstract: "The account's history in the PLC directory, as it is received.")
+
+  @OptionGroup var options: FetchOptions
+  @OptionGroup var output: FetchOutput
+
+  func run() throws {
+    let output = output
+    try options.run { try output.write(await $0.plcLog()) }
+  }
+}
