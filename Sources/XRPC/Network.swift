@@ -7,7 +7,7 @@ public final class Network: Sendable {
   /// What carries requests.
   public let transport: any HTTPTransport
 
-  private let clock: any NetworkClock
+  let clock: any NetworkClock
   private let retryPolicy: RetryPolicy
   private let budgets = Mutex<[Authority: HostBudget]>([:])
   private let chance: @Sendable () -> Double

@@ -1,5 +1,5 @@
 /// Base 64 by RFC 4648, section 4: the alphabet with `+` and `/`.
-enum Base64 {
+package enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -25,7 +25,7 @@ enum Base64 {
   ///
   /// Padding may be there or not, but not half of it, and bits that are left over must be zero: each sequence of bytes has one
   /// spelling with padding and one without.
-  static func decode(_ text: String) -> [UInt8]? {
+  package static func decode(_ text: String) -> [UInt8]? {
     var characters = Array(text.utf8)[...]
     if characters.last == UInt8(ascii: "=") {
       guard characters.count % 4 == 0 else { return nil }

@@ -16,7 +16,7 @@ struct RateLimit: Equatable {
 
   /// The longest that is waited because a server says so; then it is asked again.
   static let longestWait: Double = 330
-  /// A reset beyond this is a moment, in seconds since 1970; one below is a time to wait. No window lasts thirty years.
+  /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no window lasts thirty years.
   private static let leastMoment: Double = 1e9
 
   /// Nothing was said.

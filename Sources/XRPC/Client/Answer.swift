@@ -1,0 +1,78 @@
+public import ATProtocol
+public import IPLD
+
+/// A JSON object that a server answered with, and the ways to read it.
+public struct Answer: Sendable {
+  /// The object, everything that nobody asks for included.
+  public let json: IPLDValue
+
+  /// An answer.
+  public init(_ json: IPLDValue) { self.json = json }
+
+  /// Text that has to be there.
+  public func text(_ key: String) throws(AnswerFault) -> String {
+    guard let text = json[key]?.string else { throw AnswerFault("it has no \(key)") }
+    return text
+  }
+
+  /// Text, or a number as text, as some servers write cursors; nil for anything else.
+  public func optionalText(_ key: String) -> String? {
+    switch json[key] {
+    case .string(let text): text
+    case .integer(let number): "\(number)"
+    default: nil
+    }
+  }
+
+  /// Whether something is so; nil if it is not said.
+  public func flag(_ key: String) -> Bool? {
+    if case .boolean(let flag)? = json[key] { flag } else { nil }
+  }
+
+  /// An identifier that has to be there.
+  public func identifier<I: Identifier>(_ key: String, _ type: I.Type) throws(AnswerFault) -> I {
+    let text = try text(key)
+    do throws(IdentifierError) {
+      return try I(text)
+    } catch {
+      throw AnswerFault("its \(key) is none: \(error)")
+    }
+  }
+
+  /// An identifier; nil if it is not there, or none of its type.
+  public func optionalIdentifier<I: Identifier>(_ key: String, _ type: I.Type) -> I? {
+    guard let text = json[key]?.string else { return nil }
+    do throws(IdentifierError) { return try I(text) } catch { return nil }
+  }
+
+  /// A CID that has to be there, as text.
+  public func cid(_ key: String) throws(AnswerFault) -> CID {
+    let text = try text(key)
+    do throws(CIDError) {
+      return try CID(text)
+    } catch {
+      throw AnswerFault("its \(key) is none: \(error)")
+    }
+  }
+
+  /// A CID as text; nil if it is not there, or none.
+  public func optionalCID(_ key: String) -> CID? {
+    guard let text = json[key]?.string else { return nil }
+    do throws(CIDError) { return try CID(text) } catch { return nil }
+  }
+
+  /// A token that has to be there, and can stand in a header field.
+  public func token(_ key: String) throws(AnswerFault) -> String {
+    let text = try text(key)
+    guard !text.isEmpty, text.utf8.allSatisfy({ 0x21..<0x7f ~= $0 }) else {
+      throw AnswerFault("its \(key) is none")
+    }
+    return text
+  }
+
+  /// The items of an array that has to be there.
+  public func items(_ key: String) throws(AnswerFault) -> [IPLDValue] {
+    guard let items = json[key]?.array else { throw AnswerFault("it has no \(key)") }
+    return items
+  }
+}

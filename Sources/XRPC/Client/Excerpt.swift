@@ -1,0 +1,36 @@
+/// So much of what a server sent as a message can show.
+enum Excerpt {
+  /// How many characters are shown.
+  static let maximumLength = 200
+
+  /// The beginning of a text in one line, without what could disturb a terminal.
+  static func of(_ text: String) -> String {
+    var shown = String.UnicodeScalarView()
+    var isAfterSpace = true
+    for scalar in text.unicodeScalars.prefix(8 * maximumLength) {
+      if shown.count >= maximumLength {
+        shown.append("…")
+        break
+      }
+      if scalar.properties.isWhitespace {
+        if !isAfterSpace { shown.append(" ") }
+        isAfterSpace = true
+        continue
+      }
+      isAfterSpace = false
+      switch scalar.properties.generalCategory {
+      case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,
+        .paragraphSeparator:
+        shown.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
+      default: shown.append(scalar)
+      }
+    }
+    if shown.last == " " { shown.removeLast() }
+    return String(shown)
+  }
+
+  /// The beginning of bytes that should be text.
+  static func of(_ bytes: [UInt8]) -> String {
+    of(String(decoding: bytes.prefix(8 * maximumLength), as: UTF8.self))
+  }
+}

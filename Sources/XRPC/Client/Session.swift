@@ -1,0 +1,159 @@
+public import ATProtocol
+
+/// Somebody's being logged in at a server: a token that is renewed when it is over, once for all who use it at the time.
+///
+/// Tokens and password are kept in memory only, and go to that server only.
+public actor Session {
+  /// The server's base URL.
+  public nonisolated let service: String
+  /// By which name somebody logs in: a handle, a DID or a mail address.
+  public nonisolated let identifier: String
+
+  private let network: Network
+  private let password: Secret
+  private let authFactorToken: Secret?
+  private let allowTakendown: Bool
+  private nonisolated let origin: HTTPURL?
+
+  /// The tokens of the present, and when they came.
+  private var tokens: (value: CreateSession.Output, at: Double)?
+  private var renewal: Task<CreateSession.Output, any Error>?
+  /// What the server said to the password, which is not sent again: a wrong one often enough locks an account.
+  private var refusal: XRPCError?
+
+  /// A session that begins when it is first needed.
+  ///
+  /// - Parameters:
+  ///   - service: the server's base URL.
+  ///   - network: the way there.
+  ///   - identifier: a handle, a DID or a mail address.
+  ///   - password: the account's password, or an app password.
+  ///   - authFactorToken: the code that came by mail, if the account asks for one.
+  ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an account that was taken down has.
+  public init(
+    service: String, network: Network, identifier: String, password: Secret,
+    authFactorToken: Secret? = nil, allowTakendown: Bool = false
+  ) {
+    self.service = service
+    self.network = network
+    self.identifier = identifier
+    self.password = password
+    self.authFactorToken = authFactorToken
+    self.allowTakendown = allowTakendown
+    // A service that is no URL gets no token, and no answer either.
+    do throws(TransportError) { origin = try HTTPURL(service) } catch { origin = nil }
+  }
+
+  /// The account, known once the session has begun; begins it.
+  ///
+  /// - Throws: what logging in throws.
+  public func account() async throws -> DID { try await current().did }
+
+  /// The token for requests; begins the session, or renews the token if by its own account it is about to end.
+  ///
+  /// - Throws: ``XRPCError`` if the server refuses; ``TransportError``.
+  func accessToken() async throws -> Secret {
+    let tokens = try await current()
+    guard let end = JSONWebToken.expiry(tokens.accessJwt),
+      end - network.clock.unixTime < Self.renewedBefore,
+      // A server whose clock is wrong would have every token renewed before it is used.
+      isOlder(than: Self.leastAge)
+    else { return tokens.accessJwt }
+    return try await renewed().accessJwt
+  }
+
+  /// Renews the token instead of one that the server has refused.
+  ///
+  /// - Returns: Whether there is another one now: if not, the server refuses all of them.
+  /// - Throws: ``XRPCError`` if the server refuses to renew it; ``TransportError``.
+  func renew(instead refused: Secret) async throws -> Bool {
+    let present = try await current()
+    // Somebody else has done it in the meantime.
+    guard present.accessJwt == refused else { return true }
+    guard isOlder(than: Self.leastAge) || renewal != nil else { return false }
+    return try await renewed().accessJwt != refused
+  }
+
+  /// Whether the session's token may go to a server.
+  nonisolated func isFor(_ service: String) -> Bool {
+    do throws(TransportError) {
+      return origin?.hasSameOrigin(as: try HTTPURL(service)) ?? false
+    } catch {
+      return false
+    }
+  }
+
+  /// Whether a refusal says that the token is over, or no good.
+  static func isOver(_ error: XRPCError) -> Bool {
+    error.status == 401 || error.status == 400 && overNames.contains(error.name ?? "")
+  }
+
+  private static let overNames: Set<String> = ["ExpiredToken", "InvalidToken"]
+  /// How long before its end a token is renewed, in seconds.
+  private static let renewedBefore = 30.0
+  /// A token that is refused sooner than this, in seconds, is not refused for its age.
+  private static let leastAge = 20.0
+}
+
+extension Session {
+  private func isOlder(than seconds: Double) -> Bool {
+    tokens.map { network.clock.now - $0.at >= seconds } ?? true
+  }
+
+  private func current() async throws -> CreateSession.Output {
+    if let tokens { return tokens.value }
+    return try await shared { try await $0.logIn() }
+  }
+
+  private func renewed() async throws -> CreateSession.Output {
+    guard let tokens else { return try await current() }
+    return try await shared { try await $0.refresh(tokens.value) }
+  }
+
+  /// Does it once for all who want it at the time; who is cancelled does not cancel it for the others.
+  private func shared(
+    _ work: @escaping @Sendable (Session) async throws -> CreateSession.Output
+  ) async throws -> CreateSession.Output {
+    let task = renewal ?? Task { try await work(self) }
+    renewal = task
+    defer { if renewal == task { renewal = nil } }
+    let result = try await task.value
+    if tokens?.value.accessJwt != result.accessJwt { tokens = (result, network.clock.now) }
+    return result
+  }
+
+  private func logIn() async throws -> CreateSession.Output {
+    if let refusal { throw refusal }
+    do {
+      return try await call(
+        CreateSession(
+          identifier: identifier, password: password, authFactorToken: authFactorToken,
+          allowTakendown: allowTakendown), hiding: [password] + [authFactorToken].compactMap { $0 })
+    } catch let error as XRPCError where !error.isTransient {
+      refusal = error
+      throw error
+    }
+  }
+
+  private func refresh(_ tokens: CreateSession.Output) async throws -> CreateSession.Output {
+    do {
+      return try await call(
+        RefreshSession(), hiding: [tokens.refreshJwt], bearer: tokens.refreshJwt)
+    } catch let error as XRPCError where !error.isTransient {
+      return try await logIn()
+    }
+  }
+
+  private func call<Q: XRPCQuery>(_ query: Q, hiding secrets: [Secret], bearer: Secret? = nil)
+    async throws -> Q.Output
+  {
+    let sink = DocumentSink(limit: Q.maximumBytes, url: service + "/xrpc/" + Q.nsid)
+    var request = XRPCClient.request(query, service)
+    if let bearer { request.fields.append(("Authorization", "Bearer \(bearer.text)")) }
+    let delivery = try await network.send(request, to: sink)
+    guard delivery.response.isSuccess else {
+      throw XRPCError(Q.nsid, delivery, hiding: secrets)
+    }
+    return try Q.read(sink.bytes, delivery, hiding: secrets)
+  }
+}

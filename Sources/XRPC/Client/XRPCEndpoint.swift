@@ -1,0 +1,87 @@
+internal import ATProtocol
+
+/// A method of XRPC with its parameters (<https://atproto.com/specs/xrpc>).
+public protocol XRPCEndpoint: Sendable {
+  /// The errors that the lexicon declares.
+  associatedtype DeclaredError: RawRepresentable<String> & Sendable = NoDeclaredError
+
+  /// The name of the method.
+  static var nsid: String { get }
+  /// How it is called.
+  static var method: HTTPRequest.Method { get }
+  /// The parameters in the query; the same name may occur several times.
+  var parameters: [(name: String, value: String)] { get }
+  /// The JSON that is sent along with a call that has something done.
+  var input: [UInt8] { get }
+}
+
+extension XRPCEndpoint {
+  /// A query.
+  public static var method: HTTPRequest.Method { .get }
+  /// None.
+  public var parameters: [(name: String, value: String)] { [] }
+  /// Nothing.
+  public var input: [UInt8] { [] }
+}
+
+/// A method that answers with a small JSON object.
+public protocol XRPCQuery: XRPCEndpoint {
+  /// What the answer says.
+  associatedtype Output: Sendable
+
+  /// How many bytes of JSON are accepted.
+  static var maximumBytes: Int { get }
+  /// Reads the answer, tolerant of what servers leave out or add.
+  ///
+  /// - Throws: ``AnswerFault`` if something is missing that there is no answer without.
+  static func read(_ answer: Answer) throws(AnswerFault) -> Output
+}
+
+extension XRPCQuery {
+  /// A mebibyte: a thousand CIDs are some 60 KiB.
+  public static var maximumBytes: Int { 1 << 20 }
+}
+
+extension XRPCQuery {
+  /// Reads the body of an answer of success, whatever its media type is said to be.
+  ///
+  /// - Throws: ``XRPCError`` if it is something else, the page of a proxy for one.
+  static func read(_ body: [UInt8], _ delivery: Network.Delivery, hiding secrets: [Secret])
+    throws(XRPCError) -> Output
+  {
+    let fault: String
+    do throws(JSONError) {
+      let answer = Answer(try DataModelJSON.decode(body))
+      do throws(AnswerFault) {
+        return try read(answer)
+      } catch {
+        fault = error.what
+      }
+    } catch {
+      fault = "it is not JSON: \(error)"
+    }
+    throw XRPCError(nsid, delivery, body: body, fault: fault, hiding: secrets)
+  }
+}
+
+/// A method that answers with bytes, which flow into a sink.
+public protocol XRPCStream: XRPCEndpoint {
+  /// Whether the answer may be compressed on the way.
+  static var acceptsCompression: Bool { get }
+}
+
+/// The errors of a method whose lexicon declares none.
+public enum NoDeclaredError: RawRepresentable, Sendable {
+  /// There is none.
+  public init?(rawValue: String) { nil }
+  /// There is none.
+  public var rawValue: String { switch self {} }
+}
+
+/// What an answer does not say, or not as it should.
+public struct AnswerFault: Error, Equatable {
+  /// What is wrong, in words.
+  public let what: String
+  /// A fault.
+  public init(_ what: String) { self.what = what }
+}

@@ -1,0 +1,96 @@
+internal import ATProtocol
+internal import IPLD
+
+/// A server's answer that is not what was asked for.
+public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The method that was called, such as `com.atproto.sync.getBlob`.
+  public var endpoint: String
+  /// The server that answered.
+  public var host: String
+  /// The status of the answer; 200 if its body is wrong.
+  public var status: Int
+  /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no XRPC error.
+  public var name: String?
+  /// What the server says about it, in one line.
+  public var message: String?
+  /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that wants money first.
+  public var excerpt: String?
+  /// What is wrong with the body of an answer of success; nil if there was none.
+  public var fault: String?
+  /// How often it was tried.
+  public var attempts = 1
+
+  /// The error as one of those that the endpoint declares; nil if it is another, or none by name.
+  public func declared<E: RawRepresentable<String>>(_ type: E.Type) -> E? {
+    name.flatMap { E(rawValue: $0) }
+  }
+
+  /// Whether another attempt may come out otherwise.
+  public var isTransient: Bool { fault == nil && RetryPolicy.isTransient(status: status) }
+
+  /// What a person reads.
+  public var description: String {
+    var text = "\(endpoint) at \(host): "
+    if let fault {
+      text += "the answer is not what it should be (\(fault))"
+    } else {
+      text += "status \(status)"
+    }
+    if let name { text += ", \(name)" }
+    if let message, !message.isEmpty { text += ": \(message)" }
+    if let excerpt, !excerpt.isEmpty { text += ": '\(excerpt)'" }
+    if attempts > 1 { text += ", \(attempts) times" }
+    return text
+  }
+}
+
+extension XRPCError {
+  /// The error that an answer is.
+  ///
+  /// - Parameters:
+  ///   - endpoint: what was called.
+  ///   - delivery: how that came out.
+  ///   - secrets: what was sent along, and must not come back in a message.
+  init(_ endpoint: String, _ delivery: Network.Delivery, hiding secrets: [Secret]) {
+    func shown(_ text: String) -> String {
+      Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
+    }
+    self.endpoint = endpoint
+    host = Self.host(of: delivery.response)
+    status = delivery.response.status
+    attempts = delivery.attempts
+    let body = delivery.errorBody
+    if let json = Self.decode(body), let error = json["error"]?.string {
+      name = shown(error)
+      message = json["message"]?.string.map(shown)
+    } else {
+      excerpt = shown(String(decoding: body, as: UTF8.self))
+    }
+  }
+
+  /// That the body of an answer of success is not what it should be.
+  init(
+    _ endpoint: String, _ delivery: Network.Delivery, body: [UInt8], fault: String,
+    hiding secrets: [Secret]
+  ) {
+    self.endpoint = endpoint
+    host = Self.host(of: delivery.response)
+    status = delivery.response.status
+    attempts = delivery.attempts
+    self.fault = fault
+    let text = String(decoding: body.prefix(maximumErrorBody), as: UTF8.self)
+    excerpt = Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
+  }
+
+  private static func decode(_ body: [UInt8]) -> IPLDValue? {
+    do throws(JSONError) { return try DataModelJSON.decode(body) } catch { return nil }
+  }
+
+  private static func host(of response: HTTPResponse) -> String {
+    do throws(TransportError) {
+      return try HTTPURL(response.url).authority.host
+    } catch {
+      return response.url
+    }
+  }
+}

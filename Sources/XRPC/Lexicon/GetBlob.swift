@@ -1,0 +1,40 @@
+public import ATProtocol
+public import IPLD
+
+/// `com.atproto.sync.getBlob`: the bytes of a blob.
+public struct GetBlob: XRPCStream {
+  /// The errors it declares; the reference server says `InvalidRequest` where it should say `BlobNotFound`.
+  public enum DeclaredError: String, Sendable, CaseIterable {
+    /// The server does not have it.
+    case blobNotFound = "BlobNotFound"
+    /// There is no such account here.
+    case repoNotFound = "RepoNotFound"
+    /// The server's operator has taken the account down.
+    case repoTakendown = "RepoTakendown"
+    /// The account is suspended.
+    case repoSuspended = "RepoSuspended"
+    /// The account's owner has deactivated it.
+    case repoDeactivated = "RepoDeactivated"
+  }
+
+  /// Its name.
+  public static let nsid = "com.atproto.sync.getBlob"
+  /// Images and films do not shrink; and what is not compressed can be gone on with.
+  public static let acceptsCompression = false
+
+  /// The account.
+  public var did: DID
+  /// The blob.
+  public var cid: CID
+
+  /// Asks for a blob.
+  public init(did: DID, cid: CID) {
+    self.did = did
+    self.cid = cid
+  }
+
+  /// The query.
+  public var parameters: [(name: String, value: String)] {
+    [("did", did.text), ("cid", "\(cid)")]
+  }
+}

@@ -1,0 +1,21 @@
+/// `com.atproto.server.refreshSession`: another token instead of one that is over; the refresh token goes along as the authorization.
+public struct RefreshSession: XRPCQuery {
+  /// The errors it declares.
+  public enum DeclaredError: String, Sendable, CaseIterable {
+    /// The account was taken down.
+    case accountTakedown = "AccountTakedown"
+  }
+
+  /// Its name.
+  public static let nsid = "com.atproto.server.refreshSession"
+  /// It has a token made.
+  public static let method = HTTPRequest.Method.post
+
+  /// Asks for another token.
+  public init() {}
+
+  /// Reads the answer.
+  public static func read(_ answer: Answer) throws(AnswerFault) -> CreateSession.Output {
+    try CreateSession.read(answer)
+  }
+}

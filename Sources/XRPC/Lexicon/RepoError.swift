@@ -1,0 +1,11 @@
+/// The errors that methods about a repository declare.
+public enum RepoError: String, Sendable, CaseIterable {
+  /// There is no such account here.
+  case notFound = "RepoNotFound"
+  /// The server's operator has taken the account down.
+  case takendown = "RepoTakendown"
+  /// The account is suspended.
+  case suspended = "RepoSuspended"
+  /// The account's owner has deactivated it; with the owner's session it can be read.
+  case deactivated = "RepoDeactivated"
+}
