@@ -43,10 +43,17 @@ public struct SigningKey: Sendable {
   /// - Parameter highS: whether to give the other of the two signatures, which AT Protocol forbids.
   public func sign(_ message: [UInt8], highS: Bool = false) -> [UInt8] {
     let digest = SHA256.digest(of: message.span).bytes
-    let nonceSeed = secret + digest
     let arithmetic = Arithmetic(curve)
-    let nonce = arithmetic.scalar(SHA256.digest(of: nonceSeed.span).bytes)
+    let nonce = arithmetic.scalar(Self.authenticate(digest, key: secret))
     return arithmetic.signature(digest: digest, secret: secret, nonce: nonce, highS: highS)
+  }
+
+  /// HMAC with SHA-256 (RFC 2104).
+  private static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
+    let padded = key + [UInt8](repeating: 0, count: 64 - key.count)
+    let inner = padded.map { $0 ^ 0x36 } + message
+    let outer = padded.map { $0 ^ 0x5c } + SHA256.digest(of: inner.span).bytes
+    return SHA256.digest(of: outer.span).bytes
   }
 }
 

@@ -136,6 +136,17 @@ public final class StandInAccount: Sendable {
   /// The blobs that are there.
   public var blobs: [CID: BlobContent] { state.withLock { $0.blobs } }
 
+  /// The repository as a server with this behaviour gives it.
+  ///
+  /// - Parameter since: the revision that the client has.
+  public func car(_ behaviour: Behaviour = Behaviour(), since: TID? = nil) -> [UInt8] {
+    var bytes: [UInt8] = []
+    CARImage(snapshot(), since: since, behaviour).forEachPiece { piece in
+      for index in piece.indices { bytes.append(piece[index]) }
+    }
+    return bytes
+  }
+
   /// What is stored of it, as it is now.
   func snapshot() -> AccountState { state.withLock { $0 } }
 

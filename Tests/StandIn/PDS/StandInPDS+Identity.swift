@@ -55,7 +55,7 @@ extension StandInPDS {
     case "/.well-known/did.json":
       let did = "did:web:" + host(call).split(separator: ":").joined(separator: "%3A")
       try answerDirectory(did, call)
-    case "/dns-query": try answerDNS(call)
+    case "/dns-query", "/resolve", "/": try answerDNS(call)
     default: try notFound(call)
     }
   }
