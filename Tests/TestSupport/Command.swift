@@ -57,39 +57,31 @@ public struct Command: Sendable {
   ///   - line: What is typed.
   ///   - seconds: When to end it with `SIGKILL`, if it has not ended by then; the line has to be a single command.
   public func run(_ line: String, killedAfter seconds: Double? = nil) throws -> Result {
+    guard let seconds else { return try start(line, isSingle: false).wait() }
+    let running = try start(line)
+    Thread.sleep(forTimeInterval: seconds)
+    running.signal(SIGKILL)
+    return try running.wait()
+  }
+
+  /// Runs a line of shell, and does not wait for its end.
+  ///
+  /// - Parameters:
+  ///   - line: What is typed.
+  ///   - isSingle: Whether it is a single command, which a signal then hits itself, and not the shell that waits for it.
+  ///   - environment: Variables beside those that the tests were run with.
+  public func start(
+    _ line: String, isSingle: Bool = true, environment: [String: String] = [:]
+  ) throws -> RunningCommand {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/sh")
-    // The signal has to hit the command itself, and not the shell that waits for it.
-    process.arguments = ["-c", seconds == nil ? line : "exec \(line)"]
+    process.arguments = ["-c", isSingle ? "exec \(line)" : line]
     process.currentDirectoryURL = URL(filePath: folder.path)
-    var environment = ProcessInfo.processInfo.environment
-    environment["PATH"] = "\(binaries.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
-    environment["SOURCE_DATE_EPOCH"] = nil
-    environment["COLUMNS"] = "80"
-    process.environment = environment
-    // Files, for a pipe that nobody empties would stop a command that has much to say on both.
-    let streams = try TemporaryFolder()
-    let (outputPath, errorPath) = (
-      try streams.write("output", []), try streams.write("errors", [])
-    )
-    let output = try FileHandle(forWritingTo: URL(filePath: outputPath))
-    let errors = try FileHandle(forWritingTo: URL(filePath: errorPath))
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
-    if let seconds {
-      Thread.sleep(forTimeInterval: seconds)
-      // Should it end right here, its number is not given to another so soon.
-      if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-    }
-    process.waitUntilExit()
-    try output.close()
-    try errors.close()
-    let status = process.terminationStatus
-    return Result(
-      status: process.terminationReason == .uncaughtSignal ? 128 + status : status,
-      output: try streams.read("output"),
-      errors: String(decoding: try streams.read("errors"), as: UTF8.self))
+    var variables = ProcessInfo.processInfo.environment
+    variables["PATH"] = "\(binaries.path):\(variables["PATH"] ?? "/usr/bin:/bin")"
+    variables["SOURCE_DATE_EPOCH"] = nil
+    variables["COLUMNS"] = "80"
+    process.environment = variables.merging(environment) { $1 }
+    return try RunningCommand(process)
   }
 }

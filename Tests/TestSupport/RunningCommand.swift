@@ -1,0 +1,64 @@
+import Foundation
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A command that has been started.
+public final class RunningCommand {
+  private let process: Process
+  /// Files, for a pipe that nobody empties would stop a command that has much to say on both.
+  private let streams: TemporaryFolder
+
+  init(_ process: Process) throws {
+    self.process = process
+    streams = try TemporaryFolder()
+    let paths = (try streams.write("output", []), try streams.write("errors", []))
+    let output = try FileHandle(forWritingTo: URL(filePath: paths.0))
+    let errors = try FileHandle(forWritingTo: URL(filePath: paths.1))
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    try output.close()
+    try errors.close()
+  }
+
+  /// Whether it has not ended.
+  public var isRunning: Bool { process.isRunning }
+
+  /// Sends it a signal, if it has not ended.
+  public func signal(_ number: Int32) {
+    // Should it end right here, its number is not given to another so soon.
+    if process.isRunning { kill(process.processIdentifier, number) }
+  }
+
+  /// What it has written to standard error so far.
+  public func errorsSoFar() throws -> String {
+    String(decoding: try streams.read("errors"), as: UTF8.self)
+  }
+
+  /// The most memory that it has had at a time, in bytes; nil where the system does not say, and after its end.
+  public var peakMemory: Int? {
+    let path = "/proc/\(process.processIdentifier)/status"
+    guard let status = try? String(contentsOfFile: path, encoding: .utf8),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
+      let kilobytes = line.split(whereSeparator: { !$0.isNumber }).first.flatMap({ Int($0) })
+    else { return nil }
+    return kilobytes << 10
+  }
+
+  /// Waits for its end.
+  public func wait() throws -> Command.Result {
+    process.waitUntilExit()
+    let status = process.terminationStatus
+    return Command.Result(
+      status: process.terminationReason == .uncaughtSignal ? 128 + status : status,
+      output: try streams.read("output"),
+      errors: String(decoding: try streams.read("errors"), as: UTF8.self))
+  }
+}
