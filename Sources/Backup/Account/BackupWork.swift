@@ -109,13 +109,11 @@ struct BackupWork: Sendable {
   /// The newest commit; nil if the server does not say.
   private func latestCommit() async throws -> CID? {
     do {
-      return try CID(try await client.call(GetLatestCommit(did: identity.did)).cid)
+      return try await client.call(GetLatestCommit(did: identity.did)).cid
     } catch let error as XRPCError {
       try refuseUnavailable(error)
       // Whether the server is of use, the repository tells.
       guard !error.isTransient else { throw error }
-      return nil
-    } catch is CIDError {
       return nil
     }
   }

@@ -34,14 +34,8 @@ struct BlobListing: Sendable {
       let output = try await client.call(
         ListBlobs(did: did, limit: pageLength, cursor: cursor))
       let countBefore = listing.cids.count
-      for text in output.cids {
-        do {
-          let cid = try CID(text)
-          if known.insert(cid).inserted { listing.cids.append(cid) }
-        } catch {
-          listing.malformedCount += 1
-        }
-      }
+      for cid in output.cids where known.insert(cid).inserted { listing.cids.append(cid) }
+      listing.malformedCount += output.malformed.count
       page(listing.cids.count)
       let isNew = listing.cids.count > countBefore
       guard isNew, listing.cids.count < maximumCount else {
@@ -51,11 +45,10 @@ struct BlobListing: Sendable {
       if let next = output.cursor, !next.isEmpty {
         cursor = next
       } else {
-        guard output.cids.count >= pageLength, let last = output.cids.last, cursor != last else {
-          return listing
-        }
+        guard output.cids.count >= pageLength, let last = output.cids.last, cursor != "\(last)"
+        else { return listing }
         // The reference server's cursor is the last CID, and others that forget to name one may still know it.
-        cursor = last
+        cursor = "\(last)"
         listing.isDoubtful = true
       }
     }

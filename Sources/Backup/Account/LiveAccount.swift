@@ -83,7 +83,7 @@ public struct LiveAccount: Sendable {
   /// The newest commit.
   ///
   /// - Throws: `XRPCError`, `TransportError`.
-  public func latestCommit() async throws -> (rev: String, cid: String) {
+  public func latestCommit() async throws -> (rev: TID, cid: CID) {
     let latest = try await client.call(GetLatestCommit(did: did))
     return (latest.rev, latest.cid)
   }

@@ -25,7 +25,7 @@ public struct ServerAccounts: AsyncSequence, Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     let client: XRPCClient
     let inactive: @Sendable (DID, String) -> Void
-    private var page: ArraySlice<ListRepos.Output.Repo> = []
+    private var page: ArraySlice<ListRepos.Repo> = []
     private var cursor: String?
     private var isAtEnd = false
 
@@ -48,7 +48,7 @@ public struct ServerAccounts: AsyncSequence, Sendable {
           cursor = output.cursor
           continue
         }
-        if repo.active == false {
+        guard repo.active else {
           inactive(repo.did, repo.status ?? "inactive")
           continue
         }

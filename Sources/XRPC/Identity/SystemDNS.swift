@@ -19,7 +19,7 @@ public struct SystemDNS: TXTResolver {
 
   /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
   public func records(of name: String) async throws -> [String] {
-    let answer = Answer()
+    let answer = LookedUp()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         answer.expect(continuation)
@@ -54,7 +54,7 @@ public struct SystemDNS: TXTResolver {
 }
 
 /// An answer that is waited for, and given once: by the resolver, by the clock, or because nobody waits any more.
-private final class Answer: Sendable {
+private final class LookedUp: Sendable {
   private typealias Continuation = CheckedContinuation<[String], any Error>
 
   private enum State {

@@ -8,4 +8,14 @@ public enum RepoError: String, Sendable, CaseIterable {
   case suspended = "RepoSuspended"
   /// The account's owner has deactivated it; with the owner's session it can be read.
   case deactivated = "RepoDeactivated"
+
+  /// What a person reads.
+  public var sentence: String {
+    switch self {
+    case .notFound: "there is no such account"
+    case .takendown: "the server's operator has taken it down"
+    case .suspended: "it is suspended"
+    case .deactivated: "its owner has deactivated it"
+    }
+  }
 }

@@ -152,6 +152,15 @@ enum Console {
     return Int(size.ws_col)
   }
 
+  /// Asks on the terminal for something that is not shown while it is typed; nil if there is no terminal to ask on.
+  ///
+  /// - Returns: What was typed, without the end of the line.
+  static func askSecret(_ prompt: String) -> String? {
+    guard isTerminal, isatty(0) == 1, let typed = unsafe getpass(prompt) else { return nil }
+    defer { unsafe memset(typed, 0, strlen(typed)) }
+    return unsafe String(cString: typed)
+  }
+
   /// Puts text on standard error.
   private static func put(_ text: String) {
     let bytes = Array(text.utf8)
