@@ -16,13 +16,17 @@ struct Carpack: ParsableCommand {
         1    an error that has no number of its own
         10   incomplete: something referenced is missing (blobs, blocks), the rest is well
         11   damaged or malformed: bytes do not match what they must be
-        13   refused: content that does not match its name or CID, or a hostile path
+        12   not genuine: a signature or an identity that does not hold
+        13   refused: content that does not match its name or CID, or a hostile path or address
         64   usage
         66   input not found
+        69   the server is not available, or the account is gone
         73   output cannot be created, or exists
         74   input or output failed, or the disk is full
+        75   a failure that may pass: try again
+        77   the login was refused
         130  interrupted
-      The worst thing found decides: damaged before refused before incomplete.
+      The worst thing found decides: damaged before not genuine before refused before incomplete.
       """,
     version: version,
     subcommands: [
@@ -31,6 +35,7 @@ struct Carpack: ParsableCommand {
       InfoCommand.self, LogCommand.self, DiffCommand.self,
       ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
       PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
+      ResolveCommand.self,
     ])
 
   static func main() {

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import Backup
 internal import IPLD
+internal import XRPC
 
 #if canImport(Darwin)
   internal import Darwin
@@ -34,6 +35,7 @@ struct Failure: Error {
       || error is SelectionError || error is SnapshotHistory.Break || error is CARError
       || error is RepositoryError || error is DAGCBORError
       || error is MSTNode.Malformed || error is MSTDiffError
+      || error is IdentityError || error is TransportError
   }
 
   init(_ error: any Error) {
@@ -42,6 +44,8 @@ struct Failure: Error {
     case let error as BackupError: self.init(error)
     case let error as ArchiveError: self.init(error)
     case let error as SelectionError: self.init(error)
+    case let error as IdentityError: self.init(error)
+    case let error as TransportError: self.init(error)
     case let error as MSTNode.Malformed:
       self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
     default: self.init("\(error)", status: .damaged)
@@ -129,6 +133,49 @@ struct Failure: Error {
     default: status = .damaged
     }
     self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: IdentityError) {
+    var hint: String?
+    switch error {
+    case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
+      hint = "where a server on this machine knows it, name that with --resolver, --pds or --plc"
+    case .handleNotFound, .handleUnreachable:
+      hint = "an account that is known by its DID can be named by it"
+    case .noAnswer(_, let cause): hint = Self.hint(cause)
+    default: break
+    }
+    let status: ExitStatus =
+      switch error.kind {
+      case .unavailable: .unavailable
+      case .temporary: .temporary
+      case .notGenuine: .notGenuine
+      case .refused: .refused
+      }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: TransportError) {
+    let status: ExitStatus =
+      switch error.reason {
+      case _ where error.isTransient: .temporary
+      case .unusableURL, .unusablePin: .usage
+      case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong: .refused
+      case .unavailable: .failure
+      default: .unavailable
+      }
+    self.init("\(error)", hint: Self.hint(error), status: status)
+  }
+
+  private static func hint(_ error: TransportError) -> String? {
+    switch error.reason {
+    case .notSecure:
+      "--ca-file names the certificates to trust, if the system's are not the right ones"
+    case .refusedAddress:
+      "a server of your own can be named with --pds, or given an address with --pin"
+    case .unavailable: "the network needs libcurl: on Debian and Ubuntu, apt-get install libcurl4"
+    default: nil
+    }
   }
 
   private static func status(_ code: CInt, writing: Bool) -> ExitStatus {

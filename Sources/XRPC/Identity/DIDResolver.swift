@@ -121,7 +121,10 @@ public struct DIDResolver: Sendable {
 extension NetworkOptions {
   /// Whether the user named a server on this machine, and so is developing: servers here may be asked for other things, too.
   var namesLoopback: Bool {
-    [plcDirectory, dnsOverHTTPS, handleResolver, pds].contains { $0.map(Self.isLoopback) ?? false }
+    allowsLoopback
+      || [plcDirectory, dnsOverHTTPS, handleResolver, pds].contains {
+        $0.map(Self.isLoopback) ?? false
+      }
   }
 
   /// Whether a URL leads to this machine.

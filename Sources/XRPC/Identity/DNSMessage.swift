@@ -14,7 +14,7 @@ internal import IPLD
 ///    answers:      name, type u16, class u16, time to live u32, length u16, data
 /// ```
 /// Integers have their most significant byte first. Nothing after the answers is looked at.
-enum DNSMessage {
+package enum DNSMessage {
   /// The response code of success.
   static let noError = 0
   /// The response code for a name that does not exist.
@@ -28,7 +28,7 @@ enum DNSMessage {
   /// Whose name they stand under is not compared: an alias (CNAME) may lie between it and what was asked for.
   ///
   /// - Throws: ``DNSError`` if the message ends early or says that there was an error.
-  static func txtRecords(in message: Span<UInt8>) throws(DNSError) -> [String] {
+  package static func txtRecords(in message: Span<UInt8>) throws(DNSError) -> [String] {
     var offset = 2
     guard let flags = message.readBigEndian(&offset, as: UInt16.self),
       let questions = message.readBigEndian(&offset, as: UInt16.self),

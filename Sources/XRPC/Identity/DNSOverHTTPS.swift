@@ -37,7 +37,7 @@ public struct DNSOverHTTPS: TXTResolver {
   }
 
   /// The TXT records of an answer.
-  static func records(in body: [UInt8]) throws(DNSError) -> [String] {
+  package static func records(in body: [UInt8]) throws(DNSError) -> [String] {
     let answer: IPLDValue
     do {
       answer = try DataModelJSON.decode(body)
@@ -57,7 +57,7 @@ public struct DNSOverHTTPS: TXTResolver {
   }
 
   /// The text of a record: bare, or strings in quotation marks with blanks between them, as zone files have it (RFC 1035, section 5.1).
-  static func text(of data: String) -> String {
+  package static func text(of data: String) -> String {
     guard data.utf8.first == UInt8(ascii: "\"") else { return data }
     var text: [UInt8] = []
     var isInside = false

@@ -19,10 +19,16 @@ public struct HandleResolver: Sendable {
     public var isAuthoritative = true
   }
 
-  /// How long a website is waited for.
-  static let websiteLimit: Duration = .seconds(15)
-  /// How long the second answer is waited for when the first is there: long enough to see a conflict, short enough not to be noticed.
-  static let conflictLimit: Duration = .seconds(3)
+  /// How long is waited.
+  package struct Limits: Sendable {
+    /// For a website, beside the transport's own patience.
+    package var website: Duration = .seconds(15)
+    /// For the website when DNS has answered: long enough to see a conflict, short enough not to be noticed.
+    package var conflict: Duration = .seconds(3)
+
+    package init() {}
+  }
+
   /// The longest file that is read on a website; a DID has no more.
   private static let maximumFile = 2048
   private static let maximumAnswer = 16 << 10
@@ -40,6 +46,7 @@ public struct HandleResolver: Sendable {
   private let options: NetworkOptions
   private let fetcher: any DocumentFetcher
   private let dns: any TXTResolver
+  private let limits: Limits
 
   /// A resolver under the options that the user set.
   public init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
@@ -48,10 +55,14 @@ public struct HandleResolver: Sendable {
     self.init(options, fetcher: fetcher, dns: dns)
   }
 
-  init(_ options: NetworkOptions, fetcher: any DocumentFetcher, dns: any TXTResolver) {
+  package init(
+    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: any TXTResolver,
+    limits: Limits = Limits()
+  ) {
     self.options = options
     self.fetcher = fetcher
     self.dns = dns
+    self.limits = limits
   }
 
   /// The account that a handle leads to.
@@ -145,7 +156,7 @@ public struct HandleResolver: Sendable {
       group.addTask { .dns(try await txtRecord(of: handle)) }
       group.addTask { .website(try await file(on: website)) }
       group.addTask {
-        try await Task.sleep(for: Self.websiteLimit)
+        try await Task.sleep(for: limits.website)
         return .timeIsUp
       }
       var answers: (dns: Attempt?, website: Attempt?) = (nil, nil)
@@ -159,7 +170,7 @@ public struct HandleResolver: Sendable {
         // DNS has a limit of its own, so it is the website that may be waited for in vain.
         if let attempt = answers.dns, case .found = attempt.outcome {
           group.addTask {
-            try await Task.sleep(for: Self.conflictLimit)
+            try await Task.sleep(for: limits.conflict)
             return .timeIsUp
           }
         }

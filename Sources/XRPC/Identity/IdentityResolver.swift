@@ -17,7 +17,7 @@ public struct IdentityResolver: Sendable {
       dids: DIDResolver(network.options, fetcher: network))
   }
 
-  init(_ options: NetworkOptions, handles: HandleResolver, dids: DIDResolver) {
+  package init(_ options: NetworkOptions, handles: HandleResolver, dids: DIDResolver) {
     self.handles = handles
     self.dids = dids
     pds = options.pds
@@ -70,7 +70,7 @@ public struct IdentityResolver: Sendable {
       signingKey: document.signingKey, documentBytes: bytes, document: document,
       sources: ResolvedIdentity.Sources(
         document: source,
-        pds: pds != nil ? "set by the user" : document.pds != nil ? source : nil),
+        pds: pds != nil ? ResolvedIdentity.Sources.user : document.pds != nil ? source : nil),
       warnings: [])
     if case .failure(let gap) = document.signingKeyResult { identity.warnings.append(.gap(gap)) }
     if pds == nil, case .failure(let gap) = document.pdsResult {

@@ -27,8 +27,11 @@ public struct ResolvedIdentity: Sendable {
     public var handle: String?
     /// Where the DID document was, which names the signing key, too.
     public var document: String
-    /// Who named the server; nil if nobody did.
+    /// Who named the server: the document, or ``user``; nil if nobody did.
     public var pds: String?
+
+    /// What stands for the options that the user set.
+    public static let user = "set by the user"
   }
 
   /// Whether handle and account contradict each other.

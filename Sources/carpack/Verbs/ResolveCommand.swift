@@ -1,0 +1,99 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import XRPC
+
+/// `carpack resolve`: who is this, where, and does it hold.
+struct ResolveCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "resolve",
+    abstract: "Find out whose a handle is, and check it both ways.",
+    discussion: """
+      From a handle to the DID, from the DID to its document, which names the account's handle, server and signing key, and back from that handle to the DID. Each fact comes with where it is from. A handle is looked up in DNS and on its own website at the same time; where they differ, DNS counts, and the difference is said.
+
+      Handles that nobody has on the internet (under .test, .localhost and the like) are asked about only where a server on this machine is named, with --resolver, --pds or --plc, or an address for the handle, with --pin.
+
+      Exit status: 0 if everything holds; 10 if the account names no server or no key that can be used; 12 if handle and account contradict each other, or the handle does not lead back to the account; 69 if there is no such account; 75 if somebody could not be asked, so that trying again may help.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("A handle, a DID, or an at:// URI.", valueName: "account"))
+  var account: String
+
+  @Flag(help: "Write JSON.")
+  var json = false
+
+  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let account = try ATIdentifier(account: account)
+    let options = try network.options()
+    let identity = try runBlocking {
+      try await IdentityResolver(network: try Network(options)).resolve(account)
+    }
+    if json {
+      Self.writeJSON(identity)
+    } else {
+      Self.write(identity)
+    }
+    Console.flush()
+    for warning in identity.warnings {
+      common.say("carpack: \(Console.yellow("warning:")) \(warning)")
+    }
+    let status = ExitStatus.worst(identity.warnings.map(Self.status))
+    if status != .success { throw status }
+  }
+
+  private static func status(_ warning: IdentityWarning) -> ExitStatus {
+    switch warning {
+    case _ where warning.isContradiction: .notGenuine
+    case .handleNotConfirmed: .temporary
+    case .gap: .incomplete
+    default: .success
+    }
+  }
+
+  private static func write(_ identity: ResolvedIdentity) {
+    Console.print(identity.did.text)
+    let sources = identity.sources
+    var lines: [(name: String, value: String, source: String?)] = []
+    if let handle = identity.handle {
+      lines.append(("handle", "\(handle), both ways", sources.handle))
+    }
+    if let handle = identity.claimedHandle, handle != identity.handle {
+      lines.append(("claims", handle.text, sources.document))
+    }
+    lines.append(("server", identity.pds ?? "none", sources.pds ?? sources.document))
+    let key = identity.signingKey.map { "\($0.didKey), \($0.curve.rawValue)" }
+    lines.append(("key", key ?? "none", sources.document))
+    for line in lines {
+      let blanks = String(repeating: " ", count: 9 - line.name.count)
+      Console.print("  \(line.name)\(blanks)\(line.value)")
+      guard let source = line.source else { continue }
+      let isSet = source == ResolvedIdentity.Sources.user
+      Console.print("           \(isSet ? "" : "from ")\(source)")
+    }
+  }
+
+  private static func writeJSON(_ identity: ResolvedIdentity) {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("did", identity.did.text)
+    json.field("handle", identity.handle?.text)
+    json.field("claimedHandle", identity.claimedHandle?.text)
+    json.field("pds", identity.pds)
+    json.field("signingKey", identity.signingKey?.didKey)
+    json.field("curve", identity.signingKey?.curve.rawValue)
+    json.key("sources")
+    json.beginObject()
+    json.field("handle", identity.sources.handle)
+    json.field("document", identity.sources.document)
+    json.field("pds", identity.sources.pds)
+    json.endObject()
+    json.field("warnings", identity.warnings.map(\.description))
+    json.endObject()
+    json.newline()
+    Console.print(&json)
+  }
+}
