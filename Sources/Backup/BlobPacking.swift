@@ -22,8 +22,8 @@ struct BlobPacking {
   private var extrasBytes: UInt64 = 0
   /// The blobs that are held though no record refers to them: those of the snapshot before, and those taken now.
   private(set) var extras: [CID] = []
-  /// Why blobs were missing in the snapshot before.
-  private var reasons: [CID: BlobLedger.Reason] = [:]
+  /// What was missing in the snapshot before, and why.
+  private var missingBefore: [BlobLedger.Missing] = []
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
   /// How many files no record refers to and were left out.
@@ -59,7 +59,11 @@ struct BlobPacking {
       held[cid] = match.bodyLength
       heldBefore.insert(cid)
     }
-    for entry in try base.missingBlobs() { reasons[entry.cid] = entry.reason }
+    let missing = try base.missingBlobs()
+    for (entry, match) in zip(missing, try archive.matches(missing.count) { missing[$0].cid })
+    where match == nil {
+      missingBefore.append(entry)
+    }
   }
 
   /// Takes what is wanted of the files.
@@ -127,17 +131,25 @@ struct BlobPacking {
   func ledger() -> Ledger {
     var counts = Snapshot.BlobCounts()
     var missing: [BlobLedger.Missing] = []
+    let before = Dictionary(
+      missingBefore.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
     for entry in table.entries {
       counts.referenced += 1
       if let length = held[entry.cid] {
         counts.held += 1
         counts.heldBytes += length
+      } else if let earlier = before[entry.cid], !mismatched.contains(entry.cid) {
+        missing.append(earlier)
       } else {
-        let reason: BlobLedger.Reason =
-          mismatched.contains(entry.cid)
-          ? .mismatch : reasons[entry.cid] ?? .notProvided
+        let reason: BlobLedger.Reason = mismatched.contains(entry.cid) ? .mismatch : .notProvided
         missing.append(BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size))
       }
+    }
+    // What a server listed and did not give is missing still.
+    for entry in missingBefore
+    where !entry.isReferenced && held[entry.cid] == nil && !table.contains(entry.cid) {
+      counts.listedMissing += 1
+      missing.append(entry)
     }
     counts.extras = extras.count
     counts.extrasBytes = extrasBytes

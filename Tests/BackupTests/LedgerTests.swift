@@ -14,9 +14,14 @@ import Testing
   @Test(arguments: [0, 1, BlobLedger.entriesPerPage, 2 * BlobLedger.entriesPerPage + 1])
   func `give back what was listed, in pages that are not too long`(count: Int) throws {
     let missing = (0..<count).map { number in
-      BlobLedger.Missing(
+      var entry = BlobLedger.Missing(
         cid: cid(number), reason: number % 2 == 0 ? .notProvided : .mismatch,
         size: number % 3 == 0 ? nil : number)
+      if number % 5 > 0 { entry.status = 400 + number % 5 }
+      if number % 7 > 0 { entry.firstTried = "2026-01-0\(number % 7)T00:00:00Z" }
+      if number % 11 > 0 { entry.lastTried = "2026-02-0\(number % 9)T00:00:00Z" }
+      entry.isReferenced = number % 13 > 0
+      return entry
     }
     let pages = try BlobLedger.pages(missing: missing)
     #expect(pages.count == (count + BlobLedger.entriesPerPage - 1) / BlobLedger.entriesPerPage)
@@ -30,10 +35,12 @@ import Testing
   @Test func `keep a reason that nobody knows yet, and pass over further fields`() throws {
     let entry: IPLDValue = .map([
       "cid": .link(cid(1)), "reason": .string("TakenDown"), "status": .integer(400),
-      "firstTried": .string("2026-01-01T00:00:00Z"),
+      "firstTried": .string("2026-01-01T00:00:00Z"), "server": .string("?"),
     ])
     let read = try BlobLedger.missing(onPage: page(.array([entry])))
-    #expect(read == [.init(cid: cid(1), reason: .init(rawValue: "TakenDown"), size: nil)])
+    var expected = BlobLedger.Missing(cid: cid(1), reason: .init(rawValue: "TakenDown"), size: nil)
+    (expected.status, expected.firstTried) = (400, "2026-01-01T00:00:00Z")
+    #expect(read == [expected])
     #expect(read[0].reason.sentence == "TakenDown")
   }
 

@@ -25,6 +25,11 @@ extension Snapshot {
       "blobs": .map([
         "referenced": .integer(7), "held": .integer(5), "heldBytes": .integer(5000),
         "missing": .integer(2), "extras": .integer(3), "extrasBytes": .integer(3000),
+        "listed": .integer(9), "listedMissing": .integer(1), "new": .integer(4),
+        "newBytes": .integer(4000),
+      ]),
+      "fetched": .map([
+        "since": .string("3lscuqc52or2w"), "repoRev": .string("3lscuqc52or2y"),
       ]),
       "identity": .map(["didDocument": link("document"), "plcLog": link("log")]),
       "extras": .array([link("extras")]),

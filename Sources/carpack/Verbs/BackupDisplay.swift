@@ -29,6 +29,7 @@ final class BackupDisplay: Sendable {
     var activities: [String: Activity] = [:]
     var order: [String] = []
     var retryCount = 0
+    var missingCount = 0
     var waiting: String?
     var drawn: ContinuousClock.Instant?
   }
@@ -38,6 +39,8 @@ final class BackupDisplay: Sendable {
   private let namesAccounts: Bool
   private let state = Mutex(State())
   private static let interval: Duration = .milliseconds(100)
+  /// How many missing blobs are named one by one.
+  private static let maximumTold = 20
   private static let plainInterval: Duration = .seconds(10)
 
   /// A display.
@@ -85,6 +88,7 @@ final class BackupDisplay: Sendable {
         "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(wanted)) to fetch",
         of: account)
     case .missing(let entry):
+      guard countMissing() else { return }
       warn(
         "missing",
         "\(entry.cid): \(entry.reason.sentence)\(entry.status.map { " (HTTP \($0))" } ?? "")",
@@ -109,6 +113,18 @@ final class BackupDisplay: Sendable {
       state.waiting =
         seconds >= 1 ? "\(host): \(why), waiting \(Quantity.duration(seconds: seconds))" : nil
     }
+  }
+
+  /// Counts a blob that does not come; answers whether it is to be told.
+  private func countMissing() -> Bool {
+    let count = state.withLock { state in
+      state.missingCount += 1
+      return state.missingCount
+    }
+    if count == Self.maximumTold + 1 {
+      Console.say("carpack: more blobs are missing; \"carpack missing\" will list them all")
+    }
+    return count <= Self.maximumTold
   }
 
   private func say(_ text: @autoclosure () -> String, of account: String) {
