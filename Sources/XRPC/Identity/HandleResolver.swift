@@ -97,7 +97,7 @@ public struct HandleResolver: Sendable {
   /// Asks those on this machine who may know: the address that the handle is pinned to, then each server that the user named.
   private func resolveForDevelopment(_ handle: Handle) async throws -> Answer {
     var attempts: [Attempt] = []
-    if let website = pinnedWebsite(of: handle) {
+    if let website = try pinnedWebsite(of: handle) {
       attempts.append(try await file(on: website))
     }
     if let server = options.dnsOverHTTPS, Self.isLoopback(server) {
@@ -112,13 +112,15 @@ public struct HandleResolver: Sendable {
     throw Self.failure(handle, attempts)
   }
 
-  /// The website of a handle that the user gave an address to.
-  private func pinnedWebsite(of handle: Handle) -> String? {
-    for pin in options.hostPins {
-      let parts = pin.split(separator: ":", maxSplits: 2)
-      guard parts.count == 3, parts[0].lowercased() == handle.text else { continue }
-      // Whether the address is one that http may be spoken to, the transport sees when it is connected.
-      return parts[1] == "443" ? "https://\(handle)" : "http://\(handle):\(parts[1])"
+  /// The website of a handle that the user gave an address to: on the usual port, or on any port of this machine, without TLS.
+  private func pinnedWebsite(of handle: Handle) throws -> String? {
+    for text in options.hostPins {
+      let pin = try HostPin(text)
+      guard pin.authority.host == handle.text else { continue }
+      if pin.authority.port == 443 { return "https://\(handle)" }
+      if pin.addresses.allSatisfy({ $0.scope == .loopback }) {
+        return "http://\(handle):\(pin.authority.port)"
+      }
     }
     return nil
   }
@@ -141,7 +143,7 @@ public struct HandleResolver: Sendable {
 
   /// Asks DNS and the website, at the same time.
   private func askDomain(of handle: Handle, _ attempts: inout [Attempt]) async throws -> Answer? {
-    let website = "https://\(handle)"
+    let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
     // The names that Bluesky gives away are not in DNS.
     if handle.text.hasSuffix(".bsky.social") {
       attempts.append(try await file(on: website))
