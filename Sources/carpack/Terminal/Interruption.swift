@@ -26,13 +26,34 @@ enum Interruption {
   static func install() {
     signal(SIGINT) { _ in Interruption.stop(130) }
     signal(SIGTERM) { _ in Interruption.stop(143) }
-    signal(SIGHUP) { _ in Interruption.stop(129) }
+    // Who starts a command with nohup wants it to outlive the terminal.
+    if !isIgnored(SIGHUP) { signal(SIGHUP) { _ in Interruption.stop(129) } }
+    unblock(SIGINT, SIGTERM, SIGHUP)
     signal(SIGBUS) { _ in
       let text: StaticString =
         "carpack: error: a file was cut off by another program while it was being read\n"
       _ = unsafe write(2, text.utf8Start, text.utf8CodeUnitCount)
       Interruption.leave(74)
     }
+  }
+
+  /// Lets signals through that the program which started this one held back from itself.
+  private static func unblock(_ numbers: CInt...) {
+    var signals = sigset_t()
+    unsafe sigemptyset(&signals)
+    for number in numbers { unsafe sigaddset(&signals, number) }
+    unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
+  private static func isIgnored(_ number: CInt) -> Bool {
+    var action = sigaction()
+    unsafe sigaction(number, nil, &action)
+    #if canImport(Darwin)
+      let handler = unsafe action.__sigaction_u.__sa_handler
+    #else
+      let handler = unsafe action.__sigaction_handler.sa_handler
+    #endif
+    return unsafe unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   /// Names the file to remove if the process is interrupted; nil for none.
