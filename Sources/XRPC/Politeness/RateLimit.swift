@@ -29,11 +29,7 @@ struct RateLimit: Equatable {
   ///   - unixTime: the present, for servers that do not say what they take for it (`Date`).
   init(_ response: HTTPResponse, unixTime: Double) {
     let present = response["date"].flatMap { HTTPDate.unixTime($0) } ?? unixTime
-    func field(_ name: String) -> Double? {
-      guard let text = response[name], let number = Double(text), number.isFinite, number >= 0
-      else { return nil }
-      return number
-    }
+    func field(_ name: String) -> Double? { response[name].flatMap { Self.number($0[...]) } }
     func capped(_ seconds: Double) -> Double { min(max(0, seconds), Self.longestWait) }
 
     limit = field("ratelimit-limit").flatMap { Int(exactly: $0.rounded(.down)) }
@@ -41,12 +37,21 @@ struct RateLimit: Equatable {
     reset = field("ratelimit-reset").map { capped($0 >= Self.leastMoment ? $0 - present : $0) }
     if let policy = response["ratelimit-policy"] {
       let parameter = policy.split { ";, ".contains($0) }.first { $0.hasPrefix("w=") }
-      window = parameter.flatMap { Double($0.dropFirst(2)) }.flatMap { $0 > 0 ? capped($0) : nil }
+      window = parameter.flatMap { Self.number($0.dropFirst(2)) }.flatMap {
+        $0 > 0 ? capped($0) : nil
+      }
     }
     if let text = response["retry-after"] {
       let seconds = field("retry-after") ?? HTTPDate.unixTime(text).map { $0 - present }
       retryAfter = seconds.map(capped)
     }
+  }
+
+  /// A number in decimal digits, with or without a fraction; nil for anything else.
+  private static func number(_ text: Substring) -> Double? {
+    let isPlain = text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || $0 == 0x2e }
+    guard isPlain, let number = Double(text), number.isFinite else { return nil }
+    return number
   }
 
   /// How long to wait after a refusal; nil if the server does not name a time.

@@ -1,0 +1,187 @@
+import ATProtocol
+import IPLD
+import Synchronization
+import Testing
+
+@testable import XRPC
+
+@Suite struct `a call` {
+  private let did: DID
+  private let cid = CID(codec: .raw, hashing: [1, 2, 3].span)
+
+  init() throws { did = try DID("did:plc:abcdefghijklmnopqrstuvwx") }
+
+  private func client(_ script: @escaping ScriptedTransport.Script) -> (
+    XRPCClient, ScriptedNetwork
+  ) {
+    let scripted = ScriptedNetwork({ _ in }, script)
+    return (XRPCClient(service: "https://pds.test/", network: scripted.network), scripted)
+  }
+
+  private func answering(_ status: Int, _ body: String) -> XRPCClient {
+    client { _, _ in (status, [], Array(body.utf8)) }.0
+  }
+
+  @Test func `asks as the lexicon says`() async throws {
+    let (client, scripted) = client { _, _ in (200, [], Array("{\"cids\":[]}".utf8)) }
+    _ = try await client.call(
+      ListBlobs(did: did, since: try TID("2222222223d22"), limit: 500, cursor: "a b&c=é"))
+    #expect(
+      scripted.transport.log.first?.url
+        == "https://pds.test/xrpc/com.atproto.sync.listBlobs?did=did%3Aplc%3Aabcdefghijklmnopqrstuvwx&since=2222222223d22&limit=500&cursor=a%20b%26c%3D%C3%A9"
+    )
+  }
+
+  @Test func `reads a commit`() async throws {
+    let output = try await answering(200, "{\"cid\":\"\(cid)\",\"rev\":\"3jzfcijpj2z2a\"}").call(
+      GetLatestCommit(did: did))
+    #expect(output.cid == cid)
+    #expect(output.rev.text == "3jzfcijpj2z2a")
+  }
+
+  @Test func `reads the status of an account, also of a server that gives no rev`() async throws {
+    let output = try await answering(
+      200, "{\"did\":\"x\",\"active\":false,\"status\":\"deactivated\"}"
+    ).call(GetRepoStatus(did: did))
+    #expect(output == .init(active: false, status: "deactivated", rev: nil))
+  }
+
+  @Test(arguments: [("\"12\"", "12"), ("12", "12"), ("null", nil), ("\"\"", "")])
+  func `reads cursors that are text or numbers`(json: String, cursor: String?) async throws {
+    let output = try await answering(200, "{\"cids\":[\"\(cid)\"],\"cursor\":\(json)}").call(
+      ListBlobs(did: did))
+    #expect(output == .init(cids: [cid], malformed: [], cursor: cursor))
+  }
+
+  @Test func `keeps the good of a list that has something else in it`() async throws {
+    let output = try await answering(200, "{\"cids\":[\"odd\",\"\(cid)\",7]}").call(
+      ListBlobs(did: did))
+    #expect(output == .init(cids: [cid], malformed: ["odd", ""], cursor: nil))
+    let repos = try await answering(
+      200,
+      "{\"repos\":[{\"did\":\"\(did)\",\"head\":\"\(cid)\",\"rev\":\"3jzfcijpj2z2a\"},{\"did\":\"x\"}],\"cursor\":5}"
+    ).call(ListRepos())
+    #expect(repos.repos.map(\.did) == [did])
+    #expect(repos.repos.first?.active == true)
+    #expect(repos.malformed == 1)
+    #expect(repos.cursor == "5")
+  }
+
+  @Test func `reads what a server knows of an account, an empty document included`() async throws {
+    let output = try await answering(
+      200,
+      "{\"did\":\"\(did)\",\"handle\":\"alice.test\",\"didDoc\":{},\"collections\":[\"a.b.c\"],\"handleIsCorrect\":true}"
+    ).call(DescribeRepo(repo: try ATIdentifier("alice.test")))
+    #expect(output.handle?.text == "alice.test")
+    #expect(output.collections == ["a.b.c"])
+  }
+
+  @Test func `gives a declared error as a case`() async throws {
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(
+        400, "{\"error\":\"RepoDeactivated\",\"message\":\"Repo has been deactivated\"}"
+      )
+      .call(GetLatestCommit(did: did))
+    }
+    #expect(error?.declared(RepoError.self) == .deactivated)
+    #expect(
+      error?.description
+        == "com.atproto.sync.getLatestCommit at pds.test: status 400, RepoDeactivated: Repo has been deactivated"
+    )
+    #expect(error?.isTransient == false)
+  }
+
+  @Test func `keeps an error that is not declared`() async throws {
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(400, "{\"error\":\"InvalidRequest\",\"message\":\"Blob not found\"}")
+        .stream(GetBlob(did: did, cid: cid), into: RecordingSink())
+    }
+    #expect(error?.declared(GetBlob.DeclaredError.self) == nil)
+    #expect(error?.name == "InvalidRequest")
+    #expect(error?.message == "Blob not found")
+  }
+
+  @Test(arguments: [
+    (404, "Could not find repo for DID"), (500, "Internal Server Error"),
+    (401, "unauthorized"), (404, "<html><body><h1>404</h1></body></html>"),
+    (400, "{\"message\":\"x\"}"),
+    (400, ""), (400, "{\"error\":7}"),
+  ])
+  func `shows an error that is not JSON as it came`(status: Int, body: String) async throws {
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(status, body).call(GetLatestCommit(did: did))
+    }
+    #expect(error?.status == status)
+    #expect(error?.name == nil)
+    #expect(error?.excerpt == body)
+    #expect(error?.attempts == (status == 500 ? 6 : 1))
+  }
+
+  @Test func `shows the page that came instead of an answer`() async throws {
+    let page =
+      "<!DOCTYPE html>\n<html>\n  <title>Welcome to the café</title>\u{1b}[2J\u{202e}"
+      + String(repeating: "x", count: 9000)
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(200, page).call(GetLatestCommit(did: did))
+    }
+    let text = try #require(error?.description)
+    #expect(
+      text.contains(
+        "<!DOCTYPE html> <html> <title>Welcome to the café</title>\\u{1b}[2J\\u{202e}xxx"))
+    #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 })
+    #expect(text.count < 600)
+    #expect(error?.status == 200)
+    #expect(error?.fault?.hasPrefix("it is not JSON") == true)
+  }
+
+  @Test(arguments: [
+    "{}", "[]", "null", "{\"cid\":7,\"rev\":\"3jzfcijpj2z2a\"}",
+    "{\"cid\":\"x\",\"rev\":\"3jzfcijpj2z2a\"}",
+    "{\"cid\":\"bafkreibwwv27vj2jy4rzv6tvb4w5nasxxsr5ysqqf6tdpqrknqkeuykhgu\"}",
+  ])
+  func `refuses an answer that lacks what it is about`(body: String) async throws {
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(200, body).call(GetLatestCommit(did: did))
+    }
+    #expect(error?.fault != nil)
+    #expect(error?.isTransient == false)
+  }
+
+  @Test func `streams bytes of any media type`() async throws {
+    let (client, scripted) = client { _, _ in
+      (200, [(name: "content-type", value: "text/html")], [1, 2, 3])
+    }
+    let sink = RecordingSink()
+    let response = try await client.stream(GetRepo(did: did), into: sink)
+    #expect(response["content-type"] == "text/html")
+    #expect(sink.bytes == [1, 2, 3])
+    #expect(try await client.bytes(GetBlob(did: did, cid: cid), limit: 3) == [1, 2, 3])
+    #expect(scripted.transport.log.map(\.acceptsCompression) == [true, false])
+  }
+
+  @Test func `reads no more than an answer may have`() async throws {
+    await #expect(throws: TransportError.self) {
+      _ = try await answering(
+        200, "{\"cids\":[\"" + String(repeating: "x", count: 2 << 20) + "\"]}"
+      ).call(
+        ListBlobs(did: did))
+    }
+  }
+}
+
+@Suite struct `an excerpt` {
+  @Test(arguments: [
+    ("a\r\n\tb   c ", "a b c"), ("\u{0}\u{7f}\u{9b}", "\\u{0}\\u{7f}\\u{9b}"),
+    ("\u{feff}x", "\\u{feff}x"),
+    ("naïve 😀", "naïve 😀"), ("", ""),
+  ])
+  func `is one line without control characters`(text: String, shown: String) {
+    #expect(Excerpt.of(text) == shown)
+  }
+
+  @Test func `is short`() {
+    #expect(Excerpt.of(String(repeating: "x", count: 100_000)).count == 201)
+    #expect(Excerpt.of(String(repeating: "\u{1}", count: 100_000)).count < 300)
+    #expect(Excerpt.of([0xff, 0xfe, 0x41]) == "\u{fffd}\u{fffd}A")
+  }
+}

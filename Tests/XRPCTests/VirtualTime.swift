@@ -1,0 +1,64 @@
+import Synchronization
+import XRPC
+
+/// A clock that jumps to where somebody wants to wait for, so that hours of waiting take no time.
+///
+/// Who sleeps goes on in the order of the times that are waited for, and only when all others who were at it wait, too, or have had many turns.
+final class VirtualClock: NetworkClock {
+  private let state = Mutex<(now: Double, naps: [Double])>((0, []))
+  let start: Double
+
+  init(unixTime start: Double = 1_800_000_000) { self.start = start }
+
+  var now: Double { state.withLock { $0.now } }
+  var unixTime: Double { start + now }
+  /// All waits, in the order they were asked for.
+  var naps: [Double] { state.withLock { $0.naps } }
+
+  func sleep(_ seconds: Double) async throws {
+    let end = state.withLock { state in
+      state.naps.append(seconds)
+      return state.now + seconds
+    }
+    // Others who are not waiting get on with what they do meanwhile.
+    for _ in 0..<20 { await Task.yield() }
+    try Task.checkCancellation()
+    state.withLock { $0.now = max($0.now, end) }
+  }
+
+  func advance(_ seconds: Double) { state.withLock { $0.now += seconds } }
+}
+
+/// A transport whose answers a closure makes up.
+final class ScriptedTransport: HTTPTransport {
+  typealias Script =
+    @Sendable (HTTPRequest, Int) async throws -> (
+      status: Int, fields: [(name: String, value: String)], body: [UInt8]
+    )
+  private let script: Script
+  private let requests = Mutex<[HTTPRequest]>([])
+
+  init(_ script: @escaping Script) { self.script = script }
+
+  var count: Int { requests.withLock { $0.count } }
+  var log: [HTTPRequest] { requests.withLock { $0 } }
+
+  func send(_ request: HTTPRequest, to sink: any ResponseSink) async throws -> (
+    HTTPResponse, errorBody: [UInt8]
+  ) {
+    let number = requests.withLock { requests in
+      requests.append(request)
+      return requests.count
+    }
+    let answer = try await script(request, number)
+    let response = HTTPResponse(status: answer.status, fields: answer.fields, url: request.url)
+    guard response.isSuccess else { return (response, answer.body) }
+    try sink.begin(response, offset: 0, transfer: IdleTransfer())
+    if !answer.body.isEmpty { _ = try sink.take(answer.body.span) }
+    return (response, [])
+  }
+
+  private final class IdleTransfer: Transfer {
+    func resume() {}
+  }
+}
