@@ -24,7 +24,8 @@ public struct XRPCClient: Sendable {
   /// - Throws: ``XRPCError`` if the server refuses or answers with something else; ``TransportError`` if no whole answer came; `CancellationError`.
   public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
     let sink = DocumentSink(limit: Q.maximumBytes, url: service + "/xrpc/" + Q.nsid)
-    let (delivery, secrets) = try await deliver(query, acceptsCompression: true, to: sink)
+    let (delivery, secrets) = try await deliver(
+      query, acceptsCompression: true, isStreamed: false, to: sink)
     return try Q.read(sink.bytes, delivery, hiding: secrets)
   }
 
@@ -37,7 +38,9 @@ public struct XRPCClient: Sendable {
   public func stream<S: XRPCStream>(_ stream: S, into sink: any ResponseSink) async throws
     -> HTTPResponse
   {
-    try await deliver(stream, acceptsCompression: S.acceptsCompression, to: sink).0.response
+    let (delivery, _) = try await deliver(
+      stream, acceptsCompression: S.acceptsCompression, isStreamed: true, to: sink)
+    return delivery.response
   }
 
   /// Calls a method that answers with bytes, and few of them.
@@ -51,9 +54,11 @@ public struct XRPCClient: Sendable {
 
   /// Sends the request for a call, with the session's token if it is for this server, and once more with another token if that one is over.
   private func deliver<E: XRPCEndpoint>(
-    _ endpoint: E, acceptsCompression: Bool, to sink: any ResponseSink
+    _ endpoint: E, acceptsCompression: Bool, isStreamed: Bool, to sink: any ResponseSink
   ) async throws -> (Network.Delivery, secrets: [Secret]) {
-    let request = Self.request(endpoint, service, acceptsCompression: acceptsCompression)
+    var request = Self.request(endpoint, service)
+    request.acceptsCompression = acceptsCompression
+    request.isStreamed = isStreamed
     var tokens: [Secret] = []
     while true {
       var authorized = request
@@ -72,15 +77,12 @@ public struct XRPCClient: Sendable {
   }
 
   /// The request for a call.
-  static func request<E: XRPCEndpoint>(
-    _ endpoint: E, _ service: String, acceptsCompression: Bool = true
-  ) -> HTTPRequest {
+  static func request<E: XRPCEndpoint>(_ endpoint: E, _ service: String) -> HTTPRequest {
     var url = withoutSlash(service) + "/xrpc/" + E.nsid
     for (index, parameter) in endpoint.parameters.enumerated() {
       url += (index == 0 ? "?" : "&") + parameter.name + "=" + percentEncoded(parameter.value)
     }
-    var request = HTTPRequest(
-      E.method, url, body: endpoint.input, acceptsCompression: acceptsCompression)
+    var request = HTTPRequest(E.method, url, body: endpoint.input)
     if E.method == .post {
       request.followsRedirects = false
       if !request.body.isEmpty { request.fields.append(("Content-Type", "application/json")) }

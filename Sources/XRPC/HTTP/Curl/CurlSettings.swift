@@ -24,13 +24,15 @@ extension CurlEasy {
     let settings = order.settings
     set(CURLOPT_URL, order.url.text)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
-    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+    set(
+      CURLOPT_HTTP_VERSION,
+      order.request.isStreamed ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS)
     set(CURLOPT_USERAGENT, settings.userAgent)
     // Signals belong to the program, and a name that is being looked up must not hold up what ends a transfer.
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_QUICK_EXIT, 1)
     // Waits for a connection that may be shared rather than open one more.
-    set(CURLOPT_PIPEWAIT, 1)
+    set(CURLOPT_PIPEWAIT, order.request.isStreamed ? 0 : 1)
     set(CURLOPT_CONNECTTIMEOUT, settings.connectSeconds)
     // libcurl does not count the time that a transfer is paused.
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
