@@ -151,6 +151,7 @@ private enum Attempt {
     switch self {
     case .answer(let response, _, _) where [429, 503].contains(response.status): .overloaded
     case .answer: .answered
+    case .failure(let error as TransportError) where error.isTransient: .failed
     case .failure: .unknown
     }
   }

@@ -139,6 +139,49 @@ struct ScriptedNetwork {
     #expect(scripted.transport.count - before <= 40)
   }
 
+  @Test func `does not wait for a dead host again and again`() async throws {
+    let url = url
+    let isDead = Mutex(true)
+    let scripted = ScriptedNetwork { _, _ in
+      if isDead.withLock({ $0 }) { throw TransportError(.notConnected("refused"), url: url) }
+      return (200, [], [])
+    }
+    var reasons: [TransportError.Reason] = []
+    for _ in 0..<100 {
+      do { _ = try await scripted.network.get(url, limit: 5) } catch let error as TransportError {
+        reasons.append(error.reason)
+      }
+    }
+    #expect(reasons.first == .notConnected("refused"))
+    #expect(reasons.last == .silent)
+    #expect(scripted.transport.count < 60)
+    // It comes back.
+    isDead.withLock { $0 = false }
+    await #expect(throws: TransportError.self) { _ = try await scripted.network.get(url, limit: 5) }
+    scripted.clock.advance(60)
+    for _ in 0..<3 { _ = try await scripted.network.get(url, limit: 5) }
+  }
+
+  @Test func `waits for a host that is restarted`() async throws {
+    let url = url
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { _, _ in
+      if clock.now < 10 { throw TransportError(.notConnected("refused"), url: url) }
+      return (200, [], [])
+    }
+    let network = Network(
+      NetworkOptions(userAgent: "test"), transport: transport, clock: clock, chance: { 1 })
+    let failures = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<100 {
+        group.addTask {
+          do { return try await network.get(url, limit: 5).0.status != 200 } catch { return true }
+        }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(failures == 0)
+  }
+
   @Test func `a server with a small window is asked for no more than that, and everything comes`()
     async throws
   {

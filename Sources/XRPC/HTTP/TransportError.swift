@@ -28,6 +28,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case tooLong(limit: Int)
     /// The host has said so often in a row that it has too much to do that it is not asked for now.
     case overloaded
+    /// No request to the host has been answered for a while, so that it is not asked for now.
+    case silent
     /// libcurl could not be used.
     case unavailable(String)
   }
@@ -75,6 +77,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case .tooManyRedirects: "one redirection led to the next, too often"
     case .tooLong(let limit): "the answer is longer than \(limit) bytes"
     case .overloaded: "the host has refused everything for a while, and is left alone"
+    case .silent: "the host has not answered for a while, and is left alone"
     case .unavailable(let why): "libcurl cannot be used: \(why)"
     }
   }

@@ -19,7 +19,9 @@ package actor HostBudget {
     case answered
     /// The host said that it has too much to do: 429 or 503.
     case overloaded
-    /// No answer came, or the transfer was ended from here; of the host's load that says nothing.
+    /// No whole answer came.
+    case failed
+    /// The transfer was ended from here.
     case unknown
   }
 
@@ -47,12 +49,17 @@ package actor HostBudget {
   /// How many overloads there were in a row.
   private var refusals = 0
   private var patience = HostBudget.fullPatience
+  /// How many requests in a row were not answered, and since when.
+  private var failures = 0
+  private var failingSince = 0.0
+  /// The time for which nothing is asked, and why: it would have every request wait for what the ones before have waited for.
+  private var rest: (until: Double, why: TransportError.Reason)?
   private var successes = 0
 
   /// How many overloads in a row are waited out if the host names a time for each; a third of them if it does not.
   private static let fullPatience = 30
-  /// How long a host is left alone that has used up all patience, in seconds; then one request finds out whether it is better.
-  private static let restForTheOverloaded = 60.0
+  /// How long a host is left alone that has used up all patience, in seconds, and how long it has to come back before.
+  private static let restLength = 60.0
   /// How many kinds of windows are kept: servers have one or two.
   private static let maximumWindows = 4
   /// Naps are no shorter, in seconds, whatever rounding says.
@@ -87,9 +94,9 @@ package actor HostBudget {
     try await takePlace()
     do {
       while true {
+        if let rest, clock.now < rest.until { throw TransportError(rest.why, url: "\(url)") }
         let wait = waitForRoom()
         guard wait > 0 else { break }
-        guard patience > 0 else { throw TransportError(.overloaded, url: "\(url)") }
         announce(wait)
         try await clock.sleep(max(Self.shortestNap, min(wait, RateLimit.longestWait)))
       }
@@ -123,6 +130,7 @@ package actor HostBudget {
       successes += 1
       refusals = 0
       patience = Self.fullPatience
+      failures = 0
       run += 1
       if run >= concurrency, concurrency < maximumConcurrency {
         concurrency += 1
@@ -138,10 +146,19 @@ package actor HostBudget {
         patience -= said.wait == nil ? 3 : 1
       }
       let wait = said.wait ?? RetryPolicy(attempts: 1).delay(failures: refusals, chance: chance)
-      hold = max(patience > 0 ? RetryPolicy.shortest : Self.restForTheOverloaded, wait)
+      hold = max(RetryPolicy.shortest, wait)
+      failures = 0
+      if patience <= 0 { rest = (now + max(Self.restLength, hold), .overloaded) }
       if now + hold > heldUntil {
         heldUntil = now + hold
         holdReason = "it has too much to do"
+      }
+    case .failed:
+      run = 0
+      if failures == 0 { failingSince = now }
+      failures += 1
+      if failures >= Self.fullPatience, now - failingSince >= Self.restLength {
+        rest = (now + Self.restLength, .silent)
       }
     case .unknown: run = 0
     }

@@ -1,0 +1,38 @@
+import StandIn
+import Testing
+
+@testable import XRPC
+
+@Suite struct `the proxy of the environment` {
+  private func proxy(_ url: String, _ environment: [String: String]) throws -> String? {
+    ProxySettings(environment: environment).proxy(for: try HTTPURL(url))
+  }
+
+  @Test(arguments: ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
+  func `is used for https`(name: String) throws {
+    let environment = [name: "http://proxy.test:3128"]
+    #expect(try proxy("https://pds.test/", environment) == "http://proxy.test:3128")
+    #expect(try proxy("http://pds.test/", environment) == nil)
+  }
+
+  @Test(arguments: [
+    "https://localhost/", "https://127.0.0.1:99/", "https://[::1]/", "https://pds.localhost/",
+  ])
+  func `is not used for this machine`(url: String) throws {
+    #expect(try proxy(url, ["https_proxy": "http://proxy.test:3128"]) == nil)
+  }
+
+  @Test(arguments: [
+    ("*", true), ("pds.test", true), (".test", true), ("test", true), ("PDS.TEST", true),
+    ("other, pds.test", true),
+    ("ds.test", false), ("pds", false), ("", false), ("10.0.0.1", false), ("pds.test.", true),
+  ])
+  func `has exceptions`(exceptions: String, isExcepted: Bool) throws {
+    let environment = ["https_proxy": "http://proxy.test", "no_proxy": exceptions]
+    #expect(try (proxy("https://pds.test/", environment) == nil) == isExcepted)
+  }
+
+  @Test func `is none if it is empty`() throws {
+    #expect(try proxy("https://pds.test/", ["https_proxy": "", "HTTPS_PROXY": ""]) == nil)
+  }
+}
