@@ -23,6 +23,11 @@ public final class RunningCommand {
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = errors
+    // Tests run on threads that take no signals, and what they start would inherit that.
+    var (none, mask) = (sigset_t(), sigset_t())
+    unsafe sigemptyset(&none)
+    unsafe pthread_sigmask(SIG_SETMASK, &none, &mask)
+    defer { unsafe pthread_sigmask(SIG_SETMASK, &mask, nil) }
     try process.run()
     try output.close()
     try errors.close()
