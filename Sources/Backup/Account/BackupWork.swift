@@ -89,7 +89,8 @@ struct BackupWork: Sendable {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.startsOver = target.isNew
+    // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
+    archiveOptions.startsOver = target.isNew && target.reader == nil
     let appender = try ArchiveAppender(
       target.storage(), carHeader: CARPacking(fetched.repository, { _ in }).header,
       options: archiveOptions)

@@ -1,0 +1,4 @@
+import Foundation
+
+/// Lets time go by.
+func pause(_ seconds: Double) { Thread.sleep(forTimeInterval: seconds) }
