@@ -35,7 +35,7 @@ struct Failure: Error {
       || error is SelectionError || error is SnapshotHistory.Break || error is CARError
       || error is RepositoryError || error is DAGCBORError
       || error is MSTNode.Malformed || error is MSTDiffError
-      || error is IdentityError || error is TransportError
+      || error is IdentityError || error is TransportError || error is XRPCError
   }
 
   init(_ error: any Error) {
@@ -46,6 +46,8 @@ struct Failure: Error {
     case let error as SelectionError: self.init(error)
     case let error as IdentityError: self.init(error)
     case let error as TransportError: self.init(error)
+    case let error as XRPCError: self.init(error)
+    case is CancellationError: self.init("interrupted", status: .interrupted)
     case let error as MSTNode.Malformed:
       self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
     default: self.init("\(error)", status: .damaged)
@@ -87,7 +89,10 @@ struct Failure: Error {
       status = .incomplete
       hint =
         "\"carpack fetch repo\" gets what there is, and \"carpack pack\" packs it, incomplete as it is"
-    case .accountUnavailable, .noServer: status = .unavailable
+    case .accountUnavailable:
+      status = .unavailable
+      hint = "if the account is yours, --login asks as its owner"
+    case .noServer: status = .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
   }
@@ -152,6 +157,24 @@ struct Failure: Error {
       case .notGenuine: .notGenuine
       case .refused: .refused
       }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: XRPCError) {
+    let isLogin = error.endpoint.hasPrefix("com.atproto.server.")
+    let status: ExitStatus
+    var hint: String?
+    switch error.status {
+    case 401, 403:
+      status = .loginRefused
+      if !isLogin { hint = "--login asks as the account's owner" }
+    case 400 where isLogin:
+      status = .loginRefused
+      if error.name == "AuthFactorTokenRequired" {
+        hint = "give the code that came by mail with --auth-factor-token"
+      }
+    default: status = error.isTransient ? .temporary : .unavailable
+    }
     self.init("\(error)", hint: hint, status: status)
   }
 

@@ -20,8 +20,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("60", 60.0), ("0", 0), ("1800000060", 60), ("1799999000", 0), ("9999999999", 330),
-    ("999999999", 330), ("12.5", 12.5),
+    ("60", 60.0), ("0", 0), ("1800000060", 60), ("1799999000", 0), ("1800080000", 330),
+    ("80000", 330), ("12.5", 12.5),
   ])
   func `has a reset that is a moment, or a time to wait`(text: String, seconds: Double) {
     #expect(read([("ratelimit-reset", text)]).reset == seconds)
@@ -53,10 +53,20 @@ import Testing
     #expect(said == RateLimit())
   }
 
+  @Test(arguments: ["9999999999", "999999999"])
+  func `says nothing of a window that begins again in a hundred years`(text: String) {
+    let said = read([
+      ("ratelimit-limit", "5"), ("ratelimit-remaining", "0"), ("ratelimit-reset", text),
+    ])
+    #expect(said.remaining == nil)
+    #expect(said.reset == nil)
+    #expect(said.wait == nil)
+  }
+
   @Test func `has a wait that goes before a reset`() {
     let fields = [
       (name: "ratelimit-remaining", value: "0"), (name: "ratelimit-limit", value: "10"),
-      (name: "ratelimit-reset", value: "9999999999"),
+      (name: "ratelimit-reset", value: "1800080000"),
     ]
     #expect(read(fields).wait == 330)
     #expect(read(fields + [(name: "retry-after", value: "1")]).wait == 1)

@@ -16,6 +16,8 @@ struct RateLimit: Equatable {
 
   /// The longest that is waited because a server says so; then it is asked again.
   static let longestWait: Double = 330
+  /// The longest window that anybody has, a day: a reset farther away is no reset, and what is said of that window counts for nothing.
+  private static let longestWindow: Double = 86_400
   /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no window lasts thirty years.
   private static let leastMoment: Double = 1e9
 
@@ -34,7 +36,12 @@ struct RateLimit: Equatable {
 
     limit = field("ratelimit-limit").flatMap { Int(exactly: $0.rounded(.down)) }
     remaining = field("ratelimit-remaining").flatMap { Int(exactly: $0.rounded(.down)) }
-    reset = field("ratelimit-reset").map { capped($0 >= Self.leastMoment ? $0 - present : $0) }
+    let distance = field("ratelimit-reset").map { $0 >= Self.leastMoment ? $0 - present : $0 }
+    if let distance, distance > Self.longestWindow {
+      remaining = nil
+    } else {
+      reset = distance.map(capped)
+    }
     if let policy = response["ratelimit-policy"] {
       let parameter = policy.split { ";, ".contains($0) }.first { $0.hasPrefix("w=") }
       window = parameter.flatMap { Self.number($0.dropFirst(2)) }.flatMap {
