@@ -44,6 +44,8 @@ let package = Package(
       name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     // The system's DNS resolver.
     .systemLibrary(name: "CResolv"),
+    // What glibc's allocator keeps.
+    .systemLibrary(name: "CMalloc"),
 
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
     .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
@@ -66,7 +68,7 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "Backup", "CMalloc", "IPLD", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -34,6 +34,7 @@ public struct ArchiveWriter: ~Copyable {
   var small: (cid: CID, length: UInt64, bytes: [UInt8])?
   let encoder: FrameEncoder
   let decoder: FrameDecoder
+  let buffers: FrameBuffers
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
@@ -91,6 +92,7 @@ public struct ArchiveWriter: ~Copyable {
     packs = PackQueue(firstOrdinal: next, options: options)
     encoder = FrameEncoder()
     decoder = FrameDecoder()
+    buffers = FrameBuffers()
     indexed = (0, 0)
     large = nil
     small = nil

@@ -37,9 +37,8 @@ package final class FrameEncoder: Sendable {
   }
 
   private func compress(_ content: Span<UInt8>, level: Int, into bytes: inout [UInt8]) -> Bool {
-    // Less than a fiftieth saved is not worth the decompression, and raw content can be hashed where it lies.
-    let limit = content.count - content.count / 50
-    guard
+    let limit = Self.limit(content.count)
+    guard mayShrink(content, into: &bytes),
       compressor.compress(
         content, level: min(level, Self.trialLevel), limit: limit, into: &bytes)
     else { return false }
@@ -54,4 +53,25 @@ package final class FrameEncoder: Sendable {
     else { return false }
     return ArchiveMagic.next(in: bytes.span) == nil
   }
+
+  /// Less than a fiftieth saved is not worth the decompression, and raw content can be hashed where it lies.
+  private static func limit(_ count: Int) -> Int { count - count / 50 }
+
+  /// Whether it is worth trying to compress long content: if its beginning, middle and end do not shrink, the rest is media, too.
+  private func mayShrink(_ content: Span<UInt8>, into bytes: inout [UInt8]) -> Bool {
+    let length = Self.sampleLength
+    guard content.count >= Self.sampledLength else { return true }
+    var sample: [UInt8] = []
+    sample.reserveCapacity(3 * length)
+    for start in [0, (content.count - length) / 2, content.count - length] {
+      sample.append(content.extracting(start..<start + length))
+    }
+    return compressor.compress(
+      sample.span, level: Self.trialLevel, limit: Self.limit(sample.count), into: &bytes)
+  }
+
+  /// How long content is of which samples are tried first, in bytes.
+  private static let sampledLength = 128 << 10
+  /// How long each of the three samples is, in bytes.
+  private static let sampleLength = 16 << 10
 }

@@ -106,6 +106,6 @@ extension ArchiveWriter {
     try flush()
     large = LargeSection(
       cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
-      encoder: encoder, isVerified: isVerified)
+      encoder: encoder, buffers: buffers, isVerified: isVerified)
   }
 }

@@ -18,8 +18,7 @@ struct LargeSection: ~Copyable {
   private var received: UInt64 = 0
   private var frameIndex: UInt64 = 0
   private let prefixLength: Int
-  private var content: [UInt8] = []
-  private var stored: [UInt8] = []
+  private let buffers: FrameBuffers
   /// Set by the first frame: if that does not shrink, the others are not tried.
   private var isRaw = false
 
@@ -32,10 +31,11 @@ struct LargeSection: ~Copyable {
   ///   - log: Where it goes.
   ///   - level: The zstd level.
   ///   - encoder: What makes the frames.
+  ///   - buffers: Where a frame's content is gathered, and how it is stored; nobody else uses them until the section has ended.
   ///   - isVerified: Whether the body is known to be the one the CID names.
   init(
     _ cid: CID, bodyLength: UInt64, ordinal: UInt64, log: FrameLog, level: Int,
-    encoder: FrameEncoder, isVerified: Bool
+    encoder: FrameEncoder, buffers: FrameBuffers, isVerified: Bool
   ) {
     self.cid = cid
     self.bodyLength = bodyLength
@@ -45,10 +45,12 @@ struct LargeSection: ~Copyable {
     self.isVerified = isVerified
     mark = log.mark
     hash = BodyHash(cid)
-    content.reserveCapacity(
+    self.buffers = buffers
+    buffers.content.removeAll(keepingCapacity: true)
+    buffers.content.reserveCapacity(
       ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
-    SectionPrefix.append(cid.bytes, bodyLength: bodyLength, to: &content)
-    prefixLength = content.count
+    SectionPrefix.append(cid.bytes, bodyLength: bodyLength, to: &buffers.content)
+    prefixLength = buffers.content.count
   }
 
   /// Takes bytes of the body.
@@ -61,9 +63,9 @@ struct LargeSection: ~Copyable {
     var start = 0
     while start < bytes.count {
       let room =
-        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
+        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - buffers.content.count
       let step = min(room, bytes.count - start)
-      content.append(bytes.extracting(start..<start + step))
+      buffers.content.append(bytes.extracting(start..<start + step))
       start += step
       if step == room { try writeFrame(to: &log) }
     }
@@ -77,17 +79,30 @@ struct LargeSection: ~Copyable {
     guard isVerified || hash.finish() != .mismatch else {
       throw ArchiveError(.contentMismatch(cid))
     }
-    if !content.isEmpty { try writeFrame(to: &log) }
+    if !buffers.content.isEmpty { try writeFrame(to: &log) }
   }
 
   private mutating func writeFrame(to log: inout FrameLog) throws {
-    var stored: [UInt8] = []
-    swap(&stored, &self.stored)
-    defer { swap(&stored, &self.stored) }
+    // What lies in a class cannot be lent for the length of a call that throws.
+    var (content, stored): ([UInt8], [UInt8]) = ([], [])
+    swap(&content, &buffers.content)
+    swap(&stored, &buffers.stored)
+    defer {
+      swap(&content, &buffers.content)
+      swap(&stored, &buffers.stored)
+    }
     let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
     if frameIndex == 0 { isRaw = outcome == .raw }
     try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
     content.removeAll(keepingCapacity: true)
     frameIndex += 1
   }
+}
+
+/// The memory that one large section after the other is put together in, so that not each has to be given its own by the system.
+final class FrameBuffers {
+  /// What a frame holds.
+  var content: [UInt8] = []
+  /// The frame as it is stored.
+  var stored: [UInt8] = []
 }

@@ -48,6 +48,7 @@ struct BackupOptions: ParsableArguments {
   func run(
     _ outcomes: BackupOutcomes, _ body: @escaping @Sendable () async throws -> Void
   ) throws {
+    Memory.keepForBlobs()
     defer { Console.endProgress() }
     do {
       try runBlocking(body)

@@ -1,0 +1,9 @@
+internal import CMalloc
+
+/// How the process asks the system for memory.
+enum Memory {
+  /// Has the memory of blobs that have been received serve the next ones, instead of going back to the system and coming anew, page by page.
+  ///
+  /// How much that is at most, the budget for blobs says.
+  static func keepForBlobs() { carpack_keep_freed_memory(8 << 20, 32 << 20, 1) }
+}
