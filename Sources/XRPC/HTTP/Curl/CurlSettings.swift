@@ -19,14 +19,26 @@ struct CurlSettings: Sendable {
 }
 
 extension CurlEasy {
+  /// Sets the versions of HTTP and TLS.
+  ///
+  /// libcurl 7.88 gives a request that is to use HTTP/1.1 an idle connection of HTTP/2, too, and then takes the answer for none ("HTTP/0.9"). It gives none a
+  /// connection that was made under other settings of TLS; so these differ, though in words only, and each kind keeps to its own connections.
+  private func setVersions(isStreamed: Bool) {
+    if isStreamed {
+      set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+      set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_3)
+    } else {
+      set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+      set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+    }
+  }
+
   /// Sets all options of a transfer, but for the callbacks.
   func configure(for order: CurlTransfer.Order) {
     let settings = order.settings
     set(CURLOPT_URL, order.url.text)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
-    set(
-      CURLOPT_HTTP_VERSION,
-      order.request.isStreamed ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS)
+    setVersions(isStreamed: order.request.isStreamed)
     set(CURLOPT_USERAGENT, settings.userAgent)
     // Signals belong to the program, and a name that is being looked up must not hold up what ends a transfer.
     set(CURLOPT_NOSIGNAL, 1)
