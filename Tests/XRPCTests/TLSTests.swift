@@ -3,39 +3,22 @@ import TestSupport
 import Testing
 import XRPC
 
-/// OpenSSL's own server on this machine, with a certificate for `pds.test` that nobody but the test trusts.
+/// OpenSSL's own server on this machine.
 final class TLSServer: @unchecked Sendable {
   let port: Int
   let certificate: String
   private let process: Process
   private let folder: TemporaryFolder
 
-  /// Where the program is; nil if it is not installed.
-  static let program = ["/usr/bin/openssl", "/opt/homebrew/bin/openssl", "/usr/local/bin/openssl"]
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
-
-  struct Failed: Error {}
-
   init() throws {
-    guard let program = Self.program else { throw Failed() }
+    guard let program = TestCertificate.program else { throw TestCertificate.Failed() }
     folder = try TemporaryFolder()
-    certificate = folder.file("certificate.pem")
-    let key = folder.file("key.pem")
-    let making = Process()
-    making.executableURL = URL(filePath: program)
-    making.arguments = [
-      "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-      "-days", "2", "-subj", "/CN=pds.test", "-addext", "subjectAltName=DNS:pds.test",
-    ]
-    making.standardError = FileHandle.nullDevice
-    try making.run()
-    making.waitUntilExit()
-    guard making.terminationStatus == 0 else { throw Failed() }
-
+    let made = try TestCertificate(in: folder)
+    certificate = made.path
     process = Process()
     process.executableURL = URL(filePath: program)
     process.arguments = [
-      "s_server", "-accept", "127.0.0.1:0", "-cert", certificate, "-key", key, "-www",
+      "s_server", "-accept", "127.0.0.1:0", "-cert", certificate, "-key", made.key, "-www",
     ]
     let output = Pipe()
     process.standardOutput = output
@@ -45,11 +28,13 @@ final class TLSServer: @unchecked Sendable {
     var said = ""
     while !said.contains("\n") || !said.contains("ACCEPT ") {
       let data = output.fileHandleForReading.availableData
-      guard !data.isEmpty else { throw Failed() }
+      guard !data.isEmpty else { throw TestCertificate.Failed() }
       said += String(decoding: data, as: UTF8.self)
     }
     let line = said.split(separator: "\n").first { $0.hasPrefix("ACCEPT ") } ?? ""
-    guard let port = Int(line.split(separator: ":").last ?? "") else { throw Failed() }
+    guard let port = Int(line.split(separator: ":").last ?? "") else {
+      throw TestCertificate.Failed()
+    }
     self.port = port
   }
 
@@ -62,7 +47,8 @@ final class TLSServer: @unchecked Sendable {
 
 @Suite(
   .enabled(
-    if: TLSServer.program != nil, "the openssl program is not installed, which is the server here"))
+    if: TestCertificate.program != nil,
+    "the openssl program is not installed, which is the server here"))
 struct `a server that has to prove who it is` {
   private func get(_ server: TLSServer, host: String, trusting caFile: String?) async throws -> Int
   {
