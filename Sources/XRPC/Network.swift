@@ -91,7 +91,7 @@ public final class Network: Sendable {
       var delay = 0.0
       if mayRetry {
         let hasProgressed = await budget.successCount > permission.successes
-        if case .overloaded = attempt.result, waits < retryPolicy.maximumWaits,
+        if waits < retryPolicy.maximumWaits, hold > 0,
           attempt.said.wait != nil || (attempt.isRefusal && hasProgressed)
         {
           waits += 1
@@ -149,7 +149,8 @@ private enum Attempt {
   /// What it says of the host's load.
   var result: HostBudget.Result {
     switch self {
-    case .answer(let response, _, _) where [429, 503].contains(response.status): .overloaded
+    case .answer(let response, _, _) where response.status == 429: .refused
+    case .answer(let response, _, _) where response.status == 503: .unavailable
     case .answer: .answered
     case .failure(let error as TransportError) where error.isTransient: .failed
     case .failure: .unknown

@@ -327,6 +327,24 @@ struct ScriptedNetwork {
     #expect(await budget.currentConcurrency == 8)
   }
 
+  @Test func `stays wide for a host that fails now and then`() async throws {
+    let scripted = ScriptedNetwork({ $0.attempts = 20 }) { _, number in
+      (number % 5 == 0 ? 503 : 200, [], [])
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<1000 {
+        group.addTask {
+          let (response, _) = try await scripted.network.get("https://pds.test/", limit: 5)
+          #expect(response.status == 200)
+        }
+      }
+      try await group.waitForAll()
+    }
+    let budget = scripted.network.budget(for: Authority(host: "pds.test", port: 443))
+    #expect(await budget.currentConcurrency >= 4)
+    #expect(scripted.transport.count == 1249)
+  }
+
   @Test func `holds all back when one is told to wait`() async throws {
     let scripted = ScriptedNetwork { _, number in
       number == 1 ? (503, [(name: "retry-after", value: "50")], []) : (200, [], [])

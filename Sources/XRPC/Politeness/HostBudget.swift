@@ -1,7 +1,8 @@
 /// What may be asked of one host, shared by all who ask it.
 ///
 /// Invariants:
-/// 1. No more than `concurrency` requests hold a place; that number is halved when the host is overloaded, and grows by one after as many successes in a row.
+/// 1. No more than `concurrency` requests hold a place, or as many as did when that number was lowered. It is halved when the host has too much to do, and grows
+///    by one after as many successes in a row.
 /// 2. A request is sent only when no time was named before which none may be, and all windows and the bucket have room for it.
 /// 3. Whoever waits for a place gets it in the order of asking.
 package actor HostBudget {
@@ -17,8 +18,10 @@ package actor HostBudget {
   package enum Result: Sendable {
     /// The host answered.
     case answered
-    /// The host said that it has too much to do: 429 or 503.
-    case overloaded
+    /// The host said that there were too many requests: 429.
+    case refused
+    /// The host, or a proxy before it, said that it cannot answer now: 503, which may be about that one request.
+    case unavailable
     /// No whole answer came.
     case failed
     /// The transfer was ended from here.
@@ -36,7 +39,6 @@ package actor HostBudget {
   private let bucketIsUsers: Bool
   private var windows: [Int: ServerWindow] = [:]
   private var heldUntil = 0.0
-  private var holdReason = ""
   private var announcedUntil = 0.0
 
   private var concurrency: Int
@@ -126,40 +128,16 @@ package actor HostBudget {
     if let window = ServerWindow(said, now: now) { learn(window) }
     var hold = 0.0
     switch result {
-    case .answered:
-      successes += 1
-      refusals = 0
-      patience = Self.fullPatience
-      failures = 0
-      run += 1
-      if run >= concurrency, concurrency < maximumConcurrency {
-        concurrency += 1
-        run = 0
+    case .answered: noteAnswer()
+    case .refused: hold = noteRefusal(permission, wait: said.wait, chance: chance)
+    case .unavailable:
+      if let wait = said.wait {
+        hold = noteRefusal(permission, wait: wait, chance: chance)
+      } else {
+        slowDown(permission, least: maximumConcurrency / 4)
+        noteFailure(.overloaded)
       }
-    case .overloaded:
-      run = 0
-      // Many requests that were on their way together are refused together: that is one overload.
-      if permission.at >= halvedAt {
-        halvedAt = now
-        concurrency = max(1, concurrency / 2)
-        refusals += 1
-        patience -= said.wait == nil ? 3 : 1
-      }
-      let wait = said.wait ?? RetryPolicy(attempts: 1).delay(failures: refusals, chance: chance)
-      hold = max(RetryPolicy.shortest, wait)
-      failures = 0
-      if patience <= 0 { rest = (now + max(Self.restLength, hold), .overloaded) }
-      if now + hold > heldUntil {
-        heldUntil = now + hold
-        holdReason = "it has too much to do"
-      }
-    case .failed:
-      run = 0
-      if failures == 0 { failingSince = now }
-      failures += 1
-      if failures >= Self.fullPatience, now - failingSince >= Self.restLength {
-        rest = (now + Self.restLength, .silent)
-      }
+    case .failed: noteFailure(.silent)
     case .unknown: run = 0
     }
     givePlaceBack()
@@ -170,6 +148,57 @@ package actor HostBudget {
   package var successCount: Int { successes }
   /// How many may be under way at a time at present.
   package var currentConcurrency: Int { concurrency }
+}
+
+/// What becomes of the budget when a request comes out one way or another.
+extension HostBudget {
+  private func noteAnswer() {
+    successes += 1
+    refusals = 0
+    patience = Self.fullPatience
+    failures = 0
+    run += 1
+    if run >= concurrency, concurrency < maximumConcurrency {
+      concurrency += 1
+      run = 0
+    }
+  }
+
+  /// The host wants fewer requests: it is left alone for the time it names, or for longer and longer.
+  private func noteRefusal(_ permission: Permission, wait: Double?, chance: Double) -> Double {
+    let now = clock.now
+    failures = 0
+    if slowDown(permission, least: 1) {
+      refusals += 1
+      patience -= wait == nil ? 3 : 1
+    }
+    let hold = max(
+      RetryPolicy.shortest,
+      wait ?? RetryPolicy(attempts: 1).delay(failures: refusals, chance: chance))
+    heldUntil = max(heldUntil, now + hold)
+    if patience <= 0 { rest = (now + max(Self.restLength, hold), .overloaded) }
+    return hold
+  }
+
+  /// Has fewer requests under way at a time; false if that was done since this one was sent: many that are refused together are one overload.
+  @discardableResult
+  private func slowDown(_ permission: Permission, least: Int) -> Bool {
+    run = 0
+    guard permission.at >= halvedAt else { return false }
+    halvedAt = clock.now
+    concurrency = min(concurrency, max(1, least, concurrency / 2))
+    return true
+  }
+
+  private func noteFailure(_ why: TransportError.Reason) {
+    let now = clock.now
+    run = 0
+    if failures == 0 { failingSince = now }
+    failures += 1
+    if failures >= Self.fullPatience, now - failingSince >= Self.restLength {
+      rest = (now + Self.restLength, why)
+    }
+  }
 }
 
 extension HostBudget {
@@ -205,7 +234,8 @@ extension HostBudget {
     let now = clock.now
     guard wait >= Self.announcedWait, now >= announcedUntil else { return }
     announcedUntil = now + wait
-    let why = now < heldUntil ? holdReason : "no more requests are allowed until then"
+    let why =
+      now < heldUntil ? "it has too much to do" : "no more requests are allowed until then"
     observer(.retry(host: host, seconds: wait, why: why))
   }
 
