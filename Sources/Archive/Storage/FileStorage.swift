@@ -160,6 +160,9 @@ public final class FileStorage: ArchiveStorage {
       ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
   }
 
+  /// Gives the lock back before the storage itself goes, which whoever still holds on to it may delay.
+  public func unlock() { SystemCalls.unlock(descriptor) }
+
   /// Whether the file under ``path`` is still the one that was opened.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.

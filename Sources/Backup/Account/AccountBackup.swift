@@ -82,6 +82,8 @@ public struct AccountBackup: Sendable {
     let begin = options.milliseconds()
     observer(.progress(BackupProgress(.resolving)))
     var known = try KnownArchive(account, at: destination)
+    // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
+    defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
       base.snapshot.isWhole
     {

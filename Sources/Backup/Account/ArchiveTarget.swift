@@ -61,6 +61,9 @@ final class ArchiveTarget {
     return storage
   }
 
+  /// Lets others write to the file: nothing more will be written to it from here.
+  func release() { opened?.unlock() }
+
   /// Gives the file its final name, if it does not have it.
   ///
   /// - Throws: ``BackupError``; the file keeps its temporary name then.
