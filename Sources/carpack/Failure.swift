@@ -170,9 +170,10 @@ struct Failure: Error {
       if !isLogin { hint = "--login asks as the account's owner" }
     case 400 where isLogin:
       status = .loginRefused
-      if error.name == "AuthFactorTokenRequired" {
-        hint = "give the code that came by mail with --auth-factor-token"
-      }
+      hint =
+        error.name == "AuthFactorTokenRequired"
+        ? "give the code that came by mail with --auth-factor-token"
+        : "app passwords are made in the settings of the account"
     default: status = error.isTransient ? .temporary : .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
