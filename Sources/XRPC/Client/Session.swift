@@ -18,6 +18,8 @@ public actor Session {
   /// The tokens of the present, and when they came.
   private var tokens: (value: CreateSession.Output, at: Double)?
   private var renewal: Task<CreateSession.Output, any Error>?
+  /// Whether the server has answered something to the token of the present, so that it was good once.
+  private var hasServed = false
   /// What the server said to the password, which is not sent again: a wrong one often enough locks an account.
   private var refusal: XRPCError?
 
@@ -64,15 +66,22 @@ public actor Session {
 
   /// Renews the token instead of one that the server has refused.
   ///
+  /// - Parameter isExpired: whether the server says in so many words that the token has expired.
   /// - Returns: Whether there is another one now: if not, the server refuses all of them.
   /// - Throws: ``XRPCError`` if the server refuses to renew it; ``TransportError``.
-  func renew(instead refused: Secret) async throws -> Bool {
+  func renew(instead refused: Secret, isExpired: Bool) async throws -> Bool {
     let present = try await current()
     // Somebody else has done it in the meantime.
     guard present.accessJwt == refused else { return true }
-    guard isOlder(than: Self.leastAge) || renewal != nil else { return false }
+    // However young it is, one that was good and is said to have expired has: there are servers with tokens for seconds.
+    guard isOlder(than: Self.leastAge) || renewal != nil || isExpired && hasServed else {
+      return false
+    }
     return try await renewed().accessJwt != refused
   }
+
+  /// Notes that the server has answered to a token.
+  func served(_ token: Secret) { if tokens?.value.accessJwt == token { hasServed = true } }
 
   /// Whether the session's token may go to a server.
   nonisolated func isFor(_ service: String) -> Bool {
@@ -82,6 +91,9 @@ public actor Session {
       return false
     }
   }
+
+  /// Whether a refusal says that the token has expired.
+  static func isExpired(_ error: XRPCError) -> Bool { error.name == "ExpiredToken" }
 
   /// Whether a refusal says that the token is over, or no good.
   static func isOver(_ error: XRPCError) -> Bool {
@@ -118,7 +130,10 @@ extension Session {
     renewal = task
     defer { if renewal == task { renewal = nil } }
     let result = try await task.value
-    if tokens?.value.accessJwt != result.accessJwt { tokens = (result, network.clock.now) }
+    if tokens?.value.accessJwt != result.accessJwt {
+      tokens = (result, network.clock.now)
+      hasServed = false
+    }
     return result
   }
 

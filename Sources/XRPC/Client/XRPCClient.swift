@@ -68,10 +68,13 @@ public struct XRPCClient: Sendable {
         authorized.fields.append(("Authorization", "Bearer \(token.text)"))
       }
       let delivery = try await network.send(authorized, to: sink)
-      if delivery.response.isSuccess { return (delivery, tokens) }
+      if delivery.response.isSuccess {
+        if let session, let token = tokens.last { await session.served(token) }
+        return (delivery, tokens)
+      }
       let error = XRPCError(E.nsid, delivery, hiding: tokens)
       guard let session, tokens.count == 1, Session.isOver(error),
-        try await session.renew(instead: tokens[0])
+        try await session.renew(instead: tokens[0], isExpired: Session.isExpired(error))
       else { throw error }
     }
   }
