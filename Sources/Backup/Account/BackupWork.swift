@@ -71,7 +71,9 @@ struct BackupWork: Sendable {
         records: fetched.repository.inspection.recordCount,
         bytes: UInt64(fetched.repository.car.count), isIncremental: fetched.origin.since != nil))
     return try await write(
-      fetched, listed: try await listBlobs(), plcLog: try await fetchPLCLog(), to: target)
+      fetched,
+      listed: try await listBlobs(fetched.repository.inspection.blobs.entries.count),
+      plcLog: try await fetchPLCLog(), to: target)
   }
 
   /// Asks once more for the blobs that are missing, and for nothing else.
@@ -156,11 +158,14 @@ struct BackupWork: Sendable {
   }
 
   /// The blobs that the server lists; nil if it does not say.
-  private func listBlobs() async throws -> [CID]? {
+  ///
+  /// - Parameter referenced: how many blobs records refer to.
+  private func listBlobs(_ referenced: Int) async throws -> [CID]? {
     observer(.progress(BackupProgress(.listing)))
     do {
-      let listing = try await BlobListing.fetch(of: identity.did, from: client) {
-        [observer] count in
+      let listing = try await BlobListing.fetch(
+        of: identity.did, from: client, referenced: referenced
+      ) { [observer] count in
         var progress = BackupProgress(.listing)
         progress.blobsTotal = count
         observer(.progress(progress))
@@ -169,7 +174,7 @@ struct BackupWork: Sendable {
         warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
       }
       if listing.isDoubtful {
-        warn("the server's list of blobs may not be whole: it ends with a full page")
+        warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
       }
       return listing.cids
     } catch let error as XRPCError {

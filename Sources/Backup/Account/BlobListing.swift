@@ -17,19 +17,23 @@ struct BlobListing: Sendable {
 
   /// The longest page that the lexicon allows.
   static let pageLength = 1000
-  /// The most blobs that are listed: a list that goes on is one that has no end.
-  static let maximumCount = 20_000_000
+  /// How many more blobs than records refer to are listed at most: a server lists references, and perhaps uploads that no record has taken up. A list
+  /// that goes on is one that has no end, and each of its blobs would be asked for.
+  static let maximumSurplus = 10_000
 
   /// Asks for all pages.
   ///
-  /// - Parameter page: is told how many blobs there are so far.
+  /// - Parameters:
+  ///   - referenced: how many blobs records refer to; nil if that is not known.
+  ///   - page: is told how many blobs there are so far.
   /// - Throws: what the client throws.
   static func fetch(
-    of did: DID, from client: XRPCClient, page: @Sendable (Int) -> Void
+    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
   ) async throws -> BlobListing {
     var listing = BlobListing()
     var known: Set<CID> = []
     var cursor: String?
+    let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
     while true {
       let output = try await client.call(
         ListBlobs(did: did, limit: pageLength, cursor: cursor))

@@ -77,7 +77,7 @@ public struct LiveAccount: Sendable {
   ///
   /// - Throws: `XRPCError`, `TransportError`.
   public func blobs() async throws -> [CID] {
-    try await BlobListing.fetch(of: did, from: client, page: { _ in }).cids
+    try await BlobListing.fetch(of: did, from: client, referenced: nil, page: { _ in }).cids
   }
 
   /// The newest commit.
