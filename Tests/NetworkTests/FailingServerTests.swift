@@ -1,0 +1,201 @@
+import ATProtocol
+import IPLD
+import StandIn
+import TestSupport
+import Testing
+
+/// A server on which things go wrong, one after the other: the outcome, the exit status, and how often it was asked.
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `Backing up from a server that fails` {
+  /// Something that goes wrong, and what is to come of it.
+  struct Failure: CustomTestStringConvertible, Sendable {
+    let fault: Fault
+    /// What is asked for when it happens.
+    let endpoint: String
+    /// How often it happens; nil for always.
+    let times: Int?
+    /// The exit statuses that say what came of it.
+    let statuses: Set<Int32>
+    /// The most requests of this endpoint that it may cost.
+    let requests: Int
+
+    init(
+      _ fault: Fault, _ endpoint: String, times: Int? = nil, _ statuses: Set<Int32>, _ requests: Int
+    ) {
+      self.fault = fault
+      self.endpoint = endpoint
+      self.times = times
+      self.statuses = statuses
+      self.requests = requests
+    }
+
+    var testDescription: String {
+      "\(fault) on \(endpoint), \(times.map { "\($0) times" } ?? "always")"
+    }
+  }
+
+  /// What passes, and is mended by asking again.
+  static let passing: [Failure] = ["getRepo", "listBlobs", "getBlob"].flatMap { endpoint in
+    [
+      .status(500), .page(status: 502), .status(503), .tooManyRequests(retryAfter: 1),
+      .tooManyRequests(retryAfter: nil), .dropped, .reset, .distorted(.cut(at: 0.4)),
+      .distorted(.reset(at: 0.4)),
+    ].map { Failure($0, endpoint, times: 1, [0], 5) }
+  }
+
+  @Test(arguments: passing)
+  func `is mended by asking again`(_ failure: Failure) throws {
+    let scene = try NetworkScene(posts: 10, blobs: 4)
+    scene.server.play(FaultRule(failure.fault, on: failure.endpoint, times: failure.times))
+    let result = try scene.backUp("--attempts 3")
+    #expect(failure.statuses.contains(result.status), "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+    #expect(scene.requestCount(of: failure.endpoint) <= failure.requests)
+  }
+
+  /// Repositories that are not what they should be; asked for once more, they are.
+  @Test(arguments: [
+    Fault.distorted(.corrupted(at: 0.5)), .distorted(.shortened(to: 0.5)),
+    .distorted(.shortened(to: 0)), .lacksBlocks, .badSignature, .otherAccount, .rootless,
+    .captivePortal,
+  ])
+  func `gets a repository anew that is not what it should be`(_ fault: Fault) throws {
+    let bob = try StandInAccount("bob", posts: 5)
+    let scene = try NetworkScene([try StandInAccount("alice", posts: 30, blobs: 2), bob])
+    scene.server.play(FaultRule(fault, on: "getRepo", times: 1))
+    let result = try scene.backUp("--attempts 3")
+    if result.status == 0 {
+      try scene.expectWhole()
+      #expect(scene.requestCount(of: "getRepo") == 2)
+    } else {
+      // One that is somebody else's, or nobody's, may be reported at once.
+      #expect([.otherAccount, .badSignature, .captivePortal].contains(fault), "\(result.errors)")
+      #expect([12, 69, 75].contains(result.status), "\(result.errors)")
+    }
+  }
+
+  /// Repositories that never are what they should be: nothing of them is kept as good, and the server is not asked for ever.
+  @Test(arguments: [
+    Failure(.distorted(.corrupted(at: 0.5)), "getRepo", [11, 13, 69, 75], 5),
+    Failure(.distorted(.shortened(to: 0.5)), "getRepo", [11, 13, 69, 75], 5),
+    Failure(.distorted(.cut(at: 0.5)), "getRepo", [69, 75], 5),
+    Failure(.lacksBlocks, "getRepo", [10], 5),
+    Failure(.badSignature, "getRepo", [12], 5),
+    Failure(.otherAccount, "getRepo", [12], 5),
+    Failure(.rootless, "getRepo", [11, 13, 69, 75], 5),
+    Failure(.captivePortal, "getRepo", [11, 13, 69, 75], 5),
+    Failure(.status(500), "getRepo", [69, 75], 5),
+    Failure(.status(400), "getRepo", [69, 75], 5),
+    Failure(.page(status: 404), "getRepo", [69], 5),
+    Failure(.dropped, "getRepo", [69, 75], 5),
+    Failure(.garbage, "getRepo", [11, 13, 69, 75], 5),
+    Failure(.distorted(.endless), "getRepo", [11, 13, 69, 75], 5),
+    Failure(.largeHead(bytes: 4 << 20), "getRepo", [11, 13, 69, 75], 5),
+    Failure(.endlessHead, "getRepo", [11, 13, 69, 75], 5),
+    Failure(.endlessHead, "getLatestCommit", [11, 13, 69, 75], 5),
+    Failure(.bomb(bytes: 1 << 30), "getLatestCommit", [11, 13, 69, 75], 5),
+    Failure(.distorted(.endless), "getLatestCommit", [11, 13, 69, 75], 5),
+    Failure(.redirect(status: 302, to: "http://10.0.0.1{path}"), "getRepo", [13], 5),
+    Failure(.redirect(status: 302, to: "http://169.254.169.254/"), "getRepo", [13], 5),
+    Failure(.redirect(status: 302, to: "file:///etc/passwd"), "getRepo", [13], 5),
+    Failure(.redirect(status: 302, to: "{path}"), "getRepo", [13], 20),
+  ])
+  func `ends, says so, and keeps nothing as good`(_ failure: Failure) throws {
+    let scene = try NetworkScene([
+      try StandInAccount("alice", posts: 30, blobs: 2), try StandInAccount("bob", posts: 5),
+    ])
+    scene.server.play(FaultRule(failure.fault, on: failure.endpoint))
+    let result = try scene.backUp("--attempts 2 --timeout 5")
+    #expect(failure.statuses.contains(result.status), "\(result.status): \(result.errors)")
+    #expect(result.errors.contains("error: "))
+    #expect(scene.requestCount(of: failure.endpoint) <= failure.requests)
+    // Whatever there is now, it is no snapshot.
+    if scene.folder.names().contains(NetworkScene.archive) {
+      let log = try scene.command.run("carpack log --json \(NetworkScene.archive)")
+      #expect(!log.text.contains(scene.account.did))
+    }
+  }
+
+  /// What the newest commit is only spares a request.
+  @Test(arguments: [
+    Fault.captivePortal, .deepJSON(depth: 200_000), .status(400), .page(status: 404),
+  ])
+  func `does not need to be told the newest commit`(_ fault: Fault) throws {
+    let scene = try NetworkScene(posts: 10, blobs: 2)
+    scene.server.play(FaultRule(fault, on: "getLatestCommit"))
+    let result = try scene.backUp("--attempts 2")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+  }
+
+  /// Blobs that never come as they should: each is in the ledger, and all others are there.
+  @Test(arguments: [
+    (Fault.status(500), "server-error"), (.status(403), "refused"),
+    (.page(status: 502), "server-error"),
+    (.page(status: 404), "not-found"), (.otherContent, "mismatch"),
+    (.distorted(.corrupted(at: 0.5)), "mismatch"), (.distorted(.shortened(to: 0.5)), "mismatch"),
+    (.distorted(.cut(at: 0.5)), "no-answer"), (.dropped, "no-answer"), (.reset, "no-answer"),
+    (.captivePortal, "mismatch"), (.garbage, "no-answer"), (.distorted(.endless), "too-large"),
+    (.distorted(.stalled(at: 0.5)), "no-answer"), (.silent, "no-answer"),
+    (.redirect(status: 302, to: "http://10.0.0.1{path}"), "hostile-redirect"),
+    (.redirect(status: 307, to: "{path}"), "hostile-redirect"),
+    (.redirect(status: 302, to: "ftp://example.com/"), "hostile-redirect"),
+    (.tooManyRequests(retryAfter: nil), "rate-limited"), (.bomb(bytes: 1 << 30), "mismatch"),
+    (.largeHead(bytes: 4 << 20), "no-answer"),
+  ])
+  func `misses one blob, and brings all others`(_ fault: Fault, _ reason: String) throws {
+    let scene = try NetworkScene(posts: 10, blobs: 12)
+    let cid = try #require(scene.account.referencedBlobs.min { "\($0)" < "\($1)" })
+    scene.server.play(FaultRule(fault, on: "getBlob", cid: "\(cid)"))
+    let result = try scene.backUp("--attempts 2 --timeout 2")
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    try scene.expectWhole(without: [cid])
+    #expect(try scene.ledger() == ["\(cid)": reason])
+    #expect(scene.server.blobRequests["\(cid)", default: 0] <= 8)
+    scene.server.clearFaults()
+    let next = try scene.backUp()
+    #expect(next.status == 0, "\(next.text)\(next.errors)")
+    try scene.expectWhole()
+  }
+
+  @Test(arguments: [
+    Behaviour.Paging.cursorOnEveryPage, .integerCursor, .noCursor, .loop, .twice, .emptyCursor,
+    .garbled,
+  ])
+  func `brings what records refer to, however blobs are listed`(_ paging: Behaviour.Paging) throws {
+    var behaviour = Behaviour()
+    behaviour.paging = paging
+    behaviour.maximumPage = 5
+    let scene = try NetworkScene(posts: 10, blobs: 13, behaviour)
+    let result = try scene.backUp("--attempts 2")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+    #expect(scene.requestCount(of: "listBlobs") <= 10)
+  }
+
+  @Test func `does not follow a list of blobs that has no end`() throws {
+    var behaviour = Behaviour()
+    behaviour.paging = .endless
+    behaviour.maximumPage = 1000
+    let scene = try NetworkScene(posts: 10, blobs: 3, behaviour)
+    // Nobody has the blobs of that list, so that each is asked for once at the most.
+    let result = try scene.backUp("--attempts 2")
+    #expect(result.status == 10)
+    #expect(result.errors.contains("no end"))
+    #expect(scene.requestCount(of: "listBlobs") <= 20)
+    #expect(scene.requestCount(of: "getBlob") <= 12_000)
+  }
+
+  @Test func `brings a thousand blobs through a fifth of failures`() throws {
+    let scene = try NetworkScene(posts: 250, blobs: 1000, blobSize: 2000)
+    let usual = Fault.passing.filter { $0 != .distorted(.corrupted(at: 0.6)) }
+    scene.server.randomFaults = RandomFaults(
+      rate: 0.2, kinds: Fault.passing + usual, seed: 4, endpoint: "getBlob")
+    let result = try scene.backUp("--attempts 12")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+    // A blob that came as it should is not asked for again, and the rest not more often than it takes.
+    #expect(scene.server.blobDeliveries.values.allSatisfy { $0 == 1 })
+    #expect(scene.requestCount(of: "getBlob") < 1500)
+  }
+}

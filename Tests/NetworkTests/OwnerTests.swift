@@ -1,0 +1,88 @@
+import ATProtocol
+import Foundation
+import IPLD
+import StandIn
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `Backing up as the owner` {
+  private static let password = "horse-battery-staple-secret"
+
+  private static func scene(_ behaviour: Behaviour = Behaviour()) throws -> NetworkScene {
+    let scene = try NetworkScene(posts: 20, blobs: 60, behaviour)
+    scene.account.password = password
+    scene.account.status = .deactivated
+    return scene
+  }
+
+  private func backUp(_ scene: NetworkScene, password: String = password, _ more: String = "")
+    throws
+    -> Command.Result
+  {
+    try scene.folder.write("password", Array("\(password)\n".utf8))
+    return try scene.command.run(scene.line("--login --password-file password \(more)"))
+  }
+
+  @Test func `brings an account that is deactivated, which others do not get`() throws {
+    let scene = try Self.scene()
+    let refused = try scene.backUp()
+    #expect(refused.status == 69, "\(refused.text)\(refused.errors)")
+    #expect(refused.errors.contains("deactivated"))
+    let result = try backUp(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+  }
+
+  @Test func `renews a token that has expired once for all`() throws {
+    var behaviour = Behaviour()
+    behaviour.accessTokenRequests = 20
+    // A refresh token that is used twice is an error on this server.
+    behaviour.usedRefreshToken = .declared
+    behaviour.latency = 0.005
+    let scene = try Self.scene(behaviour)
+    let result = try backUp(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+    #expect(scene.requestCount(of: "createSession") == 1)
+    #expect(2...5 ~= scene.requestCount(of: "refreshSession"))
+  }
+
+  @Test(arguments: Behaviour.observed.map(\.name))
+  func `says that a password is wrong`(_ name: String) throws {
+    let behaviour = try #require(Behaviour.observed.first { $0.name == name }).behaviour
+    let scene = try Self.scene(behaviour)
+    let result = try backUp(scene, password: "not-this-one")
+    #expect(result.status == 77, "\(result.text)\(result.errors)")
+    #expect(!result.errors.contains("not-this-one"))
+    #expect(scene.requestCount(of: "createSession") == 1)
+  }
+
+  @Test func `keeps secrets to itself`() throws {
+    let scene = try Self.scene()
+    // Some failures, so that there is something to say.
+    scene.server.play(FaultRule(.status(500), on: "getBlob", times: 3))
+    scene.server.play(FaultRule(.dropped, on: "getRepo", times: 1))
+    scene.server.play(
+      FaultRule(.redirect(status: 302, to: "http://10.0.0.1{path}"), on: "listBlobs", times: 1))
+    var spoken = ""
+    for more in ["--verbose --attempts 2", "--json", ""] {
+      let result = try backUp(scene, more)
+      spoken += result.text + result.errors
+    }
+    try scene.expectWhole()
+    // Tokens are JSON web tokens, which begin like this.
+    let secrets = [Self.password, "eyJhbGciOi"]
+    let raw = try scene.folder.read(NetworkScene.archive)
+    let (car, _) = try scene.contents(scene.account.did)
+    let info = try scene.command.run("carpack info --json \(NetworkScene.archive)").text
+    let all = try ZstdProgram.decompress(scene.folder.file(NetworkScene.archive))
+    for secret in secrets {
+      #expect(!spoken.contains(secret))
+      #expect(!info.contains(secret))
+      for bytes in [raw, all, car] {
+        #expect(Data(bytes).range(of: Data(secret.utf8)) == nil)
+      }
+    }
+  }
+}
