@@ -17,8 +17,10 @@ struct BlobListing: Sendable {
 
   /// The longest page that the lexicon allows.
   static let pageLength = 1000
-  /// How many more blobs than records refer to are listed at most: a server lists references, and perhaps uploads that no record has taken up. A list
-  /// that goes on is one that has no end, and each of its blobs would be asked for.
+  /// How many blobs are listed at most beside twice as many as records refer to.
+  ///
+  /// A server lists references, and perhaps uploads that no record has taken up. A list that goes on is one that has no end, and each of
+  /// its blobs would be asked for.
   static let maximumSurplus = 10_000
 
   /// Asks for all pages.
