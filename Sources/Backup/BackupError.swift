@@ -32,6 +32,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case copyFailed(String)
   /// A repository or an account is not what it is said to be: why.
   case notGenuine(String)
+  /// A server sent text where a repository should have been: its beginning.
+  case notARepository(String)
   /// A server sent a repository in which tree nodes and records are missing: how many.
   case incompleteRepository(nodes: Int, records: Int)
   /// A server does not give an account's repository out: the account, and what the server says of it.
@@ -65,6 +67,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .copyFailed(let why):
       "the new archive is not what it has to be, and was thrown away: \(why)"
     case .notGenuine(let why): why
+    case .notARepository(let beginning):
+      "the server sent something else than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
       "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
     case .accountUnavailable(let account, let state):
@@ -81,7 +85,7 @@ extension BackupError {
   /// Whether what a server sent was wrong, so that fetching it again may help.
   var isAboutContent: Bool {
     switch self {
-    case .malformedRepository, .incompleteRepository, .notGenuine: true
+    case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
     default: false
     }
   }

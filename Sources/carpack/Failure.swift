@@ -92,7 +92,7 @@ struct Failure: Error {
     case .accountUnavailable:
       status = .unavailable
       hint = "if the account is yours, --login asks as its owner"
-    case .noServer: status = .unavailable
+    case .noServer, .notARepository: status = .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
   }

@@ -115,8 +115,8 @@ struct BackupWork: Sendable {
       return try await client.call(GetLatestCommit(did: identity.did)).cid
     } catch let error as XRPCError {
       try refuseUnavailable(error)
-      // A page of somebody else's comes for every question, and a failure that may pass has been waited for. Else the repository tells.
-      guard !error.isTransient, error.excerpt == nil || error.fault == nil else { throw error }
+      // Whether the server is of use, the repository tells; a failure that may pass has been waited for.
+      guard !error.isTransient else { throw error }
       return nil
     }
   }

@@ -69,8 +69,6 @@ final class RepositorySink: ResponseSink, @unchecked Sendable {
       0x20..<0x7f ~= $0 || $0 == 0x0a || $0 == 0x0d || $0 == 0x09
     }
     guard checker.header == nil, isText, !beginning.isEmpty else { return error }
-    return BackupError.malformedRepository(
-      "the server sent something else than a CAR: \"\(String(decoding: beginning, as: UTF8.self))\""
-    )
+    return BackupError.notARepository(String(decoding: beginning, as: UTF8.self))
   }
 }
