@@ -192,6 +192,41 @@ func content(_ count: Int) -> [UInt8] {
     }
   }
 
+  @Test func `a head that drips is given up`() async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
+      try response.sendRaw(Array("HTTP/1.1 200 OK\r\n".utf8))
+      while true {
+        try response.sendRaw(Array("X-Filler: a\r\n".utf8))
+        try response.pause(0.2)
+      }
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    #expect(error?.reason == .stalled(seconds: 1))
+  }
+
+  @Test func `takes no hint for the answer, and no trailer for a part of it`() async throws {
+    let loopback = try Loopback { _, response in
+      let answer = [
+        "HTTP/1.1 103 Early Hints", "Link: </x>", "", "HTTP/1.1 200 OK", "X-Real: yes",
+        "X-Folded: a", "  b", "Transfer-Encoding: chunked", "", "3", "abc", "0", "X-Late: yes", "",
+        "",
+      ]
+      try response.sendRaw(Array(answer.joined(separator: "\r\n").utf8))
+      response.close()
+    }
+    let sink = RecordingSink()
+    let (response, _) = try await loopback.get("/", into: sink)
+    #expect(response.status == 200)
+    #expect(response["x-real"] == "yes")
+    #expect(response["x-folded"] == "a b")
+    #expect(response["link"] == nil)
+    #expect(response["x-late"] == nil)
+    #expect(sink.begins == [0])
+    #expect(String(decoding: sink.bytes, as: UTF8.self) == "abc")
+  }
+
   @Test func `what is not HTTP is refused`() async throws {
     let loopback = try Loopback { _, response in
       try response.sendRaw(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8))
