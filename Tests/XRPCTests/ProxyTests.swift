@@ -32,6 +32,14 @@ import Testing
     #expect(try (proxy("https://pds.test/", environment) == nil) == isExcepted)
   }
 
+  @Test func `is not used for a host that is pinned to an address`() throws {
+    let settings = ProxySettings(
+      environment: ["https_proxy": "http://proxy.test"],
+      pinned: [Authority(host: "pds.test", port: 443)])
+    #expect(settings.proxy(for: try HTTPURL("https://pds.test/")) == nil)
+    #expect(settings.proxy(for: try HTTPURL("https://pds.test:8443/")) == "http://proxy.test")
+  }
+
   @Test func `is none if it is empty`() throws {
     #expect(try proxy("https://pds.test/", ["https_proxy": "", "HTTPS_PROXY": ""]) == nil)
   }

@@ -23,14 +23,14 @@ public final class CurlTransport: HTTPTransport {
     guard let loop = CurlLoop(library) else {
       throw TransportError(.unavailable("no memory"), url: "libcurl")
     }
-    var pins: [String] = []
-    for pin in options.hostPins { pins.append(try HostPin(pin).resolveEntry) }
+    var pins: [HostPin] = []
+    for pin in options.hostPins { pins.append(try HostPin(pin)) }
     self.loop = loop
     self.policy = policy
     settings = CurlSettings(
-      userAgent: options.userAgent, caFile: options.caFile, resolve: pins,
+      userAgent: options.userAgent, caFile: options.caFile, resolve: pins.map(\.resolveEntry),
       stallSeconds: max(1, options.stallSeconds))
-    proxies = ProxySettings()
+    proxies = ProxySettings(pinned: Set(pins.map(\.authority)))
   }
 
   deinit { loop.close() }

@@ -55,19 +55,22 @@ final class CurlEasy {
     unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
-  /// Sets the functions that libcurl calls, and what it calls them with.
+  /// Sets the functions that libcurl calls, and what it calls them with; false if it is too old to know one of them.
   func setCallbacks(
     head: curl_write_callback, body: curl_write_callback, socket: curl_opensocket_callback,
     beforeRequest: curl_prereq_callback, context: UnsafeMutableRawPointer
-  ) {
+  ) -> Bool {
     let function = unsafe library.easySetOption
-    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head)
-    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body)
-    _ = unsafe carpack_easy_setopt_opensocket(function, handle, socket)
-    _ = unsafe carpack_easy_setopt_prereq(function, handle, beforeRequest)
+    let codes = unsafe [
+      carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head),
+      carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body),
+      carpack_easy_setopt_opensocket(function, handle, socket),
+      carpack_easy_setopt_prereq(function, handle, beforeRequest),
+    ]
     for option in [
       CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
     ] { unsafe set(option, context) }
+    return codes.allSatisfy { $0 == CURLE_OK }
   }
 
   /// Whether a request went out: everything before it, to the end of the TLS handshake, was done.

@@ -57,12 +57,18 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       finish(throwing: error(.unavailable("no memory")))
       return nil
     }
-    self.easy = easy
     easy.configure(for: order)
-    unsafe easy.setCallbacks(
-      head: CurlCallbacks.head, body: CurlCallbacks.body, socket: CurlCallbacks.openSocket,
-      beforeRequest: CurlCallbacks.beforeRequest,
-      context: Unmanaged.passUnretained(self).toOpaque())
+    // Without what asks about addresses nothing is sent.
+    guard
+      unsafe easy.setCallbacks(
+        head: CurlCallbacks.head, body: CurlCallbacks.body, socket: CurlCallbacks.openSocket,
+        beforeRequest: CurlCallbacks.beforeRequest,
+        context: Unmanaged.passUnretained(self).toOpaque())
+    else {
+      finish(throwing: error(.unavailable("7.80 or newer is needed")))
+      return nil
+    }
+    self.easy = easy
     return easy
   }
 

@@ -10,9 +10,15 @@
 struct ProxySettings: Sendable {
   private let proxy: String?
   private let exceptions: [Substring]
+  /// Hosts whose address the user has set: a proxy would look them up by itself.
+  private let pinned: Set<Authority>
 
   /// Reads `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
-  init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+  init(
+    environment: [String: String] = ProcessInfo.processInfo.environment,
+    pinned: Set<Authority> = []
+  ) {
+    self.pinned = pinned
     func variable(_ names: String...) -> String? {
       names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
     }
@@ -20,9 +26,11 @@ struct ProxySettings: Sendable {
     exceptions = (variable("no_proxy", "NO_PROXY") ?? "").lowercased().split { ", \t".contains($0) }
   }
 
-  /// The proxy to a URL; nil for none, which is so for this machine, for excepted hosts, and for all that is not secure.
+  /// The proxy to a URL; nil for none, which is so for this machine, for pinned and excepted hosts, and for all that is not secure.
   func proxy(for url: HTTPURL) -> String? {
-    guard let proxy, url.isSecure, !url.authority.isLoopback else { return nil }
+    guard let proxy, url.isSecure, !url.authority.isLoopback,
+      !pinned.contains(url.authority)
+    else { return nil }
     let host = url.authority.host
     for exception in exceptions {
       var name = exception
