@@ -44,8 +44,9 @@ test: release ## build and run all suites (set CARPACK_CORPUS to have real repos
 torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
 	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests'
 
-demo: release ## inspect, pack, info, ls, verify and extract an account that lies in Fixtures/
-	@Scripts/demo.sh "$(CARPACK_BIN)"
+demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
+	$(SWIFT) build -c release $(STATIC) --product stand-in
+	@Scripts/demo.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
 
 fixtures: ## write Fixtures/ again, byte for byte the same
 	python3 Fixtures/generate.py

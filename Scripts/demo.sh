@@ -1,8 +1,10 @@
 #!/bin/sh
-# The main job from end to end, on the account in Fixtures/alice: demo.sh COMMAND
+# The main job from end to end, on the account in Fixtures/alice: demo.sh COMMAND STAND-IN
+# First from a server, the stand-in of the tests on loopback; then from files.
 # Run from the top folder; what it makes stays in .build/demo.
 set -eu
 command=$1
+stand_in=$2
 account=Fixtures/alice
 out=.build/demo
 
@@ -20,6 +22,56 @@ say() { printf '\n# %s\n' "$*"; }
 
 rm -rf "$out"
 mkdir -p "$out"
+
+# Every answer takes a third of a second, so that there is time to interrupt.
+"$stand_in" serve --fixture "$account" --latency 300 --log "$out/requests.jsonl" --ready-file "$out/url" >"$out/server.txt" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+wait_for() {
+  tries=0
+  until eval "$1"; do
+    tries=$((tries + 1))
+    if [ "$tries" -gt 1200 ] || ! kill -0 "$server" 2>/dev/null; then
+      echo "demo: error: waited in vain for: $1" >&2
+      exit 1
+    fi
+    sleep 0.05
+  done
+}
+delivered() { grep -c '"delivered":true.*getBlob' "$out/requests.jsonl" || true; }
+wait_for '[ -s "$out/url" ]'
+url=$(cat "$out/url")
+CARPACK_PLC_URL=$url
+CARPACK_HANDLE_RESOLVER=$url
+export CARPACK_PLC_URL CARPACK_HANDLE_RESOLVER
+
+say "A server on loopback has the account of alice.example.com. Back it up, and be killed in the middle of it."
+printf '\n$ carpack backup alice.example.com -o %s\n' "$out/live.car.zst"
+"$command" backup alice.example.com --connections 1 -o "$out/live.car.zst" 2>&1 &
+backup=$!
+wait_for '[ "$(delivered)" -ge 5 ]'
+kill -9 "$backup"
+wait "$backup" 2>/dev/null || true
+say "Killed after $(delivered) of 10 blobs. The same command goes on."
+show carpack backup alice.example.com --connections 4 -o "$out/live.car.zst"
+twice=$(sed -n 's/.*"delivered":true.*getBlob.*"cid":"\([a-z0-9]*\)".*/\1/p' "$out/requests.jsonl" | sort | uniq -d | wc -l)
+if [ "$twice" -ne 0 ] || [ "$(delivered)" -ne 10 ]; then
+  echo "demo: error: the server has given out $(delivered) blobs, $twice of them twice" >&2
+  exit 1
+fi
+say "The server's log: $(delivered) blobs given out, none of them twice."
+
+say "Nothing has changed: two requests, and nothing is written."
+show carpack backup "$(sed -n 's/^alice.example.com //p' "$out/server.txt")" -o "$out/live.car.zst"
+
+say "Some weeks later: two posts are gone, and there are new ones. Only what is new is fetched."
+"$stand_in" control "$url" advance >/dev/null
+show carpack backup alice.example.com -o "$out/live.car.zst"
+show carpack log "$out/live.car.zst"
+show carpack verify "$out/live.car.zst"
+kill "$server"
+wait "$server" 2>/dev/null || true
+trap - EXIT
 
 say "A repository, as a server sends it: is it whole, and what is in it?"
 show carpack inspect "$account/alice.car"

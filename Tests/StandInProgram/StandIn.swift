@@ -8,7 +8,7 @@ struct StandInProgram: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stand-in",
     abstract: "A personal data server on loopback for tests, with its DID directory.",
-    subcommands: [Serve.self])
+    subcommands: [Serve.self, Control.self])
 }
 
 /// Serves accounts until it is ended.
@@ -135,5 +135,26 @@ struct Serve: ParsableCommand {
       try StandInAccount(
         "account-\($0)", posts: posts, blobs: blobs, blobSize: blobSize, large: sizes, style: style)
     }
+  }
+}
+
+/// Changes something on a server that runs.
+struct Control: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Change something on a server that runs.",
+    discussion: "For instance: stand-in control http://127.0.0.1:8080 \"advance?did=did:plc:…\"")
+
+  @Argument(help: "The server, as it has said.")
+  var server: String
+  @Argument(help: "What is done: a path under /control/, with its query.")
+  var control: String
+
+  func run() throws {
+    guard let port = server.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+      throw ValidationError("there is no port in \(server)")
+    }
+    let (status, body) = try LoopbackClient.get(port: port, path: "/control/\(control)")
+    print(body)
+    if status != 200 { throw ExitCode.failure }
   }
 }

@@ -56,6 +56,7 @@ public final class LoopbackResponse {
     self.socket = socket
     self.isStopped = isStopped
     isHead = request.method == "HEAD"
+    endsConnection = request["connection"]?.lowercased() == "close"
   }
 
   /// Sends a whole answer.

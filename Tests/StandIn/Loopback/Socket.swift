@@ -92,16 +92,27 @@ struct Socket: Hashable, Sendable {
 
   /// Connects to a listening socket and lets go at once, so that its `accept` returns.
   static func knock(port: UInt16) {
+    // Where there is nobody to open, there is nobody to be woken.
+    do { try connecting(to: port).close() } catch {}
+  }
+
+  /// A socket that is connected to a port of 127.0.0.1: `socket`, `connect`.
+  static func connecting(to port: UInt16) throws(Failure) -> Socket {
     let socket = Socket(descriptor: socket(AF_INET, stream, 0))
-    guard socket.descriptor >= 0 else { return }
+    guard socket.descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
     var address = loopback(port)
     let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    _ = unsafe withUnsafePointer(to: &address) {
+    let connected = unsafe withUnsafePointer(to: &address) {
       unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         unsafe connect(socket.descriptor, $0, length)
       }
     }
-    socket.close()
+    guard connected == 0 else {
+      let failure = Failure(call: "connect", code: errno)
+      socket.close()
+      throw failure
+    }
+    return socket
   }
 
   /// Waits for bytes and appends them: `recv`.
