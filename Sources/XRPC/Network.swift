@@ -56,7 +56,7 @@ public final class Network: Sendable {
     let sink = DocumentSink(limit: limit, url: "\(try HTTPURL(url))")
     let fields = accept.map { [(name: "Accept", value: $0)] } ?? []
     let delivery = try await send(
-      HTTPRequest(.get, url, fields: fields), to: sink, retries: retries)
+      HTTPRequest(.get, url, fields: fields), to: sink, attempts: retries ? nil : 1)
     return (
       delivery.response, delivery.response.isSuccess ? sink.bytes : delivery.errorBody
     )
@@ -70,12 +70,13 @@ public final class Network: Sendable {
   /// - Parameters:
   ///   - request: what is asked.
   ///   - sink: where the body of an answer of success goes.
-  ///   - retries: whether it is tried again at all.
+  ///   - attempts: how often it is tried at most; nil for as often as the user set.
   /// - Returns: The last answer, whatever its status is.
   /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything for a while; what the sink threw, which is not tried again; `CancellationError`.
-  public func send(_ request: HTTPRequest, to sink: any ResponseSink, retries: Bool = true)
-    async throws -> Delivery
-  {
+  public func send(
+    _ request: HTTPRequest, to sink: any ResponseSink, attempts maximum: Int? = nil
+  ) async throws -> Delivery {
+    let maximum = maximum ?? retryPolicy.attempts
     let url = try HTTPURL(request.url)
     let budget = budget(for: url.authority)
     var attempts = 0
@@ -87,7 +88,7 @@ public final class Network: Sendable {
       let attempt = await attempt(request, url: url, sink: sink)
       let hold = await budget.release(
         permission, attempt.result, attempt.said, chance: chance())
-      let mayRetry = retries && attempt.isTransient
+      let mayRetry = maximum > 1 && attempt.isTransient
       var delay = 0.0
       if mayRetry {
         let hasProgressed = await budget.successCount > permission.successes
@@ -101,7 +102,7 @@ public final class Network: Sendable {
           delay = max(hold, retryPolicy.delay(failures: failures, chance: chance()))
         }
       }
-      guard mayRetry, failures < retryPolicy.attempts else {
+      guard mayRetry, failures < maximum else {
         return try attempt.delivery(attempts: attempts)
       }
       options.observer(.retry(host: url.authority.host, seconds: delay, why: attempt.why))

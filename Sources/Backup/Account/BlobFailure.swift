@@ -31,8 +31,13 @@ struct BlobFailure: Error, Equatable, Sendable {
     self.status = status
   }
 
-  /// Whether trying once more at once may help: what was sent may have been spoilt on the way.
-  var isMismatch: Bool { reason == .mismatch }
+  /// Whether trying again later may help.
+  var isTransient: Bool {
+    switch reason {
+    case .serverError, .rateLimited, .noAnswer: true
+    default: false
+    }
+  }
 
   private init(_ error: XRPCError) {
     let reason: BlobLedger.Reason =

@@ -21,6 +21,8 @@ struct BlobFetcher: Sendable {
 
   /// How often a blob is asked for whose content turns out to be another's.
   private static let mismatchAttempts = 3
+  /// How often a blob is asked for in the first round; those that take more patience come when all others have.
+  private static let firstAttempts = 2
 
   /// Which blobs nobody has begun with yet.
   private final class Queue: Sendable {
@@ -37,17 +39,49 @@ struct BlobFetcher: Sendable {
 
   /// Fetches blobs, in this order as far as there is one among many at a time.
   ///
-  /// One blob that does not come does not keep the others from coming.
+  /// One blob that does not come does not keep the others from coming: what fails for a reason that may pass is put off until the rest is here.
   ///
   /// - Throws: what the archive throws, or `CancellationError`; all blobs that have arrived by then are in the archive.
   func fetch(_ wanted: [BlobReconciliation.Wanted]) async throws {
+    let allowed = client.network.options.attempts
+    let first = min(Self.firstAttempts, allowed)
+    let deferred = Mutex<[BlobReconciliation.Wanted]>([])
+    // What of a large blob has come may be gone on with, by those who asked for it.
+    try await fetch(wanted, attempts: { $0.isLarge ? allowed : first }) { blob, result in
+      if case .failure(let failure) = result, failure.isTransient, first < allowed, !blob.isLarge {
+        deferred.withLock { $0.append(blob) }
+      } else {
+        settled(blob, result)
+      }
+    }
+    // A server that has lost everything need not be asked for each blob as often as for the first ones.
+    let failuresInARow = Atomic<Int>(0)
+    let patience = max(32, 2 * connections)
+    try await fetch(
+      deferred.withLock { $0 },
+      attempts: { _ in failuresInARow.load(ordering: .relaxed) < patience ? allowed - first : 1 }
+    ) { blob, result in
+      if case .success = result {
+        failuresInARow.store(0, ordering: .relaxed)
+      } else {
+        failuresInARow.add(1, ordering: .relaxed)
+      }
+      settled(blob, result)
+    }
+  }
+
+  private func fetch(
+    _ wanted: [BlobReconciliation.Wanted],
+    attempts: @escaping @Sendable (BlobReconciliation.Wanted) -> Int,
+    ended: @escaping @Sendable (BlobReconciliation.Wanted, Result<UInt64, BlobFailure>) -> Void
+  ) async throws {
     let queue = Queue(wanted)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<min(connections, wanted.count) {
         group.addTask {
           while let blob = queue.take() {
             try Task.checkCancellation()
-            settled(blob, try await fetch(blob))
+            ended(blob, try await fetch(blob, attempts: attempts(blob)))
           }
         }
       }
@@ -56,28 +90,32 @@ struct BlobFetcher: Sendable {
   }
 
   /// Fetches one blob; answers its length, or why it did not come.
-  private func fetch(_ blob: BlobReconciliation.Wanted) async throws -> Result<
-    UInt64, BlobFailure
-  > {
+  private func fetch(
+    _ blob: BlobReconciliation.Wanted, attempts: Int
+  ) async throws -> Result<UInt64, BlobFailure> {
     guard blob.cid.multihash.sha256 != nil else {
       return .failure(BlobFailure(reason: .unverifiable, status: nil))
     }
-    for attempt in 1... {
+    var mismatches = 0
+    while true {
       do {
-        return .success(try await receive(blob))
+        return .success(try await receive(blob, attempts: attempts))
       } catch {
         guard let failure = BlobFailure(error) else { throw error }
-        if failure.isMismatch, attempt < Self.mismatchAttempts { continue }
-        return .failure(failure)
+        // What was sent may have been spoilt on the way.
+        if failure.reason == .mismatch { mismatches += 1 }
+        guard failure.reason == .mismatch, mismatches < Self.mismatchAttempts else {
+          return .failure(failure)
+        }
       }
     }
-    return .failure(BlobFailure(reason: .notTried, status: nil))
   }
 
-  private func receive(_ blob: BlobReconciliation.Wanted) async throws -> UInt64 {
+  private func receive(_ blob: BlobReconciliation.Wanted, attempts: Int) async throws -> UInt64 {
     let sink = BlobSink(blob.cid, declaredSize: blob.declaredSize, surroundings)
     defer { sink.close() }
-    _ = try await client.stream(GetBlob(did: did, cid: blob.cid), into: sink)
+    _ = try await client.stream(
+      GetBlob(did: did, cid: blob.cid), into: sink, attempts: attempts)
     switch try sink.content() {
     case .memory(let bytes):
       guard blob.cid.verify(bytes.span) == .matches else {

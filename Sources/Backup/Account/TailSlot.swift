@@ -16,16 +16,12 @@ final class TailSlot: Sendable {
   /// - Parameter wanted: the blobs that are going to come.
   init(_ appender: ArchiveAppender, for wanted: [BlobReconciliation.Wanted]) {
     self.appender = appender
-    smallCount = Atomic(wanted.count(where: Self.isSmall))
-  }
-
-  private static func isSmall(_ blob: BlobReconciliation.Wanted) -> Bool {
-    blob.declaredSize ?? 0 <= BlobSink.maximumInMemory
+    smallCount = Atomic(wanted.count { !$0.isLarge })
   }
 
   /// Notes that nothing more comes of a blob.
   func settled(_ blob: BlobReconciliation.Wanted) {
-    if Self.isSmall(blob) { smallCount.subtract(1, ordering: .relaxed) }
+    if !blob.isLarge { smallCount.subtract(1, ordering: .relaxed) }
   }
 
   /// Begins to append what a queue brings, if nothing speaks against it.

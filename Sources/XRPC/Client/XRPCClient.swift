@@ -33,14 +33,19 @@ public struct XRPCClient: Sendable {
   ///
   /// What is tried again goes into the same sink, from its `resumableOffset` on if the server can do that.
   ///
+  /// - Parameters:
+  ///   - stream: the method.
+  ///   - sink: where the bytes go.
+  ///   - attempts: how often it is tried at most; nil for as often as the user set.
   /// - Returns: The head of the answer.
   /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came; what the sink throws; `CancellationError`.
-  public func stream<S: XRPCStream>(_ stream: S, into sink: any ResponseSink) async throws
-    -> HTTPResponse
-  {
-    let (delivery, _) = try await deliver(
-      stream, acceptsCompression: S.acceptsCompression, isStreamed: true, to: sink)
-    return delivery.response
+  public func stream<S: XRPCStream>(
+    _ stream: S, into sink: any ResponseSink, attempts: Int? = nil
+  ) async throws -> HTTPResponse {
+    try await deliver(
+      stream, acceptsCompression: S.acceptsCompression, isStreamed: true, attempts: attempts,
+      to: sink
+    ).0.response
   }
 
   /// Calls a method that answers with bytes, and few of them.
@@ -54,7 +59,8 @@ public struct XRPCClient: Sendable {
 
   /// Sends the request for a call, with the session's token if it is for this server, and once more with another token if that one is over.
   private func deliver<E: XRPCEndpoint>(
-    _ endpoint: E, acceptsCompression: Bool, isStreamed: Bool, to sink: any ResponseSink
+    _ endpoint: E, acceptsCompression: Bool, isStreamed: Bool, attempts: Int? = nil,
+    to sink: any ResponseSink
   ) async throws -> (Network.Delivery, secrets: [Secret]) {
     var request = Self.request(endpoint, service)
     request.acceptsCompression = acceptsCompression
@@ -67,7 +73,7 @@ public struct XRPCClient: Sendable {
         tokens.append(token)
         authorized.fields.append(("Authorization", "Bearer \(token.text)"))
       }
-      let delivery = try await network.send(authorized, to: sink)
+      let delivery = try await network.send(authorized, to: sink, attempts: attempts)
       if delivery.response.isSuccess {
         if let session, let token = tokens.last { await session.served(token) }
         return (delivery, tokens)

@@ -19,7 +19,7 @@ final class BackupDisplay: Sendable {
 
   /// What is known of an account while it is being backed up.
   private struct Activity {
-    let name: String
+    var name: String
     var progress = BackupProgress(.resolving)
     var stageBegin: ContinuousClock.Instant = .now
     var said: ContinuousClock.Instant = .now
@@ -78,6 +78,7 @@ final class BackupDisplay: Sendable {
     switch event {
     case .progress(let progress): show(progress, of: account)
     case .resolved(let did, let handle, let server):
+      if let handle { state.withLock { $0.activities[account]?.name = handle.text } }
       say("\(did)\(handle.map { " (\($0))" } ?? "") at \(server)", of: account)
     case .repository(let records, let bytes, let isIncremental):
       say(
