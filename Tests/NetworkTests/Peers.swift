@@ -13,11 +13,20 @@ enum Peers {
   /// The directory that has this account's DID document, and under `/.well-known/atproto-did` its DID.
   static let directory = "http://127.0.0.1:2591"
 
-  /// Whether both answer.
+  /// A proxy in front of the PDS, which does something else to answers under each path.
+  static let faults = "http://127.0.0.1:3600"
+
+  /// Whether PDS and directory answer.
   static let arePresent = isListening(2590) && isListening(2591)
+
+  /// Whether the proxy does, too.
+  static let haveFaults = arePresent && isListening(3600)
 
   /// What a skipped test says.
   static let absence = "no PDS of another project listens on ports 2590 and 2591 of this machine"
+
+  /// What a skipped test of the proxy says.
+  static let absenceOfFaults = "\(absence), or no proxy on port 3600"
 
   private static func isListening(_ port: UInt16) -> Bool {
     #if canImport(Glibc)
