@@ -1,0 +1,29 @@
+import StandIn
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `A backup's memory` {
+  /// What the command may have at a time, in bytes.
+  private static let limit = 64 << 20
+
+  @Test func `does not follow the size of blobs, or how many there are`() throws {
+    let scene = try NetworkScene(
+      posts: 20, blobs: 60, blobSize: 1_500_000, large: [50_000_000, 70_000_000])
+    let running = try scene.command.start(scene.line())
+    var peak = 0
+    while running.isRunning {
+      peak = max(peak, running.peakMemory ?? 0)
+      pause(0.005)
+    }
+    let result = try running.wait()
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    // Only Linux says what a process has had.
+    #if os(Linux)
+      #expect(peak > 0)
+    #endif
+    #expect(peak < Self.limit, "\(peak >> 20) MiB")
+    let verified = try scene.command.run("carpack verify -q \(NetworkScene.archive)")
+    #expect(verified.status == 0, "\(verified.errors)")
+  }
+}
