@@ -38,6 +38,17 @@ struct `Backing up from servers as they were observed` {
     }
   }
 
+  @Test func `copes with one that has all their ways at once`() throws {
+    let scene = try NetworkScene(posts: 30, blobs: 7, .hostile)
+    for round in 0..<3 {
+      if round > 0 { try scene.account.advance() }
+      let result = try scene.backUp()
+      #expect(result.status == 0, "\(result.text)\(result.errors)")
+      try scene.expectWhole()
+    }
+    #expect(scene.server.blobDeliveries.count >= 9)
+  }
+
   @Test func `says of arroba without blobs which are missing, and why`() throws {
     let scene = try NetworkScene(posts: 10, blobs: 3, .arroba)
     let result = try scene.backUp("--attempts 2")

@@ -39,7 +39,9 @@ struct Serve: ParsableCommand {
     help: "So many larger blobs of so many bytes, as 2x300000000; may be given several times.")
   var large: [String] = []
   @Option(
-    help: "What server to behave as: plain, typescript, millipds, cocoon, arroba, arroba-blobs.")
+    help:
+      "What server to behave as: plain, typescript, millipds, cocoon, arroba, arroba-blobs, hostile."
+  )
   var behaviour = "plain"
   @Option(help: "How many milliseconds every answer takes at the least.")
   var latency = 0.0
@@ -112,6 +114,7 @@ struct Serve: ParsableCommand {
 
   private func chosenBehaviour() throws -> Behaviour {
     if behaviour == "plain" { return Behaviour() }
+    if behaviour == "hostile" { return .hostile }
     if behaviour == "arroba-blobs" {
       var behaviour = Behaviour.arroba
       behaviour.hasNoBlobs = false

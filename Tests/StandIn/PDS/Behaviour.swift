@@ -272,6 +272,31 @@ public struct Behaviour: Sendable, Hashable {
     return behaviour
   }
 
+  /// A server that does in every respect what is hardest to cope with, and still has everything.
+  public static let hostile: Behaviour = {
+    var behaviour = Behaviour()
+    behaviour.account.namesPreviousCommit = true
+    behaviour.account.hasLegacyDocument = true
+    behaviour.carType = "text/html; charset=utf-8"
+    behaviour.order = .commitLast
+    behaviour.sendsOldBlocks = true
+    behaviour.since = .refused
+    behaviour.refusesHEAD = true
+    behaviour.statusHasRev = false
+    behaviour.unknownAccount = .internalError
+    behaviour.paging = .garbled
+    behaviour.maximumPage = 3
+    behaviour.listSince = .fails
+    behaviour.unknownBlob = .internalError
+    behaviour.blobFraming = .connection
+    behaviour.blobsHaveTypes = false
+    behaviour.givesUnreferenced = true
+    behaviour.provesWrongRecord = true
+    behaviour.absentRecord = .text
+    behaviour.garbledToken = .internalError
+    return behaviour
+  }()
+
   /// All servers that were observed, by their names.
   public static let observed: [(name: String, behaviour: Behaviour)] = [
     ("typescript", typescript), ("millipds", millipds), ("cocoon", cocoon), ("arroba", arroba),
