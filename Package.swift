@@ -123,8 +123,8 @@ let package = Package(
     .testTarget(
       name: "BackupTests",
       dependencies: [
-        "Archive", "ArchiveTestSupport", "ATProtocol", "Backup", "IPLD", "TestSupport",
-        .product(name: "SystemPackage", package: "swift-system"),
+        "Archive", "ArchiveTestSupport", "ATProtocol", "Backup", "IPLD", "StandIn", "TestSupport",
+        "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs them for longer.

@@ -132,6 +132,7 @@ public final class Network: Sendable {
       attempt = .answer(
         response, errorBody, RateLimit(response, unixTime: clock.unixTime))
     } catch {
+      sink.suspend()
       attempt = .failure(error)
     }
     options.observer(

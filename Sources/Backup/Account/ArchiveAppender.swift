@@ -110,7 +110,10 @@ final class ArchiveAppender: Sendable {
   ) throws {
     var round = try pieces.nextRound(after: 0)
     while true {
-      guard try writer.begin(cid, length: round.length) == nil else { return }
+      guard try writer.begin(cid, length: round.length) == nil else {
+        // It is there already: whatever this one is, nobody needs it.
+        return pieces.ignoreRest()
+      }
       do {
         var isRestarted = false
         while !isRestarted {

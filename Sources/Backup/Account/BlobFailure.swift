@@ -57,6 +57,7 @@ struct BlobFailure: Error, Equatable, Sendable {
       switch error.reason {
       case .refusedAddress, .refusedRedirect, .tooManyRedirects, .unusableURL: .hostileRedirect
       case .tooLong: .tooLarge
+      case .overloaded: .rateLimited
       default: .noAnswer
       }
     self.init(reason: reason, status: nil)

@@ -112,6 +112,8 @@ final class BlobSink: ResponseSink, @unchecked Sendable {
     } else {
       guard hasMemory(for: transfer) else { return .pause }
       if self.bytes.count + bytes.count <= capacity {
+        // An array that grows by itself would be up to twice as long as what was claimed.
+        self.bytes.reserveCapacity(capacity)
         self.bytes.append(bytes)
       } else {
         try moveToFile().write(bytes)
@@ -120,6 +122,24 @@ final class BlobSink: ResponseSink, @unchecked Sendable {
     receivedCount += UInt64(bytes.count)
     surroundings.arrived(bytes.count)
     return .proceed
+  }
+
+  /// Lets go of memory, and of the end of the archive unless it can go on there.
+  ///
+  /// Whoever has a claim that was granted must not wait for a place among the transfers: those who have one may be waiting for memory.
+  func suspend() {
+    transfer = nil
+    if canResume, receivedCount > 0 {
+      guard stream == nil, file == nil else { return }
+      do {
+        _ = try moveToFile()
+        return
+      } catch {
+        // Then it begins again, and says what is wrong with the disk if it comes to that.
+      }
+    }
+    abandonStream()
+    startOver()
   }
 
   /// What arrived, once the transfer has come to its end.
@@ -153,8 +173,8 @@ final class BlobSink: ResponseSink, @unchecked Sendable {
   private func moveToFile() throws -> TemporaryFile {
     let file = try TemporaryFile(in: surroundings.folder)
     let gathered = bytes
-    bytes = []
     try file.write(gathered.span)
+    bytes = []
     self.file = file
     releaseMemory()
     return file
@@ -168,8 +188,10 @@ final class BlobSink: ResponseSink, @unchecked Sendable {
   private func startOver() {
     if receivedCount > 0 { surroundings.arrived(-Int(receivedCount)) }
     receivedCount = 0
-    bytes.removeAll(keepingCapacity: true)
+    bytes = []
     file = nil
+    // Another transfer is to be resumed when memory is granted, and may be of another length.
+    releaseMemory()
   }
 
   private func releaseMemory() {

@@ -36,6 +36,7 @@ final class PieceQueue: Sendable {
     var gathering: [UInt8] = []
     var isEnded = false
     var isAbandoned = false
+    var isIgnored = false
     var paused: (any Transfer)?
     var refusal: (any Error)?
 
@@ -73,6 +74,7 @@ final class PieceQueue: Sendable {
     let copy = bytes.array
     return try change { state in
       if let refusal = state.refusal { throw refusal }
+      if state.isIgnored { return .proceed }
       guard state.waitingCount < Self.capacity else {
         state.paused = transfer
         return .pause
@@ -125,9 +127,17 @@ final class PieceQueue: Sendable {
   }
 
   /// Tells whoever puts bytes in that no more are wanted, and why.
-  func refuse(_ error: any Error) {
+  func refuse(_ error: any Error) { leave { $0.refusal = error } }
+
+  /// Lets what comes from now on, and what waits, go nowhere.
+  func ignoreRest() { leave { $0.isIgnored = true } }
+
+  /// Ends the taking: nothing is kept any more, and whoever waits for room goes on.
+  private func leave(_ change: (inout State) -> Void) {
     let paused = state.withLock { state in
-      state.refusal = error
+      change(&state)
+      state.pieces = []
+      state.gathering = []
       defer { state.paused = nil }
       return state.paused
     }

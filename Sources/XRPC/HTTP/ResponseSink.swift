@@ -20,11 +20,20 @@ public protocol ResponseSink: AnyObject, Sendable {
   /// - Returns: ``Flow/pause`` if none was taken: they come again after ``Transfer/resume()``.
   /// - Throws: what ends the transfer; the caller of the transport gets it.
   func take(_ bytes: Span<UInt8>) throws -> Flow
+
+  /// The transfer has failed; it may be tried once more, but not before others have had their turn.
+  ///
+  /// A sink lets go here of what others may be waiting for: a transfer that waits for them while it holds what they need would wait for ever.
+  /// Not called by the event thread, but by the task that sent the request, when the transfer has ended.
+  func suspend()
 }
 
 extension ResponseSink {
   /// 0: nothing can be gone on with.
   public var resumableOffset: UInt64 { 0 }
+
+  /// Nothing: others wait for nothing that it holds.
+  public func suspend() {}
 }
 
 /// What a sink answers.
