@@ -75,9 +75,10 @@ public final class ArchiveReader: Sendable {
   static func lastGeneration(of file: MappedFile) throws -> Generation? {
     try file.withBytes { (bytes) throws in
       let atEnd = Footer.frame(bytes, endingAt: bytes.count)
-      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count)).map {
-        (frame) throws in try Footer.read(bytes, frame)
-      }
+      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count, letGo: file.releasePages))
+        .map {
+          (frame) throws in try Footer.read(bytes, frame)
+        }
     }
   }
 

@@ -38,6 +38,8 @@ public struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
+  /// The file whose tail is being walked through, and how many bytes of it have been looked at since its pages were let go of.
+  var tail: (file: MappedFile, length: Int)?
   /// The manifests that were taken over while nothing was committed.
   var trail: ManifestTrail
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
@@ -98,6 +100,7 @@ public struct ArchiveWriter: ~Copyable {
     small = nil
     readBack = nil
     adoptedSectionCount = 0
+    tail = nil
     trail = ManifestTrail()
     hasFailed = false
     isUncertain = false

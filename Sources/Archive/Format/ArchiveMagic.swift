@@ -72,7 +72,11 @@ package enum ArchiveMagic {
   }
 
   /// The last place before `end` where the magic begins and occurs in full.
-  package static func last(in bytes: Span<UInt8>, before end: Int) -> Int? {
+  ///
+  /// - Parameter letGo: called after every 4 MiB that have been looked at.
+  package static func last(
+    in bytes: Span<UInt8>, before end: Int, letGo: () -> Void = {}
+  ) -> Int? {
     // Windows of 64 KiB from the back, each overlapping the next by what an occurrence may stick out.
     var upper = min(end, bytes.count)
     while upper > 0 {
@@ -86,6 +90,7 @@ package enum ArchiveMagic {
       }
       if let found { return found }
       upper = lower
+      if upper % (4 << 20) < 65_536 { letGo() }
     }
     return nil
   }

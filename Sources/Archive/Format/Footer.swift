@@ -66,9 +66,13 @@ public enum Footer {
   }
 
   /// The last footer that holds and begins before `end`.
-  package static func last(in file: Span<UInt8>, before end: Int) -> SkippableFrame? {
+  ///
+  /// - Parameter letGo: called now and then while a long tail is searched.
+  package static func last(
+    in file: Span<UInt8>, before end: Int, letGo: () -> Void = {}
+  ) -> SkippableFrame? {
     var end = end
-    while let magic = ArchiveMagic.last(in: file, before: end) {
+    while let magic = ArchiveMagic.last(in: file, before: end, letGo: letGo) {
       if let frame = frame(file, at: magic - 8) { return frame }
       end = magic
     }

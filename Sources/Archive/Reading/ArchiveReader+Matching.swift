@@ -66,6 +66,8 @@ extension ArchiveReader {
       do {
         let group = order[groups[number]]
         let found = try confirm(group, likely, cid)
+        // Each look into a frame brings some of its neighbours along.
+        if number % Self.groupsBetweenReleases == 0 { file.releasePages() }
         each(found)
         guard found.count < group.count else { return }
         let confirmed = Set(found.map(\.index))
@@ -154,6 +156,9 @@ extension ArchiveReader {
       return found
     }
   }
+
+  /// After how many frames their pages are let go of.
+  private static var groupsBetweenReleases: Int { 8 }
 
   private enum FrameSections {
     case pack(DecodedFrame)

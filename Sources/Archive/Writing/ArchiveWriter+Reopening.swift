@@ -76,6 +76,8 @@ extension ArchiveWriter {
   /// Takes over what can be of what lies behind the end of the log, and cuts off the rest.
   mutating func adoptTail(of file: MappedFile) throws {
     let first = pending.nextOrdinal
+    tail = (file, 0)
+    defer { tail = nil }
     while log.end < UInt64(file.count) {
       let wentOn = try file.withBytes { (bytes) throws in try adoptNext(in: bytes) }
       guard wentOn else { break }
@@ -237,6 +239,7 @@ extension ArchiveWriter {
         let content = try decoder.content(of: frame, in: file)
         hash.update(content.span.extracting(droppingFirst: skipped))
       }
+      letGo(of: frame)
     }
     guard hash.finish() == .matches, try existing(prefix.cid, key) == nil else { return false }
     for frame in frames { take(frame, in: file) }
@@ -258,5 +261,17 @@ extension ArchiveWriter {
         offset: UInt64(frame.offset), checksum: XXH64.hash(file.extracting(frame.range)),
         firstOrdinal: pending.nextOrdinal, storedLength: UInt32(frame.length)),
       contentSize: frame.contentSize)
+    letGo(of: frame)
   }
+
+  /// Lets go of the pages of the file now and then, so that not all of a long tail is in the process.
+  private mutating func letGo(of frame: DataFrame) {
+    guard let (file, length) = tail else { return }
+    let isMuch = length + frame.length >= Self.maximumMapped
+    if isMuch { file.releasePages() }
+    tail = (file, isMuch ? 0 : length + frame.length)
+  }
+
+  /// How many bytes of a tail are looked at before their pages are let go of.
+  private static let maximumMapped = 4 << 20
 }

@@ -81,7 +81,7 @@ public struct AccountBackup: Sendable {
   ) async throws -> BackupReport {
     let begin = options.milliseconds()
     observer(.progress(BackupProgress(.resolving)))
-    var known = try KnownArchive(account, at: destination)
+    var known = try await KnownArchive(account, at: destination)
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
@@ -92,7 +92,7 @@ public struct AccountBackup: Sendable {
     }
     let identity = try await AccountIdentity(account, base: known.base, network: network)
     if known.target == nil || known.base?.snapshot.did != identity.did {
-      known = try KnownArchive(identity, at: destination, opened: known.target)
+      known = try await KnownArchive(identity, at: destination, opened: known.target)
     }
     guard let target = known.target else { throw BackupError.notFound(account.text) }
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))

@@ -15,10 +15,25 @@ final class ArchiveTarget {
   private var opened: FileStorage?
   private let new: NewArchiveFile?
 
+  /// How long another process that writes to the file is waited for: one that was killed has the lock until the system is done with it.
+  private static let patience: Duration = .seconds(2)
+
   /// Opens what is there.
   ///
   /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to; ``BackupError``.
-  init(_ path: FilePath) throws {
+  static func open(_ path: FilePath) async throws -> ArchiveTarget {
+    let end = ContinuousClock.now + patience
+    while true {
+      do {
+        return try ArchiveTarget(path)
+      } catch let error as ArchiveError where error.reason == .locked {
+        guard ContinuousClock.now < end else { throw error }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  private init(_ path: FilePath) throws {
     self.path = path
     if NewArchiveFile.isTaken(path) {
       new = nil

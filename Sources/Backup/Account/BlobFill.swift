@@ -20,7 +20,7 @@ public struct BlobFill: Sendable {
     guard NewArchiveFile.isTaken(path) else {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
-    let target = try ArchiveTarget(path)
+    let target = try await ArchiveTarget.open(path)
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
     let history = try Self.history(of: reader)
     var reports: [BackupReport] = []

@@ -13,7 +13,7 @@ struct KnownArchive {
   /// Looks for the archive of an account by what the account is called.
   ///
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to.
-  init(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
+  init(_ account: ATIdentifier, at destination: AccountBackup.Destination) async throws {
     let path: FilePath?
     switch (destination, account) {
     case (.file(let file), _): path = file
@@ -24,7 +24,7 @@ struct KnownArchive {
       (target, base) = (nil, nil)
       return
     }
-    let found = try ArchiveTarget(path)
+    let found = try await ArchiveTarget.open(path)
     let snapshot = try found.newest { snapshot in
       switch account {
       case .did(let did): snapshot.did == did
@@ -44,16 +44,17 @@ struct KnownArchive {
   /// - Parameter opened: what was found before it was known, if anything.
   init(
     _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?
-  ) throws {
+  ) async throws {
     let found: ArchiveTarget
     switch destination {
-    case .file(let file): found = try opened ?? ArchiveTarget(file)
+    case .file(let file):
+      if let opened { found = opened } else { found = try await ArchiveTarget.open(file) }
     case .folder(let folder):
       let path =
         try folder.archive(of: identity.did)
         ?? folder.newArchive(of: identity.did, handle: identity.handle)
       found =
-        if let opened, opened.path == path { opened } else { try ArchiveTarget(path) }
+        if let opened, opened.path == path { opened } else { try await ArchiveTarget.open(path) }
     }
     target = found
     base = try found.newest { $0.did == identity.did }
