@@ -43,8 +43,8 @@ extension CurlEasy {
     // Signals belong to the program, and a name that is being looked up must not hold up what ends a transfer.
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_QUICK_EXIT, 1)
-    // Waits for a connection that may be shared rather than open one more.
-    set(CURLOPT_PIPEWAIT, order.request.isStreamed ? 0 : 1)
+    // A request that waited to see whether another's connection can be shared would wait for all of that one's body, and for ever if it is paused (7.88).
+    set(CURLOPT_PIPEWAIT, 0)
     set(CURLOPT_CONNECTTIMEOUT, settings.connectSeconds)
     // libcurl does not count the time that a transfer is paused.
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
