@@ -43,19 +43,21 @@ struct BlobListing: Sendable {
       for cid in output.cids where known.insert(cid).inserted { listing.cids.append(cid) }
       listing.malformedCount += output.malformed.count
       page(listing.cids.count)
-      let isNew = listing.cids.count > countBefore
-      guard isNew, listing.cids.count < maximumCount else {
-        listing.isDoubtful = listing.cids.count >= maximumCount
+      guard listing.cids.count > countBefore else {
+        // Some lists end with their last entry once more; one that begins again is of a server that does not know how to go on.
+        listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
+        return listing
+      }
+      guard listing.cids.count < maximumCount else {
+        listing.isDoubtful = true
         return listing
       }
       if let next = output.cursor, !next.isEmpty {
         cursor = next
       } else {
-        guard output.cids.count >= pageLength, let last = output.cids.last, cursor != "\(last)"
-        else { return listing }
+        guard output.cids.count >= pageLength, let last = output.cids.last else { return listing }
         // The reference server's cursor is the last CID, and others that forget to name one may still know it.
         cursor = "\(last)"
-        listing.isDoubtful = true
       }
     }
   }

@@ -1,0 +1,175 @@
+import ATProtocol
+import IPLD
+import Synchronization
+import TestSupport
+import Testing
+import XRPC
+
+@testable import Backup
+
+@Suite(.timeLimit(.minutes(2))) struct `A server's list of blobs` {
+  private static let page = BlobListing.pageLength
+
+  /// CIDs of blobs that nobody needs.
+  private static func cids(_ range: Range<Int>) -> [String] {
+    range.map { "\(CID.blob(Array("\($0)".utf8)))" }
+  }
+
+  private static func answer(_ cids: [String], _ cursor: String? = nil) -> ScriptedServer.Answer {
+    let list = cids.map { "\"\($0)\"" }.joined(separator: ",")
+    return .json(#"{"cids":[\#(list)]\#(cursor.map { ",\"cursor\":\($0)" } ?? "")}"#)
+  }
+
+  private func list(_ server: ScriptedServer) async throws -> BlobListing {
+    try await BlobListing.fetch(
+      of: DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
+      from: XRPCClient(service: "https://pds.test", network: server.network()), page: { _ in })
+  }
+
+  /// A server of so many blobs that gives out its pages in some way.
+  private func server(
+    _ count: Int,
+    _ answer: @escaping @Sendable (_ all: [String], _ from: Int) -> ScriptedServer.Answer
+  ) -> ScriptedServer {
+    let all = Self.cids(0..<count)
+    return ScriptedServer { question in
+      let start = question["cursor"].flatMap { cursor in
+        Int(cursor) ?? all.firstIndex(of: cursor).map { $0 + 1 }
+      }
+      return answer(all, start ?? 0)
+    }
+  }
+
+  @Test(arguments: [0, 1, 999, 1000, 1001, 2000, 2500])
+  func `ends with an empty page, or with one without a cursor`(count: Int) async throws {
+    let withEmptyEnd = server(count) { all, start in
+      let page = Array(all[start..<min(start + Self.page, all.count)])
+      return Self.answer(page, page.last.map { "\"\($0)\"" })
+    }
+    let withoutCursor = server(count) { all, start in
+      let end = min(start + Self.page, all.count)
+      return Self.answer(Array(all[start..<end]), end < all.count ? "\"\(end)\"" : nil)
+    }
+    let withIntegers = server(count) { all, start in
+      let end = min(start + Self.page, all.count)
+      return Self.answer(Array(all[start..<end]), end < all.count ? "\(end)" : "null")
+    }
+    for server in [withEmptyEnd, withoutCursor, withIntegers] {
+      let listing = try await list(server)
+      #expect(listing.cids.map { "\($0)" } == Self.cids(0..<count))
+      #expect(!listing.isDoubtful)
+    }
+    #expect(
+      withoutCursor.questions.count == max(1, (count + 999) / 1000)
+        + (count % 1000 == 0 && count > 0 ? 1 : 0))
+  }
+
+  @Test(arguments: [1000, 2000, 2500])
+  func `is asked for what comes after a full page without a cursor`(count: Int) async throws {
+    let listing = try await list(
+      server(count) { all, start in
+        Self.answer(Array(all[start..<min(start + Self.page, all.count)]))
+      })
+    #expect(listing.cids.count == count)
+    #expect(!listing.isDoubtful)
+  }
+
+  @Test func `may not be whole if the server cannot go on behind a full page`() async throws {
+    let server = server(1500) { all, _ in Self.answer(Array(all[..<Self.page])) }
+    let listing = try await list(server)
+    #expect(listing.cids.count == Self.page)
+    #expect(listing.isDoubtful)
+    #expect(server.questions.count == 2)
+  }
+
+  @Test func `may not be whole if it goes round`() async throws {
+    let server = server(30) { all, _ in Self.answer(Array(all[..<10]), "\"again\"") }
+    let listing = try await list(server)
+    #expect(listing.cids.count == 10)
+    #expect(listing.isDoubtful)
+    #expect(server.questions.count == 2)
+  }
+
+  @Test func `may end with its last blob once more`() async throws {
+    let server = server(25) { all, start in
+      // It includes what the cursor names.
+      let first = max(0, start - 1)
+      let page = Array(all[first..<min(first + 10, all.count)])
+      return Self.answer(page, page.last.map { "\"\($0)\"" })
+    }
+    let listing = try await list(server)
+    #expect(listing.cids.count == 25)
+    #expect(!listing.isDoubtful)
+  }
+
+  @Test func `has each blob once, and says how many entries are none`() async throws {
+    let server = ScriptedServer { question in
+      question["cursor"] == nil
+        ? Self.answer(Self.cids(0..<5) + Self.cids(2..<7) + ["not a CID", ""], "\"x\"")
+        : Self.answer(Self.cids(0..<8))
+    }
+    let listing = try await list(server)
+    #expect(listing.cids.map { "\($0)" } == Self.cids(0..<8))
+    #expect(listing.malformedCount == 2)
+  }
+
+  @Test func `is not had at all where the server has none`() async throws {
+    let server = ScriptedServer { _ in .error(501, "MethodNotImplemented") }
+    await #expect(throws: XRPCError.self) { try await list(server) }
+  }
+
+  // MARK: Accounts
+
+  private func accounts(_ server: ScriptedServer) async throws -> (
+    active: [String], other: [String]
+  ) {
+    let inactive = Inactive()
+    var active: [String] = []
+    let client = XRPCClient(service: "https://pds.test", network: server.network())
+    for try await account in ServerAccounts(client, inactive: { inactive.add("\($0) \($1)") }) {
+      active.append(account.account.text)
+    }
+    return (active, inactive.all)
+  }
+
+  private final class Inactive: Sendable {
+    private let names = Mutex<[String]>([])
+    var all: [String] { names.withLock { $0 } }
+    func add(_ name: String) { names.withLock { $0.append(name) } }
+  }
+
+  private static func repos(_ names: [String], _ more: String = "", cursor: String?)
+    -> ScriptedServer.Answer
+  {
+    let list = names.map {
+      #"{"did":"did:web:\#($0).test","head":"\#(CID.blob([1]))","rev":"3lscuqc52or2x"\#(more)}"#
+    }
+    return .json(
+      #"{"repos":[\#(list.joined(separator: ","))]\#(cursor.map { ",\"cursor\":\"\($0)\"" } ?? "")}"#
+    )
+  }
+
+  @Test func `of accounts names those it gives out, page by page`() async throws {
+    let server = ScriptedServer { question in
+      switch question["cursor"] {
+      case nil: Self.repos(["a", "b"], cursor: "1")
+      case "1": Self.repos(["c"], #","active":false,"status":"takendown""#, cursor: "2")
+      case "2": Self.repos(["d"], cursor: "3")
+      default: Self.repos([], cursor: "4")
+      }
+    }
+    let found = try await accounts(server)
+    #expect(found.active == ["a", "b", "d"].map { "did:web:\($0).test" })
+    #expect(found.other == ["did:web:c.test takendown"])
+  }
+
+  @Test(arguments: [["1"], ["1", "2"], ["1", "2", "3"]])
+  func `of accounts ends also where it goes round`(cursors: [String]) async throws {
+    let server = ScriptedServer { question in
+      let place = question["cursor"].flatMap { cursors.firstIndex(of: $0) } ?? -1
+      return Self.repos(["a\(place + 1)"], cursor: cursors[(place + 1) % cursors.count])
+    }
+    let found = try await accounts(server)
+    #expect(found.active.count == cursors.count + 1)
+  }
+}
