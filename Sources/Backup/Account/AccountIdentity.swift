@@ -47,7 +47,7 @@ struct AccountIdentity: Sendable {
         self.init(
           did: base.did, handle: base.handle, server: server, key: nil, document: nil,
           warnings: [
-            "the DID document could not be had (\\(error)); the server is the one of the last backup, and the commit's signature was not checked"
+            "the DID document could not be had (\(error)); the server is the one of the last backup, and the commit's signature was not checked"
           ])
         return
       }

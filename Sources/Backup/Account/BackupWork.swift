@@ -138,9 +138,11 @@ struct BackupWork: Sendable {
   }
 
   private func fetchRepository(_ target: ArchiveTarget) async throws -> RepositoryFetcher.Fetched {
+    let pace = ProgressPace()
     let fetcher = RepositoryFetcher(
       client: client, did: identity.did, key: identity.key, folder: target.folder,
       arrived: { [observer] count in
+        guard pace.isDue() else { return }
         var progress = BackupProgress(.repository)
         progress.bytes = UInt64(count)
         observer(.progress(progress))
@@ -233,7 +235,7 @@ struct BackupWork: Sendable {
     let missingPages = try BlobLedger.pages(missing: ledger.missing)
     let commit = repository.commit
     let snapshot = Snapshot(
-      did: identity.did, handle: identity.handle ?? base?.snapshot.handle, pds: identity.server,
+      did: identity.did, handle: identity.handle, pds: identity.server,
       rev: commit.rev, commit: repository.inspection.header.roots[0], previous: nil,
       createdAt: moment, tool: options.tool, car: description,
       counts: Snapshot.Counts(

@@ -1,4 +1,4 @@
-internal import ATProtocol
+public import ATProtocol
 internal import Archive
 internal import IPLD
 public import SystemPackage
@@ -13,22 +13,31 @@ public struct BlobFill: Sendable {
 
   /// Tries to complete the newest snapshot of each account in an archive.
   ///
-  /// - Parameter path: the archive.
-  /// - Returns: what came of each account; one that lacked nothing is up to date.
-  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be read or written; `CancellationError`.
-  public func run(_ path: FilePath) async throws -> [BackupReport] {
+  /// One account that fails does not keep the others from being tried.
+  ///
+  /// - Parameters:
+  ///   - path: the archive.
+  ///   - ended: is told what came of each account; one that lacked nothing is up to date.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be opened or read; `CancellationError`.
+  public func run(
+    _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
+  ) async throws {
     guard NewArchiveFile.isTaken(path) else {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
     let target = try await ArchiveTarget.open(path)
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
-    let history = try Self.history(of: reader)
-    var reports: [BackupReport] = []
-    for snapshots in history {
+    for snapshots in try Self.history(of: reader) {
       guard let newest = snapshots.first else { continue }
-      reports.append(try await fill(newest, servers: snapshots.map(\.snapshot.pds), target))
+      let did = newest.snapshot.did
+      do {
+        let report = try await fill(newest, servers: snapshots.map(\.snapshot.pds), target)
+        ended(did, .success(report))
+      } catch {
+        ended(did, .failure(error))
+        try Task.checkCancellation()
+      }
     }
-    return reports
   }
 
   /// The snapshots of each account, the newest first.

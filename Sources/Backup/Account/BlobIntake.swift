@@ -11,14 +11,11 @@ final class BlobIntake: Sendable {
     var reconciliation: BlobReconciliation
     var failures: [CID: BlobFailure] = [:]
     var progress = BackupProgress(.blobs)
-    var reported: ContinuousClock.Instant = .now
   }
 
   private let state: Mutex<State>
   private let observer: @Sendable (BackupEvent) -> Void
-
-  /// How often progress is reported, at most.
-  private static let interval: Duration = .milliseconds(50)
+  private let pace = ProgressPace()
 
   /// An intake of what is wanted and not held.
   init(
@@ -82,12 +79,13 @@ final class BlobIntake: Sendable {
       switch result {
       case .success(let length):
         state.reconciliation.received(blob.cid, length: length)
-        state.failures[blob.cid] = nil
         state.progress.blobsDone += 1
+        if state.failures.removeValue(forKey: blob.cid) != nil { state.progress.blobsFailed -= 1 }
       case .failure(let failure):
-        if state.failures.updateValue(failure, forKey: blob.cid) == nil {
-          state.progress.blobsFailed += 1
-        }
+        // What the account's own server says of it counts, and is said once; servers where the account was before may be long gone.
+        guard state.failures[blob.cid] == nil else { return }
+        state.failures[blob.cid] = failure
+        state.progress.blobsFailed += 1
         var entry = BlobLedger.Missing(
           cid: blob.cid, reason: failure.reason, size: blob.declaredSize)
         entry.status = failure.status
@@ -102,10 +100,7 @@ final class BlobIntake: Sendable {
   private func report(_ change: (inout State) -> Void) {
     let progress: BackupProgress? = state.withLock { state in
       change(&state)
-      let now = ContinuousClock.now
-      guard state.reported.duration(to: now) >= Self.interval else { return nil }
-      state.reported = now
-      return state.progress
+      return pace.isDue() ? state.progress : nil
     }
     if let progress { observer(.progress(progress)) }
   }

@@ -81,14 +81,20 @@ public struct FleetBackup: Sendable {
   ) async throws where Accounts.Element == Account {
     let places = if case .file = destination { 1 } else { jobs }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      var busy = 0
-      for try await account in accounts {
-        if busy >= places {
-          try await group.next()
-          busy -= 1
+      do {
+        var busy = 0
+        for try await account in accounts {
+          if busy >= places {
+            try await group.next()
+            busy -= 1
+          }
+          group.addTask { try await back(up: account, into: destination) }
+          busy += 1
         }
-        group.addTask { try await back(up: account, into: destination) }
-        busy += 1
+      } catch {
+        // A list that breaks off is no reason to break off those that are under way.
+        try await group.waitForAll()
+        throw error
       }
       try await group.waitForAll()
     }

@@ -58,6 +58,10 @@ struct BackupOptions: ParsableArguments {
         "carpack: \(Console.yellow("interrupted:")) what has arrived is kept; the same command goes on from here"
       )
       throw status
+    } catch {
+      // What came of the accounts before it is said all the same.
+      outcomes.finish()
+      throw error
     }
     outcomes.finish()
     let status = outcomes.status

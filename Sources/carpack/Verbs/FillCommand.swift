@@ -33,9 +33,7 @@ struct FillCommand: ParsableCommand {
       let backup = AccountBackup(
         network: try Network(networkOptions), options: backupOptions
       ) { display.show($0, of: file) }
-      for report in try await BlobFill(backup).run(path) {
-        outcomes.ended(report.snapshot.did.text, .success(report))
-      }
+      try await BlobFill(backup).run(path) { outcomes.ended($0.text, $1) }
       display.end(file)
     }
   }

@@ -1,0 +1,170 @@
+import ATProtocol
+import Archive
+import IPLD
+import StandIn
+import SystemPackage
+import TestSupport
+import Testing
+import XRPC
+
+@testable import Backup
+
+@Suite(.timeLimit(.minutes(2))) struct `Names of archives` {
+  private let alice: StandInAccount
+  private let scene: AccountScene
+
+  init() throws {
+    alice = try StandInAccount("alice", posts: 3)
+    scene = try AccountScene([alice])
+  }
+
+  private var names: [String] { scene.folder.names().sorted() }
+
+  @Test(arguments: [true, false])
+  func `are after the handle, however the account was named`(byHandle: Bool) async throws {
+    let report = try await scene.backUp(alice, byHandle: byHandle)
+    #expect(names == ["alice.example.com.car.zst"])
+    #expect(report.path.lastComponent?.string == names[0])
+    let again = try await scene.backUp(alice, byHandle: !byHandle)
+    #expect(again.outcome == .upToDate)
+    #expect(names.count == 1)
+  }
+
+  @Test func `stay when the handle changes`() async throws {
+    try await scene.backUp(alice)
+    alice.handle = "alice.elsewhere.example"
+    try alice.commit([alice.post("3zzzzzzzzzzzz", "moved")])
+    for byHandle in [true, false] {
+      let report = try await scene.backUp(alice, byHandle: byHandle)
+      #expect(report.path.lastComponent?.string == "alice.example.com.car.zst")
+      #expect(report.snapshot.handle?.text == "alice.elsewhere.example")
+    }
+    #expect(names == ["alice.example.com.car.zst"])
+  }
+
+  @Test func `are after the DID where somebody else had the handle before`() async throws {
+    try await scene.backUp(alice)
+    alice.handle = "old.example.com"
+    let other = try StandInAccount("other", handle: "alice.example.com")
+    scene.server.add(other)
+    let report = try await scene.backUp(other, byHandle: true)
+    #expect(report.snapshot.did.text == other.did)
+    #expect(names == ["alice.example.com.car.zst", "\(other.did).car.zst"].sorted())
+    #expect(
+      try scene.snapshot(scene.path("alice.example.com.car.zst")).snapshot.did.text == alice.did)
+    // Each has its own from then on.
+    #expect(try await scene.backUp(alice).path.lastComponent?.string == "alice.example.com.car.zst")
+    #expect(try await scene.backUp(other, byHandle: true).path == report.path)
+  }
+
+  @Test func `are after the DID where there is no handle`() throws {
+    let folder = scene.archives
+    let did = try DID(alice.did)
+    #expect(
+      try folder.newArchive(of: did, handle: nil).lastComponent?.string == "\(alice.did).car.zst")
+    let long = try DID(
+      "did:web:" + String(repeating: "a", count: 60) + "." + String(repeating: "b", count: 60)
+        + "." + String(repeating: "c", count: 60) + "." + String(repeating: "d", count: 60)
+        + ".test")
+    let name = try #require(folder.newArchive(of: long, handle: nil).lastComponent?.string)
+    #expect(name.utf8.count <= 255 && name.hasSuffix(".car.zst"))
+  }
+
+  @Test func `are found whatever they are called, but not of what is unfinished or something else`()
+    async throws
+  {
+    let report = try await scene.backUp(alice, into: "kept.car.zst")
+    try scene.folder.write("other.car.zst", Array("nothing".utf8))
+    try scene.folder.write(".bob.example.com.car.zst.partial", Array("nothing".utf8))
+    let folder = scene.archives
+    #expect(try folder.archive(of: DID(alice.did)) == report.path)
+    #expect(try folder.archive(of: DID("did:web:nobody.test")) == nil)
+    #expect(try ArchiveFolder(scene.path("not there")).archive(of: DID(alice.did)) == nil)
+    #expect(try await scene.backUp(alice, byHandle: true).path == report.path)
+  }
+
+  @Test func `may be one for several accounts`() async throws {
+    let bob = try StandInAccount("bob", posts: 5, blobs: 2)
+    scene.server.add(bob)
+    for account in [alice, bob] { try await scene.backUp(account, into: "all.car.zst") }
+    try alice.commit([alice.post("3zzzzzzzzzzzz", "more")])
+    let report = try await scene.backUp(alice, byHandle: true, into: "all.car.zst")
+    #expect(report.outcome == .complete)
+    #expect(report.snapshot.fetched?.since != nil, "it goes on from its own snapshot")
+    #expect(try await scene.backUp(bob, into: "all.car.zst").outcome == .upToDate)
+    let path = scene.path("all.car.zst")
+    #expect(try scene.verdict(path) == .intact)
+    let reader = try ArchiveReader(path: path)
+    var dids: [String] = []
+    var next = reader.generation.head?.cid
+    while let cid = next {
+      let snapshot = try ArchivedSnapshot(cid, in: reader).snapshot
+      dids.append(snapshot.did.text)
+      next = snapshot.previous
+    }
+    #expect(dids == [alice.did, bob.did, alice.did])
+  }
+
+  // MARK: The file
+
+  @Test func `are given only to what has a snapshot`() async throws {
+    let path = scene.path("new.car.zst")
+    let target = try ArchiveTarget(path)
+    #expect(target.isNew && target.reader == nil)
+    #expect(names.isEmpty, "nothing is made before there is something to write")
+    _ = try target.storage()
+    #expect(names == [".new.car.zst.partial"])
+  }
+
+  @Test func `are locked as soon as they are opened, and no longer than needed`() async throws {
+    try await scene.backUp(alice, into: "a.car.zst")
+    var target: ArchiveTarget? = try ArchiveTarget(scene.path("a.car.zst"))
+    #expect(target?.isNew == false)
+    let before = scene.server.server.log.count
+    await #expect(throws: ArchiveError(.locked)) {
+      try await scene.backUp(alice, into: "a.car.zst")
+    }
+    #expect(scene.server.server.log.count == before, "nobody is asked for anything")
+    target = nil
+    #expect(try await scene.backUp(alice, into: "a.car.zst").outcome == .upToDate)
+  }
+
+  @Test func `come to what an interrupted backup has left`() async throws {
+    let account = try StandInAccount("blobs", posts: 10, blobs: 30)
+    scene.server.add(account)
+    // Cancelled when some of the blobs have come.
+    scene.server.behaviour.latency = 0.01
+    let backup = try scene.backup { $0.connectionsPerHost = 2 }
+    let (path, did) = (scene.path("b.car.zst"), try ATIdentifier(account.did))
+    let task = Task { try await backup.run(did, into: .file(path)) }
+    while scene.requestCount("getBlob") < 12 { try await Task.sleep(for: .milliseconds(1)) }
+    task.cancel()
+    _ = await task.result
+    let delivered = scene.server.blobDeliveries
+    if !names.contains("b.car.zst") {
+      #expect(names == [".b.car.zst.partial"])
+      let target = try ArchiveTarget(path)
+      #expect(target.reader != nil, "the repository counts already")
+    }
+    #expect(try await scene.backUp(account, into: "b.car.zst").outcome == .complete)
+    #expect(names == ["b.car.zst"])
+    #expect(try scene.verdict(path) == .intact)
+    // But for those that were on their way.
+    let twice = delivered.keys.count { scene.server.blobDeliveries[$0, default: 0] > 1 }
+    #expect(twice <= 2, "\(twice) of \(delivered.count)")
+  }
+
+  @Test func `belong to archives with a torn end, too`() async throws {
+    let report = try await scene.backUp(alice, into: "a.car.zst")
+    let whole = try scene.folder.read("a.car.zst")
+    try scene.folder.write("a.car.zst", whole + [UInt8](repeating: 0x28, count: 1000))
+    #expect(try await scene.backUp(alice, into: "a.car.zst").outcome == .upToDate)
+    #expect(try scene.folder.read("a.car.zst").count == whole.count + 1000, "nothing is written")
+    try alice.commit([alice.post("3zzzzzzzzzzzz", "more")])
+    let next = try await scene.backUp(alice, into: "a.car.zst")
+    #expect(next.outcome == .complete)
+    #expect(next.snapshot.previous == report.generation.head?.cid)
+    #expect(try Array(scene.folder.read("a.car.zst").prefix(whole.count)) == whole)
+    #expect(try scene.verdict(report.path) == .intact)
+  }
+}

@@ -1,0 +1,274 @@
+import ATProtocol
+import IPLD
+import StandIn
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+import XRPC
+
+@testable import Backup
+
+@Suite(.timeLimit(.minutes(3))) struct `A backup of many accounts` {
+  private struct Broken: Error, Equatable {}
+
+  /// Accounts, and perhaps an error behind them.
+  private struct List: AsyncSequence, Sendable {
+    var accounts: [FleetBackup.Account]
+    var error: Broken?
+
+    struct Iterator: AsyncIteratorProtocol {
+      var rest: ArraySlice<FleetBackup.Account>
+      let error: Broken?
+
+      mutating func next() async throws -> FleetBackup.Account? {
+        if let account = rest.popFirst() { return account }
+        if let error { throw error }
+        return nil
+      }
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(rest: accounts[...], error: error) }
+  }
+
+  private final class Log: Sendable {
+    private struct State {
+      var outcomes: [String: FleetBackup.Outcome] = [:]
+      var underWay = 0
+      var most = 0
+    }
+    private let state = Mutex(State())
+
+    var outcomes: [String: FleetBackup.Outcome] { state.withLock { $0.outcomes } }
+    /// How many were under way at a time, at most.
+    var most: Int { state.withLock { $0.most } }
+    var underWay: Int { state.withLock { $0.underWay } }
+
+    var observer: FleetBackup.Observer {
+      FleetBackup.Observer(
+        began: { [self] _ in
+          state.withLock { state in
+            state.underWay += 1
+            state.most = max(state.most, state.underWay)
+          }
+        },
+        happened: { _, _ in },
+        ended: { [self] account, outcome in
+          state.withLock { state in
+            state.underWay -= 1
+            state.outcomes[account.text] = outcome
+          }
+        })
+    }
+
+    func outcome(_ account: StandInAccount) -> BackupReport.Outcome? {
+      if case .success(let report)? = outcomes[account.did] { report.outcome } else { nil }
+    }
+  }
+
+  private let accounts: [StandInAccount]
+  private let scene: AccountScene
+
+  init() throws {
+    accounts = try (0..<6).map { try StandInAccount("account\($0)", posts: 5, blobs: 3) }
+    scene = try AccountScene(accounts)
+  }
+
+  private func list(_ error: Broken? = nil) throws -> List {
+    List(
+      accounts: try accounts.map { FleetBackup.Account(try ATIdentifier($0.did), head: $0.head) },
+      error: error)
+  }
+
+  private func run(_ list: List, into destination: AccountBackup.Destination, jobs: Int = 3)
+    async throws -> Log
+  {
+    let log = Log()
+    try await FleetBackup(
+      network: scene.network(), options: scene.options, jobs: jobs, observer: log.observer
+    ).run(list, into: destination)
+    return log
+  }
+
+  @Test(arguments: [1, 3, 10])
+  func `gives each its own archive, so many at a time`(jobs: Int) async throws {
+    let log = try await run(list(), into: .folder(scene.archives), jobs: jobs)
+    #expect(log.most <= jobs)
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+    #expect(scene.folder.names().count == accounts.count)
+    let before = scene.server.server.log.count
+    let again = try await run(list(), into: .folder(scene.archives), jobs: jobs)
+    for account in accounts { #expect(again.outcome(account) == .upToDate) }
+    #expect(scene.server.server.log.count == before, "the list has said that nothing has changed")
+  }
+
+  @Test func `goes on with the others when one fails`() async throws {
+    accounts[1].status = .takendown
+    scene.server.play(FaultRule(.distorted(.cut(at: 0.5)), on: "getRepo", did: accounts[3].did))
+    let lost = try #require(accounts[4].blobs.keys.first)
+    accounts[4].lose(lost)
+    let log = try await run(list(), into: .folder(scene.archives))
+    #expect(log.outcomes.count == accounts.count)
+    for number in [0, 2, 5] { #expect(log.outcome(accounts[number]) == .complete) }
+    for number in [1, 3] { #expect(log.outcome(accounts[number]) == nil) }
+    #expect(log.outcome(accounts[4]) == .incomplete)
+    #expect(scene.folder.names().filter { !$0.hasPrefix(".") }.count == 4)
+  }
+
+  @Test func `has one archive for all, one account after the other`() async throws {
+    let path = scene.path("all.car.zst")
+    let log = try await run(list(), into: .file(path), jobs: 8)
+    #expect(log.most == 1)
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+    #expect(try scene.verdict(path) == .intact)
+  }
+
+  @Test func `brings those under way to their end when the list breaks off`() async throws {
+    scene.server.behaviour.latency = 0.02
+    let log = Log()
+    let fleet = FleetBackup(
+      network: try scene.network(), options: scene.options, jobs: 8, observer: log.observer)
+    let list = try list(Broken())
+    await #expect(throws: Broken()) { try await fleet.run(list, into: .folder(scene.archives)) }
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+  }
+
+  @Test func `ends soon when it is cancelled, and with nothing under way`() async throws {
+    scene.server.behaviour.latency = 0.05
+    let log = Log()
+    let fleet = FleetBackup(
+      network: try scene.network(), options: scene.options, jobs: 2, observer: log.observer)
+    let (list, destination) = (try list(), AccountBackup.Destination.folder(scene.archives))
+    let task = Task { try await fleet.run(list, into: destination) }
+    while scene.requestCount("getBlob") == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(log.underWay == 0)
+    #expect(log.outcomes.count < accounts.count)
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct `A backup whose account or server is not as it was` {
+  @Test func `goes by what the archive knows while the directory is away, and says so`()
+    async throws
+  {
+    let account = try StandInAccount("somebody", posts: 3)
+    let scene = try AccountScene([account])
+    try await scene.backUp(account, into: "a.car.zst")
+    try account.commit([account.post("3zzzzzzzzzzzz", "more")])
+    let backup = try scene.backup {
+      // Nobody listens there.
+      $0.plcDirectory = "http://127.0.0.1:1"
+      $0.attempts = 1
+    }
+    let report = try await backup.run(
+      ATIdentifier(account.did), into: .file(scene.path("a.car.zst")))
+    #expect(report.snapshot.commit == account.head)
+    #expect(report.snapshot.handle?.text == account.handle)
+    let warning = try #require(report.warnings.first { $0.contains("DID document") })
+    #expect(warning.contains("127.0.0.1"), "\(warning)")
+    #expect(!warning.contains("error)"), "\(warning)")
+  }
+
+  @Test func `does not keep a handle that leads to somebody else by now`() async throws {
+    let account = try StandInAccount("somebody", posts: 3)
+    let scene = try AccountScene([account])
+    #expect(try await scene.backUp(account).snapshot.handle?.text == account.handle)
+    let taken = account.handle
+    account.handle = "other.example.com"
+    let thief = try StandInAccount("thief", handle: taken)
+    scene.server.add(thief)
+    try account.commit([account.post("3zzzzzzzzzzzz", "more")])
+    #expect(try await scene.backUp(account).snapshot.handle?.text == "other.example.com")
+  }
+
+  @Test
+  func
+    `fills what earlier servers still have, and keeps to what the account's own says of the rest`()
+    async throws
+  {
+    let account = try StandInAccount("mover", posts: 4, blobs: 4)
+    let all = account.blobs.values.sorted { "\($0.cid)" < "\($1.cid)" }
+    let scene = try AccountScene([account])
+    for blob in all.prefix(2) { account.lose(blob.cid) }
+    let path = scene.path("a.car.zst")
+    #expect(try await scene.backUp(account, into: "a.car.zst").outcome == .incomplete)
+    // It moves to a server that has not got them either.
+    let old = scene.server
+    let new = try StandInPDS(accounts: [account])
+    account.endpoint = new.url
+    let ended = Ended()
+    try await BlobFill(scene.backup()).run(path) { ended.add($0, $1) }
+    let report = try #require(ended.report)
+    #expect(report.outcome == .incomplete)
+    #expect(report.missing.map(\.reason) == [.notFound, .notFound])
+    #expect(report.missing.allSatisfy { $0.firstTried != $0.lastTried })
+    #expect(new.blobRequests.values.reduce(0, +) == 2, "the new server is asked")
+    #expect(report.snapshot.pds == new.url)
+    // Each is named once, however many servers were asked.
+    let named = scene.events.count { if case .missing = $0 { true } else { false } }
+    #expect(named == 4)
+    old.stop()
+    try await BlobFill(
+      scene.backup {
+        $0.plcDirectory = new.url; $0.handleResolver = new.url
+      }
+    ).run(path) {
+      ended.add($0, $1)
+    }
+    let last = try #require(ended.report)
+    #expect(
+      last.missing.map(\.reason) == [.notFound, .notFound],
+      "that the old one is gone says nothing of them")
+    for blob in all.prefix(2) { account.upload(blob) }
+    try await BlobFill(
+      scene.backup {
+        $0.plcDirectory = new.url; $0.handleResolver = new.url
+      }
+    ).run(path) {
+      ended.add($0, $1)
+    }
+    #expect(ended.report?.outcome == .complete)
+    #expect(try scene.verdict(path) == .intact)
+  }
+
+  @Test func `fills each account of an archive, though one of them fails`() async throws {
+    let accounts = try (0..<3).map { try StandInAccount("account\($0)", posts: 2, blobs: 2) }
+    let scene = try AccountScene(accounts)
+    let lost = accounts.map { $0.blobs.values.sorted { "\($0.cid)" < "\($1.cid)" }[0] }
+    for (account, blob) in zip(accounts, lost) {
+      account.lose(blob.cid)
+      try await scene.backUp(account, into: "all.car.zst")
+    }
+    for (account, blob) in zip(accounts, lost) { account.upload(blob) }
+    scene.server.setDocument(#"{"id":"did:plc:ewvi7nxzyoun6zhxrhs64oiz"}"#, for: accounts[1].did)
+    let ended = Ended()
+    try await BlobFill(scene.backup()).run(scene.path("all.car.zst")) { ended.add($0, $1) }
+    #expect(ended.succeeded == [accounts[0].did, accounts[2].did])
+    #expect(ended.failed == [accounts[1].did])
+  }
+
+  private final class Ended: Sendable {
+    private let state = Mutex<[(DID, FleetBackup.Outcome)]>([])
+
+    func add(_ did: DID, _ outcome: FleetBackup.Outcome) {
+      state.withLock { $0.append((did, outcome)) }
+    }
+
+    var report: BackupReport? {
+      state.withLock { state in
+        if case .success(let report)? = state.last?.1 { report } else { nil }
+      }
+    }
+    var succeeded: Set<String> {
+      state.withLock { state in
+        Set(state.compactMap { if case .success = $1 { $0.text } else { nil } })
+      }
+    }
+    var failed: Set<String> {
+      state.withLock { state in
+        Set(state.compactMap { if case .failure = $1 { $0.text } else { nil } })
+      }
+    }
+  }
+}
