@@ -21,6 +21,8 @@ struct BlobFetcher: Sendable {
 
   /// How often a blob is asked for whose content turns out to be another's.
   private static let mismatchAttempts = 3
+  /// How often it is if the content is another one each time: then it is spoilt on the way, and may yet come as it is.
+  private static let spoiltAttempts = 8
   /// How often a blob is asked for in the first round; those that take more patience come when all others have.
   private static let firstAttempts = 2
 
@@ -97,21 +99,28 @@ struct BlobFetcher: Sendable {
       return .failure(BlobFailure(reason: .unverifiable, status: nil))
     }
     var mismatches = 0
+    var contents: Set<SHA256Digest> = []
     while true {
       do {
-        return .success(try await receive(blob, attempts: attempts))
+        return .success(try await receive(blob, attempts: attempts, otherContents: &contents))
       } catch {
         guard let failure = BlobFailure(error) else { throw error }
-        // What was sent may have been spoilt on the way.
-        if failure.reason == .mismatch { mismatches += 1 }
-        guard failure.reason == .mismatch, mismatches < Self.mismatchAttempts else {
+        guard failure.reason == .mismatch else { return .failure(failure) }
+        mismatches += 1
+        let isSpoilt = contents.count == mismatches
+        guard mismatches < (isSpoilt ? Self.spoiltAttempts : Self.mismatchAttempts) else {
           return .failure(failure)
         }
       }
     }
   }
 
-  private func receive(_ blob: BlobReconciliation.Wanted, attempts: Int) async throws -> UInt64 {
+  /// Receives a blob into the archive; answers its length.
+  ///
+  /// - Parameter otherContents: where the digests go of what came instead of it, as far as that was in memory.
+  private func receive(
+    _ blob: BlobReconciliation.Wanted, attempts: Int, otherContents: inout Set<SHA256Digest>
+  ) async throws -> UInt64 {
     let sink = BlobSink(blob.cid, declaredSize: blob.declaredSize, surroundings)
     defer { sink.close() }
     _ = try await client.stream(
@@ -119,6 +128,7 @@ struct BlobFetcher: Sendable {
     switch try sink.content() {
     case .memory(let bytes):
       guard blob.cid.verify(bytes.span) == .matches else {
+        otherContents.insert(SHA256.digest(of: bytes.span))
         throw ArchiveError(.contentMismatch(blob.cid))
       }
       try await appender.append(verified: blob.cid, bytes)
