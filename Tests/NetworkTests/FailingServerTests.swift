@@ -186,11 +186,12 @@ struct `Backing up from a server that fails` {
     #expect(scene.requestCount(of: "getBlob") <= 12_000)
   }
 
-  @Test func `brings a thousand blobs through a fifth of failures`() throws {
+  @Test(arguments: [
+    Fault.passing, [.distorted(.corrupted(at: 0.5)), .distorted(.shortened(to: 0.5))],
+  ])
+  func `brings a thousand blobs through a fifth of failures`(_ kinds: [Fault]) throws {
     let scene = try NetworkScene(posts: 250, blobs: 1000, blobSize: 2000)
-    let usual = Fault.passing.filter { $0 != .distorted(.corrupted(at: 0.6)) }
-    scene.server.randomFaults = RandomFaults(
-      rate: 0.2, kinds: Fault.passing + usual, seed: 4, endpoint: "getBlob")
+    scene.server.randomFaults = RandomFaults(rate: 0.2, kinds: kinds, seed: 4, endpoint: "getBlob")
     let result = try scene.backUp("--attempts 12")
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     try scene.expectWhole()

@@ -20,7 +20,8 @@ extension StandInPDS {
       let kinds = random.kinds.filter { $0.suits(request) }
       var generator = random.generator(request.target, attempt)
       guard Double(generator.next() >> 11) / Double(1 << 53) < random.rate else { return nil }
-      return kinds.randomElement(using: &generator)
+      let kind = kinds.randomElement(using: &generator)
+      return kind?.moved(to: Double.random(in: 0.05..<0.95, using: &generator))
     }
   }
 }
@@ -33,6 +34,18 @@ extension Fault {
       request.path.hasSuffix("getRepo")
     case .otherContent: request.path.hasSuffix("getBlob")
     default: true
+    }
+  }
+
+  /// The same at another place of the body, if it has a place.
+  func moved(to place: Distortion.Place) -> Fault {
+    switch self {
+    case .distorted(.cut): .distorted(.cut(at: place))
+    case .distorted(.reset): .distorted(.reset(at: place))
+    case .distorted(.shortened): .distorted(.shortened(to: place))
+    case .distorted(.corrupted): .distorted(.corrupted(at: place))
+    case .distorted(.stalled): .distorted(.stalled(at: place))
+    default: self
     }
   }
 
