@@ -44,8 +44,8 @@ let package = Package(
       name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     // The system's DNS resolver.
     .systemLibrary(name: "CResolv"),
-    // What glibc's allocator keeps.
-    .systemLibrary(name: "CMalloc"),
+    // What glibc offers and Swift's module of it leaves out.
+    .systemLibrary(name: "CGlibc"),
 
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
     .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
@@ -55,7 +55,8 @@ let package = Package(
     .target(
       name: "Archive",
       dependencies: [
-        "IPLD", "CZstd", "CXXHash", .product(name: "SystemPackage", package: "swift-system"),
+        "IPLD", "CGlibc", "CZstd", "CXXHash",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .target(
@@ -68,7 +69,7 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CMalloc", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "Backup", "CGlibc", "IPLD", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -1,3 +1,4 @@
+internal import Synchronization
 public import SystemPackage
 
 /// A file on disk, written by one process at a time.
@@ -9,6 +10,10 @@ public final class FileStorage: ArchiveStorage {
   /// The file's path, for messages.
   public let path: FilePath
   private let descriptor: FileDescriptor
+  /// Up to where the system has been told to bring what was written to the medium.
+  private let begun = Atomic<UInt64>(0)
+  /// How many bytes are written before it is told again.
+  private static let stride: UInt64 = 8 << 20
 
   private init(path: FilePath, descriptor: FileDescriptor) {
     self.path = path
@@ -126,9 +131,23 @@ public final class FileStorage: ArchiveStorage {
             toAbsoluteOffset: Int64(offset) + Int64(done), rest)
         }
       }
+      beginSynchronizing(offset..<offset + UInt64(bytes.count))
     } catch let error as Errno {
       throw Self.failure("write to \(path)", error.rawValue)
     }
+  }
+
+  /// Has what was written go to the medium while more is written, so that the next barrier is not a long wait.
+  private func beginSynchronizing(_ written: Range<UInt64>) {
+    let start = begun.load(ordering: .relaxed)
+    // Whoever writes elsewhere than at the end begins anew there.
+    guard start <= written.lowerBound, written.upperBound - start < 4 * Self.stride else {
+      begun.store(written.upperBound, ordering: .relaxed)
+      return
+    }
+    guard written.upperBound - start >= Self.stride else { return }
+    SystemCalls.beginSynchronizing(descriptor, start..<written.upperBound)
+    begun.store(written.upperBound, ordering: .relaxed)
   }
 
   /// Returns when everything written so far would survive a loss of power.

@@ -1,3 +1,4 @@
+internal import CGlibc
 internal import SystemPackage
 
 #if canImport(Darwin)
@@ -26,6 +27,14 @@ enum SystemCalls {
     #else
       check { fdatasync(descriptor.rawValue) }
     #endif
+  }
+
+  /// Has the system begin to bring a part of a file to the medium, without waiting for it: `sync_file_range` on Linux.
+  ///
+  /// It promises nothing; it lets the wait that does promise be short.
+  static func beginSynchronizing(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
+    carpack_begin_synchronizing(
+      descriptor.rawValue, Int64(range.lowerBound), Int64(range.count))
   }
 
   /// Waits until a directory's entries are on the medium: `fsync`.

@@ -1,4 +1,4 @@
-internal import CMalloc
+internal import CGlibc
 
 /// How the process asks the system for memory.
 enum Memory {

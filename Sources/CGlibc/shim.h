@@ -1,0 +1,25 @@
+/* What glibc and Linux offer, and Swift's own module of them leaves out. On other systems these do nothing. */
+#include <stdint.h>
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* What the allocator gives back to the system, and when. */
+static inline void carpack_keep_freed_memory(int mmap_threshold, int trim_threshold, int arenas) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, mmap_threshold);
+  mallopt(M_TRIM_THRESHOLD, trim_threshold);
+  mallopt(M_ARENA_MAX, arenas);
+#endif
+}
+
+/* Begins to bring a part of a file to the medium, without waiting: sync_file_range with SYNC_FILE_RANGE_WRITE.
+   Where an argument of 64 bits takes two registers, the call is another; nothing is lost by leaving it out there. */
+static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, int64_t length) {
+#if defined(__GLIBC__) && defined(SYS_sync_file_range) && __SIZEOF_LONG__ == 8
+  (void)syscall(SYS_sync_file_range, descriptor, offset, length, 2);
+#endif
+}
