@@ -109,7 +109,7 @@ import XRPC
 
   @Test func `are given only to what has a snapshot`() async throws {
     let path = scene.path("new.car.zst")
-    let target = try ArchiveTarget(path)
+    let target = try await ArchiveTarget.open(path)
     #expect(target.isNew && target.reader == nil)
     #expect(names.isEmpty, "nothing is made before there is something to write")
     _ = try target.storage()
@@ -118,7 +118,7 @@ import XRPC
 
   @Test func `are locked as soon as they are opened, and no longer than needed`() async throws {
     try await scene.backUp(alice, into: "a.car.zst")
-    var target: ArchiveTarget? = try ArchiveTarget(scene.path("a.car.zst"))
+    var target: ArchiveTarget? = try await ArchiveTarget.open(scene.path("a.car.zst"))
     #expect(target?.isNew == false)
     let before = scene.server.server.log.count
     await #expect(throws: ArchiveError(.locked)) {
@@ -143,7 +143,7 @@ import XRPC
     let delivered = scene.server.blobDeliveries
     if !names.contains("b.car.zst") {
       #expect(names == [".b.car.zst.partial"])
-      let target = try ArchiveTarget(path)
+      let target = try await ArchiveTarget.open(path)
       #expect(target.reader != nil, "the repository counts already")
     }
     #expect(try await scene.backUp(account, into: "b.car.zst").outcome == .complete)
