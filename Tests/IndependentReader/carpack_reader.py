@@ -438,7 +438,34 @@ class Archive:
                 size += file.write(piece)
         if size != car["bytes"] or digest.digest() != car["sha256"]:
             raise Damaged(f"the CAR put together, {out}.partial, is not the one that came in")
+        if "since" in manifest.get("fetched", {}):
+            with open(out + ".partial", "wb") as file:
+                file.write(car["header"])
+                for s, body in self.canonical(manifest):
+                    file.write(to_varint(len(s.cid) + s.length) + s.cid + body)
         os.replace(out + ".partial", out)
+
+    def canonical(self, manifest):
+        """The sections of a manifest's CAR in canonical order, and their bodies: section 6.1."""
+        sections = {s.cid: s for s in map(self.locate, self.order(manifest))}
+        waiting, done = [(manifest["commit"], "commit")], set()
+        while waiting:
+            cid, kind = waiting.pop()
+            if cid is None or cid in done:
+                continue
+            done.add(cid)
+            if cid not in sections:
+                raise Damaged("the CAR lacks a block of the tree")
+            body = self.read(sections[cid])
+            yield sections[cid], body
+            if kind == "commit":
+                waiting.append((decode(body)["data"], "node"))
+            elif kind == "node":
+                node = decode(body)
+                below = [(node["l"], "node")]
+                for entry in node["e"]:
+                    below += [(entry["v"], "record"), (entry["t"], "node")]
+                waiting += reversed(below)
 
     # Section 7: a damaged or unfinished file
 

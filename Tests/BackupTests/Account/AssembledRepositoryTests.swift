@@ -95,6 +95,26 @@ import Testing
     #expect(try restored(scene.snapshot(third.path), .stored) == account.car())
   }
 
+  @Test(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
+  func `comes back in the same order from a reader that knows the document alone`() async throws {
+    let account = try StandInAccount("many", posts: 300)
+    let scene = try AccountScene([account])
+    try await scene.backUp(account, into: Self.file)
+    var exported = [account.car()]
+    for number in 0..<3 {
+      try account.commit(
+        (0..<5).map { account.post("3l\(1_000_000 + number * 5 + $0)aaaa", "more") })
+      #expect(try await scene.backUp(account, into: Self.file).snapshot.fetched?.since != nil)
+      exported.append(account.car())
+    }
+    let (path, car) = (scene.path(Self.file).string, scene.folder.file("again.car"))
+    for (back, expected) in exported.reversed().enumerated() {
+      #expect(try IndependentReader.run(["car", path, car, "--back", "\(back)"]).status == 0)
+      #expect(try scene.folder.read("again.car") == expected)
+    }
+    #expect(try IndependentReader.run(["verify", path]).status == 0)
+  }
+
   @Test func `takes as many more bytes as there are changes, not as there are records`()
     async throws
   {

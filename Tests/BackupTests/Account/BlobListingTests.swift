@@ -23,7 +23,8 @@ import XRPC
   private func list(_ server: ScriptedServer) async throws -> BlobListing {
     try await BlobListing.fetch(
       of: DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
-      from: XRPCClient(service: "https://pds.test", network: server.network()), page: { _ in })
+      from: XRPCClient(service: "https://pds.test", network: server.network()), referenced: nil,
+      page: { _ in })
   }
 
   /// A server of so many blobs that gives out its pages in some way.
