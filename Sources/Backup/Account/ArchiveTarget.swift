@@ -33,7 +33,7 @@ final class ArchiveTarget {
     }
   }
 
-  private init(_ path: FilePath) throws {
+  init(_ path: FilePath) throws {
     self.path = path
     if NewArchiveFile.isTaken(path) {
       new = nil
