@@ -23,6 +23,8 @@ public struct BackupReport: Sendable {
   public let generation: Generation
   /// What came of it.
   public let outcome: Outcome
+  /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
+  public let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
   public let bytesAdded: UInt64
   /// How long it took, in milliseconds.
@@ -38,7 +40,8 @@ public struct BackupReport: Sendable {
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: .upToDate, bytesAdded: 0, milliseconds: milliseconds, missing: [],
+      outcome: .upToDate, isRepositoryUnchanged: true, bytesAdded: 0, milliseconds: milliseconds,
+      missing: [],
       warnings: warnings)
   }
 }

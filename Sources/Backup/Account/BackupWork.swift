@@ -69,7 +69,8 @@ struct BackupWork: Sendable {
     observer(
       .repository(
         records: fetched.repository.inspection.recordCount,
-        bytes: UInt64(fetched.repository.car.count), isIncremental: fetched.origin.since != nil))
+        bytes: UInt64(fetched.repository.car.count),
+        isIncremental: !isUnchanged && fetched.origin.since != nil))
     return try await write(
       fetched,
       listed: try await listBlobs(fetched.repository.inspection.blobs.entries.count),
@@ -258,6 +259,7 @@ struct BackupWork: Sendable {
     return BackupReport(
       path: target.path, snapshot: written, generation: generation,
       outcome: written.isWhole ? .complete : .incomplete,
+      isRepositoryUnchanged: base?.snapshot.commit == written.commit,
       bytesAdded: appender.bytesAdded(by: generation),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)

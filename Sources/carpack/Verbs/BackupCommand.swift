@@ -67,6 +67,10 @@ struct BackupCommand: ParsableCommand {
   func run() throws {
     let named = try namedAccounts()
     let isSingle = !all && named.count == 1
+    // Before a password is asked for.
+    guard !options.login.login || isSingle else {
+      throw ValidationError("--login is for one account at a time")
+    }
     let display = BackupDisplay(options.style, namesAccounts: !isSingle)
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try options.backupOptions()
@@ -75,9 +79,6 @@ struct BackupCommand: ParsableCommand {
     let server = networkOptions.pds
     guard !all || server != nil else {
       throw ValidationError("--all needs the server: --pds URL")
-    }
-    guard !options.login.login || isSingle else {
-      throw ValidationError("--login is for one account at a time")
     }
     let (all, jobs) = (all, jobs)
     try options.run(outcomes) {
@@ -105,6 +106,9 @@ struct BackupCommand: ParsableCommand {
       names += text.split(whereSeparator: \.isNewline).compactMap { line in
         line.split(whereSeparator: \.isWhitespace).first.map(String.init)
       }.filter { !$0.hasPrefix("#") }
+    }
+    guard !names.isEmpty || all else {
+      throw Failure("\(list ?? "the list") names no account", status: .noInput)
     }
     var seen: Set<String> = []
     return try names.map { try ATIdentifier(account: $0) }.filter { seen.insert($0.text).inserted }

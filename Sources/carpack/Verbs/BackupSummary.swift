@@ -39,7 +39,7 @@ struct BackupSummary {
           : ""))
     if report.outcome != .upToDate {
       Console.print(
-        "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed")"
+        "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(growth)"
           + ((blobs.new ?? 0) > 0
             ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
             : ""))
@@ -51,6 +51,12 @@ struct BackupSummary {
       Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
     }
     if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
+  }
+
+  /// What was added of the repository.
+  private var growth: String {
+    if report.isRepositoryUnchanged { return "the repository unchanged" }
+    return report.snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed"
   }
 
   /// How many blobs are missing for which reason, the most frequent first.
