@@ -39,11 +39,14 @@ public final class ArchiveFolder: Sendable {
   /// - Throws: ``BackupError`` for a folder that cannot be made.
   func newArchive(of did: DID, handle: Handle?) throws -> FilePath {
     try make()
-    var name = file(handle?.text ?? did.text)
-    // Somebody else had the handle before.
-    if handle != nil, NewArchiveFile.isTaken(name) { name = file(did.text) }
-    known.withLock { $0?[did] = name }
-    return name
+    return known.withLock { known in
+      var name = file(handle?.text ?? did.text)
+      // Somebody else had the handle before, or says so at this moment.
+      let isGiven = known?.contains { $0.value == name && $0.key != did } ?? false
+      if handle != nil, isGiven || NewArchiveFile.isTaken(name) { name = file(did.text) }
+      known?[did] = name
+      return name
+    }
   }
 
   private func file(_ name: String) -> FilePath {

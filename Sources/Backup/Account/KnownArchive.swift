@@ -25,11 +25,15 @@ struct KnownArchive {
       return
     }
     let found = try await ArchiveTarget.open(path)
-    let snapshot = try found.newest { snapshot in
+    let named = try found.newest { snapshot in
       switch account {
       case .did(let did): snapshot.did == did
       case .handle(let handle): snapshot.handle == handle
       }
+    }
+    // It may have had another handle since.
+    let snapshot = try named.flatMap { named in
+      try found.newest { $0.did == named.snapshot.did }
     }
     // An archive that bears the handle and knows nothing of it may be another account's.
     if case .folder = destination, snapshot == nil, found.reader?.generation.head != nil {

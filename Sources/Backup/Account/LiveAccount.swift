@@ -73,11 +73,13 @@ public struct LiveAccount: Sendable {
     return piece
   }
 
-  /// The blobs that the server lists.
+  /// The blobs that the server lists, and whether there may be more.
   ///
   /// - Throws: `XRPCError`, `TransportError`.
-  public func blobs() async throws -> [CID] {
-    try await BlobListing.fetch(of: did, from: client, referenced: nil, page: { _ in }).cids
+  public func blobs() async throws -> (cids: [CID], isDoubtful: Bool) {
+    let listing = try await BlobListing.fetch(
+      of: did, from: client, referenced: nil, page: { _ in })
+    return (listing.cids, listing.isDoubtful || listing.malformedCount > 0)
   }
 
   /// The newest commit.

@@ -27,8 +27,8 @@ public struct ServerAccounts: AsyncSequence, Sendable {
     let inactive: @Sendable (DID, String) -> Void
     private var page: ArraySlice<ListRepos.Repo> = []
     private var cursor: String?
-    /// The cursors so far: a list that comes back to one goes round.
-    private var cursors: Set<String> = []
+    /// The hashes of the cursors so far: a list that comes back to one goes round.
+    private var cursors: Set<Int> = []
     private var isAtEnd = false
 
     init(client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void) {
@@ -46,9 +46,10 @@ public struct ServerAccounts: AsyncSequence, Sendable {
           let output = try await client.call(ListRepos(limit: 1000, cursor: cursor))
           page = output.repos[...]
           // A list that brings nothing, or begins again, has come to its end.
+          let next = output.cursor ?? ""
           isAtEnd =
-            output.repos.isEmpty || !(output.cursor.map { cursors.insert($0).inserted } ?? false)
-          cursor = output.cursor
+            output.repos.isEmpty || next.isEmpty || !cursors.insert(next.hashValue).inserted
+          cursor = next
           continue
         }
         guard repo.active else {

@@ -134,8 +134,15 @@ struct FetchBlobsCommand: ParsableCommand {
   @OptionGroup var options: FetchOptions
 
   func run() throws {
+    let common = options.common
     try options.run { account in
-      for cid in try await account.blobs() { Console.print("\(cid)") }
+      let (cids, isDoubtful) = try await account.blobs()
+      for cid in cids { Console.print("\(cid)") }
+      if isDoubtful {
+        common.say(
+          "carpack: \(Console.yellow("warning:")) the server's list may not be whole, or has entries that are no CIDs"
+        )
+      }
     }
   }
 }

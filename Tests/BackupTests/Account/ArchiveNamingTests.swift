@@ -70,6 +70,32 @@ import XRPC
     #expect(name.utf8.count <= 255 && name.hasSuffix(".car.zst"))
   }
 
+  @Test func `are given once, whoever says that a handle is his`() throws {
+    let folder = scene.archives
+    let (one, other) = (try DID("did:web:one.test"), try DID("did:web:other.test"))
+    let handle = try Handle("both.example.com")
+    #expect(try folder.archive(of: one) == nil)
+    let first = try folder.newArchive(of: one, handle: handle)
+    let second = try folder.newArchive(of: other, handle: handle)
+    #expect(first.lastComponent?.string == "both.example.com.car.zst")
+    #expect(second.lastComponent?.string == "did:web:other.test.car.zst")
+    #expect(try folder.archive(of: other) == second)
+    #expect(try folder.newArchive(of: one, handle: handle) == first)
+  }
+
+  @Test func `lead to the newest snapshot of an account, not the newest with its handle`()
+    async throws
+  {
+    for handle in ["alice.example.com", "alice.elsewhere.example"] {
+      alice.handle = handle
+      try alice.commit([alice.post(TID(integer: UInt64(handle.utf8.count) << 40).text, handle)])
+      try await scene.backUp(alice, into: "a.car.zst")
+    }
+    let known = try await KnownArchive(
+      ATIdentifier("alice.example.com"), at: .file(scene.path("a.car.zst")))
+    #expect(known.base?.snapshot.commit == alice.head)
+  }
+
   @Test func `are found whatever they are called, but not of what is unfinished or something else`()
     async throws
   {

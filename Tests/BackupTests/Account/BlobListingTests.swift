@@ -164,6 +164,15 @@ import XRPC
     #expect(found.other == ["did:web:c.test takendown"])
   }
 
+  @Test func `of accounts ends also with an empty cursor`() async throws {
+    let server = ScriptedServer { question in
+      question["cursor"] == nil
+        ? Self.repos(["a"], cursor: "1") : Self.repos(["b"], cursor: "")
+    }
+    #expect(try await accounts(server).active == ["did:web:a.test", "did:web:b.test"])
+    #expect(server.questions.count == 2)
+  }
+
   @Test(arguments: [["1"], ["1", "2"], ["1", "2", "3"]])
   func `of accounts ends also where it goes round`(cursors: [String]) async throws {
     let server = ScriptedServer { question in
