@@ -184,4 +184,29 @@ import Testing
     #expect(Excerpt.of(String(repeating: "\u{1}", count: 100_000)).count < 300)
     #expect(Excerpt.of([0xff, 0xfe, 0x41]) == "\u{fffd}\u{fffd}A")
   }
+
+  @Test func `is what errors show of texts that are not theirs`() throws {
+    let text = "a\u{202e}b\u{1b}[2J"
+    let shown = "a\\u{202e}b\\u{1b}[2J"
+    #expect(IdentityError.excerpt(Array(text.utf8)) == "\"\(shown)\"")
+    #expect(throws: TransportError(.unusableURL, url: "x://\(shown)")) {
+      try HTTPURL("x://\(text)?query")
+    }
+    var head = ResponseHead()
+    let line = Array("HTTP/\(text)\r\n".utf8)
+    let fault = #expect(throws: ResponseHead.Fault.self) { try head.append(line.span) }
+    #expect(fault?.what == "it begins with 'HTTP/\(shown)'")
+  }
+}
+
+@Suite struct `a secret` {
+  @Test(arguments: [
+    ("a door", "a door"), ("key key.", "… …."), ("key\u{301}", "…\u{301}"), ("", ""),
+    ("\u{1f1e6}key\u{fe0f}", "\u{1f1e6}…\u{fe0f}"),
+  ])
+  func `is taken out of a text, whatever follows it`(text: String, shown: String) {
+    #expect(Secret("key").removed(from: text) == shown)
+  }
+
+  @Test func `of no letters takes nothing out`() { #expect(Secret("").removed(from: "a") == "a") }
 }

@@ -81,7 +81,7 @@ import XRPC
     "https://10.0.0.1/", "https://192.168.1.1/admin", "https://169.254.169.254/latest/meta-data",
     "https://[fd00::1]/", "https://[fe80::1]/", "https://[::ffff:10.0.0.1]/", "https://0.0.0.0/",
     "https://100.64.0.1/", "https://0x0a000001/", "https://[64:ff9b::10.0.0.1]/",
-    "gopher://127.0.0.1/", "http://",
+    "gopher://127.0.0.1/", "http://", "https://pds\u{200b}.test/",
   ])
   func `are refused before anything is connected to`(target: String) async throws {
     let loopback = try leading()
@@ -93,6 +93,22 @@ import XRPC
       return
     }
     #expect(error?.isTransient == false)
+  }
+
+  @Test(arguments: [
+    ("/\u{1b}[2J", "/\\u{1b}[2J"), ("/\u{7}a", "/\\u{7}a"),
+    ("/a\u{202e}b c\u{7f}", "/a\\u{202e}b c\\u{7f}"),
+  ])
+  func `are shown without what could disturb a terminal`(path: String, shown: String) async throws {
+    let loopback = try Loopback { _, response in
+      response.status = 302
+      response.fields = [("Location", "https://user@pds.test" + path)]
+      try response.send()
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    #expect(error?.reason == .refusedRedirect("https://user@pds.test" + shown))
   }
 }
 

@@ -6,14 +6,19 @@ enum Excerpt {
   /// The beginning of a text in one line, without what could disturb a terminal.
   static func of(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
+    // A view of scalars counts itself from the start each time.
+    var count = 0
     var isAfterSpace = true
     for scalar in text.unicodeScalars.prefix(8 * maximumLength) {
-      if shown.count >= maximumLength {
+      if count >= maximumLength {
         shown.append("…")
         break
       }
       if scalar.properties.isWhitespace {
-        if !isAfterSpace { shown.append(" ") }
+        if !isAfterSpace {
+          shown.append(" ")
+          count += 1
+        }
         isAfterSpace = true
         continue
       }
@@ -21,8 +26,12 @@ enum Excerpt {
       switch scalar.properties.generalCategory {
       case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,
         .paragraphSeparator:
-        shown.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
-      default: shown.append(scalar)
+        let escape = "\\u{\(String(scalar.value, radix: 16))}"
+        shown.append(contentsOf: escape.unicodeScalars)
+        count += escape.utf8.count
+      default:
+        shown.append(scalar)
+        count += 1
       }
     }
     if shown.last == " " { shown.removeLast() }

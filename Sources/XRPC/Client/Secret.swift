@@ -17,8 +17,10 @@ public struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugSt
   /// Nothing of it.
   public var customMirror: Mirror { Mirror(self, children: [:]) }
 
-  /// A text in which it does not occur any more.
+  /// A text in which it does not occur any more, nor does it with an accent put on its last letter.
   func removed(from text: String) -> String {
-    self.text.isEmpty ? text : text.replacing(self.text, with: description)
+    guard !self.text.isEmpty else { return text }
+    return String(
+      text.unicodeScalars.replacing(self.text.unicodeScalars, with: description.unicodeScalars))
   }
 }

@@ -43,7 +43,7 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   }
 
   private init(_ text: String, relativeTo base: HTTPURL?) throws(TransportError) {
-    let shown = String(text.prefix { $0 != "?" }.prefix(Self.maximumShown))
+    let shown = Excerpt.of(String(text.prefix { $0 != "?" }))
     let library = try CurlLibrary.forURL(shown)
     guard let handle = unsafe library.urlInit() else {
       throw TransportError(.unavailable("no memory"), url: shown)
@@ -68,6 +68,8 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     }
     guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),
       scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty,
+      // A host is ASCII (RFC 3986, section 3.2.2), and what is not could look like another one.
+      host.utf8.allSatisfy({ $0 < 0x80 }),
       let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
     else { throw TransportError(.unusableURL, url: shown) }
     self.text = whole
@@ -75,9 +77,6 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     authority = Authority(host: host, port: port)
     path = part(CURLUPART_PATH) ?? "/"
   }
-
-  /// How much of an unusable URL messages show.
-  private static let maximumShown = 200
 }
 
 /// A host and a port of it.

@@ -63,5 +63,5 @@ struct ResponseHead {
     return String(text[first...last])
   }
 
-  private func shown(_ text: String) -> String { "'\(trimmed(text[...]).prefix(80))'" }
+  private func shown(_ text: String) -> String { "'\(Excerpt.of(text))'" }
 }

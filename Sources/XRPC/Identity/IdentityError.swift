@@ -81,12 +81,7 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// The beginning of what a server answered, on one line, for a message.
   static func excerpt(_ body: [UInt8]) -> String {
-    let text = String(decoding: body.prefix(400), as: UTF8.self)
-    let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    let shown = words.unicodeScalars.prefix(160)
-    let escaped = shown.map { $0.properties.generalCategory == .control ? "?" : String($0) }
-      .joined()
-    return escaped.isEmpty
-      ? "" : "\"\(escaped)\(shown.endIndex < words.unicodeScalars.endIndex ? "…" : "")\""
+    let shown = Excerpt.of(body)
+    return shown.isEmpty ? "" : "\"\(shown)\""
   }
 }

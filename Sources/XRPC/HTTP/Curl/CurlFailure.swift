@@ -12,7 +12,8 @@ enum CurlFailure {
   static func reason(
     _ code: CURLcode, explanation: String, wasSent: Bool, settings: CurlSettings
   ) -> TransportError.Reason {
-    let what = printable(explanation)
+    // A server may have put into it what disturbs a terminal.
+    let what = Excerpt.of(explanation)
     switch code {
     case CURLE_URL_MALFORMAT: return .unusableURL
     case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
@@ -41,14 +42,5 @@ enum CurlFailure {
       // CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING, and what else happens on the way.
       return wasSent ? .cutOff(what) : .notConnected(what)
     }
-  }
-
-  /// The text without what a server may have put into it to disturb a terminal.
-  private static func printable(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.prefix(300).map {
-          $0.value < 0x20 || 0x7f..<0xa0 ~= $0.value ? "?" : $0
-        }))
   }
 }
