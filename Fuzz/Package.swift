@@ -4,7 +4,10 @@ import PackageDescription
 /// One executable a fuzzer.
 ///
 /// libFuzzer brings the `main`, so they link with `--sanitize=fuzzer` only: see `run.sh`.
-let fuzzers = ["FuzzCBOR", "FuzzCAR", "FuzzMSTNode", "FuzzFrameWalk", "FuzzFooter", "FuzzIndex"]
+let fuzzers = [
+  "FuzzCBOR", "FuzzCAR", "FuzzCARStream", "FuzzMSTNode", "FuzzFrameWalk", "FuzzFooter", "FuzzIndex",
+  "FuzzDNS", "FuzzIdentity", "FuzzAnswer",
+]
 
 let strict: [SwiftSetting] = [
   .strictMemorySafety(),
@@ -17,6 +20,7 @@ let products: [Target.Dependency] = [
   .product(name: "IPLD", package: "carpack"),
   .product(name: "ATProtocol", package: "carpack"),
   .product(name: "Archive", package: "carpack"),
+  .product(name: "XRPC", package: "carpack"),
   .product(name: "SystemPackage", package: "swift-system"),
 ]
 

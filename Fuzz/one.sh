@@ -5,9 +5,9 @@ cd "$(dirname "$0")"
 fuzzer=$1
 mkdir -p finds logs
 case $fuzzer in
-  FuzzCAR) length=65536 ;;
+  FuzzCAR | FuzzCARStream) length=65536 ;;
   FuzzFrameWalk | FuzzIndex) length=8192 ;;
-  FuzzFooter) length=2048 ;;
+  FuzzFooter | FuzzDNS) length=2048 ;;
   *) length=16384 ;;
 esac
 # Swift's backtracer would take the signal, and libFuzzer would write no file.

@@ -6,7 +6,8 @@
 set -eu
 cd "$(dirname "$0")"
 built=.build/release
-[ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex
+[ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzCARStream FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex \
+  FuzzDNS FuzzIdentity FuzzAnswer
 for fuzzer in "$@"; do
   mkdir -p "corpus/$fuzzer"
   CARPACK_SEEDS="corpus/$fuzzer" "$built/$fuzzer"
