@@ -82,13 +82,15 @@ public final class Network: Sendable {
     var attempts = 0
     var failures = 0
     var waits = 0
+    var stalls = 0
     while true {
       let permission = try await budget.acquire(for: url)
       attempts += 1
       let attempt = await attempt(request, url: url, sink: sink)
       let hold = await budget.release(
         permission, attempt.result, attempt.said, chance: chance())
-      let mayRetry = maximum > 1 && attempt.isTransient
+      if attempt.isStall { stalls += 1 }
+      let mayRetry = maximum > 1 && attempt.isTransient && stalls < Self.maximumStalls
       var delay = 0.0
       if mayRetry {
         let hasProgressed = await budget.successCount > permission.successes
@@ -110,6 +112,9 @@ public final class Network: Sendable {
       if delay > hold { try await clock.sleep(delay) }
     }
   }
+
+  /// How often something is tried that stands still each time, for each of these takes long.
+  private static let maximumStalls = 3
 
   /// The budget of a host, which all requests to it share.
   package func budget(for authority: Authority) -> HostBudget {
@@ -178,6 +183,14 @@ private enum Attempt {
     case .answer(let response, _, _): RetryPolicy.isTransient(status: response.status)
     case .failure(let error): (error as? TransportError)?.isTransient ?? false
     }
+  }
+
+  /// Whether it stood still.
+  var isStall: Bool {
+    if case .failure(let error as TransportError) = self, case .stalled = error.reason {
+      return true
+    }
+    return false
   }
 
   /// How it came out, in words.

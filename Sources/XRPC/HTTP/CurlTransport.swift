@@ -52,7 +52,7 @@ public final class CurlTransport: HTTPTransport {
       let outcome = try await transfer(
         .init(
           request: request, url: url, offset: offset, policy: policy, isRedirected: isRedirected,
-          proxy: proxies.proxy(for: url), settings: settings), to: sink)
+          proxy: proxies.proxy(for: url), settings: settings.adapted(to: request)), to: sink)
       if outcome.mustStartOver {
         guard offset > 0 else {
           throw TransportError(.malformedAnswer("a part came instead of the whole"), url: "\(url)")

@@ -16,6 +16,16 @@ struct CurlSettings: Sendable {
   static let bufferSize = 128 << 10
   /// How much is read at once of what is compressed: libcurl keeps what a paused transfer's piece decompresses to, which may be a thousand times as much.
   static let compressedBufferSize = 16 << 10
+  /// How long nothing may arrive of what is short: a server need not prepare much for it, as it may have to for a repository.
+  static let shortStallSeconds = 20
+
+  /// The same, for what is asked.
+  func adapted(to request: HTTPRequest) -> CurlSettings {
+    guard !request.isStreamed else { return self }
+    var settings = self
+    settings.stallSeconds = min(stallSeconds, Self.shortStallSeconds)
+    return settings
+  }
 }
 
 extension CurlEasy {
