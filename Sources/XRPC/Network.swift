@@ -70,7 +70,7 @@ public final class Network: Sendable {
   /// - Parameters:
   ///   - request: what is asked.
   ///   - sink: where the body of an answer of success goes.
-  ///   - attempts: how often it is tried at most; nil for as often as the user set.
+  ///   - maximum: how often it is tried at most; nil for as often as the user set.
   /// - Returns: The last answer, whatever its status is.
   /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything for a while; what the sink threw, which is not tried again; `CancellationError`.
   public func send(

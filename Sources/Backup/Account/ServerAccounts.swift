@@ -10,9 +10,11 @@ public struct ServerAccounts: AsyncSequence, Sendable {
   private let client: XRPCClient
   private let inactive: @Sendable (DID, String) -> Void
 
-  /// The accounts of the server that `client` asks.
+  /// The accounts of a server.
   ///
-  /// - Parameter inactive: is told of accounts that the server lists as ones that it does not give out, with what it calls that.
+  /// - Parameters:
+  ///   - client: what asks the server.
+  ///   - inactive: is told of accounts that the server lists as ones that it does not give out, with what it calls that.
   public init(_ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void) {
     self.client = client
     self.inactive = inactive

@@ -23,7 +23,7 @@ public struct ArchiveSalvager {
     public let new: CID
     /// How many sections of its CAR are lost.
     public let lostBlockCount: UInt64
-    /// The records that are lost, by their paths; the first ``RepositoryInspection/maximumListed``.
+    /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
     public let lostRecords: [String]
     /// How many records are lost.
     public let lostRecordCount: Int

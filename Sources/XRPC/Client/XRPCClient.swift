@@ -50,7 +50,7 @@ public struct XRPCClient: Sendable {
 
   /// Calls a method that answers with bytes, and few of them.
   ///
-  /// - Throws: what ``stream(_:into:)`` throws.
+  /// - Throws: what ``stream(_:into:attempts:)`` throws.
   public func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
     let sink = DocumentSink(limit: limit, url: service + "/xrpc/" + S.nsid)
     _ = try await self.stream(stream, into: sink)

@@ -47,7 +47,7 @@ public struct DIDResolver: Sendable {
     return (bytes, document)
   }
 
-  /// The history of a `did:plc`, as it came: ``PLCLog`` reads it.
+  /// The history of a `did:plc`, as it came: `PLCLog` reads it.
   ///
   /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer; `CancellationError`.
   public func plcLog(of did: DID) async throws -> [UInt8] {
