@@ -59,7 +59,8 @@ import Testing
     "car.order", "car.order.kind", "car.order.runs", "counts.records", "counts.nodes",
     "counts.blocks", "blobs.referenced", "blobs.held", "blobs.heldBytes", "blobs.extras",
     "blobs.extrasBytes", "pds", "prev", "identity", "identity.didDocument", "identity.plcLog",
-    "host", "host.os", "host.durationMs",
+    "host", "host.os", "host.durationMs", "blobs.listed", "blobs.listedMissing", "blobs.new",
+    "blobs.newBytes", "fetched", "fetched.since", "fetched.repoRev",
   ])
   func `is refused with a field of another type`(path: String) throws {
     let parts = path.split(separator: ".").map(String.init)
@@ -77,7 +78,9 @@ import Testing
       ("blobs.held", .integer(8)), ("blobs.referenced", .integer(Int128(UInt64.max))),
       ("blobs.heldBytes", .integer(-1)), ("extras", .array([.integer(1)])),
       ("missing", .array([.null])), ("carpack", .integer(0)), ("carpack", .integer(2)),
-      ("carpack", .integer(Int128(UInt64.max))),
+      ("carpack", .integer(Int128(UInt64.max))), ("blobs.listed", .integer(-1)),
+      ("blobs.listedMissing", .integer(-1)), ("blobs.new", .integer(-1)),
+      ("blobs.newBytes", .integer(Int128(UInt64.max))), ("fetched.since", .string("yesterday")),
     ] as [(String, IPLDValue)])
   func `is refused with a value that cannot be`(path: String, value: IPLDValue) throws {
     let parts = path.split(separator: ".").map(String.init)
