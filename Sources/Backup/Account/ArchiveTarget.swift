@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import SystemPackage
@@ -78,6 +79,32 @@ final class ArchiveTarget {
 
   /// Lets others write to the file: nothing more will be written to it from here.
   func release() { opened?.unlock() }
+
+  /// Empties a file without a final name if it begins with another account's repository and has no snapshot: what was broken off there is nothing
+  /// that this account's archive should hold.
+  ///
+  /// - Throws: `ArchiveError` if the system refuses.
+  func startOver(unlessOf did: DID) throws {
+    guard isNew, let reader, reader.generation.head == nil, let opened,
+      let owner = Self.owner(of: reader), owner != did
+    else { return }
+    self.reader = nil
+    try opened.truncate(to: 0)
+  }
+
+  /// Whose repository an archive begins with; nil if that cannot be told.
+  private static func owner(of reader: ArchiveReader) -> DID? {
+    do {
+      let header = try reader.carHeader
+      guard let root = try CARHeader(header.span).roots.first,
+        let commit = try reader.body(of: root)
+      else { return nil }
+      return try Commit(commit.span).did
+    } catch {
+      // Whatever it is, the writer tells what can be gone on with.
+      return nil
+    }
+  }
 
   /// Gives the file its final name, if it does not have it.
   ///

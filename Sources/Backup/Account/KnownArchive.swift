@@ -60,6 +60,7 @@ struct KnownArchive {
       found =
         if let opened, opened.path == path { opened } else { try await ArchiveTarget.open(path) }
     }
+    try found.startOver(unlessOf: identity.did)
     target = found
     base = try found.newest { $0.did == identity.did }
   }

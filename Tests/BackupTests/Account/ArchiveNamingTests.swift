@@ -180,6 +180,27 @@ import XRPC
     #expect(twice <= 2, "\(twice) of \(delivered.count)")
   }
 
+  @Test func `come to nothing that was begun of another account`() async throws {
+    let wrong = try StandInAccount("wrong", posts: 10, blobs: 30)
+    scene.server.add(wrong)
+    scene.server.behaviour.latency = 0.1
+    let backup = try scene.backup { $0.connectionsPerHost = 2 }
+    let (path, did) = (scene.path("mine.car.zst"), try ATIdentifier(wrong.did))
+    let task = Task { try await backup.run(did, into: .file(path)) }
+    while scene.requestCount("getBlob") < 4 { try await Task.sleep(for: .milliseconds(1)) }
+    task.cancel()
+    _ = await task.result
+    #expect(names == [".mine.car.zst.partial"])
+    scene.server.behaviour.latency = 0
+    #expect(try await scene.backUp(alice, into: "mine.car.zst").outcome == .complete)
+    #expect(try scene.verdict(path) == .intact)
+    let reader = try ArchiveReader(path: path)
+    #expect(try reader.section(of: wrong.head) == nil)
+    let header = try reader.carHeader
+    let roots = try CARHeader(header.span).roots
+    #expect(roots == [alice.head])
+  }
+
   @Test func `belong to archives with a torn end, too`() async throws {
     let report = try await scene.backUp(alice, into: "a.car.zst")
     let whole = try scene.folder.read("a.car.zst")
