@@ -209,6 +209,11 @@ public struct ArchivedSnapshot: Sendable {
     try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
   }
 
+  /// The account's DID document as it was received; nil if it is not known.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
+  func didDocument() throws -> [UInt8]? { try snapshot.didDocument.map { try block($0).bytes } }
+
   /// The account's PLC audit log as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.

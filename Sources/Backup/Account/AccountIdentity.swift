@@ -28,27 +28,30 @@ struct AccountIdentity: Sendable {
   ///   - account: what the account is called.
   ///   - base: the snapshot that the archive has of it.
   ///   - network: the way to whoever is asked.
+  ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it was.
   /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is.
-  init(_ account: ATIdentifier, base: ArchivedSnapshot?, network: Network) async throws {
+  init(
+    _ account: ATIdentifier, base: ArchivedSnapshot?, network: Network, mayBeGone: Bool = false
+  ) async throws {
     let resolver = IdentityResolver(network: network)
-    if let base = base?.snapshot {
+    if let base {
       do {
-        let found = try await resolver.dids.document(of: base.did)
+        let found = try await resolver.dids.document(of: base.snapshot.did)
         let claimed = found.document.handle
-        if claimed == base.handle {
+        if claimed == base.snapshot.handle {
           try self.init(
-            did: base.did, handle: claimed, document: found.document, bytes: found.bytes,
+            did: base.snapshot.did, handle: claimed, document: found.document, bytes: found.bytes,
             warnings: [], network: network)
           return
         }
-      } catch let error as IdentityError where error.kind == .temporary {
+      } catch let error as IdentityError
+        where error.kind == .temporary || (mayBeGone && error.kind == .unavailable)
+      {
         // Who keeps the directory of names may be away, while the account's server is not.
-        guard let server = network.options.pds ?? base.pds else { throw error }
-        self.init(
-          did: base.did, handle: base.handle, server: server, key: nil, document: nil,
-          warnings: [
-            "the DID document could not be had (\(error)); the server is the one of the last backup, and the commit's signature was not checked"
-          ])
+        guard let known = try Self(known: base, network: network, because: error) else {
+          throw error
+        }
+        self = known
         return
       }
     }
@@ -57,6 +60,27 @@ struct AccountIdentity: Sendable {
       did: resolved.did, handle: Self.handle(of: resolved), document: resolved.document,
       bytes: resolved.documentBytes, warnings: resolved.warnings.map { "\($0)" },
       network: network)
+  }
+
+  /// What the archive says of an account; nil if it does not say where it was.
+  private init?(known base: ArchivedSnapshot, network: Network, because error: IdentityError) throws
+  {
+    guard let server = network.options.pds ?? base.snapshot.pds else { return nil }
+    let bytes = try base.didDocument()
+    var key: VerificationKey?
+    if let bytes {
+      do throws(DIDDocumentError) {
+        key = try DIDDocument(bytes.span).signingKey
+      } catch {
+        // It is kept as it was received, and need not have been one that can be used.
+      }
+    }
+    self.init(
+      did: base.snapshot.did, handle: base.snapshot.handle, server: server, key: key,
+      document: nil,
+      warnings: [
+        "the DID document could not be had (\(error)); server and key are those of the last backup"
+      ])
   }
 
   private static func handle(of resolved: ResolvedIdentity) -> Handle? {

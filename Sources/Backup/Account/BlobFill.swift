@@ -65,7 +65,7 @@ public struct BlobFill: Sendable {
       return .upToDate(base, at: target.path, milliseconds: 0)
     }
     let identity = try await AccountIdentity(
-      .did(base.snapshot.did), base: base, network: backup.network)
+      .did(base.snapshot.did), base: base, network: backup.network, mayBeGone: true)
     backup.observer(
       .resolved(identity.did, handle: identity.handle, server: identity.server))
     let log = try base.plcLog()

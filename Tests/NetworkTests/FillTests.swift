@@ -1,0 +1,74 @@
+import IPLD
+import StandIn
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: Command.path != nil, "\(Command.absence)"))
+struct `Asking once more for what is missing` {
+  /// A backup from a server that had lost some blobs, which come back to it now.
+  private static func scene() throws -> (NetworkScene, lost: [CID: BlobContent]) {
+    let scene = try NetworkScene(blobs: 8)
+    let lost = Dictionary(uniqueKeysWithValues: scene.account.blobs.prefix(3).map { ($0, $1) })
+    for cid in lost.keys { scene.account.lose(cid) }
+    let result = try scene.backUp()
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    try scene.expectWhole(without: Set(lost.keys))
+    for blob in lost.values { scene.account.upload(blob) }
+    return (scene, lost)
+  }
+
+  private static func fill(_ scene: NetworkScene) throws -> Command.Result {
+    try scene.command.run("carpack fill \(NetworkScene.archive) \(scene.flags)")
+  }
+
+  @Test func `gets what has come back, and nothing else`() throws {
+    let (scene, lost) = try Self.scene()
+    let before = scene.server.blobRequests
+    let result = try Self.fill(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+    #expect(try scene.ledger().isEmpty)
+    let after = scene.server.blobRequests
+    let asked = Set(after.filter { before[$0.key] != $0.value }.keys)
+    #expect(asked == Set(lost.keys.map { "\($0)" }))
+    #expect(scene.requestCount(of: "getRepo") == 1)
+    // There is nothing to ask for any more.
+    let count = scene.requestCount
+    #expect(try Self.fill(scene).status == 0)
+    #expect(scene.requestCount == count)
+  }
+
+  @Test func `notes when it asked in vain`() throws {
+    let (scene, lost) = try Self.scene()
+    for cid in lost.keys { scene.account.lose(cid) }
+    let result = try Self.fill(scene)
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    #expect(try scene.ledger().count == lost.count)
+    try scene.expectWhole(without: Set(lost.keys))
+  }
+
+  @Test func `goes by what the archive knows of an account that is known no more`() throws {
+    let (scene, _) = try Self.scene()
+    scene.server.play(FaultRule(.status(404), on: scene.account.did))
+    let result = try Self.fill(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    try scene.expectWhole()
+  }
+}
+
+@Suite(.enabled(if: Command.path != nil, "\(Command.absence)"))
+struct `A directory of names that is away` {
+  @Test func `does not keep a known account from being backed up, by the key it had`() throws {
+    let scene = try NetworkScene(blobs: 3)
+    #expect(try scene.backUp().status == 0)
+    try scene.account.advance()
+    scene.server.play(FaultRule(.status(503), on: scene.account.did))
+    let result = try scene.backUp("--attempts 1")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("server and key are those of the last backup"))
+    try scene.expectWhole()
+    try scene.account.advance()
+    scene.server.play(FaultRule(.badSignature, on: "getRepo"))
+    #expect(try scene.backUp("--attempts 1").status == 12)
+  }
+}
