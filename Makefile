@@ -24,10 +24,10 @@ FUZZERS ?=
 FUZZ_SECONDS ?= 600
 TORTURE_SECONDS ?= 600
 
-.PHONY: help dependencies build release test torture demo fixtures lint format docs bench fuzz man completions install uninstall clean
+.PHONY: help dependencies build release test torture demo fixtures lint format docs bench bench-network fuzz man completions install uninstall clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 dependencies: ## install the system libraries that are missing (apt-get or brew)
 	@Scripts/install-dependencies.sh
@@ -69,6 +69,10 @@ docs: dependencies ## documentation of the libraries: .build/documentation; a de
 
 bench: release ## measure whole commands against openssl and zstd (RECORDS=100000 MEDIA=500 RUNS=3)
 	@Benchmarks/measure.sh "$(CARPACK_BIN)"
+
+bench-network: release ## measure backups from a server on loopback against curl and one connection (BLOBS=2000 ROUNDS=5 SERIAL=100)
+	$(SWIFT) build -c release $(STATIC) --product stand-in
+	@Benchmarks/network.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
 
 fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
 	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)

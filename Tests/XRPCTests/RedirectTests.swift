@@ -81,7 +81,7 @@ import XRPC
     "https://10.0.0.1/", "https://192.168.1.1/admin", "https://169.254.169.254/latest/meta-data",
     "https://[fd00::1]/", "https://[fe80::1]/", "https://[::ffff:10.0.0.1]/", "https://0.0.0.0/",
     "https://100.64.0.1/", "https://0x0a000001/", "https://[64:ff9b::10.0.0.1]/",
-    "gopher://127.0.0.1/", "http://", "https://pds\u{200b}.test/",
+    "gopher://127.0.0.1/", "http://", "https://pds\u{200b}.test/", "https://./x",
   ])
   func `are refused before anything is connected to`(target: String) async throws {
     let loopback = try leading()

@@ -2,8 +2,9 @@ import FuzzSupport
 
 @testable import XRPC
 
-/// Answers of DNS: the same whatever follows them, cut short never another one, and with the records that were put in. The same bytes are
-/// read as an answer of DNS over HTTPS, too.
+/// Answers of DNS: the same whatever follows them, cut short never another one, and with the records that were put in.
+///
+/// The same bytes are read as an answer of DNS over HTTPS, too.
 enum FuzzDNS: Fuzzer {
   static func run(_ bytes: Span<UInt8>) {
     check(bytes)
