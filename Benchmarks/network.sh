@@ -109,7 +109,9 @@ count() {
   "$time" -f '%M %O' -o "$out/counted" "$command" backup -q account-0.example.com -o "$out/live.car.zst"
   read -r memory blocks <"$out/counted"
   awk -v name="$1" -v memory="$memory" -v blocks="$blocks" -v size="$(wc -c <"$out/live.car.zst")" 'BEGIN {
-    printf "600 MB in blobs of up to %s: %.1f MiB of memory   at most 64; %.3f bytes written for one of the archive\n", name, memory / 1024, 512 * blocks / size }'
+    printf "600 MB in blobs of up to %s: %.1f MiB of memory   at most 64", name, memory / 1024
+    if (blocks > 0) printf "; %.3f bytes written for one of the archive", 512 * blocks / size
+    print "" }'
 }
 
 # What is longer than 4 MiB, and comes while the archive is being written to, is written twice.
