@@ -67,7 +67,8 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
       return unsafe String(cString: value)
     }
     guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),
-      scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty, host != ".",
+      scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty,
+      host != ".",
       // A host is ASCII (RFC 3986, section 3.2.2), and what is not could look like another one.
       host.utf8.allSatisfy({ $0 < 0x80 }),
       let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
