@@ -91,14 +91,19 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
       if DomainLabel.fault(in: bytes.span, at: start..<end, mayStartWithDigit: true) != nil {
         return false
       }
-      if end == bytes.count { return true }
+      if end == bytes.count {
+        // What ends in a number is an address, and is written in several ways that resolvers read differently (`127.1`, `0177.0.0.1`).
+        return !bytes[start].isASCIIDigit || isIPv4(name)
+      }
       start = end + 1
     }
   }
 
-  private static func isIPv4(_ host: String) -> Bool {
+  /// Four numbers without leading zeros, which some take for octal ones.
+  private static func isIPv4(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
+    return parts.count == 4
+      && parts.allSatisfy { UInt8($0) != nil && ($0.utf8.count == 1 || $0.utf8.first != 0x30) }
   }
 }
 

@@ -38,14 +38,23 @@ import Testing
     #expect(throws: ServerOriginError.self) { try ServerOrigin(text) }
   }
 
+  @Test(arguments: [
+    "http://127.1", "http://127.0.0.256", "http://127.01.0.1", "https://0177.0.0.1",
+    "https://127.0.0.010", "https://0x7f.0.0.1", "https://0x7f000001", "https://2130706433",
+    "https://1.2.3.4.5", "https://pds.example.0x1",
+  ])
+  func `is no address in a spelling of which there are several`(_ text: String) {
+    #expect(throws: ServerOriginError.notAnOrigin) { try ServerOrigin(text) }
+  }
+
   @Test(arguments: ["ftp://a.example", "a.example", "//a.example", "did:web:a.example", "file:///"])
   func `is one of HTTP`(_ text: String) {
     #expect(throws: ServerOriginError.notHTTP) { try ServerOrigin(text) }
   }
 
   @Test(arguments: [
-    "http://pds.example.com", "http://127.0.0.1.example.com", "http://127.1",
-    "http://127.0.0.256", "http://10.0.0.1", "http://localhost.example.com", "http://[::2]",
+    "http://pds.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1",
+    "http://localhost.example.com", "http://[::2]",
     "http://0.0.0.0",
   ])
   func `is encrypted unless it is on this machine`(_ text: String) {
