@@ -23,7 +23,7 @@ public struct AccountBackup: Sendable {
     /// How many transfers are under way at a time.
     public var connections = 16
     /// The memory for blobs that are on their way, shared by all accounts.
-    public var memory = MemoryBudget(16 << 20)
+    public var memory = MemoryBudget(12 << 20)
     /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
     public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
     /// Name and version of the program.

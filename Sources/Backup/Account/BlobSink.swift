@@ -155,9 +155,10 @@ final class BlobSink: ResponseSink, @unchecked Sendable {
   /// Lets go of memory and of the end of the archive, however the transfer ended.
   func close() {
     abandonStream()
-    releaseMemory()
     bytes = []
     file = nil
+    // Whoever gets the memory next may begin to fill it at once.
+    releaseMemory()
   }
 
   private func hasMemory(for transfer: any Transfer) -> Bool {
