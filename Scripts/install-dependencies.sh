@@ -109,9 +109,9 @@ case $(uname -s) in
     if has_program apt-get; then
       install_debian
     elif ! { has_library libzstd && has_library libcrypto && has_library libxxhash &&
-      has_program zstd && has_program python3; }; then
+      has_library libcurl && has_program zstd && has_program python3; }; then
       echo "install-dependencies: error: this script knows apt-get and brew only" >&2
-      echo "hint: install zstd, python3, pkg-config and the development files of libzstd, libcrypto (OpenSSL 3) and libxxhash" >&2
+      echo "hint: install zstd, python3, pkg-config and the development files of libzstd, libcrypto (OpenSSL 3), libxxhash and libcurl" >&2
       exit 1
     fi
     ;;

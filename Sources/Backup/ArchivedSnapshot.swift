@@ -51,10 +51,19 @@ public struct ArchivedSnapshot: Sendable {
   static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
     -> ArchivedSnapshot?
   {
+    try newest(from: head, in: reader) { $0.snapshot.did == did }
+  }
+
+  /// The newest snapshot that is one of those looked for, with `head` for the archive's newest manifest; nil if there is none.
+  ///
+  /// - Throws: ``SnapshotError`` if a manifest on the way cannot be used; `ArchiveError` if it is damaged.
+  static func newest(
+    from head: CID?, in reader: ArchiveReader, where matches: (ArchivedSnapshot) -> Bool
+  ) throws -> ArchivedSnapshot? {
     var next = head
     while let cid = next {
       let snapshot = try ArchivedSnapshot(cid, in: reader)
-      if snapshot.snapshot.did == did { return snapshot }
+      if matches(snapshot) { return snapshot }
       next = snapshot.snapshot.previous
     }
     return nil

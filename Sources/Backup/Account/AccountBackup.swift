@@ -1,7 +1,6 @@
 public import ATProtocol
 internal import Archive
 public import IPLD
-internal import Synchronization
 public import SystemPackage
 public import XRPC
 

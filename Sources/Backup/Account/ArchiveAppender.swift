@@ -135,9 +135,7 @@ final class ArchiveAppender: Sendable {
   }
 
   /// Makes what has arrived count, for the next backup to go on with, after one has failed.
-  ///
-  /// - Parameter error: why it has failed.
-  func keepWhatArrived(after error: any Error) async {
+  func keepWhatArrived() async {
     do {
       try await perform { try $0.checkpoint() }
     } catch {

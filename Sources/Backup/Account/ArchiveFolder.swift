@@ -62,11 +62,10 @@ public final class ArchiveFolder: Sendable {
     let folder = path.isEmpty ? "." : path.string
     guard NewArchiveFile.isTaken(FilePath(folder)) else { return [:] }
     var found: [DID: FilePath] = [:]
-    for name in try BlobFolder.names(in: folder).sorted() where name.hasSuffix(Self.ending) {
+    // Hidden files are left alone: no archive has such a name.
+    for name in try BlobFolder.names(in: folder).sorted()
+    where name.hasSuffix(Self.ending) && !name.hasPrefix(".") {
       let file = path.appending(name)
-      // What was being made when a backup was killed has its final name in its own.
-      let isUnfinished = name.hasPrefix(".")
-      guard !isUnfinished else { continue }
       do {
         let reader = try ArchiveReader(path: file)
         guard let head = reader.generation.head?.cid else { continue }

@@ -103,7 +103,7 @@ struct BackupWork: Sendable {
       try target.publish()
       return report
     } catch {
-      await appender.keepWhatArrived(after: error)
+      await appender.keepWhatArrived()
       throw error
     }
   }
@@ -180,12 +180,7 @@ struct BackupWork: Sendable {
         warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
       }
       return listing.cids
-    } catch let error as XRPCError {
-      warn(
-        "the server does not list its blobs, so only those that records refer to are known: \(error)"
-      )
-      return nil
-    } catch let error as TransportError {
+    } catch let error where error is XRPCError || error is TransportError {
       warn(
         "the server does not list its blobs, so only those that records refer to are known: \(error)"
       )
@@ -198,9 +193,7 @@ struct BackupWork: Sendable {
     guard identity.did.method == "plc" else { return nil }
     do {
       return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
-    } catch let error as CancellationError {
-      throw error
-    } catch {
+    } catch let error where !(error is CancellationError) {
       warn("the PLC audit log could not be had: \(error)")
       return nil
     }

@@ -69,13 +69,10 @@ struct KnownArchive {
 extension ArchiveTarget {
   /// The newest snapshot that is one of those looked for.
   func newest(where matches: (Snapshot) -> Bool) throws -> ArchivedSnapshot? {
-    guard let reader else { return nil }
-    var next = reader.generation.head?.cid
-    while let cid = next {
-      let snapshot = try ArchivedSnapshot(cid, in: reader)
-      if matches(snapshot.snapshot) { return snapshot }
-      next = snapshot.snapshot.previous
+    try reader.flatMap { (reader) throws in
+      try ArchivedSnapshot.newest(from: reader.generation.head?.cid, in: reader) {
+        matches($0.snapshot)
+      }
     }
-    return nil
   }
 }

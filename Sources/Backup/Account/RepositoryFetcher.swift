@@ -75,21 +75,22 @@ struct RepositoryFetcher: Sendable {
     let response = try await client.stream(GetRepo(did: did, since: since), into: sink)
     let car = try sink.finish().file.map()
     var origin = Snapshot.Fetched(repoRev: response["atproto-repo-rev"])
-    var repository: CheckedRepository?
+    let repository: CheckedRepository
     if let since, let base {
-      repository = Self.whole(car, archive)
-      if repository == nil {
+      if let whole = Self.whole(car, archive) {
+        repository = whole
+      } else {
         origin.since = since
         let assembled = try AssembledRepository(car, after: base, folder: folder)
         repository = try CheckedRepository(
           assembled.car, archive: archive, isHashed: true, observer: { _ in })
       }
+    } else {
+      repository = try CheckedRepository(
+        car, archive: archive, isHashed: true, observer: { _ in })
     }
-    let checked =
-      try repository
-      ?? CheckedRepository(car, archive: archive, isHashed: true, observer: { _ in })
-    try check(checked)
-    return Fetched(repository: checked, origin: origin)
+    try check(repository)
+    return Fetched(repository: repository, origin: origin)
   }
 
   /// What a server sent that was asked for changes, if it is a whole repository.
