@@ -26,6 +26,14 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
+    /// A footer that holds, and is not where it was written: bytes before it were inserted or removed.
+    case movedFooter
+    /// Bytes that are no frame: how many.
+    case foreignBytes(UInt64)
+    /// The file has more frames than a file of its size can honestly have.
+    case tooManyFrames(limit: Int)
+    /// The file decompresses to more than a file of its size can honestly hold.
+    case tooMuchContent(limit: UInt64)
 
     // The format.
 
@@ -54,8 +62,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case repeatedSection(CID)
     /// An ordinal that no section has.
     case unknownOrdinal(UInt64)
-    /// A section that was found, though how many come before it is no longer known.
-    case lostOrdinal(CID)
+    /// The section with this number is lost with damage to the file.
+    case lostSection(UInt64)
     /// A body longer than the caller is willing to hold in memory.
     case bodyTooLarge(CID, length: UInt64, limit: UInt64)
 
@@ -71,6 +79,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case lengthMismatch(CID, announced: UInt64, received: UInt64)
     /// More sections in one generation than an index segment can count.
     case tooManySections
+    /// The generations' number cannot grow.
+    case tooManyGenerations
     /// More sections with one hash, under different CIDs, than is reasonable.
     case tooManyAliases(CID)
     /// The manifest to commit is not in the archive.
@@ -121,6 +131,12 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
       "\(bytes) bytes that an interrupted write left follow what is committed"
     case .damagedFooter: "a footer is damaged, and what it committed with it"
     case .notAnArchive: "the file is not a carpack archive"
+    case .movedFooter: "bytes were inserted or removed before this footer"
+    case .foreignBytes(let count): "\(count) bytes are no part of the archive"
+    case .tooManyFrames(let limit):
+      "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
+    case .tooMuchContent(let limit):
+      "the archive holds more than \(limit) bytes, which its size does not suggest (--allow-large reads it)"
     case .unsupportedVersion(let major):
       "the archive has format version \(major), and only version \(Footer.majorVersion) is known here"
     case .unknownFeatures(let bits):
@@ -135,8 +151,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
       "\(cid) was made by a hash function unknown here, so nobody can verify it"
     case .repeatedSection(let cid): "\(cid) is stored twice"
     case .unknownOrdinal(let ordinal): "the archive has no section number \(ordinal)"
-    case .lostOrdinal(let cid):
-      "the number of section \(cid) is lost with what was damaged before it"
+    case .lostSection(let ordinal): "section number \(ordinal) is lost with damage to the file"
     case .bodyTooLarge(let cid, let length, let limit):
       "\(cid) has \(length) bytes, and at most \(limit) are read into memory"
     case .malformedHeader: "the CAR header is malformed"
@@ -146,6 +161,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .lengthMismatch(let cid, let announced, let received):
       "\(announced) bytes were announced for \(cid), and \(received) came"
     case .tooManySections: "one generation cannot index that many sections"
+    case .tooManyGenerations: "the archive's generations cannot be counted further"
     case .tooManyAliases(let cid):
       "over \(ArchiveLimits.aliases) sections have the same hash as \(cid)"
     case .unknownManifest(let cid): "the manifest \(cid) is not in the archive"

@@ -10,65 +10,113 @@ public import SystemPackage
 /// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one that does not hash to its
 ///    CID is an error.
 /// 2. The index is never believed: what it points to is compared with the whole CID, and when something is not found, or
-///    not what it should be, the index is checked, and read from the frames instead if it is damaged.
+///    not what it should be, the index is checked, and made by a ``Survey`` instead if it is damaged.
+/// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
 public final class ArchiveReader: Sendable {
   /// What was committed.
   public let generation: Generation
   /// How many bytes the file has, what is not committed included.
   public let fileSize: UInt64
+  /// How much the file may hold.
+  public let limits: ReadLimits
 
   let file: MappedFile
+  /// Up to where sections are read: the end of what is committed, or of what was surveyed behind it.
+  let readableLength: Int
+  /// What follows the last footer; nil if nothing does.
+  let survey: Survey?
   let decoder = FrameDecoder()
   let cache = FrameCache()
   let state: Mutex<State>
 
   struct State {
     var index: ArchiveIndex
-    /// Whether the index is one that can be relied on: its checksums hold, or it was read from the frames.
+    /// One more than the highest number that a section has.
+    var sectionCount: UInt64
+    /// Whether the index can be relied on: its checksums hold, or a survey made it.
     var isIndexChecked: Bool
     var recovery: Recovery?
+    /// The survey of the whole file, if there was one.
+    var survey: Survey?
+    /// The short key of every ordinal, to find what supersedes a damaged section; read when first needed.
+    var shortKeys: [UInt32]?
   }
 
   /// Opens the archive at `path`.
   ///
-  /// A file without a footer is read to its end, as far as it goes: that takes as long as verifying it.
+  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too. A file
+  /// without a footer is surveyed to its end: that takes as long as verifying it.
   ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - limits: How much it may hold.
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
-  public convenience init(path: FilePath) throws { try self.init(try MappedFile(path)) }
+  public convenience init(path: FilePath, limits: ReadLimits = ReadLimits()) throws {
+    try self.init(try MappedFile(path), limits: limits)
+  }
 
   /// Opens the archive that these bytes are.
   ///
-  /// - Throws: ``ArchiveError`` as ``init(path:)`` does.
-  public init(_ file: MappedFile) throws {
+  /// - Parameters:
+  ///   - file: The bytes.
+  ///   - limits: How much it may hold.
+  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by one who is going to write there.
+  /// - Throws: ``ArchiveError`` as ``init(path:limits:)`` does.
+  public init(
+    _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
+  ) throws {
     self.file = file
+    self.limits = limits
     fileSize = UInt64(file.count)
-    guard let committed = try Self.lastGeneration(of: file) else {
-      let found = try IndexRebuilder.rebuild(file, limit: file.count)
-      generation = Generation(
-        number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: found.end,
-        sectionCount: found.sectionCount, streamLength: found.streamLength, head: nil,
-        segments: [])
-      let recovery = Recovery(
-        interruptedTail: UInt64(file.count) - found.end, rebuild: .noFooter)
-      state = Mutex(
-        State(index: ArchiveIndex(found.index), isIndexChecked: true, recovery: recovery))
-      return
-    }
-    generation = committed
-    let tail = UInt64(file.count) - committed.committedLength
-    var recovery = tail > 0 ? Recovery(interruptedTail: tail) : nil
-    do throws(ArchiveError) {
-      let index = try file.withBytes { (bytes) throws(ArchiveError) in
-        try ArchiveIndex(committed, in: bytes)
-      }
-      state = Mutex(State(index: index, isIndexChecked: false, recovery: recovery))
-    } catch {
-      let found = try IndexRebuilder.rebuild(file, limit: Int(committed.committedLength))
+    let committed = try Self.lastGeneration(of: file)
+    let isLonger = committed.map { $0.committedLength < UInt64(file.count) } ?? true
+    let hasTail = isLonger && !(ignoresTail && committed != nil)
+    // What follows the last footer, or everything, if there is no footer.
+    let survey = hasTail ? try Survey(file, after: committed, limits: limits) : nil
+    if committed == nil, let survey, !survey.foundAnything { throw ArchiveError(.notAnArchive) }
+    generation = committed ?? survey?.uncommitted ?? .none
+    readableLength = Int(hasTail ? UInt64(file.count) : generation.committedLength)
+    self.survey = survey
+    var recovery: Recovery?
+    if let survey, hasTail {
       recovery = Recovery(
-        interruptedTail: tail, rebuild: .damagedIndex(offset: error.offset ?? 0))
-      state = Mutex(
-        State(index: ArchiveIndex(found.index), isIndexChecked: true, recovery: recovery))
+        interruptedTail: UInt64(file.count) - generation.committedLength,
+        rebuild: committed == nil ? .noFooter : nil, isDamaged: survey.hasMovedFooter)
     }
+    do {
+      let index = try file.withBytes { (bytes) throws in
+        guard let committed else { return try survey.map { try ArchiveIndex($0, in: bytes) } }
+        let index = try ArchiveIndex(committed, in: bytes)
+        return try survey.map { try index.appending($0, in: bytes) } ?? index
+      }
+      state = Mutex(
+        State(
+          index: index ?? .empty, sectionCount: survey?.sectionCount ?? generation.sectionCount,
+          isIndexChecked: committed == nil, recovery: recovery))
+    } catch let error as ArchiveError {
+      guard case .damagedIndex = error.reason else { throw error }
+      state = Mutex(
+        State(
+          index: .empty, sectionCount: 0, isIndexChecked: false, recovery: recovery))
+      try rebuildIndex(damagedAt: error.offset ?? 0)
+    }
+  }
+
+  /// Reads what is committed in these bytes, and nothing behind it.
+  ///
+  /// - Throws: ``ArchiveError`` if an index segment is not there.
+  init(_ file: MappedFile, committed: Generation) throws {
+    self.file = file
+    limits = ReadLimits(allowsLarge: true)
+    fileSize = UInt64(file.count)
+    generation = committed
+    readableLength = Int(committed.committedLength)
+    survey = nil
+    let index = try file.withBytes { (bytes) throws(ArchiveError) in
+      try ArchiveIndex(committed, in: bytes)
+    }
+    state = Mutex(
+      State(index: index, sectionCount: committed.sectionCount, isIndexChecked: false))
   }
 
   /// What the last footer that holds says; nil if there is none.
@@ -103,26 +151,18 @@ public final class ArchiveReader: Sendable {
     }
   }
 
+  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last footer included.
+  public var sectionCount: UInt64 { state.withLock { $0.sectionCount } }
+
   /// The number of the section with this CID; nil if it is not in the archive.
   ///
-  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged, or damage before it leaves its number unknown.
-  public func ordinal(of cid: CID) throws -> UInt64? {
-    guard let ordinal = try locate(cid)?.ordinal else { return nil }
-    guard ordinal < RebuiltIndex.lostBase else { throw ArchiveError(.lostOrdinal(cid)) }
-    return ordinal
-  }
+  /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
+  public func ordinal(of cid: CID) throws -> UInt64? { try locate(cid)?.ordinal }
 
   /// The section with this CID; nil if it is not in the archive.
   ///
-  /// Behind damage its number may be one that stands for an unknown one.
-  ///
   /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
   public func section(of cid: CID) throws -> Section? { try locate(cid)?.section }
-
-  /// What stands for the numbers of sections whose numbers are lost with damage before them.
-  package var lostOrdinals: [UInt64] {
-    index.rebuilt?.entries.lazy.map(\.ordinal).filter { $0 >= RebuiltIndex.lostBase }.sorted() ?? []
-  }
 
   /// The section with this number.
   ///
@@ -176,7 +216,7 @@ public final class ArchiveReader: Sendable {
     in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> SectionVisit,
     chunk: (Span<UInt8>) throws -> Void, end: (Section) throws -> Void = { _ in }
   ) throws {
-    for ordinal in ordinals ?? 0..<generation.sectionCount {
+    for ordinal in ordinals ?? 0..<sectionCount {
       let location = try locate(ordinal)
       switch try begin(location.section) {
       case .stop: return
@@ -209,9 +249,9 @@ public final class ArchiveReader: Sendable {
         case .pack(let frame, let index):
           // What is left of a damaged pack is looked at section by section.
           let count =
-            frame.isDamaged
+            frame.failure != nil
             ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
-          if isHashing || frame.isDamaged {
+          if isHashing || frame.failure != nil {
             for number in index..<index + count { try check(frame, number) }
           }
           let bytes = frame.bytes

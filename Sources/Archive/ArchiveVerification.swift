@@ -4,7 +4,7 @@ public import IPLD
 public struct ArchiveVerification: Equatable, Sendable {
   /// How bad something is.
   public enum Severity: Int, Comparable, Sendable {
-    /// Bytes follow the last footer: a write was interrupted, and nothing that was committed is touched.
+    /// Bytes follow the last footer: an unfinished write, or foreign bytes. Nothing that is committed is touched.
     case interruptedTail
     /// A section under a hash function that is unknown here, so that nobody can tell.
     case unverifiable
@@ -57,6 +57,8 @@ public struct ArchiveVerification: Equatable, Sendable {
   public internal(set) var frameCount: UInt64 = 0
   /// How many bytes of the file were looked at.
   public internal(set) var byteCount: UInt64 = 0
+  /// How many of these count no more: damage that was repaired around, or written again elsewhere.
+  public internal(set) var supersededBytes: UInt64 = 0
 
   init(generation: Generation, isComplete: Bool) {
     self.generation = generation
@@ -71,6 +73,14 @@ public struct ArchiveVerification: Equatable, Sendable {
 }
 
 extension ArchiveVerification {
+  /// Puts the findings into the order of the file; those without a place come first.
+  mutating func sortFindings() {
+    let order = findings.indices.sorted {
+      (findings[$0].error.offset ?? 0, $0) < (findings[$1].error.offset ?? 0, $1)
+    }
+    findings = order.map { findings[$0] }
+  }
+
   /// Takes note of something that is wrong.
   mutating func note(_ severity: Severity, _ reason: ArchiveError.Reason, at offset: UInt64?) {
     note(severity, ArchiveError(reason, offset: offset))

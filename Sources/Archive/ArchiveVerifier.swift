@@ -41,30 +41,11 @@ public struct ArchiveVerifier: Sendable {
   public func verify(
     _ depth: Depth = .full, progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> ArchiveVerification {
-    let generation = reader.generation
-    let limit =
-      generation.number == 0 ? reader.file.count : Int(generation.committedLength)
-    let index = reader.index
-    // Frame tables are to be believed if all of them are as they were written.
-    let damaged = reader.file.withBytes { bytes in index.firstDamaged(in: bytes) }
-    let known = index.rebuilt == nil && damaged == nil ? index.segments : nil
-    var audit = ArchiveAudit(
-      generation: generation, known: known, isComplete: depth == .full || known == nil)
-    if let rebuild = reader.recovery?.rebuild { audit.note(rebuild) }
-    if let damaged {
-      audit.note(.damagedIndex(offset: UInt64(damaged.frame.offset)))
-    }
-    let anchors =
-      known == nil ? reader.file.withBytes { bytes in Anchors(in: bytes, limit: limit) } : nil
-    var scan = ArchiveScan(
-      limit: limit, known: known, anchors: anchors, depth: depth == .full ? .full : .stored,
-      workers: workers)
-    try scan.run(reader.file, progress: progress) { event in
-      reader.file.withBytes { bytes in
-        audit.take(event, in: bytes.extracting(first: limit))
-      }
-    }
-    try audit.finish(reader, limit: limit)
+    let survey = try Survey(
+      reader.file, depth: depth == .full ? .full : .stored, limits: reader.limits,
+      workers: workers, progress: progress)
+    var audit = SurveyAudit(survey, reader, isComplete: depth == .full)
+    try reader.file.withBytes { (bytes) throws in try audit.run(in: bytes) }
     return audit.verification
   }
 }

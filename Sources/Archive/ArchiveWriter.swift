@@ -38,17 +38,13 @@ public struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
-  /// The file whose tail is being walked through, and how many bytes of it have been looked at since its pages were let go of.
-  var tail: (file: MappedFile, length: Int)?
-  /// The manifests that were taken over while nothing was committed.
-  var trail: ManifestTrail
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
   var isUncertain: Bool
 
   /// What was committed when the archive was opened, or has been since; nil if nothing is.
   public var generation: Generation? { previous }
 
-  /// How many sections of an interrupted write were found whole and taken over.
+  /// How many sections of an interrupted write were found whole and adopted.
   public internal(set) var adoptedSectionCount: UInt64
 
   /// The archive as it was when it was opened, for looking things up in; nil if nothing was committed.
@@ -56,9 +52,8 @@ public struct ArchiveWriter: ~Copyable {
 
   /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
   ///
-  /// What an interrupted write has left behind the last footer is walked through: whole sections that hash to their CIDs are
-  /// taken over, a generation that lacks only its footer is given it, and everything from the first thing that does not hold is
-  /// cut off.
+  /// What an interrupted write has left behind the last footer is adopted: whole sections that hash to their CIDs count from
+  /// then on, and a whole snapshot that follows the newest becomes it.
   ///
   /// - Parameters:
   ///   - storage: Where the bytes go.
@@ -72,15 +67,10 @@ public struct ArchiveWriter: ~Copyable {
     try check(carHeader)
     try storage.lock()
     if options.startsOver { try startOverIfNeeded(storage, carHeader) }
-    while true {
-      let beginning = try begin(storage, carHeader)
-      var writer = ArchiveWriter(
-        log: beginning.log, committed: beginning.committed, options: options)
-      guard let file = beginning.file else { return writer }
-      try writer.adoptTail(of: file)
-      // A generation that has got its footer back is there to be read, too.
-      if writer.generation == writer.reader?.generation { return writer }
-    }
+    let (log, committed, adopted) = try begin(storage, carHeader)
+    var writer = ArchiveWriter(log: log, committed: committed, options: options)
+    writer.adoptedSectionCount = adopted
+    return writer
   }
 
   init(log: FrameLog, committed: ArchiveReader?, options: ArchiveOptions) {
@@ -100,8 +90,6 @@ public struct ArchiveWriter: ~Copyable {
     small = nil
     readBack = nil
     adoptedSectionCount = 0
-    tail = nil
-    trail = ManifestTrail()
     hasFailed = false
     isUncertain = false
   }

@@ -8,14 +8,17 @@ public struct Recovery: Equatable, Sendable {
     case damagedIndex(offset: UInt64)
   }
 
-  /// How many bytes follow the last footer; they are ignored.
+  /// How many bytes follow the last footer: what is whole among them can be read, and does not count.
   public var interruptedTail: UInt64
+  /// Whether what follows was committed once: it holds a footer that does not stand where it was written.
+  public var isDamaged: Bool
   /// Why the index was read from the frames; nil if the one in the file was used.
   public var rebuild: Rebuild?
 
   /// A record of what was done.
-  public init(interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil) {
+  public init(interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil, isDamaged: Bool = false) {
     self.interruptedTail = interruptedTail
     self.rebuild = rebuild
+    self.isDamaged = isDamaged
   }
 }

@@ -17,8 +17,8 @@ public struct ArchivedSnapshot: Sendable {
   /// The manifest.
   public let snapshot: Snapshot
 
-  /// The longest block of bookkeeping that is read.
-  private static let maximumBlock = 16 << 20
+  /// The longest block of bookkeeping that is read (FORMAT 8).
+  private static let maximumBlock = 1 << 20
 
   /// The snapshot that the archive's newest manifest describes.
   ///
@@ -26,23 +26,11 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is damaged.
   public static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
-    if let head = reader.generation.head {
+    if let head = reader.generation.head, reader.movedHeads.isEmpty {
       return try ArchivedSnapshot(head.cid, in: reader)
     }
-    guard reader.generation.number == 0 else { throw SnapshotError.noSnapshot }
-    // From the end, for it is the last that counts.
-    for ordinal in reader.ordinals.reversed() {
-      do {
-        let cid = try reader.section(at: ordinal).cid
-        if let snapshot = try possibleManifest(cid, in: reader) {
-          return ArchivedSnapshot(reader: reader, cid: cid, snapshot: snapshot)
-        }
-      } catch is ArchiveError {
-        // Lost with the damage.
-        continue
-      }
-    }
-    throw SnapshotError.noSnapshot
+    guard let newest = try SnapshotHistory(of: reader).newest else { throw SnapshotError.noSnapshot }
+    return try ArchivedSnapshot(newest.cid, in: reader)
   }
 
   /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there is none.
@@ -86,22 +74,6 @@ public struct ArchivedSnapshot: Sendable {
       throw SnapshotError.blockMissing(cid)
     }
     return try Snapshot(bytes.span)
-  }
-
-  /// The manifest with this CID, if it is one.
-  ///
-  /// - Throws: `ArchiveError` if the section is damaged.
-  static func possibleManifest(_ cid: CID, in reader: ArchiveReader) throws -> Snapshot? {
-    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil,
-      let section = try reader.section(of: cid), section.bodyLength <= UInt64(maximumBlock),
-      let bytes = try reader.body(of: cid), Snapshot.couldBeManifest(bytes.span)
-    else { return nil }
-    do {
-      return try Snapshot(bytes.span)
-    } catch {
-      // Something else that has a field of that name.
-      return nil
-    }
   }
 
   /// What can be said about the repository of an archive that has lost its manifest.
@@ -159,7 +131,7 @@ public struct ArchivedSnapshot: Sendable {
     while let base = snapshot.snapshot.car.base {
       guard relative.count < BlockOrder.maximumDepth else { throw SnapshotError.malformedOrder }
       let earlier = try ArchivedSnapshot(base.manifest, in: reader)
-      let end = reader.generation.sectionCount
+      let end = reader.sectionCount
       guard earlier.snapshot.did == snapshot.snapshot.did, base.first <= end else {
         throw SnapshotError.malformedOrder
       }
@@ -168,7 +140,7 @@ public struct ArchivedSnapshot: Sendable {
       relative.append((order, base.first))
       snapshot = earlier
     }
-    var order = try snapshot.writtenOrder(limit: reader.generation.sectionCount)
+    var order = try snapshot.writtenOrder(limit: reader.sectionCount)
     for step in relative.reversed() {
       order = try step.order.resolved(over: order, first: step.first)
     }
@@ -248,17 +220,5 @@ public struct ArchivedSnapshot: Sendable {
 
 extension ArchiveReader {
   /// What stands for every section that can be reached by a number, in the order of the file as far as that is known.
-  var ordinals: [UInt64] { Array(0..<generation.sectionCount) + lostOrdinals }
-}
-
-extension Snapshot {
-  /// Whether a block holds the name of the field that makes it a manifest, so that it is worth decoding.
-  static func couldBeManifest(_ bytes: Span<UInt8>) -> Bool {
-    // As text of seven bytes in DAG-CBOR.
-    let name = Array("gcarpack".utf8)
-    guard bytes.count >= name.count else { return false }
-    return (0...bytes.count - name.count).contains { start in
-      bytes[start] == name[0] && bytes.extracting(start..<start + name.count).starts(with: name)
-    }
-  }
+  var ordinals: Range<UInt64> { 0..<sectionCount }
 }

@@ -93,7 +93,7 @@ public struct RepositoryPacker {
     _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
   ) throws -> Report {
     try storage.lock()
-    return try pack(car, folders, known: ArchiveReader(storage.map())) { storage }
+    return try pack(car, folders, known: ArchiveReader(storage.map(), ignoresTail: true)) { storage }
   }
 
   private func pack(

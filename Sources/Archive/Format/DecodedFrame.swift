@@ -13,8 +13,8 @@ package final class DecodedFrame: Sendable {
   package let place: UInt64
   /// The prefix of the large section whose first frame this is; nil for a pack.
   package let large: SectionPrefix?
-  /// Whether the frame is damaged, so that its sections are right only if they hash to their CIDs.
-  package let isDamaged: Bool
+  /// Why the frame does not hold, so that its sections are right only if they hash to their CIDs; nil if it does.
+  package let failure: ArchiveError?
   /// Where each section begins, and where the last ends.
   private let bounds: [UInt32]
 
@@ -28,7 +28,7 @@ package final class DecodedFrame: Sendable {
     self.bytes = bytes
     self.firstOrdinal = firstOrdinal
     self.place = place
-    isDamaged = false
+    failure = nil
     let content = bytes.span
     let first = try SectionPrefix(content, at: 0, place: place)
     if first.isLarge {
@@ -58,11 +58,13 @@ package final class DecodedFrame: Sendable {
   }
 
   /// Finds the sections that can still be told apart in what is left of a damaged pack.
-  package init(salvaging bytes: [UInt8], firstOrdinal: UInt64, place: UInt64) {
+  package init(
+    salvaging bytes: [UInt8], firstOrdinal: UInt64, place: UInt64, _ failure: ArchiveError
+  ) {
     self.bytes = bytes
     self.firstOrdinal = firstOrdinal
     self.place = place
-    isDamaged = true
+    self.failure = failure
     large = nil
     let content = bytes.span
     var bounds: [UInt32] = [0]
@@ -75,6 +77,9 @@ package final class DecodedFrame: Sendable {
     }
     self.bounds = bounds
   }
+
+  /// Whether the lengths of its sections add up to the content.
+  package var isComplete: Bool { count > 0 && Int(bounds[count]) == bytes.count }
 
   /// Where section number `index` of the frame, or what is in it of a large one, lies in ``bytes``.
   ///

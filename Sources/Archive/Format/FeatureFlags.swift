@@ -1,15 +1,22 @@
 /// The two sets of feature bits in a footer (FORMAT 4.2).
 ///
 /// A reader that does not know a *required* bit stops and names it; *optional* bits it does not know it ignores, and a
-/// writer keeps them. Version 1.0 defines none of either.
+/// writer keeps them. Version 1.0 defines none of either; 1.1 has one required bit, ``repaired``.
 public struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
   public let required: UInt64
   /// What a reader may ignore.
   public let optional: UInt64
 
+  /// The required bit of a file that was repaired: ordinals may be lost or superseded, and what lies before the last footer
+  /// may count no more (FORMAT 5.2).
+  public static let repaired: UInt64 = 1 << 0
+
   /// The required bits that are known here.
-  package static let knownRequired: UInt64 = 0
+  package static let knownRequired: UInt64 = repaired
+
+  /// Whether the file was repaired.
+  public var isRepaired: Bool { required & Self.repaired != 0 }
 
   /// A pair of sets.
   public init(required: UInt64 = 0, optional: UInt64 = 0) {

@@ -85,3 +85,10 @@ public struct Generation: Equatable, Sendable {
     self.features = features
   }
 }
+
+extension Generation {
+  /// What is committed in a file without anything in it.
+  static let none = Generation(
+    number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: 0, sectionCount: 0,
+    streamLength: 0, head: nil, segments: [])
+}

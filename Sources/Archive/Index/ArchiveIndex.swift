@@ -1,53 +1,109 @@
 internal import IPLD
 
-/// The live segments together: from a key to ordinals, and from an ordinal to the frame it lies in.
+/// The index of an archive: from a key to ordinals, and from an ordinal to the frame it lies in.
 ///
-/// 1. The segments cover the ordinals from 0 without gaps, each once, as the footer promised.
-/// 2. It is read in place and believes nothing: what it answers is a place to look at.
+/// It consists of the live segments that the footer names, which are read where they lie in the file; of a
+/// segment that a survey made in memory, where those are damaged; or of both, if only what follows the last
+/// footer had to be surveyed.
+///
+/// 1. The parts cover the ordinals from 0 without gaps, each once.
+/// 2. It believes nothing: what it answers is a place to look at.
+/// 3. An ordinal that is lost lies in no frame.
 package struct ArchiveIndex: Sendable {
   /// A data frame's place in the frame tables.
   package struct Position: Equatable, Sendable {
-    /// Which segment.
-    package let segment: Int
+    /// Which part.
+    package let part: Int
     /// Which entry of its table.
     package let index: Int
   }
 
-  /// The segments, in order of ordinals.
-  package let segments: [IndexSegment]
-  /// What is used in their place when they are damaged.
-  package let rebuilt: RebuiltIndex?
-  /// The numbers of the segments, the largest first.
+  /// A segment, and the bytes it lies in.
+  private struct Part: Sendable {
+    let segment: IndexSegment
+    /// The bytes; nil for the file's.
+    let memory: MappedFile?
+
+    @inline(__always)
+    func read<Value, Failure: Error>(
+      _ file: Span<UInt8>, _ body: (IndexSegment, Span<UInt8>) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+      guard let memory else { return try body(segment, file) }
+      return try memory.withBytes { (bytes) throws(Failure) in try body(segment, bytes) }
+    }
+  }
+
+  private let parts: [Part]
+  /// The numbers of the parts, the largest first.
   private let bySize: [Int]
 
-  /// An index that was read from the frames.
-  package init(_ rebuilt: RebuiltIndex) {
-    segments = []
-    bySize = []
-    self.rebuilt = rebuilt
+  private init(_ parts: [Part]) {
+    self.parts = parts
+    bySize = parts.indices.sorted { parts[$0].segment.count > parts[$1].segment.count }
   }
 
   /// Opens the segments that a footer names.
   ///
   /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.
   package init(_ generation: Generation, in file: Span<UInt8>) throws(ArchiveError) {
-    var segments: [IndexSegment] = []
+    var parts: [Part] = []
     for named in generation.segments {
-      let segment = try IndexSegment(file, at: Int(clamping: named.offset))
+      let segment = try Self.segment(named, in: file)
       guard segment.base == named.base, segment.count == named.sectionCount,
         segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum
       else {
         throw ArchiveError(
           .damagedIndex("it is not the one the footer names"), offset: named.offset)
       }
-      segments.append(segment)
+      parts.append(Part(segment: segment, memory: nil))
     }
-    self.segments = segments
-    bySize = segments.indices.sorted { segments[$0].count > segments[$1].count }
-    rebuilt = nil
+    self.init(parts)
   }
 
-  /// The first segment whose checksum does not hold.
+  private static func segment(_ named: Generation.Segment, in file: Span<UInt8>)
+    throws(ArchiveError) -> IndexSegment
+  {
+    do {
+      return try IndexSegment(file, at: Int(clamping: named.offset))
+    } catch {
+      throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
+    }
+  }
+
+  /// The index of what a survey found.
+  ///
+  /// - Throws: ``ArchiveError`` if it is longer than an index can be.
+  init(_ survey: Survey, in file: Span<UInt8>) throws {
+    self.init(try Self.parts(survey, in: file))
+  }
+
+  /// This index, and behind it that of what a survey found after the last footer.
+  ///
+  /// - Throws: ``ArchiveError`` if it is longer than an index can be.
+  func appending(_ survey: Survey, in file: Span<UInt8>) throws -> ArchiveIndex {
+    ArchiveIndex(parts + (try Self.parts(survey, in: file)))
+  }
+
+  private static func parts(_ survey: Survey, in file: Span<UInt8>) throws -> [Part] {
+    let bytes = try survey.segment(in: file)
+    guard !bytes.isEmpty else { return [] }
+    let memory = MappedFile(copying: bytes)
+    let segment = try memory.withBytes { (bytes) throws(ArchiveError) in
+      try IndexSegment(bytes, at: 0)
+    }
+    return [Part(segment: segment, memory: memory)]
+  }
+
+  /// The segments that lie in the file, in order of ordinals.
+  package var segments: [IndexSegment] { parts.filter { $0.memory == nil }.map(\.segment) }
+
+  /// An index of nothing.
+  static let empty = ArchiveIndex([])
+
+  /// Whether some of it was made by a survey, which has no frame for what is lost.
+  var mayHaveLost: Bool { parts.contains { $0.memory != nil } }
+
+  /// The first segment in the file whose checksum does not hold.
   package func firstDamaged(in file: Span<UInt8>) -> IndexSegment? {
     segments.first { !$0.frame.holds(in: file) }
   }
@@ -58,10 +114,11 @@ package struct ArchiveIndex: Sendable {
   package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
     -> [UInt64]
   {
-    if let rebuilt { return rebuilt.candidates(key) }
     var found: [UInt64] = []
-    for segment in segments.reversed() {
-      found.append(contentsOf: try segment.candidates(key, in: file))
+    for part in parts.reversed() {
+      found += try part.read(file) { (segment, bytes) throws(ArchiveError) in
+        try segment.candidates(key, in: bytes)
+      }
     }
     return found
   }
@@ -70,15 +127,17 @@ package struct ArchiveIndex: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
   func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
-    if let rebuilt { return rebuilt.candidates(key).first }
     for number in bySize {
-      if let first = try segments[number].firstCandidate(key, in: file) { return first }
+      let first = try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
+        try segment.firstCandidate(key, in: bytes)
+      }
+      if let first { return first }
     }
     return nil
   }
 
-  /// The first ordinal that begins in a later frame; nil behind the last.
-  func firstOrdinal(behind position: Position, in file: Span<UInt8>) -> UInt64? {
+  /// The first ordinal that begins in a later frame, or that no frame of the same table holds.
+  func firstOrdinal(behind position: Position, in file: Span<UInt8>) -> UInt64 {
     let first = entry(at: position, in: file).firstOrdinal
     var distance = 1
     while let next = self.position(distance, after: position) {
@@ -86,30 +145,58 @@ package struct ArchiveIndex: Sendable {
       if ordinal > first { return ordinal }
       distance += 1
     }
-    return rebuilt == nil ? segments[position.segment].end : nil
+    return parts[position.part].segment.end
   }
 
-  /// The frame in which the section `ordinal` begins.
+  /// The frame in which the section `ordinal` begins, if it is not lost.
   package func position(of ordinal: UInt64, in file: Span<UInt8>) -> Position? {
-    if let rebuilt {
-      return rebuilt.frameIndex(of: ordinal).map { Position(segment: 0, index: $0) }
-    }
-    guard let number = segments.firstIndex(where: { $0.base <= ordinal && ordinal < $0.end }),
-      let index = segments[number].frameIndex(of: ordinal, in: file)
+    guard
+      let number = parts.firstIndex(where: {
+        $0.segment.base <= ordinal && ordinal < $0.segment.end
+      }),
+      let index = parts[number].read(
+        file, { (segment, bytes) in segment.frameIndex(of: ordinal, in: bytes) })
     else { return nil }
-    return Position(segment: number, index: index)
+    return Position(part: number, index: index)
   }
 
   /// What the table says of a frame.
   package func entry(at position: Position, in file: Span<UInt8>) -> FrameEntry {
-    if let rebuilt { return rebuilt.frames[position.index] }
-    return segments[position.segment].frameEntry(position.index, in: file)
+    parts[position.part].read(file) { (segment, bytes) in
+      segment.frameEntry(position.index, in: bytes)
+    }
   }
 
-  /// The frame `distance` behind this one in the same table; a section never goes on in another.
+  /// The frame `distance` behind this one in the same table; a section never continues in another.
   package func position(_ distance: Int, after position: Position) -> Position? {
-    let count = rebuilt?.frames.count ?? segments[position.segment].frameCount
-    guard distance < count - position.index else { return nil }
-    return Position(segment: position.segment, index: position.index + distance)
+    guard distance < parts[position.part].segment.frameCount - position.index else { return nil }
+    return Position(part: position.part, index: position.index + distance)
+  }
+
+  /// The frame tables' entries, in order of ordinals.
+  func frames(in file: Span<UInt8>) -> [FrameEntry] {
+    parts.flatMap { part in
+      part.read(file) { (segment, bytes) in
+        var entries: [FrameEntry] = []
+        for index in 0..<segment.frameCount { entries.append(segment.frameEntry(index, in: bytes)) }
+        return entries
+      }
+    }
+  }
+
+  /// The short key of every ordinal.
+  func shortKeys(in file: Span<UInt8>) -> [UInt32] {
+    var keys = [UInt32](repeating: .max, count: parts.reduce(0) { $0 + $1.segment.count })
+    for part in parts {
+      part.read(file) { (segment, bytes) in
+        for index in 0..<segment.count {
+          let entry = segment.entry(index, in: bytes)
+          let (ordinal, overflow) = segment.base.addingReportingOverflow(entry & 0xffff_ffff)
+          guard !overflow, ordinal < UInt64(keys.count) else { continue }
+          keys[Int(ordinal)] = UInt32(truncatingIfNeeded: entry >> 32)
+        }
+      }
+    }
+    return keys
   }
 }

@@ -3,38 +3,36 @@ internal import Synchronization
 
 /// Finding sections: through the index, which is never believed.
 extension ArchiveReader {
-  /// Calls `body` with the bytes that are committed.
+  /// Calls `body` with the bytes in which sections are read.
   package func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
-    let length = Int(generation.committedLength)
-    return try file.withBytes { (bytes) throws in try body(bytes.extracting(first: length)) }
+    try file.withBytes { (bytes) throws in try body(bytes.extracting(first: readableLength)) }
   }
 
   /// The index as it is at the moment.
   var index: ArchiveIndex { state.withLock { $0.index } }
 
   func locate(_ cid: CID) throws -> SectionLocation? {
-    try withFile { (file) throws in
-      do throws(ArchiveError) {
-        if let location = try locate(cid, index, in: file) { return location }
-      } catch {
-        guard try checkIndex(after: error, in: file) else { throw error }
-        return try locate(cid, index, in: file)
+    do {
+      if let location = try withFile({ (file) throws in try locate(cid, index, in: file) }) {
+        return location
       }
-      guard try checkIndex(after: nil, in: file) else { return nil }
-      return try locate(cid, index, in: file)
+      guard try checkIndex(after: nil) else { return nil }
+    } catch let error as ArchiveError {
+      guard try checkIndex(after: error) else { throw error }
     }
+    return try withFile { (file) throws in try locate(cid, index, in: file) }
   }
 
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
-    try withFile { (file) throws in
-      do throws(ArchiveError) {
-        return try locate(ordinal, index, in: file)
-      } catch {
-        guard ordinal < generation.sectionCount, try checkIndex(after: error, in: file) else {
-          throw error
-        }
-        return try locate(ordinal, index, in: file)
+    do {
+      return try withFile { (file) throws in try locate(ordinal, index, in: file) }
+    } catch let error as ArchiveError {
+      guard ordinal < sectionCount else { throw error }
+      if try checkIndex(after: error) {
+        return try withFile { (file) throws in try locate(ordinal, index, in: file) }
       }
+      guard let successor = try successor(of: ordinal) else { throw error }
+      return successor
     }
   }
 
@@ -42,42 +40,86 @@ extension ArchiveReader {
   ///
   /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
   /// - Returns: Whether there is another index now, so that it is worth to look again.
-  func checkIndex(after failure: ArchiveError?, in file: Span<UInt8>) throws -> Bool {
+  func checkIndex(after failure: ArchiveError?) throws -> Bool {
     let index = state.withLock { $0.isIndexChecked ? nil : $0.index }
     // Another thread may have just exchanged it; looking again then costs little.
     guard let index else { return false }
-    let place: UInt64
-    if let damaged = index.firstDamaged(in: file) {
-      place = UInt64(damaged.frame.offset)
+    if let damaged = try withFile({ (file) in index.firstDamaged(in: file) }) {
+      try rebuildIndex(damagedAt: UInt64(damaged.frame.offset))
     } else if case .damagedIndex = failure?.reason {
       // Its checksums hold and what it says cannot be: made like that.
-      place = failure?.offset ?? 0
+      try rebuildIndex(damagedAt: failure?.offset ?? 0)
     } else {
       state.withLock { $0.isIndexChecked = true }
       return false
     }
-    let found = try IndexRebuilder.rebuild(self.file, limit: file.count)
+    return true
+  }
+
+  /// Surveys the whole file, and reads by that from now on.
+  func rebuildIndex(damagedAt place: UInt64) throws {
+    let survey = try Survey(file, limits: limits)
+    let index = try file.withBytes { (bytes) throws in try ArchiveIndex(survey, in: bytes) }
     cache.removeAll()
     state.withLock { state in
-      state.index = ArchiveIndex(found.index)
+      state.index = index
+      state.sectionCount = survey.sectionCount
       state.isIndexChecked = true
+      state.survey = survey
+      state.shortKeys = nil
       var recovery = state.recovery ?? Recovery()
-      recovery.rebuild = .damagedIndex(offset: place)
+      if recovery.rebuild == nil { recovery.rebuild = .damagedIndex(offset: place) }
       state.recovery = recovery
     }
-    return true
+  }
+
+  /// The section that supersedes a damaged one: an intact one with the same short key, written later.
+  ///
+  /// Only 32 bits of the damaged section's key are known. Whether it is the same section, the digest of a CAR or the CID by
+  /// which it is asked for tells.
+  func successor(of ordinal: UInt64) throws -> SectionLocation? {
+    let index = index
+    return try withFile { (file) throws in
+      guard let short = shortKey(of: ordinal, index, in: file), short != .max else { return nil }
+      let key = SectionKey(prefix: UInt64(short) << 32)
+      for candidate in try index.candidates(key, in: file) where candidate != ordinal {
+        do throws(ArchiveError) {
+          var location = try locate(candidate, index, in: file)
+          location.asked = ordinal
+          return location
+        } catch {
+          // It is damaged as well.
+          continue
+        }
+      }
+      return nil
+    }
+  }
+
+  private func shortKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>) -> UInt32?
+  {
+    let keys =
+      state.withLock { $0.shortKeys }
+      ?? {
+        let keys = index.shortKeys(in: file)
+        state.withLock { $0.shortKeys = keys }
+        return keys
+      }()
+    return ordinal < UInt64(keys.count) ? keys[Int(ordinal)] : nil
   }
 
   func locate(_ cid: CID, _ index: ArchiveIndex, in file: Span<UInt8>)
     throws(ArchiveError) -> SectionLocation?
   {
     var failure: ArchiveError?
-    for ordinal in try index.candidates(SectionKey(cid), in: file) {
+    let key = SectionKey(cid)
+    for ordinal in try index.candidates(key, in: file) {
       do throws(ArchiveError) {
         let location = try locate(ordinal, index, in: file)
         if location.prefix.cid == cid { return location }
       } catch {
-        // Another section with the same key may be the one.
+        // Another section with the same key may be the one. A lost section whose key is not known has any CID.
+        if case .lostSection = error.reason, SectionKey.short(key.prefix) == .max { continue }
         failure = failure ?? error
       }
     }
@@ -89,11 +131,12 @@ extension ArchiveReader {
     throws(ArchiveError) -> SectionLocation
   {
     guard let position = index.position(of: ordinal, in: file) else {
-      throw ArchiveError(.unknownOrdinal(ordinal))
+      throw ArchiveError(
+        ordinal < sectionCount ? .lostSection(ordinal) : .unknownOrdinal(ordinal))
     }
     let entry = index.entry(at: position, in: file)
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
-      return try location(of: ordinal, index, position, in: frame)
+      return try location(of: ordinal, index, position, in: frame, file)
     }
     let decoded: DecodedFrame
     do throws(ArchiveError) {
@@ -105,60 +148,62 @@ extension ArchiveReader {
       let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
       if prefix.isLarge {
         guard entry.firstOrdinal == ordinal, frame.contentSize == prefix.contentSize(ofFrame: 0)
-        else {
-          throw ArchiveError(
-            .damagedIndex("section \(ordinal) is not where it says"), offset: entry.offset)
-        }
+        else { throw misplaced(ordinal, index, entry.offset) }
         return SectionLocation(
-          ordinal: ordinal, prefix: prefix, index: index, position: position,
+          ordinal: ordinal, asked: ordinal, prefix: prefix, index: index, position: position,
           body: .frames(first: frame, content: frame.isRaw ? nil : beginning))
       }
       let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
       decoded = try DecodedFrame(
         content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
     } catch {
-      // Of a damaged pack, what still hashes to its CID is not lost.
-      guard let left = salvage(entry, in: file), let number = left.index(of: ordinal) else {
-        throw error
-      }
-      do throws(ArchiveError) {
-        try check(left, number)
-        let found = try location(of: ordinal, index, position, in: left)
-        // A length that is wrong may have led past a section; then another would answer to this number.
-        let key = SectionKey(found.prefix.cid)
-        guard try index.candidates(key, in: file).contains(ordinal) else { throw error }
-        return found
-      } catch _ {
-        throw error
-      }
+      // What of it still hashes to its CID is not lost. It is kept, so that this is found out once for all its sections.
+      decoded = DecodedFrame(
+        salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal,
+        place: entry.offset, error)
     }
     cache.insert(decoded)
-    return try location(of: ordinal, index, position, in: decoded)
+    return try location(of: ordinal, index, position, in: decoded, file)
   }
 
-  private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> DecodedFrame? {
-    guard entry.end <= UInt64(file.count) else { return nil }
-    // If not even its blocks can be told apart, nothing can be had.
+  private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
+    guard entry.end <= UInt64(file.count) else { return [] }
+    // If not even its blocks can be told apart, nothing is left.
     guard
       let frame = try? DataFrame(file, at: Int(entry.offset), limit: Int(entry.end)),
       frame.contentSize <= ArchiveLimits.bodyPerFrame
-    else { return nil }
-    return DecodedFrame(
-      salvaging: decoder.salvage(frame, in: file), firstOrdinal: entry.firstOrdinal,
-      place: entry.offset)
+    else { return [] }
+    return decoder.salvage(frame, in: file)
   }
 
   private func location(
     of ordinal: UInt64, _ index: ArchiveIndex, _ position: ArchiveIndex.Position,
-    in frame: DecodedFrame
+    in frame: DecodedFrame, _ file: Span<UInt8>
   ) throws(ArchiveError) -> SectionLocation {
     guard let number = frame.index(of: ordinal) else {
-      throw ArchiveError(
-        .damagedIndex("section \(ordinal) is not where it says"), offset: frame.place)
+      throw frame.failure ?? misplaced(ordinal, index, frame.place)
+    }
+    if let failure = frame.failure {
+      do throws(ArchiveError) {
+        try check(frame, number)
+        // A length that is wrong may have led past a section; then another would answer to this number.
+        let key = SectionKey(try frame.prefix(number).cid)
+        guard try index.candidates(key, in: file).contains(ordinal) else { throw failure }
+      } catch _ {
+        throw failure
+      }
     }
     return SectionLocation(
-      ordinal: ordinal, prefix: try frame.prefix(number), index: index, position: position,
-      body: .pack(frame, index: number))
+      ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), index: index,
+      position: position, body: .pack(frame, index: number))
+  }
+
+  /// What it means that a section is not where the table says.
+  private func misplaced(_ ordinal: UInt64, _ index: ArchiveIndex, _ place: UInt64) -> ArchiveError {
+    // An index of a repaired file has no frame for what is lost; in any other it says what is not so.
+    index.mayHaveLost || generation.features.isRepaired
+      ? ArchiveError(.lostSection(ordinal), offset: place)
+      : ArchiveError(.damagedIndex("section \(ordinal) is not where it says"), offset: place)
   }
 
   /// The frame that a table entry describes, its stored bytes checked.

@@ -122,7 +122,7 @@ extension ArchiveReader {
       var start = 0
       while start < order.count {
         var end = start + 1
-        let limit = index.position(of: likely[Int(order[start])], in: bytes).flatMap {
+        let limit = index.position(of: likely[Int(order[start])], in: bytes).map {
           index.firstOrdinal(behind: $0, in: bytes)
         }
         while end < order.count, likely[Int(order[end])] < limit ?? 0 { end += 1 }

@@ -8,7 +8,7 @@ extension ArchiveReader {
     let range = frame.range(index)
     let bytes = frame.bytes
     let verification = prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length)))
-    guard verification == .matches || verification == .cannotVerify && !frame.isDamaged else {
+    guard verification == .matches || verification == .cannotVerify && frame.failure == nil else {
       throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place)
     }
   }
@@ -76,10 +76,10 @@ extension ArchiveReader {
       return try part(number, at: location, in: file)
     } catch {
       // The table may be what is wrong. In another one the section begins elsewhere.
-      guard try checkIndex(after: error, in: file),
-        let again = try locate(location.prefix.cid, index, in: file)
-      else { throw error }
-      return try part(number, at: again, in: file)
+      guard try checkIndex(after: error), let again = try locate(location.prefix.cid) else {
+        throw error
+      }
+      return try withFile { (file) throws in try part(number, at: again, in: file) }
     }
   }
 

@@ -1,7 +1,9 @@
 /// A section that has been found: where it begins, and what is needed to read it.
 struct SectionLocation {
-  /// Its number.
+  /// Its number, under which its frames stand in the table.
   let ordinal: UInt64
+  /// The number that was asked for: another one if that section is damaged, and this one supersedes it.
+  var asked: UInt64
   /// Its prefix.
   let prefix: SectionPrefix
   /// The index that led to it, which ``position`` belongs to: another thread may have exchanged the reader's meanwhile.
@@ -20,6 +22,6 @@ struct SectionLocation {
   }
 
   var section: Section {
-    Section(ordinal: ordinal, cid: prefix.cid, bodyLength: prefix.bodyLength)
+    Section(ordinal: asked, cid: prefix.cid, bodyLength: prefix.bodyLength)
   }
 }

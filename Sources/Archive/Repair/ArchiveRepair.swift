@@ -1,153 +1,251 @@
 internal import IPLD
 
-/// Puts an archive's index and footers back as they were, and drops what an interrupted write has left.
+/// Repairs an archive in place, without writing to anything that holds.
 ///
-/// Index segments and footers say nothing that the data frames do not, so that what is damaged of them can be made again, byte for
-/// byte, where it lay. Data frames cannot: from the first that is lost on, nothing is changed here, for how many sections came before
-/// is not known there; a new archive can be made of what is left (see `SnapshotCopier` in the library `Backup`).
+/// Index segments and footers say nothing that the data frames and their neighbours do not. Where every byte of a
+/// damaged one is determined by them, it is made again where it lay. Otherwise a new index and a new footer are
+/// appended over everything that is there, and what they do not name counts no more: the file says so by
+/// the feature ``FeatureFlags/repaired``. Data that is lost cannot be made again; its ordinals stay, and the
+/// index has no frame for them (FORMAT 7).
 ///
-/// Invariant: bytes of a frame that holds are never written to.
+/// 1. Bytes of a frame that holds are never written to, and never cut off.
+/// 2. What is appended is on the medium before bytes that count no more are written to.
 public struct ArchiveRepair {
   /// What was done.
   public struct Report: Equatable, Sendable {
     /// Where index segments were made again.
     public internal(set) var segments: [UInt64] = []
-    /// Where footers were.
+    /// Where footers were made again.
     public internal(set) var footers: [UInt64] = []
-    /// How many bytes that an interrupted write had left were cut off.
+    /// Whether a new index and a footer were appended.
+    public internal(set) var isReindexed = false
+    /// How many bytes were made into frames that count no more.
+    public internal(set) var bytesVoided: UInt64 = 0
+    /// How many bytes behind everything whole were cut off.
     public internal(set) var bytesCutOff: UInt64 = 0
-    /// The first place that could not be repaired; nil if there is none.
+    /// How many sections are lost, as far as is known.
+    public internal(set) var lostSectionCount: UInt64 = 0
+    /// The first thing that could not be repaired; nil if there is none.
     public internal(set) var firstLost: ArchiveError?
 
     /// Whether the file is as it was.
-    public var isUnchanged: Bool { segments.isEmpty && footers.isEmpty && bytesCutOff == 0 }
+    public var isUnchanged: Bool {
+      segments.isEmpty && footers.isEmpty && !isReindexed && bytesVoided == 0 && bytesCutOff == 0
+    }
   }
 
-  let storage: any ArchiveStorage
-  var report = Report()
+  private let storage: any ArchiveStorage
+  private let progress: (UInt64, UInt64) -> Void
+  private var report = Report()
 
-  // What the frames so far amount to.
-  var keys = KeyList()
-  var frames: [FrameEntry] = []
-  var streamLength: UInt64 = 0
-  /// The generation that the last footer, whether it held or was made again, ended.
-  var previous: Generation?
-  /// The index segment behind the last footer, if there is one.
-  var segment: IndexSegment?
-  /// How many frames there were at the last footer.
-  var committedFrames = 0
-  /// Bytes that are no frame, behind what has been counted, until it is known what follows them.
-  var gap: Range<Int>?
-  var hasLost = false
-  /// Whether a data frame behind the last footer does not hold, so that what an interrupted write has left ends there.
-  var isTorn = false
-  /// What the last footer says that holds.
-  private let committed: Generation?
-
-  private init(_ storage: any ArchiveStorage, _ committed: Generation?) {
-    self.storage = storage
-    self.committed = committed
-  }
-
-  /// Repairs what can be repaired in place.
+  /// Repairs what can be repaired.
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
+  ///   - limits: How much it may hold.
   ///   - progress: Called now and then with the bytes that are done and those there are.
-  /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage throws. Whatever was written by then is
-  ///   right, and repairing again goes on.
+  /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage throws. Whatever was
+  ///   written by then is right, and repairing again goes on.
   /// - Returns: What was done.
   public static func run(
-    _ storage: any ArchiveStorage, progress: (UInt64, UInt64) -> Void = { _, _ in }
+    _ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits(),
+    progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
-    let file = try storage.map()
-    // A file of a later version is not touched.
-    var repair = ArchiveRepair(storage, try ArchiveReader.lastGeneration(of: file))
-    let anchors = file.withBytes { bytes in Anchors(in: bytes, limit: bytes.count) }
-    var scan = ArchiveScan(limit: file.count, known: nil, anchors: anchors)
-    try scan.run(file, progress: progress) { event in
-      try file.withBytes { (bytes) throws in try repair.take(event, in: bytes) }
-    }
-    try file.withBytes { (bytes) throws in try repair.finish(in: bytes) }
+    var repair = ArchiveRepair(storage, progress)
+    try repair.run(limits)
     return repair.report
   }
 
-  private mutating func take(_ event: ArchiveScan.Event, in file: Span<UInt8>) throws {
-    guard !hasLost, !isTorn else { return }
-    switch event {
-    case .header(let frame, let failure):
-      if let failure { return lose(failure) }
-      streamLength = UInt64(frame.contentSize)
-    case .frame(let frame, _, let report):
-      if let failure = report.failure { return lose(failure, in: file) }
-      if let cid = report.damaged.first {
-        return lose(ArchiveError(.damagedSection(cid), offset: UInt64(frame.offset)), in: file)
+  private init(
+    _ storage: any ArchiveStorage, _ progress: @escaping (UInt64, UInt64) -> Void
+  ) {
+    self.storage = storage
+    self.progress = progress
+  }
+
+  private mutating func run(_ limits: ReadLimits) throws {
+    var file = try storage.map()
+    // A file of a later version is not touched.
+    _ = try ArchiveReader.lastGeneration(of: file)
+    var survey = try Survey(file, limits: limits, progress: progress)
+    guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
+    var restoring = GenerationRestoring(storage, survey)
+    try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
+    if restoring.hasWritten {
+      report.segments = restoring.segments
+      report.footers = restoring.footers
+      file = try storage.map()
+      survey = try Survey(file, limits: limits, progress: progress)
+    }
+    let generation = try ArchiveReader.lastGeneration(of: file)
+    try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
+    report.lostSectionCount = survey.lostOrdinals.reduce(0) { $0 + UInt64($1.count) }
+    report.firstLost = survey.firstLost ?? (survey.isWhole ? nil : survey.firstGap)
+  }
+
+  /// Appends an index and a footer if what is there is not what the last footer says, and makes what is left over count no more.
+  private mutating func finish(
+    _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>, _ file: MappedFile
+  ) throws {
+    let isIndexed = generation.map { survey.isIndexed($0, in: bytes) } ?? false
+    let end = survey.end
+    let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
+    let isRepaired = generation?.features.isRepaired ?? false
+    let isRegular = survey.isRegular(generation, in: bytes)
+    guard !isIndexed || hasTail || !isRegular && !isRepaired else {
+      try cutOff(behind: end)
+      if survey.isWhole { try void(survey, before: end) }
+      return
+    }
+    let manifests = survey.unlinkedManifests(.empty, in: bytes)
+    // Without a footer and without a manifest there is nothing to make count.
+    if generation == nil, manifests.isEmpty { throw ArchiveError(.noFooter) }
+    try cutOff(behind: end)
+    guard survey.frames.contains(where: { $0.state == .sections }) else { return }
+    let isClean = isIndexed && survey.isWhole && (isRegular || isRepaired)
+    try append(
+      survey, generation, keepsIndex: isIndexed, head: head(survey, generation, manifests),
+      required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes, file)
+    report.isReindexed = true
+    if survey.isWhole { try void(survey, before: end) }
+  }
+
+  /// The newest manifest by what lies behind the last footer; without one, by everything.
+  private func head(
+    _ survey: Survey, _ generation: Generation?, _ manifests: [Survey.Manifest]
+  ) -> Generation.Head? {
+    let start = generation.map { Int($0.committedLength) } ?? 0
+    let first = survey.frames.firstIndex { $0.offset >= UInt64(start) } ?? survey.frames.count
+    let landmark =
+      survey.landmarks.firstIndex { $0.landmark.range.lowerBound >= start }
+      ?? survey.landmarks.count
+    return HeadRule(manifests, survey).head(
+      after: generation, in: survey, first..<survey.frames.count,
+      survey.landmarks[landmark...])
+  }
+
+  private func append(
+    _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, head: Generation.Head?,
+    required: UInt64, at end: Int, in bytes: Span<UInt8>, _ file: MappedFile
+  ) throws {
+    var kept: [Generation.Segment] = []
+    var older: [IndexSegment] = []
+    var base: UInt64 = 0
+    if keepsIndex, let generation, survey.sectionCount > generation.sectionCount {
+      let live = generation.segments
+      let count = SegmentMerging.keptCount(
+        live, newSections: Int(survey.sectionCount - generation.sectionCount),
+        newFrames: survey.frames.count)
+      kept = Array(live[..<count])
+      older = try ArchiveIndex(generation, in: bytes).segments.filter {
+        $0.base >= kept.last?.end ?? 0
       }
-      guard try closeGap(before: nil, in: file) else { return }
-      segment = nil
-      streamLength += UInt64(frame.contentSize)
-      let next = UInt64(keys.count)
-      frames.append(
-        FrameEntry(
-          offset: UInt64(frame.offset), checksum: report.checksum,
-          firstOrdinal: report.isContinuation ? max(next, 1) - 1 : next,
-          storedLength: UInt32(clamping: frame.length)))
-      for key in report.keys { keys.append(key) }
-    case .skippable(let frame):
-      try take(frame, in: file)
-    case .gap(let range, _):
-      gap = (gap?.lowerBound ?? range.lowerBound)..<range.upperBound
-    case .lost(_, let error): lose(error)
-    case .misplaced(let entry):
-      lose(ArchiveError(.damagedIndex("it names an impossible frame"), offset: entry.offset))
-    case .cutShort: break
+      base = generation.sectionCount
+    } else if keepsIndex, let generation {
+      kept = generation.segments
+      base = survey.sectionCount
+    }
+    let segment = MergedSegment(
+      older: older, in: file, newer: survey.segmentBuilder(from: base, in: bytes))
+    try GenerationEnding(storage: storage, previous: generation).write(
+      base < survey.sectionCount ? segment : nil, at: UInt64(end), keeping: kept,
+      sectionCount: survey.sectionCount, streamLength: survey.contentLength, head: head,
+      required: required)
+  }
+
+  /// Cuts off what follows everything that holds.
+  private mutating func cutOff(behind end: Int) throws {
+    let size = try storage.size
+    guard size > UInt64(end) else { return }
+    report.bytesCutOff = size - UInt64(end)
+    try storage.truncate(to: UInt64(end))
+    try storage.synchronize()
+  }
+
+  /// Makes what is no frame into frames that count no more.
+  private mutating func void(_ survey: Survey, before end: Int) throws {
+    for (_, landmark) in survey.landmarks {
+      guard case .gap(let range, _) = landmark, range.lowerBound < end else { continue }
+      report.bytesVoided += UInt64(try GenerationEnding.void(range, in: storage))
+    }
+    if report.bytesVoided > 0 { try storage.synchronize() }
+  }
+}
+
+extension Survey {
+  /// Where the last thing ends that holds.
+  var end: Int {
+    var end = header.map { $0.failure == nil ? $0.frame.end : 0 } ?? start
+    if let last = frames.last { end = max(end, Int(last.end)) }
+    for (_, landmark) in landmarks.suffix(2) {
+      if case .gap = landmark { continue }
+      end = max(end, landmark.range.upperBound)
+    }
+    return end
+  }
+
+  /// Whether the live index names every frame that lies before the footer, and its checksums hold.
+  fileprivate func isIndexed(_ generation: Generation, in file: Span<UInt8>) -> Bool {
+    do throws(ArchiveError) {
+      let index = try ArchiveIndex(generation, in: file)
+      guard index.firstDamaged(in: file) == nil else { return false }
+      var entries: [UInt64: FrameEntry] = [:]
+      for entry in index.frames(in: file) { entries[entry.offset] = entry }
+      return frames.allSatisfy { frame in
+        guard frame.offset < generation.footerOffset, frame.state.isIntact else { return true }
+        guard let entry = entries[frame.offset] else { return false }
+        return entry.checksum == frame.checksum && entry.storedLength == frame.storedLength
+          && entry.firstOrdinal == frame.firstOrdinal
+      }
+    } catch {
+      return false
     }
   }
 
-  private mutating func take(_ frame: SkippableFrame, in file: Span<UInt8>) throws {
-    switch frame.kind {
-    case .indexSegment:
-      guard try closeGap(before: nil, in: file) else { return }
-      segment = try IndexSegment(file, at: frame.offset)
-    case .footer:
-      guard Footer.frame(file, at: frame.offset) != nil else {
-        return lose(
-          ArchiveError(
-            .malformedFooter("it is not where it says"), offset: UInt64(frame.offset)))
+  /// Whether everything before the last footer that is no data frame is as a writer leaves it, or is known to count no more.
+  fileprivate func isRegular(_ generation: Generation?, in file: Span<UInt8>) -> Bool {
+    guard let generation else { return false }
+    var listed: [Range<Int>] = []
+    if let index = try? ArchiveIndex(generation, in: file) {
+      let found = Dictionary(
+        frames.map { ($0.offset, $0.state.isIntact) }, uniquingKeysWith: { first, _ in first })
+      for entry in index.frames(in: file) where found[entry.offset] != true {
+        listed.append(Int(clamping: entry.offset)..<Int(clamping: entry.end))
       }
-      let footer = try Footer.read(file, frame)
-      guard try closeGap(before: footer, in: file) else { return }
-      guard footer.sectionCount == UInt64(keys.count), footer.streamLength == streamLength else {
-        return lose(
-          ArchiveError(
-            .malformedFooter("it counts other sections than there are"),
-            offset: UInt64(frame.offset)))
+    }
+    return landmarks.allSatisfy { entry in
+      switch entry.landmark {
+      case .segment: true
+      case .footer(let footer): footer.isInPlace || generation.features.isRepaired
+      case .other(_, let error): error == nil || generation.features.isRepaired
+      case .void: generation.features.isRepaired
+      case .gap(let range, _):
+        // Lost data that the index lists stays as it is.
+        range.lowerBound >= end
+          || listed.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
       }
-      end(footer)
-    default:
-      // Of a later version, and no business of this one.
-      _ = try closeGap(before: nil, in: file)
     }
   }
 
-  mutating func end(_ generation: Generation) {
-    previous = generation
-    segment = nil
-    committedFrames = frames.count
+  /// The first thing that is no frame, and stays so where it is not certain that nothing is lost with it.
+  fileprivate var firstGap: ArchiveError? {
+    for (_, landmark) in landmarks where landmark.range.lowerBound < end {
+      if case .gap(_, let error) = landmark { return error }
+    }
+    return nil
   }
 
-  /// Gives up at a data frame, unless it was never committed.
-  private mutating func lose(_ error: ArchiveError, in file: Span<UInt8>) {
-    guard let committed, previous?.number == committed.number, let offset = error.offset,
-      !Footer.remains(in: file, from: Int(committed.committedLength), after: committed)
-        .contains(where: \.isNext), offset >= committed.committedLength
-    else { return lose(error) }
-    isTorn = true
-  }
-
-  mutating func lose(_ error: ArchiveError) {
-    hasLost = true
-    report.firstLost = error
+  /// The first thing that is lost.
+  fileprivate var firstLost: ArchiveError? {
+    if let failure = header?.failure { return failure }
+    if let damaged = frames.first(where: { !$0.state.isIntact }) {
+      return observations.frames.first { $0.offset == damaged.offset }
+        ?? ArchiveError(.damagedFrame("it does not hold"), offset: damaged.offset)
+    }
+    if let (cid, place) = observations.damaged.first {
+      return ArchiveError(.damagedSection(cid), offset: place)
+    }
+    return lostOrdinals.first.map { ArchiveError(.lostSection($0.lowerBound)) }
   }
 }

@@ -56,6 +56,14 @@ public final class MappedFile: @unchecked Sendable {
     unsafe SystemCalls.release(address, length: count)
   }
 
+  /// Lets go of the pages of a file that is too large to stay in memory as it is read.
+  func releasePagesIfLarge() {
+    if count > Self.maximumResident { releasePages() }
+  }
+
+  /// Files up to this length stay in memory as they are read.
+  private static let maximumResident = 64 << 20
+
   /// A copy of bytes that lie in no file.
   public init(copying bytes: [UInt8]) {
     count = bytes.count

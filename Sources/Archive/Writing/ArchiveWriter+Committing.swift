@@ -69,8 +69,10 @@ extension ArchiveWriter {
   /// Ends a generation whose data and index are on the medium.
   mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
     let features = previous?.features ?? FeatureFlags()
+    let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
+    guard !overflow else { throw ArchiveError(.tooManyGenerations) }
     let generation = Generation(
-      number: (previous?.number ?? 0) + 1, footerOffset: log.end,
+      number: number, footerOffset: log.end,
       previousFooterOffset: previous?.footerOffset,
       committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
       sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,

@@ -40,7 +40,7 @@ final class ArchiveTarget {
       new = nil
       let storage = try FileStorage.open(path)
       try storage.lock()
-      reader = try ArchiveReader(storage.map())
+      reader = try ArchiveReader(storage.map(), ignoresTail: true)
       opened = storage
       return
     }
@@ -50,7 +50,7 @@ final class ArchiveTarget {
     let storage = try new.storage()
     opened = storage
     do {
-      let reader = try ArchiveReader(storage.map())
+      let reader = try ArchiveReader(storage.map(), ignoresTail: true)
       if reader.generation.number > 0 { self.reader = reader }
     } catch is ArchiveError {
       // The writer tells what can be gone on with, and begins again where nothing can: nobody has been told of this file.

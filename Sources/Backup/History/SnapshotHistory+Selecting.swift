@@ -91,10 +91,12 @@ extension SnapshotHistory {
     return found[0]
   }
 
-  /// Of each account the last in the list, the newest in the file first.
+  /// Of each account the last in the list that a footer leads to, or else the last; the newest in the file first.
   private func newest(_ list: [Entry]) -> [Entry] {
     var last: [DID: Entry] = [:]
-    for entry in list { last[entry.did] = entry }
+    for entry in list where entry.isVouched || last[entry.did].map({ !$0.isVouched }) ?? true {
+      last[entry.did] = entry
+    }
     return last.values.sorted { $0.number > $1.number }
   }
 

@@ -5,8 +5,11 @@ public import IPLD
 /// All snapshots of an archive: what each is in a few words, and where the chain of them is broken.
 ///
 /// Manifests are read from the newest back, each naming the one before it. Where one of them is lost, the footers of older generations, which name a
-/// manifest each, lead on: nothing that can be reached either way is left out, and every break is in ``breaks``. An archive without a footer has
-/// nothing that names its newest manifest; all that is left of manifests is offered then, and ``isVouched`` is false.
+/// manifest each, lead on: nothing that can be reached either way is left out, and every break is in ``breaks``.
+///
+/// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left behind the last footer,
+/// and, where the chain is broken, every manifest of the file. They are offered; none of them is the newest unless it is
+/// asked for. What a sound chain passes by has been forgotten on purpose, and a manifest made again is listed once.
 ///
 /// ```swift
 /// let history = try SnapshotHistory(of: reader)
@@ -17,6 +20,8 @@ public struct SnapshotHistory: Sendable {
   public struct Entry: Equatable, Sendable {
     /// Its number, from 1 for the oldest.
     public internal(set) var number = 0
+    /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it was ever committed.
+    public internal(set) var isVouched = true
     /// The CID of its manifest.
     public let cid: CID
     /// The account.
@@ -67,6 +72,14 @@ public struct SnapshotHistory: Sendable {
     /// The oldest manifest that could be read before it; nil if it is the newest that cannot.
     public let after: CID?
 
+    /// Whether it is a snapshot that is lost.
+    public var isOfManifest: Bool {
+      switch reason {
+      case .damagedManifest, .unusableManifest: true
+      case .damagedFooter, .tooMany: false
+      }
+    }
+
     /// What a person reads.
     public var description: String {
       let newest = after == nil ? "newest " : ""
@@ -92,11 +105,8 @@ public struct SnapshotHistory: Sendable {
   public private(set) var entries: [Entry] = []
   /// Where the history could not be followed, the newest first.
   public private(set) var breaks: [Break] = []
-  /// Whether a footer names the newest snapshot, so that each is named by one that is named; otherwise they are what was found in the file.
-  public let isVouched: Bool
-
-  /// The snapshot that was made last; nil if there is none, or it is lost.
-  public var newest: Entry? { entries.last }
+  /// The newest snapshot that a footer leads to; where none does, the newest that was found. Nil if there is none, or it is lost.
+  public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
 
   /// Reads the history of an archive.
   ///
@@ -107,18 +117,26 @@ public struct SnapshotHistory: Sendable {
 
   /// Reads no more than so many snapshots of the history of an archive.
   package init(of reader: ArchiveReader, limit: Int) throws {
-    isVouched = reader.generation.number > 0
     var generations = GrowthLog()
-    if isVouched {
+    var sound: UInt64?
+    if reader.generation.number > 0 || !reader.movedHeads.isEmpty {
       generations = GrowthLog(of: reader, limit: limit)
       if let error = generations.failure {
         breaks.append(Break(reason: .damagedFooter(error), after: nil))
       }
-      try follow(reader, generations, limit)
-    } else {
-      try gather(reader, limit)
+      let heads =
+        reader.movedHeads + generations.heads.map { (cid: $0.cid, offset: $0.committedLength) }
+      sound = try follow(reader, heads, limit)
+      if breaks.contains(where: \.isOfManifest) {
+        // What is not where the index says may be elsewhere.
+        try reader.surveyEverything()
+        (entries, breaks) = ([], breaks.filter { !$0.isOfManifest })
+        sound = try follow(reader, heads, limit)
+      }
     }
     entries.reverse()
+    try addFound(in: reader, behind: sound ?? 0, limit)
+    if !breaks.isEmpty || entries.contains(where: { !$0.isVouched }) { try sort(in: reader) }
     for index in entries.indices {
       entries[index].number = index + 1
       entries[index].bytesAdded = generations.bytesAdded(
@@ -126,24 +144,46 @@ public struct SnapshotHistory: Sendable {
     }
   }
 
-  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer names.
-  private mutating func follow(_ reader: ArchiveReader, _ generations: GrowthLog, _ limit: Int)
-    throws
-  {
+  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer names, or that was found in the
+  /// file, whichever is the newest.
+  ///
+  /// A manifest that was made again stands for the one it was made of, and forgets what came before that, if its own chain leads
+  /// to its beginning.
+  ///
+  /// - Parameters:
+  ///   - reader: The archive.
+  ///   - heads: The newest manifests by the footers, the newest first, and where each footer lies.
+  ///   - limit: How many snapshots are listed.
+  /// - Returns: Where the footer lies from which the chain leads to its beginning; nil if none does.
+  private mutating func follow(
+    _ reader: ArchiveReader, _ heads: [(cid: CID, offset: UInt64)], _ limit: Int
+  ) throws -> UInt64? {
+    var starts = heads.map { (cid: $0.cid, offset: $0.offset, isVouched: true) }
     var seen: Set<CID> = []
-    for start in generations.heads where !seen.contains(start.cid) {
-      var next: CID? = start.cid
+    var contents = ManifestContents(reader)
+    while !starts.isEmpty {
+      let head = starts.removeFirst()
+      guard !seen.contains(head.cid) else { continue }
       let breakCount = breaks.count
-      while let cid = next, seen.insert(cid).inserted {
+      let first = entries.count
+      var next: CID? = head.cid
+      var isAgain = false
+      while let cid = next, !isAgain, seen.insert(cid).inserted {
         guard entries.count < limit else {
           note(.tooMany)
-          return
+          return head.offset
         }
         next = nil
         do {
           let snapshot = try ArchivedSnapshot.manifest(cid, in: reader)
-          entries.append(Entry(cid, snapshot))
           next = snapshot.previous
+          if breakCount > 0, let known = contents.same(as: cid, snapshot.commit) {
+            isAgain = known
+            continue
+          }
+          var entry = Entry(cid, snapshot)
+          entry.isVouched = head.isVouched
+          entries.append(entry)
           if entries.count % 128 == 0 { reader.releasePages() }
         } catch let error as ArchiveError {
           note(.damagedManifest(cid, error))
@@ -151,32 +191,96 @@ public struct SnapshotHistory: Sendable {
           note(.unusableManifest(cid, error))
         }
       }
+      let isSound = breaks.count == breakCount
       // What older footers name and an unbroken chain passes by has been forgotten on purpose.
-      if breaks.count == breakCount { return }
+      if isSound, head.isVouched { return head.offset }
+      if breakCount == 0 {
+        // What was found is worth the search only now.
+        let found = try reader.manifestCandidates.map {
+          (cid: $0.cid, offset: $0.offset, isVouched: false)
+        }
+        starts = (starts + found).sorted { $0.offset > $1.offset }
+      }
+      for entry in entries[first...] { contents.note(entry.cid, entry.commit, isSound: isSound) }
     }
+    return nil
   }
 
   private mutating func note(_ reason: Break.Reason) {
     breaks.append(Break(reason: reason, after: entries.last?.cid))
   }
 
-  /// Takes everything that is a manifest, in the order of the file.
-  private mutating func gather(_ reader: ArchiveReader, _ limit: Int) throws {
-    for ordinal in reader.ordinals.reversed() {
-      guard entries.count < limit else {
+  /// Adds what was found in the file and no footer leads to, each where it belongs by its place.
+  ///
+  /// - Parameter footer: Where the footer lies from which a sound chain leads to its beginning: what lies before it and is not
+  ///   on the chain has been forgotten.
+  private mutating func addFound(
+    in reader: ArchiveReader, behind footer: UInt64, _ limit: Int
+  ) throws {
+    let candidates = try reader.manifestCandidates.filter { $0.offset >= footer }
+    guard !candidates.isEmpty else { return }
+    var known = Set(entries.map(\.cid))
+    var contents = ManifestContents(reader)
+    for entry in entries { contents.note(entry.cid, entry.commit) }
+    var found: [Entry] = []
+    // The newest first: it stands for those that were made again.
+    for candidate in candidates.reversed() where known.insert(candidate.cid).inserted {
+      guard entries.count + found.count < limit else {
         note(.tooMany)
-        return
+        break
       }
       do {
-        let cid = try reader.section(at: ordinal).cid
-        guard let snapshot = try ArchivedSnapshot.possibleManifest(cid, in: reader) else {
-          continue
-        }
-        entries.append(Entry(cid, snapshot))
-      } catch is ArchiveError {
-        // Lost with the damage: whoever opened the file was told that it has no footer.
+        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
+        guard contents.same(as: candidate.cid, snapshot.commit) == nil else { continue }
+        contents.note(candidate.cid, snapshot.commit)
+        var entry = Entry(candidate.cid, snapshot)
+        entry.isVouched = false
+        found.append(entry)
+      } catch is SnapshotError {
+        // It has the shape of a manifest, and is none.
         continue
       }
+    }
+    entries += found.reversed()
+  }
+
+  /// Puts the snapshots into the order in which their manifests lie in the file.
+  private mutating func sort(in reader: ArchiveReader) throws {
+    let placed = try entries.map { ($0, try reader.ordinal(of: $0.cid) ?? 0) }
+    entries = placed.enumerated()
+      .sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }.map(\.element.0)
+  }
+}
+
+/// Tells whether a manifest says something that no other says: one that was made again differs only in the manifest before it
+/// and in where its blocks lie.
+private struct ManifestContents {
+  private let reader: ArchiveReader
+  /// The manifests of each commit whose contents have not been read.
+  private var unread: [CID: [(manifest: CID, isSound: Bool)]] = [:]
+  /// Whether the chain of a manifest with this content leads to its beginning.
+  private var contents: [IPLDMap: Bool] = [:]
+
+  init(_ reader: ArchiveReader) { self.reader = reader }
+
+  mutating func note(_ manifest: CID, _ commit: CID, isSound: Bool = false) {
+    unread[commit, default: []].append((manifest, isSound))
+  }
+
+  /// Whether the chain of a manifest that says the same leads to its beginning; nil if none says the same.
+  mutating func same(as manifest: CID, _ commit: CID) -> Bool? {
+    for (other, isSound) in unread.removeValue(forKey: commit) ?? [] {
+      if let content = content(other) { contents[content] = contents[content] ?? false || isSound }
+    }
+    // Of what cannot be read, nothing is the same.
+    return content(manifest).flatMap { contents[$0] }
+  }
+
+  private func content(_ manifest: CID) -> IPLDMap? {
+    do {
+      return try ManifestMap(ArchivedSnapshot(manifest, in: reader)).content
+    } catch {
+      return nil
     }
   }
 }

@@ -71,7 +71,7 @@ public struct ArchiveSalvager {
     self.options = options
     self.observer = observer
     history = try SnapshotHistory(of: reader)
-    numbers = [UInt64](repeating: .max, count: Int(reader.generation.sectionCount))
+    numbers = [UInt64](repeating: .max, count: Int(reader.sectionCount))
   }
 
   /// Salvages an archive.
@@ -128,14 +128,11 @@ public struct ArchiveSalvager {
   private mutating func copySections(
     leaving bookkeeping: Set<CID>, into writer: inout ArchiveWriter
   ) throws {
-    let end = reader.generation.sectionCount
+    let end = reader.sectionCount
     var next: UInt64 = 0
     while next < end {
       next = try copySections(next..<end, leaving: bookkeeping, into: &writer)
       observer(Progress(stage: "salvaging", done: next, total: end))
-    }
-    for ordinal in reader.lostOrdinals {
-      _ = try copySections(ordinal..<ordinal + 1, leaving: bookkeeping, into: &writer)
     }
   }
 

@@ -72,7 +72,7 @@ extension ArchiveError.Reason {
     switch self {
     case .truncated, .noFooter, .damagedFooter, .notAnArchive, .malformedFooter, .damagedIndex,
       .malformedFrame, .damagedFrame, .malformedSection, .damagedSection, .repeatedSection,
-      .unknownOrdinal, .lostOrdinal, .bodyTooLarge:
+      .unknownOrdinal, .lostSection, .bodyTooLarge:
       true
     default: false
     }

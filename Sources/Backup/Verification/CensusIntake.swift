@@ -30,10 +30,7 @@ struct CensusIntake {
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
   mutating func read(_ reader: ArchiveReader, _ observer: Progress.Observer) throws {
-    let count = reader.generation.sectionCount
-    try read(0..<count, reader, observer)
-    // Numbers that stand for lost ones are those of single sections.
-    for ordinal in reader.lostOrdinals { try read(ordinal..<ordinal + 1, reader, observer) }
+    try read(0..<reader.sectionCount, reader, observer)
   }
 
   private mutating func read(

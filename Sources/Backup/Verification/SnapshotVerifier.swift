@@ -39,6 +39,8 @@ public struct SnapshotVerifier {
       observer(Progress(stage: "verifying", done: done, total: total))
     }
     var report = Report(archive: archive)
+    // What is not where the index says may be elsewhere.
+    if archive.worst == .damaged { try reader.surveyEverything() }
     let history = try SnapshotHistory(of: reader)
     for broken in history.breaks {
       switch broken.reason {

@@ -89,7 +89,7 @@ struct InfoCommand: ParsableCommand {
   private static func head(_ opened: OpenedArchive) throws -> CID? {
     let history = try opened.history
     guard let head = opened.reader.generation.head?.cid else {
-      return history.isVouched ? nil : history.newest?.cid
+      return history.newest?.cid
     }
     return history.newest?.cid == head ? head : nil
   }

@@ -162,13 +162,3 @@ final class OpenedArchive {
     return .damaged
   }
 }
-
-extension SnapshotHistory.Break {
-  /// Whether it is a snapshot that cannot be had.
-  var isOfManifest: Bool {
-    switch reason {
-    case .damagedManifest, .unusableManifest: true
-    case .damagedFooter, .tooMany: false
-    }
-  }
-}

@@ -27,11 +27,6 @@ struct SnapshotList {
       Console.say("carpack: \(mark) \(opened.input.name): \(broken)")
       status = .worst(status, isCut ? .incomplete : .damaged)
     }
-    if try !opened.history.isVouched {
-      Console.say(
-        "carpack: \(Console.yellow("warning:")) no footer names the newest of them: these are all that were found"
-      )
-    }
     return status
   }
 
@@ -54,6 +49,7 @@ struct SnapshotList {
   /// What a snapshot lacked when it was made; nothing if it is complete.
   private static func lack(_ entry: SnapshotHistory.Entry) -> String {
     var lacks: [String] = []
+    if !entry.isVouched { lacks.append("found, not committed") }
     if !entry.isComplete { lacks.append("records missing") }
     let missing = entry.blobs.missing + entry.blobs.listedMissing
     if missing > 0 {
@@ -68,6 +64,8 @@ struct SnapshotList {
       json.beginObject()
       json.field("number", entry.number)
       json.field("manifest", "\(entry.cid)")
+      json.key("vouched")
+      json.boolean(entry.isVouched)
       json.field("bytesAdded", entry.bytesAdded.map { Int(clamping: $0) })
       try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
       json.endObject()

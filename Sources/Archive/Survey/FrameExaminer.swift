@@ -4,7 +4,7 @@ internal import IPLD
 struct FrameExaminer: Sendable {
   /// How closely frames are looked at.
   enum Depth: Sendable {
-    /// The XXH64 of the stored bytes, which only the frame table can tell to be right.
+    /// The XXH64 of the stored bytes, to be compared with a frame table.
     case stored
     /// Everything.
     case full
@@ -27,9 +27,9 @@ struct FrameExaminer: Sendable {
   }
 
   /// Examines a frame that holds whole sections, or a large one that has no other.
-  func examine(_ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>) -> FrameReport {
+  func examine(_ frame: DataFrame, in file: Span<UInt8>) -> FrameReport {
     var report = FrameReport()
-    checkForm(frame, entry, in: file, &report)
+    checkForm(frame, in: file, &report)
     guard depth == .full else { return report }
     guard report.failure == nil else {
       salvage(frame, in: file, &report)
@@ -58,22 +58,18 @@ struct FrameExaminer: Sendable {
   }
 
   /// Examines what can be told of one frame of a section that has several.
-  func examinePart(_ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>) -> FrameReport {
+  func examinePart(_ frame: DataFrame, in file: Span<UInt8>) -> FrameReport {
     var report = FrameReport()
-    checkForm(frame, entry, in: file, &report)
+    checkForm(frame, in: file, &report)
     return report
   }
 
   private func checkForm(
-    _ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>, _ report: inout FrameReport
+    _ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport
   ) {
     let place = UInt64(frame.offset)
     let stored = file.extracting(frame.range)
     report.checksum = XXH64.hash(stored)
-    if let entry, entry.checksum != report.checksum {
-      report.failure = ArchiveError(.damagedFrame("its checksum does not hold"), offset: place)
-      return
-    }
     guard depth == .full else { return }
     if frame.isRaw {
       guard RawFrame.checksumHolds(of: frame, in: file) else {
@@ -102,8 +98,13 @@ struct FrameExaminer: Sendable {
     }
     var hash = BodyHash(prefix.cid)
     Self.update(&hash, with: frame, prefix.length, in: file)
-    note(hash.finish(), prefix.cid, &report)
+    let verification = hash.finish()
+    note(verification, prefix.cid, &report)
     report.keys = [SectionKey(prefix.cid).prefix]
+    guard verification == .matches, prefix.cid.codec == .dagCBOR else { return }
+    let content = RawFrame.content(of: frame, in: file)
+    report.manifest = ManifestShape(
+      prefix.cid, content.span.extracting(droppingFirst: prefix.length))
   }
 
   /// Adds the content of a raw frame, less its first `skipped` bytes, from where it lies.
@@ -135,8 +136,12 @@ struct FrameExaminer: Sendable {
         throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
       }
       let body = bytes.extracting(range.lowerBound + prefix.length..<range.upperBound)
-      note(prefix.cid.verify(body), prefix.cid, &report)
+      let verification = prefix.cid.verify(body)
+      note(verification, prefix.cid, &report)
       report.keys.append(SectionKey(prefix.cid).prefix)
+      if decoded.count == 1, verification == .matches {
+        report.manifest = ManifestShape(prefix.cid, body)
+      }
     }
   }
 
@@ -155,9 +160,12 @@ struct FrameExaminer: Sendable {
 
   /// Keeps those sections of a damaged frame that still hash to their CIDs.
   private func salvage(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
+    guard let failure = report.failure else { return }
     let content = decoder.salvage(frame, in: file)
-    let decoded = DecodedFrame(salvaging: content, firstOrdinal: 0, place: UInt64(frame.offset))
+    let decoded = DecodedFrame(
+      salvaging: content, firstOrdinal: 0, place: UInt64(frame.offset), failure)
     let bytes = content.span
+    if decoded.isComplete { report.likelyCount = decoded.count }
     for index in 0..<decoded.count {
       // Beyond the first prefix that cannot be read nothing can be told apart.
       guard let prefix = try? decoded.prefix(index) else { return }

@@ -1,24 +1,23 @@
 internal import IPLD
 
-/// Passes over every frame of a file once, examines them on all cores, and tells what it met in the order of the file.
+/// Passes over every frame of a file once, examines them on all cores, and tells what it met in file order.
 ///
 /// 1. Events come in file order, whatever order the work was done in.
-/// 2. What is in memory is one batch: the reports of some 32 MiB of frames, and a frame's content for each worker.
-struct ArchiveScan {
+/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for each worker.
+/// 3. All content together is bounded by ``ReadLimits``.
+struct FrameScan {
   /// What the scan met.
   enum Event {
     /// Frame 0, and what is wrong with it.
     case header(DataFrame, ArchiveError?)
-    /// A data frame, and what the tables say of it.
-    case frame(DataFrame, FrameEntry?, FrameReport)
-    /// Where the tables say that a frame is, none can be read.
-    case lost(FrameEntry, ArchiveError)
+    /// A data frame.
+    case frame(DataFrame, FrameReport)
     /// A skippable frame whose checksum holds.
     case skippable(SkippableFrame)
+    /// Bytes that count no more.
+    case void(Range<Int>)
     /// Bytes that are no frame.
     case gap(Range<Int>, ArchiveError)
-    /// The tables name a frame that cannot be there.
-    case misplaced(FrameEntry)
     /// A large section ended before all its frames had come: its CID, if that can be relied on.
     case cutShort(CID?)
   }
@@ -29,9 +28,7 @@ struct ArchiveScan {
   /// Which sections a data frame holds bytes of.
   private enum Role {
     case whole
-    case part(LargeScan, number: UInt64, isLast: Bool)
-    /// A part of a section whose first frame is lost.
-    case orphan
+    case part(LargeSectionScan, number: UInt64, isLast: Bool)
   }
 
   /// A unit on its way through a batch; written by one worker, or by the scan itself.
@@ -39,11 +36,11 @@ struct ArchiveScan {
     let unit: FrameWalk.Unit
     let role: Role
     /// A large section that this unit cuts short.
-    let cutShort: LargeScan?
+    let cutShort: LargeSectionScan?
     var report = FrameReport()
     var headerFailure: ArchiveError?
 
-    init(_ unit: FrameWalk.Unit, _ role: Role, cutShort: LargeScan?) {
+    init(_ unit: FrameWalk.Unit, _ role: Role, cutShort: LargeSectionScan?) {
       self.unit = unit
       self.role = role
       self.cutShort = cutShort
@@ -54,42 +51,51 @@ struct ArchiveScan {
   private let examiner: FrameExaminer
   private let workers: Int
   private var walk: FrameWalk
-  private var large: LargeScan?
-  private var lastOrdinal: UInt64?
+  private var large: LargeSectionScan?
+  /// How much content may still be decompressed.
+  private var contentBudget: UInt64
+  private let contentLimit: UInt64
 
-  /// A scan of the first `limit` bytes.
+  /// A scan of the bytes from `start` to `limit`.
   ///
   /// - Parameters:
+  ///   - start: Where it begins: at a frame.
   ///   - limit: Where it ends.
-  ///   - known: The segments whose frame tables are to be believed; nil to find frames by walking.
-  ///   - anchors: Without them, the segments that may say something of a frame all the same.
-  ///   - depth: How closely frames are looked at.
+  ///   - depth: How closely frames are examined.
+  ///   - limits: What the file may decompress to.
   ///   - workers: How many threads.
   init(
-    limit: Int, known: [IndexSegment]?, anchors: Anchors? = nil,
-    depth: FrameExaminer.Depth = .full, workers: Int = SystemCalls.processorCount
+    from start: Int = 0, limit: Int, depth: FrameExaminer.Depth = .full, limits: ReadLimits,
+    workers: Int = SystemCalls.processorCount
   ) {
     self.limit = limit
     self.workers = workers
+    contentLimit = limits.content(ofFile: UInt64(limit))
+    contentBudget = contentLimit
     let decoder = FrameDecoder()
-    examiner = FrameExaminer(decoder: decoder, depth: known == nil ? .full : depth)
-    walk = FrameWalk(limit: limit, known: known, anchors: anchors, decoder: decoder)
+    examiner = FrameExaminer(decoder: decoder, depth: depth)
+    walk = FrameWalk(from: start, limit: limit, decoder: decoder)
   }
 
+  /// Every frame table of the file, if something was met that does not hold.
+  var tables: FrameTables? { walk.tables }
+
   /// Runs the scan.
+  ///
+  /// - Throws: ``ArchiveError`` if the file holds more than it may; what `consume` throws.
   mutating func run(
     _ mapped: MappedFile, progress: (UInt64, UInt64) -> Void = { _, _ in },
     _ consume: (Event) throws -> Void
   ) throws {
     while true {
-      let batch = mapped.withBytes { bytes in
-        collect(in: bytes.extracting(first: limit))
+      let batch = try mapped.withBytes { (bytes) throws(ArchiveError) in
+        try collect(in: bytes.extracting(first: limit))
       }
       guard !batch.isEmpty else { break }
       examine(batch, mapped)
       for item in batch {
         try deliver(item, consume)
-        guard case .data(let frame, nil) = item.unit, item.report.failure != nil else { continue }
+        guard case .data(let frame) = item.unit, item.report.failure != nil else { continue }
         // Where this frame ends is only what it says itself, so what seemed to come after it may be nothing.
         let isMoved = mapped.withBytes { bytes in
           walk.resume(after: frame, in: bytes.extracting(first: limit))
@@ -101,17 +107,25 @@ struct ArchiveScan {
         large = nil
         break
       }
+      mapped.releasePagesIfLarge()
       progress(UInt64(walk.place), UInt64(limit))
     }
     if let large { try consume(.cutShort(large.cid)) }
   }
 
-  private mutating func collect(in file: Span<UInt8>) -> [Item] {
+  private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {
     var batch: [Item] = []
     let start = walk.place
     while batch.count < Self.batchUnits, walk.place - start < Self.batchBytes,
       let unit = walk.next(in: file)
     {
+      if case .data(let frame) = unit {
+        let size = UInt64(frame.contentSize)
+        guard examiner.depth == .stored || size <= contentBudget else {
+          throw ArchiveError(.tooMuchContent(limit: contentLimit), offset: UInt64(frame.offset))
+        }
+        contentBudget -= min(contentBudget, size)
+      }
       batch.append(item(unit, in: file))
     }
     return batch
@@ -120,35 +134,22 @@ struct ArchiveScan {
   /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
     guard examiner.depth == .full else { return Item(unit, .whole, cutShort: nil) }
-    guard case .data(let frame, let entry) = unit else {
-      if case .misplaced = unit { return Item(unit, .whole, cutShort: nil) }
-      if case .lost(let entry, _) = unit, let large, entry.firstOrdinal == large.firstOrdinal {
-        large.isBroken = true
-        large.framesMet += 1
-        lastOrdinal = entry.firstOrdinal
-        guard large.isComplete else { return Item(unit, .whole, cutShort: nil) }
-      }
-      if case .lost(let entry, _) = unit { lastOrdinal = entry.firstOrdinal }
+    guard case .data(let frame) = unit else {
+      // A void is where something was, and a large section may go on behind nothing else.
       defer { large = nil }
       return Item(unit, .whole, cutShort: large)
     }
-    defer { lastOrdinal = entry?.firstOrdinal ?? lastOrdinal }
     if let large {
-      if frame.contentSize == large.prefix.contentSize(ofFrame: large.framesMet),
-        entry == nil || entry?.firstOrdinal == large.firstOrdinal
-      {
+      if frame.contentSize == large.prefix.contentSize(ofFrame: large.framesMet) {
         return part(unit, of: large)
       }
       self.large = nil
-      return Item(unit, role(frame, entry, in: file), cutShort: large)
+      return Item(unit, role(frame, in: file), cutShort: large)
     }
-    if let entry, entry.firstOrdinal == lastOrdinal { return Item(unit, .orphan, cutShort: nil) }
-    return Item(unit, role(frame, entry, in: file), cutShort: nil)
+    return Item(unit, role(frame, in: file), cutShort: nil)
   }
 
-  private mutating func role(_ frame: DataFrame, _ entry: FrameEntry?, in file: Span<UInt8>)
-    -> Role
-  {
+  private mutating func role(_ frame: DataFrame, in file: Span<UInt8>) -> Role {
     // Only a frame that is full of one section can have others after it.
     guard frame.contentSize > ArchiveLimits.bodyPerFrame else { return .whole }
     do throws(ArchiveError) {
@@ -160,7 +161,7 @@ struct ArchiveScan {
       guard prefix.isLarge, prefix.frameCount > 1,
         frame.contentSize == prefix.contentSize(ofFrame: 0)
       else { return .whole }
-      let begun = LargeScan(prefix, firstOrdinal: entry?.firstOrdinal)
+      let begun = LargeSectionScan(prefix)
       begun.framesMet = 1
       large = begun
       return .part(begun, number: 0, isLast: false)
@@ -170,7 +171,7 @@ struct ArchiveScan {
     }
   }
 
-  private mutating func part(_ unit: FrameWalk.Unit, of large: LargeScan) -> Item {
+  private mutating func part(_ unit: FrameWalk.Unit, of large: LargeSectionScan) -> Item {
     let number = large.framesMet
     large.framesMet += 1
     if large.isComplete { self.large = nil }
@@ -180,9 +181,9 @@ struct ArchiveScan {
 
   /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any order.
   private func examine(_ batch: [Item], _ mapped: MappedFile) {
-    var bodies: [(LargeScan, [(DataFrame, UInt64)])] = []
+    var bodies: [(LargeSectionScan, [(DataFrame, UInt64)])] = []
     for item in batch {
-      guard case .data(let frame, _) = item.unit, case .part(let large, let number, _) = item.role
+      guard case .data(let frame) = item.unit, case .part(let large, let number, _) = item.role
       else { continue }
       if bodies.last?.0 !== large { bodies.append((large, [])) }
       bodies[bodies.count - 1].1.append((frame, number))
@@ -200,14 +201,11 @@ struct ArchiveScan {
           return
         }
         let item = batch[index - work.count]
-        switch item.unit {
-        case .header(let frame):
+        switch (item.unit, item.role) {
+        case (.header(let frame), _):
           item.headerFailure = examiner.examineHeader(frame, in: file)
-        case .data(let frame, let entry):
-          switch item.role {
-          case .whole: item.report = examiner.examine(frame, entry, in: file)
-          case .part, .orphan: item.report = examiner.examinePart(frame, entry, in: file)
-          }
+        case (.data(let frame), .whole): item.report = examiner.examine(frame, in: file)
+        case (.data(let frame), .part): item.report = examiner.examinePart(frame, in: file)
         default: break
         }
       }
@@ -218,30 +216,37 @@ struct ArchiveScan {
     if let large = item.cutShort { try consume(.cutShort(large.cid)) }
     switch item.unit {
     case .header(let frame): try consume(.header(frame, item.headerFailure))
-    case .lost(let entry, let error): try consume(.lost(entry, error))
     case .skippable(let frame): try consume(.skippable(frame))
+    case .void(let void): try consume(.void(void.range))
     case .gap(let range, let error): try consume(.gap(range, error))
-    case .misplaced(let entry): try consume(.misplaced(entry))
-    case .data(let frame, let entry):
-      switch item.role {
-      case .whole: break
-      case .orphan: item.report.isContinuation = true
-      case .part(let large, let number, let isLast):
-        if item.report.failure != nil {
-          large.isBroken = true
-          if number == 0 { large.isPrefixBroken = true }
-        }
-        if number == 0 {
-          item.report.isContinued = !isLast
-          if item.report.failure == nil {
-            item.report.keys = [SectionKey(large.prefix.cid).prefix]
-          }
-        } else {
-          item.report.isContinuation = true
-        }
-        if isLast { item.report.ended = large.finish() }
+    case .data(let frame):
+      if case .part(let large, let number, let isLast) = item.role {
+        complete(item, frame, large, number, isLast)
       }
-      try consume(.frame(frame, entry, item.report))
+      try consume(.frame(frame, item.report))
     }
+  }
+
+  private func complete(
+    _ item: Item, _ frame: DataFrame, _ large: LargeSectionScan, _ number: UInt64,
+    _ isLast: Bool
+  ) {
+    if item.report.failure == nil, large.broken.contains(number) {
+      item.report.failure = ArchiveError(
+        .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))
+    }
+    if item.report.failure != nil {
+      large.broken.insert(number)
+      if number == 0 { large.isPrefixBroken = true }
+    }
+    if number == 0 {
+      item.report.isContinued = !isLast
+      if item.report.failure == nil {
+        item.report.keys = [SectionKey(large.prefix.cid).prefix]
+      }
+    } else {
+      item.report.isContinuation = true
+    }
+    if isLast { item.report.ended = large.finish() }
   }
 }

@@ -1,23 +1,20 @@
 internal import IPLD
 
-/// A large section of several frames while the scan passes over them.
+/// A large section of several frames while a scan passes over them.
 ///
 /// The frames are examined on any thread; the body is hashed by one at a time, in order.
-final class LargeScan: @unchecked Sendable {
+final class LargeSectionScan: @unchecked Sendable {
   let prefix: SectionPrefix
-  /// The ordinal that the tables give it.
-  let firstOrdinal: UInt64?
   /// How many of its frames have been met.
   var framesMet: UInt64 = 0
-  /// Whether a frame is missing or does not hold.
-  var isBroken = false
+  /// The numbers of its frames that do not hold.
+  var broken: Set<UInt64> = []
   /// Whether the frame with the prefix is one that does not.
   var isPrefixBroken = false
   private var hash: BodyHash
 
-  init(_ prefix: SectionPrefix, firstOrdinal: UInt64?) {
+  init(_ prefix: SectionPrefix) {
     self.prefix = prefix
-    self.firstOrdinal = firstOrdinal
     hash = BodyHash(prefix.cid)
   }
 
@@ -36,7 +33,7 @@ final class LargeScan: @unchecked Sendable {
       let content = try decoder.content(of: frame, in: file)
       hash.update(content.span.extracting(droppingFirst: skipped))
     } catch {
-      isBroken = true
+      broken.insert(number)
     }
   }
 
@@ -47,6 +44,6 @@ final class LargeScan: @unchecked Sendable {
   func finish() -> FrameReport.Ended {
     let verification = hash.finish()
     return .init(
-      cid: cid, verification: isBroken || !isComplete ? .mismatch : verification)
+      cid: cid, verification: !broken.isEmpty || !isComplete ? .mismatch : verification)
   }
 }

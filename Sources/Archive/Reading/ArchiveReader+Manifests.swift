@@ -1,0 +1,56 @@
+public import IPLD
+internal import Synchronization
+
+/// Manifests that no footer leads to.
+extension ArchiveReader {
+  /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block links to it.
+  public struct ManifestCandidate: Sendable {
+    /// Its CID.
+    public let cid: CID
+    /// Its number, which tells where it stands among others.
+    public let ordinal: UInt64
+    /// Where its frame begins.
+    public let offset: UInt64
+  }
+
+  /// What may be manifests, in file order: those that follow the last footer, or, once the whole file was surveyed, all.
+  ///
+  /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
+  public var manifestCandidates: [ManifestCandidate] {
+    get throws {
+      guard let survey = state.withLock({ $0.survey }) ?? survey else { return [] }
+      let found = file.withBytes { bytes in survey.unlinkedManifests(index, in: bytes) }
+      return try found.compactMap { manifest in
+        try ordinal(of: manifest.shape.cid).map {
+          ManifestCandidate(
+            cid: manifest.shape.cid, ordinal: $0, offset: survey.frames[manifest.frame].offset)
+        }
+      }
+    }
+  }
+
+  /// Surveys the whole file, unless that was done, so that everything in it is found that is whole, wherever it lies.
+  ///
+  /// It takes as long as verifying the file.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
+  public func surveyEverything() throws {
+    guard state.withLock({ $0.survey == nil }), generation.number > 0 else { return }
+    try rebuildIndex(damagedAt: 0)
+  }
+
+  /// The newest manifests by the footers that hold and do not stand where they were written, the newest first, and where these
+  /// footers lie.
+  public var movedHeads: [(cid: CID, offset: UInt64)] {
+    // A copy of an older part of the file says nothing new.
+    let moved = (survey?.landmarks ?? []).compactMap { entry in
+      guard case .footer(let footer) = entry.landmark, !footer.isInPlace,
+        footer.number > generation.number
+      else { return nil as Survey.SeenFooter? }
+      return footer
+    }
+    return moved.sorted { $0.number > $1.number }.compactMap { footer in
+      footer.head.map { ($0, UInt64(footer.frame.offset)) }
+    }
+  }
+}

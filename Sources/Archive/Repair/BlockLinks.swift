@@ -1,0 +1,87 @@
+internal import IPLD
+
+/// Which blocks of an archive other blocks link to.
+///
+/// A record may look like a manifest. But a tree node links to every record, and nothing links to a manifest
+/// except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is no manifest.
+struct BlockLinks {
+  private let candidates: Set<SHA256Digest>
+  /// Those of the candidates that were found to be linked to.
+  private(set) var linked: Set<SHA256Digest> = []
+
+  /// Looks for links to these DAG-CBOR blocks.
+  init(to candidates: some Sequence<CID>) {
+    self.candidates = Set(candidates.compactMap(\.multihash.sha256))
+  }
+
+  /// Looks through the sections of a data frame; of one that does not hold or continues a section, nothing is found.
+  mutating func search(_ offset: UInt64, end: UInt64, _ decoder: FrameDecoder, in file: Span<UInt8>)
+  {
+    guard linked.count < candidates.count, end <= UInt64(file.count) else { return }
+    do throws(ArchiveError) {
+      let frame = try DataFrame(file, at: Int(offset), limit: Int(end))
+      if frame.isRaw {
+        // Media is passed over by its prefix.
+        let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+        let prefix = try SectionPrefix(beginning.span, at: 0, place: offset)
+        if prefix.isLarge, prefix.cid.codec != .dagCBOR { return }
+      }
+      let content = try decoder.content(of: frame, in: file)
+      let decoded = try DecodedFrame(content, firstOrdinal: 0, place: offset)
+      for index in 0..<decoded.count {
+        let prefix = try decoded.prefix(index)
+        guard prefix.cid.codec == .dagCBOR else { continue }
+        search(prefix.cid, content.span.extracting(decoded.range(index).dropFirst(prefix.length)))
+      }
+    } catch {
+      // What cannot be read links to nothing.
+    }
+  }
+
+  private mutating func search(_ cid: CID, _ body: Span<UInt8>) {
+    if let manifest = ManifestShape(cid, body) {
+      if let commit = manifest.commit.multihash.sha256, candidates.contains(commit) {
+        linked.insert(commit)
+      }
+      return
+    }
+    // A link in DAG-CBOR: a byte string of 37 bytes, 0, and a CID of version 1 with DAG-CBOR and SHA-256.
+    let beginning: UInt64 = 0x0020_1271_0100_2558
+    var place = 0
+    while place <= body.count - 39 {
+      if body.u64(place) & 0x00ff_ffff_ffff_ffff == beginning {
+        let digest = SHA256Digest(body.extracting(place + 7..<place + 39))
+        if candidates.contains(digest) { linked.insert(digest) }
+      }
+      place += 1
+    }
+  }
+}
+
+extension Survey {
+  /// What may be manifests and is linked to by no block that was surveyed, nor by one in a frame of `index`.
+  func unlinkedManifests(_ index: ArchiveIndex, in file: Span<UInt8>) -> [Manifest] {
+    let found = manifests
+    if found.isEmpty { return found }
+    var links = BlockLinks(to: found.map(\.shape.cid))
+    let decoder = FrameDecoder()
+    for range in searched(index.frames(in: file)) {
+      links.search(range.lowerBound, end: range.upperBound, decoder, in: file)
+    }
+    let linked = links.linked
+    return found.filter { !linked.contains($0.digest) }
+  }
+
+  /// Where sections begin: in frames that were surveyed, and in those of an index before them.
+  private func searched(_ entries: [FrameEntry]) -> [Range<UInt64>] {
+    let own = frames.filter { $0.state == .sections }.map { $0.offset..<$0.end }
+    return entries.filter { $0.offset < UInt64(start) }.map { $0.offset..<$0.end } + own
+  }
+}
+
+extension Survey.Manifest {
+  /// The digest in its CID; a manifest has one, by its shape.
+  fileprivate var digest: SHA256Digest {
+    shape.cid.multihash.sha256 ?? SHA256.digest(of: shape.cid.bytes.span)
+  }
+}

@@ -1,0 +1,264 @@
+internal import IPLD
+
+/// Makes damaged index segments and footers again where they lay, as far as every byte of them is determined by the data frames
+/// and their neighbours.
+///
+/// Generation by generation: between two footers, what is no frame can only have been an index segment, a footer, or both. It
+/// is made again if what is made is exactly as long as what is there, or there is nothing behind it.
+struct GenerationRestoring {
+  private let storage: any ArchiveStorage
+  private let survey: Survey
+  /// Where index segments were made again.
+  private(set) var segments: [UInt64] = []
+  /// Where footers were made again.
+  private(set) var footers: [UInt64] = []
+
+  /// What the last footer says, whether it held or was made again.
+  private var previous: Generation?
+  /// The number of the first frame behind it.
+  private var firstFrame = 0
+  /// The index segment behind it.
+  private var segment: Generation.Segment?
+  /// What lay behind it and is no frame.
+  private var gap: Range<Int>?
+  /// How many frames there are up to here.
+  private var frameCount = 0
+
+  init(_ storage: any ArchiveStorage, _ survey: Survey) {
+    self.storage = storage
+    self.survey = survey
+  }
+
+  var hasWritten: Bool { !segments.isEmpty || !footers.isEmpty }
+
+  /// Walks through the file.
+  mutating func run(in file: Span<UInt8>) throws {
+    guard survey.landmarks.contains(where: { if case .gap = $0.landmark { true } else { false } })
+      || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
+      || survey.endsWithSegment
+    else { return }
+    for (count, landmark) in survey.landmarks {
+      if count > frameCount {
+        // A data frame ends what can have been an index or a footer.
+        try restore(nextFooter: nil, in: file)
+        frameCount = count
+        (segment, gap) = (nil, nil)
+      }
+      switch landmark {
+      case .segment(let found):
+        try restore(nextFooter: nil, in: file)
+        segment = found.named
+        gap = nil
+      case .gap(let range, _): gap = (gap?.lowerBound ?? range.lowerBound)..<range.upperBound
+      case .footer(let seen):
+        guard seen.isInPlace else {
+          (segment, gap) = (nil, nil)
+          continue
+        }
+        try restore(nextFooter: seen.frame, in: file)
+        end(try footer(seen.frame, in: file))
+      case .other, .void: (segment, gap) = (nil, nil)
+      }
+    }
+    if frameCount < survey.frames.count {
+      try restore(nextFooter: nil, in: file)
+      (segment, gap) = (nil, nil)
+    }
+    frameCount = survey.frames.count
+    try restoreLast(in: file)
+  }
+
+  private func footer(_ frame: SkippableFrame, in file: Span<UInt8>) throws -> Generation? {
+    do throws(ArchiveError) {
+      return try Footer.read(file, frame)
+    } catch {
+      // It holds, and says what cannot be: what follows is not measured by it.
+      return nil
+    }
+  }
+
+  private mutating func end(_ generation: Generation?) {
+    if let generation { previous = generation }
+    (segment, gap) = (nil, nil)
+    firstFrame = frameCount
+  }
+
+  // MARK: What lay in a gap
+
+  private mutating func restore(nextFooter: SkippableFrame?, in file: Span<UInt8>) throws {
+    guard let gap else { return }
+    if let nextFooter {
+      guard let next = try footer(nextFooter, in: file) else { return }
+      try restoreSegment(named: next, in: gap, file)
+    } else if let segment {
+      guard segment.offset <= UInt64(gap.lowerBound) else { return }
+      _ = try restoreFooter(behind: segment, in: gap, isLast: false, file)
+    } else {
+      try restoreBoth(in: gap, file)
+    }
+  }
+
+  /// Restores the footer of the last generation, or its index and footer, at the end of the file.
+  private mutating func restoreLast(in file: Span<UInt8>) throws {
+    let place = gap ?? file.count..<file.count
+    if let segment {
+      _ = try restoreFooter(behind: segment, in: place, isLast: true, file)
+    } else if let gap {
+      try restoreBoth(in: gap, file)
+    }
+  }
+
+  /// Makes the segment that a footer behind the gap names, if it lay there.
+  private mutating func restoreSegment(
+    named footer: Generation, in gap: Range<Int>, _ file: Span<UInt8>
+  ) throws {
+    guard let named = footer.segments.last, named.offset == UInt64(gap.lowerBound),
+      let made = try makeSegment(from: named.base, to: named.end, in: file),
+      made.bytes.count == gap.count, made.checksum == named.checksum
+    else { return }
+    try storage.write(made.bytes.span, at: named.offset)
+    segments.append(named.offset)
+  }
+
+  /// Makes the footer behind a segment; answers whether it could.
+  private mutating func restoreFooter(
+    behind segment: Generation.Segment, in gap: Range<Int>, isLast: Bool, _ file: Span<UInt8>
+  ) throws -> Bool {
+    let start = gap.lowerBound
+    var live = previous?.segments ?? []
+    while let last = live.last, last.end > segment.base { live.removeLast() }
+    guard live.last?.end ?? 0 == segment.base, live.count < ArchiveLimits.liveSegments else {
+      return false
+    }
+    let length = Footer.length(segments: live.count + 1)
+    guard isLast || gap.count == length else { return false }
+    let frames = survey.frames[firstFrame..<frameCount]
+    var streamLength =
+      previous?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
+    for frame in frames { streamLength += UInt64(frame.contentSize) }
+    let isDetermined =
+      frames.allSatisfy(\.state.isIntact) && hasNoGapBefore(start)
+      && segment.end == frames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
+    let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
+    guard !overflow else { return false }
+    for required in Set([previous?.features.required ?? 0, FeatureFlags.repaired]).sorted() {
+      let generation = Generation(
+        number: number, footerOffset: UInt64(start),
+        previousFooterOffset: previous?.footerOffset, committedLength: UInt64(start + length),
+        sectionCount: segment.end, streamLength: streamLength,
+        head: head(remainingAt: start, in: file), segments: live + [segment],
+        minorVersion: minorVersion(remainingAt: start, in: file),
+        features: FeatureFlags(
+          required: required, optional: previous?.features.optional ?? 0))
+      let bytes = try Footer.encode(generation)
+      // Where data is lost, what is left of the footer has to agree: its checksum is that of all of it.
+      let agrees =
+        start + length <= file.count
+        && bytes.span.u64(length - 8) == file.u64(start + length - 8)
+      guard isDetermined && required == previous?.features.required ?? 0 || agrees else { continue }
+      // What the footer vouches for has to be there before it is.
+      try storage.synchronize()
+      try storage.write(bytes.span, at: UInt64(start))
+      try storage.synchronize()
+      footers.append(UInt64(start))
+      end(generation)
+      return true
+    }
+    return false
+  }
+
+  /// Makes a segment and a footer, if together they are as long as the gap, or the remains of the footer tell.
+  private mutating func restoreBoth(in gap: Range<Int>, _ file: Span<UInt8>) throws {
+    guard frameCount > firstFrame, hasNoGapBefore(gap.lowerBound) else { return }
+    let live = previous?.segments ?? []
+    let end = survey.frames[firstFrame..<frameCount].reduce(previous?.sectionCount ?? 0) {
+      $0 + UInt64($1.sectionCount)
+    }
+    for kept in (0...live.count).reversed() where kept < ArchiveLimits.liveSegments {
+      let base = kept == 0 ? 0 : live[kept - 1].end
+      guard let made = try makeSegment(from: base, to: end, in: file),
+        made.bytes.count + Footer.length(segments: kept + 1) == gap.count
+      else { continue }
+      let place = UInt64(gap.lowerBound)
+      try storage.write(made.bytes.span, at: place)
+      segments.append(place)
+      let segment = Generation.Segment(
+        offset: place, base: base, sectionCount: made.count, frameCount: made.frameCount,
+        checksum: made.checksum)
+      _ = try restoreFooter(
+        behind: segment, in: gap.lowerBound + made.bytes.count..<gap.upperBound, isLast: false,
+        file)
+      return
+    }
+  }
+
+  // MARK: What determines them
+
+  /// Whether nothing else is missing in the generation.
+  private func hasNoGapBefore(_ place: Int) -> Bool {
+    let start = previous.map { Int($0.committedLength) } ?? 0
+    return survey.landmarks.allSatisfy { entry in
+      guard case .gap(let range, _) = entry.landmark else { return true }
+      return range.lowerBound < start || range.lowerBound >= place
+        || gap.map { $0.contains(range.lowerBound) } ?? false
+    }
+  }
+
+  private typealias Made = (
+    bytes: [UInt8], checksum: UInt64, count: UInt32, frameCount: UInt32
+  )
+
+  /// The segment of a range of ordinals; nil if something in it is lost.
+  private func makeSegment(from base: UInt64, to end: UInt64, in file: Span<UInt8>) throws -> Made? {
+    guard base < end, end <= survey.sectionCount else { return nil }
+    let range = base..<end
+    guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
+    let frames = survey.framesByOrdinal.filter { range.contains($0.firstOrdinal) }
+    guard frames.allSatisfy(\.state.isIntact), frames.first?.firstOrdinal == base else { return nil }
+    var keys = KeyList()
+    for frame in frames {
+      for index in 0..<Int(frame.sectionCount) { keys.append(survey.keys[frame.firstKey + index]) }
+    }
+    guard keys.count == range.count else { return nil }
+    let builder = IndexSegmentBuilder(
+      base: base, keys: keys, frames: frames.map(\.entry)[...])
+    var bytes: [UInt8] = []
+    let checksum = try builder.encode { bytes.append($0) }
+    return (bytes, checksum, UInt32(builder.count), UInt32(frames.count))
+  }
+
+  /// The newest manifest: the one that the remains of the footer name, if two of three numbers agree, or that follows from what is
+  /// there.
+  private func head(remainingAt place: Int, in file: Span<UInt8>) -> Generation.Head? {
+    if let claim = Footer.headClaim(in: file, at: place) {
+      let heads = survey.manifests.compactMap { survey.head($0) }
+      if let meant = heads.first(where: claim.means) { return meant }
+    }
+    return HeadRule(survey.manifests, survey).head(
+      after: previous, in: survey, firstFrame..<frameCount, [])
+  }
+
+  /// The minor version: that of the footer before, or what is left of this one, if it is a version that is written.
+  private func minorVersion(remainingAt place: Int, in file: Span<UInt8>) -> UInt16 {
+    let remaining = place + 32 <= file.count ? file.u16(place + 30) : 0
+    let known = previous?.minorVersion ?? Footer.minorVersion
+    return remaining > known && remaining <= Footer.minorVersion ? remaining : known
+  }
+}
+
+extension Survey {
+  /// Whether the last thing in the file is an index segment.
+  fileprivate var endsWithSegment: Bool {
+    guard let last = landmarks.last, last.frameCount == frames.count else { return false }
+    if case .segment = last.landmark { return true }
+    return false
+  }
+}
+
+extension Survey.Frame {
+  /// The frame as a table has it.
+  var entry: FrameEntry {
+    FrameEntry(
+      offset: offset, checksum: checksum, firstOrdinal: firstOrdinal, storedLength: storedLength)
+  }
+}

@@ -1,0 +1,65 @@
+internal import IPLD
+
+/// Which manifest is the newest after what lies behind a footer, if it is made to count.
+///
+/// A manifest that names the head there was as the one before it becomes the head, if no data follows it in its
+/// generation; so do several that lead from one to the other. A footer that holds but was moved says which
+/// manifest was the newest up to there.
+struct HeadRule {
+  private let heads: [Int: Generation.Head]
+  private let previous: [Int: CID?]
+
+  /// A rule for these manifests of a survey.
+  init(_ manifests: [Survey.Manifest], _ survey: Survey) {
+    var heads: [Int: Generation.Head] = [:]
+    var previous: [Int: CID?] = [:]
+    for manifest in manifests {
+      let frame = survey.frames[manifest.frame]
+      guard frame.firstOrdinal != .max else { continue }
+      heads[manifest.frame] = Generation.Head(
+        cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
+      previous[manifest.frame] = .some(manifest.shape.previous)
+    }
+    self.heads = heads
+    self.previous = previous
+  }
+
+  /// The newest manifest behind what lies from a frame on.
+  ///
+  /// - Parameters:
+  ///   - generation: What the last footer before it says; nil if there is none.
+  ///   - survey: What there is.
+  ///   - frames: The numbers of the frames that lie there.
+  ///   - landmarks: What lies between them.
+  func head(
+    after generation: Generation?, in survey: Survey, _ frames: Range<Int>,
+    _ landmarks: ArraySlice<(frameCount: Int, landmark: Survey.Landmark)>
+  ) -> Generation.Head? {
+    var head = generation?.head.map { known in heads.values.first { $0.cid == known.cid } ?? known }
+    var candidate: Generation.Head?
+    // A copy of an older part of the file says nothing new.
+    var newest = generation?.number ?? 0
+    var rest = landmarks
+    func take(_ landmark: Survey.Landmark) {
+      if let found = candidate { head = found }
+      candidate = nil
+      guard case .footer(let footer) = landmark, !footer.isInPlace, footer.number > newest,
+        let cid = footer.head, let named = heads.values.first(where: { $0.cid == cid })
+      else { return }
+      (head, newest) = (named, footer.number)
+    }
+    for number in frames {
+      while let (count, landmark) = rest.first, count <= number {
+        rest.removeFirst()
+        take(landmark)
+      }
+      if let found = heads[number], previous[number] == .some((candidate ?? head)?.cid) {
+        candidate = found
+      } else {
+        candidate = nil
+      }
+    }
+    for (_, landmark) in rest { take(landmark) }
+    return candidate ?? head
+  }
+}

@@ -1,0 +1,233 @@
+internal import IPLD
+
+/// Makes what an interrupted write has left behind the last footer count, before a writer goes on (FORMAT 5.1).
+///
+/// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs and are not in the
+/// archive yet. What is torn between them counts no more; what is torn at the end is cut off. If a whole snapshot
+/// is among it that follows the head, it is the head then.
+///
+/// All that a footer needs is on the medium before its first byte is. So where one was, and something before it
+/// does not hold, that was damaged later: nothing is changed, and repairing decides.
+struct TailAdoption {
+  private let storage: any ArchiveStorage
+  private let file: MappedFile
+  private let committed: ArchiveReader?
+
+  /// The adoption of what follows what `committed` reads, or of a file in which nothing is committed.
+  init(_ storage: any ArchiveStorage, _ file: MappedFile, after committed: ArchiveReader?) {
+    self.storage = storage
+    self.file = file
+    self.committed = committed
+  }
+
+  private var generation: Generation? { committed?.generation }
+
+  /// Adopts what can be.
+  ///
+  /// - Parameter carHeader: The header with which an archive begins that has no snapshot yet.
+  /// - Throws: ``ArchiveError`` if what was committed is damaged, or the file is another archive of which nothing is
+  ///   committed; what the storage throws.
+  /// - Returns: How many sections were adopted.
+  func run(carHeader: [UInt8]) throws -> UInt64 {
+    let start = generation?.committedLength ?? 0
+    guard UInt64(file.count) > start else { return 0 }
+    var survey = try Survey(file, after: generation, limits: ReadLimits(allowsLarge: true))
+    return try file.withBytes { (bytes) throws in
+      let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
+        .filter(\.isNext).map(\.offset)
+      let dropped = try dropped(of: survey)
+      let last = survey.frames.indices.last { !dropped.contains($0) }
+      let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
+      let hasLost = isTorn || !survey.frames.allSatisfy(\.state.isIntact)
+      guard !survey.hasMovedFooter, footers.isEmpty || !hasLost else {
+        throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
+      }
+      survey.drop(dropped)
+      let head =
+        isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
+      if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
+      guard let last else {
+        try storage.truncate(to: max(start, UInt64(survey.header?.frame.end ?? 0)))
+        return 0
+      }
+      try void(dropped, before: last, in: survey)
+      try end(survey, behind: last, head, in: bytes)
+      return survey.sectionCount - survey.firstOrdinal
+    }
+  }
+
+  /// The newest manifest: the one that the remains of a footer name, or that follows from what is there.
+  private func head(_ survey: Survey, claimedBy footers: [Int], in file: Span<UInt8>) throws
+    -> Generation.Head?
+  {
+    let manifests = survey.unlinkedManifests(committed?.index ?? .empty, in: file)
+    for footer in footers {
+      guard let claim = Footer.headClaim(in: file, at: footer) else { continue }
+      let heads = manifests.map { survey.head($0) } + [try committedHead(claim.ordinal)]
+      if let meant = heads.compactMap({ $0 }).first(where: claim.means) { return meant }
+    }
+    return HeadRule(manifests, survey).head(
+      after: generation, in: survey, survey.frames.indices, survey.landmarks[...])
+  }
+
+  /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one the head.
+  private func committedHead(_ ordinal: UInt64) throws -> Generation.Head? {
+    guard let committed, ordinal < committed.generation.sectionCount,
+      let cid = try committed.intactCID(of: ordinal)
+    else { return nil }
+    return try committed.withFile { (file) in
+      committed.index.position(of: ordinal, in: file).map { position in
+        let entry = committed.index.entry(at: position, in: file)
+        return Generation.Head(cid: cid, ordinal: ordinal, frameOffset: entry.offset)
+      }
+    }
+  }
+
+  /// Refuses a file in which another repository was begun.
+  private func checkHeader(_ survey: Survey, _ carHeader: [UInt8], in file: Span<UInt8>)
+    throws(ArchiveError)
+  {
+    guard let header = survey.header else { throw ArchiveError(.notAnArchive) }
+    guard header.failure == nil, RawFrame.content(of: header.frame, in: file) == carHeader else {
+      throw ArchiveError(.begunOtherwise)
+    }
+  }
+
+  /// The numbers of the frames that are not adopted: those that do not hold, and those of sections that are not all there or are
+  /// in the archive already.
+  private func dropped(of survey: Survey) throws -> Set<Int> {
+    var dropped: Set<Int> = []
+    var isDropping = false
+    for (number, frame) in survey.frames.enumerated() {
+      switch frame.state {
+      case .damaged: isDropping = true
+      case .sections:
+        isDropping = try survey.incomplete.contains(number) || isKnown(frame, survey)
+      case .continuation, .damagedContinuation: break
+      }
+      if isDropping || !frame.state.isIntact { dropped.insert(number) }
+    }
+    return dropped
+  }
+
+  /// Whether a section of a frame is in the archive already, and whole there.
+  private func isKnown(_ frame: Survey.Frame, _ survey: Survey) throws -> Bool {
+    guard let committed else { return false }
+    for index in 0..<Int(frame.sectionCount) {
+      let key = SectionKey(prefix: survey.keys[frame.firstKey + index])
+      let candidates = try committed.candidates(key)
+      guard !candidates.isEmpty else { continue }
+      let cid = try cid(ofSection: index, in: frame)
+      for candidate in candidates where try committed.intactCID(of: candidate) == cid {
+        return true
+      }
+    }
+    return false
+  }
+
+  private func cid(ofSection index: Int, in frame: Survey.Frame) throws -> CID {
+    try file.withBytes { (bytes) throws(ArchiveError) in
+      let stored = try DataFrame(bytes, at: Int(frame.offset), limit: Int(frame.end))
+      let content = try FrameDecoder().content(of: stored, in: bytes)
+      if index == 0 {
+        return try SectionPrefix(content.span, at: 0, place: frame.offset).cid
+      }
+      return try DecodedFrame(content, firstOrdinal: 0, place: frame.offset).prefix(index).cid
+    }
+  }
+
+  /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was ever committed.
+  private func void(_ dropped: Set<Int>, before last: Int, in survey: Survey) throws {
+    var voids: [Range<Int>] = []
+    for number in dropped.sorted() where number < last {
+      let frame = survey.frames[number]
+      voids.append(Int(frame.offset)..<Int(frame.end))
+    }
+    for (count, landmark) in survey.landmarks where count <= last {
+      if case .gap(let range, _) = landmark { voids.append(range) }
+    }
+    for range in voids { _ = try GenerationEnding.void(range, in: storage) }
+  }
+
+  /// Cuts off what follows the last adopted frame, and ends the generation there.
+  private func end(
+    _ survey: Survey, behind last: Int, _ head: Generation.Head?, in file: Span<UInt8>
+  ) throws {
+    let live = generation?.segments ?? []
+    let place = survey.frames[last].end
+    let kept = survey.frames.filter { $0.firstOrdinal != .max }
+    let streamLength = kept.reduce(
+      generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
+    ) { $0 + UInt64($1.contentSize) }
+    let ending = GenerationEnding(storage: storage, previous: generation)
+    // An index segment that is there already needs only its footer.
+    for (count, landmark) in survey.landmarks where count == last + 1 {
+      guard case .segment(let written) = landmark, UInt64(written.frame.offset) == place,
+        let before = live.firstIndex(where: { $0.base == written.base })
+          ?? (written.base == survey.firstOrdinal ? live.endIndex : nil)
+      else { continue }
+      let segment = merged(survey, from: written.base, in: file)
+      guard
+        segment.isEncoded(in: file, at: written.frame.offset, length: written.frame.length)
+      else { continue }
+      try storage.truncate(to: UInt64(written.frame.end))
+      try ending.write(
+        behind: written, keeping: Array(live[..<before]), sectionCount: survey.sectionCount,
+        streamLength: streamLength, head: head)
+      return
+    }
+    try storage.truncate(to: place)
+    let keptCount = SegmentMerging.keptCount(
+      live, newSections: Int(survey.sectionCount - survey.firstOrdinal), newFrames: kept.count)
+    let base = keptCount < live.count ? live[keptCount].base : survey.firstOrdinal
+    try ending.write(
+      merged(survey, from: base, in: file), at: place, keeping: Array(live[..<keptCount]),
+      sectionCount: survey.sectionCount, streamLength: streamLength, head: head)
+  }
+
+  /// The index segment of what was surveyed, and of the live ones from `base` on.
+  private func merged(_ survey: Survey, from base: UInt64, in file: Span<UInt8>) -> MergedSegment {
+    MergedSegment(
+      older: committed?.index.segments.filter { $0.base >= base } ?? [], in: self.file,
+      newer: survey.segmentBuilder(from: survey.firstOrdinal, in: file))
+  }
+}
+
+extension Survey {
+  /// Whether something before a frame does not hold, or is not adopted.
+  fileprivate func isTorn(before last: Int, _ dropped: Set<Int>) -> Bool {
+    dropped.contains { $0 < last }
+      || landmarks.contains { entry in
+        if case .gap = entry.landmark { entry.frameCount <= last } else { false }
+      }
+  }
+
+  /// Leaves frames out, and numbers the sections of the others one after the other.
+  fileprivate mutating func drop(_ dropped: Set<Int>) {
+    manifests.removeAll { dropped.contains($0.frame) }
+    salvaged = []
+    tables = nil
+    var next = firstOrdinal
+    for number in frames.indices {
+      if dropped.contains(number) {
+        frames[number].state = .damaged
+        frames[number].sectionCount = 0
+        frames[number].firstOrdinal = .max
+      } else if frames[number].state == .continuation {
+        frames[number].firstOrdinal = next - 1
+      } else {
+        frames[number].firstOrdinal = next
+        next += UInt64(frames[number].sectionCount)
+      }
+    }
+    sectionCount = next
+  }
+
+  /// A manifest as the newest.
+  func head(_ manifest: Manifest) -> Generation.Head? {
+    let frame = frames[manifest.frame]
+    guard frame.firstOrdinal != .max else { return nil }
+    return Generation.Head(
+      cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
+  }
+}

@@ -1,0 +1,173 @@
+/// The frame tables of every index segment of a file whose checksum holds: live or dead, in place or moved.
+///
+/// They are found by the magic, so damage before them does not hide them. They say where a damaged frame
+/// ends, and which ordinals a frame has that stands behind damage (FORMAT 7). A segment directly follows the
+/// last frame it names, so how far both lie apart is by how many bytes it was moved: bytes that were inserted
+/// or removed before it.
+package struct FrameTables: Sendable {
+  private struct Table: Sendable {
+    let segment: IndexSegment
+    /// By how many bytes the segment lies behind where its table says that it begins.
+    let shift: Int
+  }
+
+  /// A frame as a table knows it, whatever its place.
+  package struct KnownFrame: Sendable {
+    /// The ordinal of the first section that has bytes in it.
+    package let firstOrdinal: UInt64
+    /// Whether it continues the section of the frame before it.
+    package let isContinuation: Bool
+  }
+
+  private var tables: [Table] = []
+  /// How many lookups are left: a file made of nothing but segments would take forever.
+  private var lookupBudget: Int
+  /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked for.
+  private var byChecksum: [(checksum: UInt64, table: UInt32, entry: UInt32)]?
+
+  /// How many entries are sorted by their checksums: 64 MiB.
+  private static let maximumSorted = 1 << 22
+
+  /// The tables in the first `limit` bytes.
+  package init(in file: Span<UInt8>, limit: Int) {
+    let part = file.extracting(first: limit)
+    lookupBudget = 1 << 24 + limit
+    var hashBudget = 4 * limit
+    var place = 0
+    while let magic = ArchiveMagic.next(in: part, from: place) {
+      place = magic + ArchiveMagic.length
+      // An error here says only that no segment begins at this place.
+      guard let segment = try? IndexSegment(part, at: magic - 8) else { continue }
+      hashBudget -= segment.frame.length
+      guard hashBudget > 0 else { break }
+      guard segment.frame.holds(in: part) else { continue }
+      place = segment.frame.end
+      let last = segment.frameEntry(segment.frameCount - 1, in: part)
+      let shift = segment.frame.offset - Int(clamping: last.end)
+      tables.append(Table(segment: segment, shift: shift))
+    }
+  }
+
+  /// The segments, in file order.
+  package var segments: [IndexSegment] { tables.map(\.segment) }
+
+  /// Where a frame that begins at `start` and is damaged may end, by any table.
+  ///
+  /// - Parameter isBoundary: Whether something begins or the file ends at a place.
+  mutating func end(
+    ofFrameAt start: Int, in file: Span<UInt8>, _ isBoundary: (Int) -> Bool
+  ) -> Int? {
+    for table in tables.reversed() {
+      for moved in Set([0, table.shift]) {
+        lookupBudget -= 1
+        guard lookupBudget > 0 else { return nil }
+        guard start >= moved,
+          let entry = entry(at: UInt64(start - moved), in: table.segment, file)
+        else { continue }
+        for shift in Set([moved, table.shift]) {
+          let end = Int(clamping: entry.end).addingReportingOverflow(shift)
+          if !end.overflow, end.partialValue > start, isBoundary(end.partialValue) {
+            return end.partialValue
+          }
+        }
+      }
+    }
+    return nil
+  }
+
+  private func entry(at offset: UInt64, in segment: IndexSegment, _ file: Span<UInt8>)
+    -> FrameEntry?
+  {
+    // Honest tables are in file order, unless frames were moved; what is missed costs only precision.
+    var (low, high) = (0, segment.frameCount)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if segment.frameEntry(middle, in: file).offset < offset {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    guard low < segment.frameCount else { return nil }
+    let entry = segment.frameEntry(low, in: file)
+    return entry.offset == offset && entry.storedLength > 0 ? entry : nil
+  }
+
+  /// What the newest table that knows a frame with these stored bytes says of it, wherever it lies.
+  mutating func frame(checksum: UInt64, storedLength: Int, in file: Span<UInt8>) -> KnownFrame? {
+    let sorted = byChecksum ?? sortByChecksum(in: file)
+    byChecksum = sorted
+    var (low, high) = (0, sorted.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if sorted[middle].checksum <= checksum { low = middle + 1 } else { high = middle }
+    }
+    // The newest stands last.
+    while low > 0, sorted[low - 1].checksum == checksum {
+      low -= 1
+      let segment = tables[Int(sorted[low].table)].segment
+      let number = Int(sorted[low].entry)
+      let entry = segment.frameEntry(number, in: file)
+      guard entry.storedLength == UInt32(clamping: storedLength) else { continue }
+      let isContinuation =
+        number > 0
+        && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
+      return KnownFrame(firstOrdinal: entry.firstOrdinal, isContinuation: isContinuation)
+    }
+    return nil
+  }
+
+  private func sortByChecksum(in file: Span<UInt8>) -> [(
+    checksum: UInt64, table: UInt32, entry: UInt32
+  )] {
+    var sorted: [(checksum: UInt64, table: UInt32, entry: UInt32)] = []
+    for (number, table) in tables.enumerated().reversed() {
+      guard sorted.count + table.segment.frameCount <= Self.maximumSorted else { break }
+      for entry in 0..<table.segment.frameCount {
+        sorted.append(
+          (
+            table.segment.frameEntry(entry, in: file).checksum, UInt32(clamping: number),
+            UInt32(clamping: entry)
+          ))
+      }
+    }
+    sorted.sort { ($0.checksum, $0.table, $0.entry) < ($1.checksum, $1.table, $1.entry) }
+    return sorted
+  }
+
+  /// The short keys that segments give the ordinals in `lost`, as far as they know them.
+  ///
+  /// - Parameters:
+  ///   - lost: Ordinals, ascending.
+  ///   - note: Called with an ordinal and its short key.
+  func shortKeys(
+    of lost: [Range<UInt64>], in file: Span<UInt8>, _ note: (UInt64, UInt32) -> Void
+  ) {
+    guard let first = lost.first, let last = lost.last else { return }
+    var budget = lookupBudget
+    for table in tables {
+      let segment = table.segment
+      guard segment.base < last.upperBound, first.lowerBound < segment.end else { continue }
+      budget -= segment.count
+      guard budget > 0 else { return }
+      for index in 0..<segment.count {
+        let entry = segment.entry(index, in: file)
+        let ordinal = segment.base + entry & 0xffff_ffff
+        guard lost.containsOrdinal(ordinal) else { continue }
+        note(ordinal, UInt32(truncatingIfNeeded: entry >> 32))
+      }
+    }
+  }
+}
+
+extension [Range<UInt64>] {
+  /// Whether one of these ranges, which ascend, holds an ordinal.
+  func containsOrdinal(_ ordinal: UInt64) -> Bool {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if self[middle].upperBound <= ordinal { low = middle + 1 } else { high = middle }
+    }
+    return low < count && self[low].contains(ordinal)
+  }
+}

@@ -1,0 +1,174 @@
+internal import IPLD
+
+/// Walks the frames of a file from one place to its end, whatever is damaged between them (FORMAT 7).
+///
+/// A frame is believed first: it ends where its block headers say. Where it does not hold, the walk resumes
+/// at the first of these that there is: the frame's end by an index segment; its end by its block headers, if
+/// something begins there; the next place where a whole frame holds.
+///
+/// 1. ``place`` only ever grows, but for ``resume(after:in:)``, and everything before it has been accounted for.
+/// 2. What is searched, hashed and decompressed to find the next frame is bounded by a multiple of the file.
+struct FrameWalk {
+  /// What lies at a place of the file.
+  enum Unit {
+    /// Frame 0, with the CAR header.
+    case header(DataFrame)
+    /// A data frame, by its form.
+    case data(DataFrame)
+    /// A skippable frame whose checksum holds.
+    case skippable(SkippableFrame)
+    /// Bytes that count no more.
+    case void(VoidFrame)
+    /// Bytes that are no frame.
+    case gap(Range<Int>, ArchiveError)
+  }
+
+  /// Where the walk is.
+  private(set) var place: Int
+  private let limit: Int
+  private let decoder: FrameDecoder
+  /// Every frame table of the file; looked for when something does not hold.
+  private(set) var tables: FrameTables?
+  /// The first magic at or behind the place that was last searched from; nil before the first search.
+  private var nextMagic: (from: Int, at: Int?)?
+  /// How many bytes may still be tried as frames.
+  ///
+  /// An honest file needs a few times its size; one made of frame headers would take forever.
+  private var budget: Int
+
+  /// A walk from `start` to `limit`.
+  init(from start: Int, limit: Int, decoder: FrameDecoder) {
+    place = start
+    self.limit = limit
+    self.decoder = decoder
+    budget = 1 << 27 + 4 * limit
+  }
+
+  /// The next unit, or nil at the end.
+  mutating func next(in file: Span<UInt8>) -> Unit? {
+    guard place < limit else { return nil }
+    let start = place
+    do throws(ArchiveError) {
+      return try frame(in: file)
+    } catch {
+      place = resumption(after: start, in: file)
+      return .gap(start..<place, error)
+    }
+  }
+
+  private mutating func frame(in file: Span<UInt8>) throws(ArchiveError) -> Unit {
+    let start = place
+    switch file.firstWord(at: start) {
+    case SkippableFrame.zstdMagic:
+      let frame = try SkippableFrame(file, at: start)
+      guard frame.end <= limit, holds(frame, in: file) else {
+        throw ArchiveError(
+          .damagedFrame("the checksum of a skippable frame does not hold"), offset: UInt64(start))
+      }
+      place = frame.end
+      return .skippable(frame)
+    case VoidFrame.zstdMagic:
+      let void = try VoidFrame(file, at: start)
+      place = void.range.upperBound
+      return .void(void)
+    default:
+      let frame = try DataFrame(file, at: start, limit: limit)
+      place = frame.end
+      return start == 0 ? .header(frame) : .data(frame)
+    }
+  }
+
+  /// Resumes behind a data frame that has turned out damaged; answers whether what came after it was wrong.
+  mutating func resume(after frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    let next = resumption(after: frame.offset, seemingEnd: frame.end, in: file)
+    guard next != frame.end else { return false }
+    place = next
+    return true
+  }
+
+  /// Where to go on when what begins at `start` does not hold.
+  private mutating func resumption(
+    after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
+  ) -> Int {
+    if tables == nil { tables = FrameTables(in: file, limit: limit) }
+    let limit = limit
+    let end = tables?.end(ofFrameAt: start, in: file) {
+      Self.isBoundary($0, limit: limit, in: file)
+    }
+    if let end {
+      return end
+    }
+    if let seemingEnd, Self.isBoundary(seemingEnd, limit: limit, in: file) { return seemingEnd }
+    var searched = start + 1
+    while let magic = magic(from: searched + 8, in: file) {
+      if let frame = nextFrame(from: searched, to: magic - 8, in: file) { return frame }
+      if skippableHolds(at: magic - 8, in: file) { return magic - 8 }
+      searched = magic - 7
+    }
+    return nextFrame(from: searched, to: limit, in: file) ?? limit
+  }
+
+  /// Whether the file ends here, or the first bytes are those of a frame.
+  private static func isBoundary(_ place: Int, limit: Int, in file: Span<UInt8>) -> Bool {
+    guard place < limit else { return place == limit }
+    do throws(ArchiveError) {
+      switch file.firstWord(at: place) {
+      case SkippableFrame.zstdMagic: _ = try SkippableFrame(file, at: place)
+      case VoidFrame.zstdMagic: _ = try VoidFrame(file, at: place)
+      default: _ = try DataFrame(file, at: place, limit: limit)
+      }
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// The first magic at or behind `start`, looked for once.
+  private mutating func magic(from start: Int, in file: Span<UInt8>) -> Int? {
+    if let known = nextMagic, known.from <= start, known.at.map({ start <= $0 }) ?? true {
+      return known.at
+    }
+    let found = ArchiveMagic.next(in: file.extracting(first: limit), from: start)
+    nextMagic = (start, found)
+    return found
+  }
+
+  /// The first place at or after `start` and before `end` where a data frame holds.
+  private mutating func nextFrame(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
+    var place = start
+    let end = min(end, limit - 4)
+    while place < end, budget > 0 {
+      if file[place] == 0x28, dataFrameHolds(at: place, in: file) { return place }
+      place += 1
+    }
+    return nil
+  }
+
+  private mutating func skippableHolds(at place: Int, in file: Span<UInt8>) -> Bool {
+    do throws(ArchiveError) {
+      return holds(try SkippableFrame(file, at: place), in: file)
+    } catch {
+      return false
+    }
+  }
+
+  private mutating func holds(_ frame: SkippableFrame, in file: Span<UInt8>) -> Bool {
+    budget -= frame.length
+    return budget > 0 && frame.holds(in: file)
+  }
+
+  private mutating func dataFrameHolds(at place: Int, in file: Span<UInt8>) -> Bool {
+    guard file.firstWord(at: place) == DataFrame.zstdMagic else { return false }
+    do throws(ArchiveError) {
+      budget -= 64
+      let frame = try DataFrame(file, at: place, limit: limit)
+      budget -= frame.length
+      if frame.isRaw { return RawFrame.checksumHolds(of: frame, in: file) }
+      budget -= frame.contentSize
+      _ = try decoder.content(of: frame, in: file)
+      return true
+    } catch {
+      return false
+    }
+  }
+}

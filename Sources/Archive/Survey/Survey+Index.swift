@@ -1,0 +1,55 @@
+internal import IPLD
+
+/// The index that a survey makes.
+extension Survey {
+  /// What stands for the key of an ordinal that is lost and of which no index segment knows the key.
+  static let lostKey = UInt64.max
+
+  /// The bytes of the index segment of everything that was found; none if nothing was.
+  ///
+  /// - Throws: ``ArchiveError`` if it is longer than a frame can be.
+  func segment(in file: Span<UInt8>) throws -> [UInt8] {
+    let builder = segmentBuilder(from: firstOrdinal, in: file)
+    guard builder.count > 0, !builder.frames.isEmpty else { return [] }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(builder.length)
+    try builder.encode { bytes.append($0) }
+    return bytes
+  }
+
+  /// The index segment of all ordinals from `base` on.
+  ///
+  /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no frame of the table holds it.
+  ///
+  /// - Precondition: A frame begins with `base`, or nothing lies behind it.
+  func segmentBuilder(from base: UInt64, in file: Span<UInt8>) -> IndexSegmentBuilder {
+    let keys = keysByOrdinal(in: file)
+    return IndexSegmentBuilder(
+      base: base, keys: keys, range: Int(base - firstOrdinal)..<keys.count,
+      frames: table.filter { $0.firstOrdinal >= base }[...])
+  }
+
+  /// The frame table of everything that was found, in the order of ordinals.
+  var table: [FrameEntry] { framesByOrdinal.map(\.entry) }
+
+  func keysByOrdinal(in file: Span<UInt8>) -> KeyList {
+    var byOrdinal = [UInt64](
+      repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
+    let lost = lostOrdinals
+    tables?.shortKeys(of: lost, in: file) { ordinal, short in
+      byOrdinal[Int(ordinal - firstOrdinal)] = UInt64(short) << 32
+    }
+    for frame in frames where frame.state == .sections && frame.firstOrdinal != .max {
+      for index in 0..<Int(frame.sectionCount) {
+        byOrdinal[Int(frame.firstOrdinal - firstOrdinal) + index] = keys[frame.firstKey + index]
+      }
+    }
+    for section in salvaged where frames[section.frame].firstOrdinal != .max {
+      let ordinal = frames[section.frame].firstOrdinal + UInt64(section.index)
+      if lost.containsOrdinal(ordinal) { byOrdinal[Int(ordinal - firstOrdinal)] = section.key }
+    }
+    var list = KeyList()
+    for key in byOrdinal { list.append(key) }
+    return list
+  }
+}

@@ -1,0 +1,233 @@
+/// Telling which ordinal each frame begins with (FORMAT 7).
+///
+/// Ordinals count up as long as everything holds. Behind something that does not, the first of these tells: an
+/// index segment that knows a frame with the same stored bytes; a footer or segment before it, as long as
+/// everything holds from there; a footer or segment behind it, likewise. A gap between frames may have been
+/// only an index, so if nothing tells, the count goes on as if it were.
+extension Survey {
+  mutating func number(in file: Span<UInt8>, _ limits: ReadLimits) {
+    if isTiled && landmarks.allSatisfy({ !$0.landmark.isMoved }) {
+      countForward(known: firstOrdinal)
+    } else {
+      if tables == nil { tables = FrameTables(in: file, limit: limit) }
+      identify(in: file)
+      countForward(known: firstOrdinal)
+      countBackward()
+      guess()
+      refuseLies(limits)
+    }
+    sectionCount = end(limits)
+    numberAnew()
+    placeSalvaged()
+  }
+
+  /// Asks the index segments for every frame's ordinal, by its stored bytes.
+  private mutating func identify(in file: Span<UInt8>) {
+    for index in frames.indices where frames[index].state.isIntact {
+      guard
+        let known = tables?.frame(
+          checksum: frames[index].checksum, storedLength: Int(frames[index].storedLength),
+          in: file)
+      else { continue }
+      frames[index].firstOrdinal = known.firstOrdinal
+      if known.isContinuation, frames[index].state == .sections {
+        // The beginning of its section is lost, and what looks like sections is a part of that.
+        frames[index].state = .continuation
+        frames[index].sectionCount = 0
+        manifests.removeAll { $0.frame == index }
+      }
+    }
+  }
+
+  private mutating func countForward(known start: UInt64) {
+    var next: UInt64? = start
+    var passed = landmarks[...]
+    for index in frames.indices {
+      while let (count, landmark) = passed.first, count <= index {
+        passed.removeFirst()
+        if let told = landmark.tells { next = told }
+        if case .gap = landmark { next = nil }
+      }
+      let frame = frames[index]
+      if frame.firstOrdinal != .max {
+        next = frame.state == .damaged ? nil : frame.firstOrdinal.advanced(by: frame.step)
+      } else if let known = next {
+        switch frame.state {
+        case .continuation, .damagedContinuation:
+          frames[index].firstOrdinal = known > 0 ? known - 1 : 0
+        case .sections:
+          frames[index].firstOrdinal = known
+          next = known + UInt64(frame.sectionCount)
+        case .damaged:
+          frames[index].firstOrdinal = known
+          next = nil
+        }
+      }
+    }
+  }
+
+  private mutating func countBackward() {
+    var next: UInt64?
+    var passed = landmarks[...]
+    for index in frames.indices.reversed() {
+      while let (count, landmark) = passed.last, count > index {
+        passed.removeLast()
+        if let told = landmark.tells { next = told }
+        if case .gap = landmark { next = nil }
+      }
+      let frame = frames[index]
+      guard frame.state != .damaged else {
+        next = frame.firstOrdinal == .max ? nil : frame.firstOrdinal
+        continue
+      }
+      if frame.firstOrdinal == .max, let known = next {
+        let step = frame.isContinuation ? 1 : UInt64(frame.sectionCount)
+        guard known >= step else {
+          next = nil
+          continue
+        }
+        frames[index].firstOrdinal = known - step
+      }
+      // Behind a continuation stands the same ordinal as behind the section's first frame.
+      if frame.isContinuation, frames[index].firstOrdinal != .max {
+        next = frames[index].firstOrdinal + 1
+      } else {
+        next = frames[index].firstOrdinal == .max ? nil : frames[index].firstOrdinal
+      }
+    }
+  }
+
+  /// Counts on across gaps, where there is room before the next ordinal that is known.
+  private mutating func guess() {
+    var rooms = [UInt64](repeating: .max, count: frames.count)
+    var room = UInt64.max
+    for index in frames.indices.reversed() {
+      rooms[index] = room
+      if frames[index].firstOrdinal != .max { room = frames[index].firstOrdinal }
+    }
+    var end = firstOrdinal
+    var isPossible = true
+    for index in frames.indices {
+      let frame = frames[index]
+      if frame.firstOrdinal != .max {
+        isPossible = frame.state != .damaged || frame.sectionCount > 0
+        end = frame.firstOrdinal.advanced(by: frame.step)
+      } else if isPossible, frame.state != .damaged || frame.sectionCount > 0,
+        end + UInt64(frame.sectionCount) <= rooms[index]
+      {
+        frames[index].firstOrdinal = frame.isContinuation && end > 0 ? end - 1 : end
+        end += UInt64(frame.sectionCount)
+        isCertain = false
+      } else {
+        isPossible = false
+        isCertain = false
+      }
+    }
+  }
+
+  /// Forgets ordinals that two frames would have, or that are further up than the file can have lost.
+  private mutating func refuseLies(_ limits: ReadLimits) {
+    let budget = limits.lostOrdinals(ofFile: limit)
+    let order = frames.indices.filter { frames[$0].firstOrdinal != .max }
+      .sorted {
+        (frames[$0].firstOrdinal, frames[$0].offset) < (frames[$1].firstOrdinal, frames[$1].offset)
+      }
+    var end = firstOrdinal
+    var lost: UInt64 = 0
+    for index in order {
+      let frame = frames[index]
+      if frame.isContinuation { continue }
+      let skipped = frame.firstOrdinal >= end ? frame.firstOrdinal - end : 0
+      guard frame.firstOrdinal >= end, lost + skipped <= budget else {
+        frames[index].firstOrdinal = .max
+        isCertain = false
+        continue
+      }
+      lost += skipped
+      end = frame.firstOrdinal + (frame.state == .sections ? UInt64(frame.sectionCount) : 0)
+    }
+  }
+
+  /// One more than the highest ordinal there was, by what is here and by the last footer that can be right.
+  private func end(_ limits: ReadLimits) -> UInt64 {
+    var end = firstOrdinal
+    for frame in frames where frame.firstOrdinal != .max && frame.state == .sections {
+      end = max(end, frame.firstOrdinal + UInt64(frame.sectionCount))
+    }
+    let most = end + limits.lostOrdinals(ofFile: limit)
+    for (_, landmark) in landmarks {
+      if let told = landmark.tells, told > end, told <= most { end = told }
+    }
+    return end
+  }
+
+  /// Gives frames whose ordinals nothing tells new ones behind all others.
+  private mutating func numberAnew() {
+    for index in frames.indices where frames[index].firstOrdinal == .max {
+      switch frames[index].state {
+      case .sections:
+        frames[index].firstOrdinal = sectionCount
+        sectionCount += UInt64(frames[index].sectionCount)
+      case .continuation, .damagedContinuation:
+        if index > 0, frames[index - 1].firstOrdinal != .max, frames[index - 1].state != .damaged {
+          frames[index].firstOrdinal =
+            frames[index - 1].state == .sections
+            ? frames[index - 1].firstOrdinal + UInt64(frames[index - 1].sectionCount) - 1
+            : frames[index - 1].firstOrdinal
+        }
+      case .damaged: break
+      }
+    }
+  }
+
+  /// Gives what is left of damaged frames its ordinals.
+  ///
+  /// Each is counted from the beginning of its frame. A length that is wrong may have led past a section; then the ordinals
+  /// behind it are wrong, too, and the digest of the CAR tells.
+  private mutating func placeSalvaged() {
+    let lost = lostOrdinals
+    var start = salvaged.startIndex
+    while start < salvaged.endIndex {
+      let number = salvaged[start].frame
+      let end = salvaged[start...].firstIndex { $0.frame != number } ?? salvaged.endIndex
+      let indices = salvaged[start..<end].map { UInt64($0.index) }
+      start = end
+      let first = frames[number].firstOrdinal
+      guard first == .max || !indices.allSatisfy({ lost.containsOrdinal(first + $0) }) else {
+        continue
+      }
+      // Under new ordinals all of them are right, with holes for those that are lost.
+      frames[number].firstOrdinal = sectionCount
+      sectionCount += (indices.max() ?? 0) + 1
+    }
+  }
+}
+
+extension Survey.Frame {
+  /// How far the ordinal moves on from its first.
+  fileprivate var step: Int { isContinuation ? 1 : Int(sectionCount) }
+
+  fileprivate var isContinuation: Bool {
+    state == .continuation || state == .damagedContinuation
+  }
+}
+
+extension Survey.Landmark {
+  /// How many ordinals there are up to here, if it says so.
+  fileprivate var tells: UInt64? {
+    switch self {
+    case .segment(let segment): segment.end
+    case .footer(let footer): footer.sectionCount < 1 << 62 ? footer.sectionCount : nil
+    case .other, .void, .gap: nil
+    }
+  }
+
+  /// Whether it is a footer that does not stand where it was written, or a frame that says what cannot be.
+  fileprivate var isMoved: Bool {
+    switch self {
+    case .footer(let footer): !footer.isInPlace
+    case .other(_, let error): error != nil
+    case .segment, .void, .gap: false
+    }
+  }
+}

@@ -1,0 +1,349 @@
+package import IPLD
+
+/// One account of a file: every frame, every intact section, every footer and index segment, and what lies
+/// between them.
+///
+/// Whatever asks what a file holds asks this. Verifying compares it with what the footer says, repairing acts
+/// on it, a writer adopts the end of a file by it, and a reader whose index is damaged reads by it.
+///
+/// 1. ``frames`` and ``landmarks`` together are the whole file, in file order, each byte once.
+/// 2. A section is intact if its frame holds and it hashes to its CID; ``keys`` are those of all sections in
+///    frames that hold.
+/// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals that
+///    nothing tells are given anew, behind all others.
+package struct Survey: Sendable {
+  /// A data frame.
+  package struct Frame: Sendable {
+    /// What can be said of it.
+    package enum State: UInt8, Sendable {
+      /// Whole sections, or the beginning of a large one.
+      case sections
+      /// The continuation of a large section.
+      case continuation
+      /// It does not hold.
+      case damaged
+      /// A continuation that does not hold.
+      case damagedContinuation
+
+      /// Whether it holds.
+      package var isIntact: Bool { self == .sections || self == .continuation }
+    }
+
+    /// Where it begins.
+    package let offset: UInt64
+    /// The XXH64 of its stored bytes.
+    package let checksum: UInt64
+    /// The ordinal of the first section that has bytes in it; `UInt64.max` while it is not known.
+    package internal(set) var firstOrdinal: UInt64 = .max
+    /// The number, in ``Survey/keys``, of the first section that begins in it.
+    package let firstKey: Int
+    /// How many sections begin in it; of a damaged one, how many it seems to have had, 0 if that cannot be told.
+    package internal(set) var sectionCount: UInt32
+    /// How many bytes it takes in the file.
+    package let storedLength: UInt32
+    /// How many bytes it decompresses to.
+    package let contentSize: UInt32
+    /// What can be said of it.
+    package internal(set) var state: State
+
+    /// Where it ends.
+    package var end: UInt64 { offset + UInt64(storedLength) }
+  }
+
+  /// A footer that holds.
+  package struct SeenFooter: Sendable {
+    /// The frame it is.
+    package let frame: SkippableFrame
+    /// Whether it stands where it was written.
+    package let isInPlace: Bool
+    /// What it says.
+    package let number: UInt64
+    package let sectionCount: UInt64
+    package let head: CID?
+  }
+
+  /// What lies between data frames.
+  package enum Landmark: Sendable {
+    case segment(IndexSegment)
+    case footer(SeenFooter)
+    /// A frame that holds and says what cannot be, or is of a kind that is not known here.
+    case other(SkippableFrame, ArchiveError?)
+    /// Bytes that count no more.
+    case void(Range<Int>)
+    /// Bytes that are no frame, and why.
+    case gap(Range<Int>, ArchiveError)
+
+    /// Where it lies.
+    package var range: Range<Int> {
+      switch self {
+      case .segment(let segment): segment.frame.offset..<segment.frame.end
+      case .footer(let footer): footer.frame.offset..<footer.frame.end
+      case .other(let frame, _): frame.offset..<frame.end
+      case .void(let range), .gap(let range, _): range
+      }
+    }
+  }
+
+  /// A section of a damaged frame that hashes to its CID all the same.
+  package struct Salvaged: Sendable {
+    /// The number of its frame.
+    package let frame: Int
+    /// Its number among the sections of the frame, as far as they can be told apart.
+    package let index: Int
+    /// Its key.
+    package let key: UInt64
+  }
+
+  /// A section that has a frame for itself and the shape of a manifest.
+  package struct Manifest: Sendable {
+    /// The number of its frame.
+    package let frame: Int
+    /// What it says.
+    package let shape: ManifestShape
+  }
+
+  /// Where the survey begins: at 0, or at the end of what is committed.
+  package let start: Int
+  /// How many bytes the file has.
+  package let limit: Int
+  /// The ordinal with which the survey begins.
+  package let firstOrdinal: UInt64
+  /// Frame 0, and why it does not hold; nil if there is none, or the survey begins behind it.
+  package internal(set) var header: (frame: DataFrame, failure: ArchiveError?)?
+  /// The data frames behind frame 0, in file order.
+  package internal(set) var frames: [Frame] = []
+  /// What lies between them, in file order, and how many frames lie before each.
+  package internal(set) var landmarks: [(frameCount: Int, landmark: Landmark)] = []
+  /// The key of each section that begins in a frame that holds, in file order.
+  package internal(set) var keys = KeyList()
+  /// What is left of damaged frames.
+  package internal(set) var salvaged: [Salvaged] = []
+  /// What may be manifests, in file order.
+  package internal(set) var manifests: [Manifest] = []
+  /// Sections of frames that hold whose hash function is not known here, by their numbers in ``keys``.
+  package internal(set) var unproved: [Int] = []
+  /// One more than the highest ordinal.
+  package internal(set) var sectionCount: UInt64 = 0
+  /// Whether every ordinal follows from what is there, and none had to be guessed or given anew.
+  package internal(set) var isCertain = true
+  /// The first frames of sections that are not all there, or do not hash to their CIDs.
+  package internal(set) var incomplete: Set<Int> = []
+  /// What was found wrong with frames and sections, with its place.
+  package internal(set) var observations = Observations()
+  /// Every frame table of the file, if something did not hold.
+  var tables: FrameTables?
+
+  /// What is wrong with frames and sections.
+  package struct Observations: Sendable {
+    /// Frames that do not hold, or are not in their one form: where, and why.
+    package internal(set) var frames: [ArchiveError] = []
+    /// Sections that do not hash to their CIDs, or are not all there: where they end.
+    package internal(set) var damaged: [(cid: CID, offset: UInt64)] = []
+    /// Sections that nothing can verify.
+    package internal(set) var unverifiable: [(cid: CID, offset: UInt64)] = []
+    /// How many sections nothing can verify.
+    package internal(set) var unverifiableCount: UInt64 = 0
+    /// How many damaged sections were met.
+    package internal(set) var damagedCount = 0
+  }
+
+  /// Surveys a file.
+  ///
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - generation: What is committed, to survey only what comes after it; nil for the whole file.
+  ///   - depth: How closely frames are examined.
+  ///   - limits: What the file may decompress to.
+  ///   - workers: How many threads.
+  ///   - progress: Called now and then with the bytes that are done and those there are.
+  /// - Throws: ``ArchiveError`` if the file holds more than it may.
+  init(
+    _ file: MappedFile, after generation: Generation? = nil,
+    depth: FrameExaminer.Depth = .full, limits: ReadLimits = ReadLimits(),
+    workers: Int = SystemCalls.processorCount,
+    progress: (UInt64, UInt64) -> Void = { _, _ in }
+  ) throws {
+    start = Int(generation?.committedLength ?? 0)
+    limit = file.count
+    firstOrdinal = generation?.sectionCount ?? 0
+    var scan = FrameScan(
+      from: start, limit: limit, depth: depth, limits: limits, workers: workers)
+    let maximumFrames = limits.frames(ofFile: limit)
+    try scan.run(file, progress: progress) { event in
+      try file.withBytes { (bytes) throws in take(event, in: bytes) }
+      guard frames.count + landmarks.count <= maximumFrames else {
+        throw ArchiveError(.tooManyFrames(limit: maximumFrames))
+      }
+    }
+    tables = scan.tables
+    guard depth == .full else { return }
+    file.withBytes { bytes in number(in: bytes, limits) }
+  }
+
+  /// Whether every byte is part of a frame that holds.
+  package var isTiled: Bool {
+    frames.allSatisfy(\.state.isIntact)
+      && landmarks.allSatisfy { if case .gap = $0.landmark { false } else { true } }
+      && header?.failure == nil
+  }
+
+  /// Whether it is certain that no section is damaged or lost.
+  package var isWhole: Bool {
+    isCertain && frames.allSatisfy(\.state.isIntact) && incomplete.isEmpty && observations.damagedCount == 0
+      && lostOrdinals.isEmpty && header?.failure == nil
+  }
+
+  /// Whether there is anything in the file that an archive has.
+  var foundAnything: Bool {
+    header.map { $0.failure == nil } ?? false || frames.contains { $0.state.isIntact }
+      || landmarks.contains {
+        switch $0.landmark {
+        case .segment, .footer, .other: true
+        case .void, .gap: false
+        }
+      }
+  }
+
+  /// Whether there is a footer that holds and does not stand where it was written.
+  var hasMovedFooter: Bool {
+    landmarks.contains {
+      if case .footer(let footer) = $0.landmark { !footer.isInPlace } else { false }
+    }
+  }
+
+  /// What there is in a file without a footer, as if it were committed.
+  var uncommitted: Generation {
+    var end = UInt64(header.map { $0.failure == nil ? $0.frame.end : 0 } ?? 0)
+    if let last = frames.last(where: { $0.state.isIntact }) { end = max(end, last.end) }
+    for (_, landmark) in landmarks {
+      if case .gap = landmark { continue }
+      end = max(end, UInt64(landmark.range.upperBound))
+    }
+    return Generation(
+      number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: end,
+      sectionCount: sectionCount, streamLength: contentLength, head: nil, segments: [])
+  }
+
+  /// How many bytes the content of all frames has.
+  package var contentLength: UInt64 {
+    frames.reduce(UInt64(header?.frame.contentSize ?? 0)) { $0 + UInt64($1.contentSize) }
+  }
+
+  /// The ordinals that no intact frame holds, ascending.
+  package var lostOrdinals: [Range<UInt64>] {
+    var lost: [Range<UInt64>] = []
+    var next = firstOrdinal
+    for frame in framesByOrdinal where frame.state == .sections {
+      if frame.firstOrdinal > next { lost.append(next..<frame.firstOrdinal) }
+      next = max(next, frame.firstOrdinal + UInt64(frame.sectionCount))
+    }
+    if next < sectionCount { lost.append(next..<sectionCount) }
+    return lost
+  }
+
+  /// The frames whose ordinals are known, in the order of these.
+  package var framesByOrdinal: [Frame] {
+    let known = frames.filter { $0.firstOrdinal != .max }
+    let isSorted = zip(known, known.dropFirst()).allSatisfy { $0.firstOrdinal <= $1.firstOrdinal }
+    return isSorted
+      ? known
+      : known.sorted { ($0.firstOrdinal, $0.offset) < ($1.firstOrdinal, $1.offset) }
+  }
+}
+
+extension Survey {
+  /// Takes the next thing the scan met.
+  private mutating func take(_ event: FrameScan.Event, in file: Span<UInt8>) {
+    switch event {
+    case .header(let frame, let failure):
+      header = (frame, failure)
+      if let failure { observations.frames.append(failure) }
+    case .frame(let frame, let report): take(frame, report)
+    case .skippable(let frame): note(landmark(frame, in: file))
+    case .void(let range): note(.void(range))
+    case .gap(let range, let error): note(.gap(range, error))
+    case .cutShort(let cid):
+      noteIncomplete()
+      if let cid { noteDamaged(cid, UInt64(limit)) }
+    }
+  }
+
+  /// Takes note that the large section of the last frames is not whole.
+  private mutating func noteIncomplete() {
+    if let first = frames.lastIndex(where: { $0.state == .sections }) { incomplete.insert(first) }
+  }
+
+  private mutating func note(_ landmark: Landmark) {
+    landmarks.append((frames.count, landmark))
+  }
+
+  private func landmark(_ frame: SkippableFrame, in file: Span<UInt8>) -> Landmark {
+    do throws(ArchiveError) {
+      switch frame.kind {
+      case .indexSegment: return .segment(try IndexSegment(file, at: frame.offset))
+      case .footer:
+        guard Footer.segmentCount(length: frame.length) != nil else {
+          throw ArchiveError(.malformedFooter("its length cannot be"), offset: UInt64(frame.offset))
+        }
+        let own = file.u64(frame.end - Footer.trailerLength)
+        let claim = Footer.headClaim(in: file, at: frame.offset)
+        return .footer(
+          SeenFooter(
+            frame: frame, isInPlace: own == UInt64(frame.offset),
+            number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
+            head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil }))
+      default: return .other(frame, nil)
+      }
+    } catch {
+      return .other(frame, error)
+    }
+  }
+
+  private mutating func take(_ frame: DataFrame, _ report: FrameReport) {
+    let place = UInt64(frame.offset)
+    if let failure = report.failure { observations.frames.append(failure) }
+    observations.frames += report.flaws
+    for cid in report.damaged { noteDamaged(cid, place) }
+    for cid in report.unverifiable { noteUnverifiable(cid, place) }
+    if let ended = report.ended, let cid = ended.cid {
+      switch ended.verification {
+      case .matches: break
+      case .mismatch:
+        noteIncomplete()
+        noteDamaged(cid, place)
+      case .cannotVerify: noteUnverifiable(cid, place)
+      }
+    }
+    let state: Frame.State =
+      report.failure == nil
+      ? report.isContinuation ? .continuation : .sections
+      : report.isContinuation ? .damagedContinuation : .damaged
+    if state == .sections {
+      if let shape = report.manifest { manifests.append(Manifest(frame: frames.count, shape: shape)) }
+      unproved += report.unproved.map { keys.count + $0 }
+    }
+    salvaged += report.salvaged.map {
+      Salvaged(frame: frames.count, index: $0.index, key: $0.key)
+    }
+    frames.append(
+      Frame(
+        offset: place, checksum: report.checksum, firstKey: keys.count,
+        sectionCount: UInt32(
+          state == .sections ? report.keys.count : state == .damaged ? report.likelyCount : 0),
+        storedLength: UInt32(clamping: frame.length), contentSize: UInt32(frame.contentSize),
+        state: state))
+    if state == .sections { for key in report.keys { keys.append(key) } }
+  }
+
+  private mutating func noteDamaged(_ cid: CID, _ place: UInt64) {
+    observations.damagedCount += 1
+    guard observations.damaged.count < ArchiveVerification.listLimit else { return }
+    observations.damaged.append((cid, place))
+  }
+
+  private mutating func noteUnverifiable(_ cid: CID, _ place: UInt64) {
+    observations.unverifiableCount += 1
+    guard observations.unverifiable.count < ArchiveVerification.listLimit else { return }
+    observations.unverifiable.append((cid, place))
+  }
+}
