@@ -46,6 +46,8 @@ public struct SnapshotHistory: Sendable {
     /// It is counted from the generation that first named the manifest before this one. What checkpoints wrote meanwhile is in it. It cannot be told
     /// of snapshots that were copied together, or whose manifests were written again because others were forgotten.
     public internal(set) var bytesAdded: UInt64?
+    /// Whether a footer leads to it, and did so when its manifest was made.
+    public internal(set) var isVouched = true
   }
 
   /// Where the history cannot be followed.
@@ -196,5 +198,6 @@ extension SnapshotHistory.Entry {
     isComplete = snapshot.isComplete
     carByteCount = snapshot.car.byteCount
     carSHA256 = snapshot.car.sha256
+    isVouched = !snapshot.isUnvouched
   }
 }
