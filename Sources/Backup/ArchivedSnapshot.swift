@@ -70,10 +70,8 @@ public struct ArchivedSnapshot: Sendable {
     guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil else {
       throw SnapshotError.notAManifest
     }
-    guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
-      throw SnapshotError.blockMissing(cid)
-    }
-    return try Snapshot(bytes.span)
+    let block = try block(cid, in: reader)
+    return try Snapshot(block.bytes.span)
   }
 
   /// What can be said about the repository of an archive that has lost its manifest.
@@ -115,8 +113,13 @@ public struct ArchivedSnapshot: Sendable {
   }
 
   /// The block with this CID.
-  func block(_ cid: CID) throws -> Block {
-    guard let bytes = try reader.body(of: cid, limit: Self.maximumBlock) else {
+  func block(_ cid: CID) throws -> Block { try Self.block(cid, in: reader) }
+
+  /// A block of bookkeeping.
+  ///
+  /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged or too long.
+  static func block(_ cid: CID, in reader: ArchiveReader) throws -> Block {
+    guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
       throw SnapshotError.blockMissing(cid)
     }
     return Block(cid: cid, bytes: bytes)
@@ -126,25 +129,8 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a block of it is damaged.
   func order() throws -> BlockOrder {
-    var relative: [(order: BlockOrder, first: UInt64)] = []
-    var snapshot = self
-    while let base = snapshot.snapshot.car.base {
-      guard relative.count < BlockOrder.maximumDepth else { throw SnapshotError.malformedOrder }
-      let earlier = try ArchivedSnapshot(base.manifest, in: reader)
-      let end = reader.sectionCount
-      guard earlier.snapshot.did == snapshot.snapshot.did, base.first <= end else {
-        throw SnapshotError.malformedOrder
-      }
-      let order = try snapshot.writtenOrder(
-        limit: earlier.snapshot.car.sectionCount + (end - base.first))
-      relative.append((order, base.first))
-      snapshot = earlier
-    }
-    var order = try snapshot.writtenOrder(limit: reader.sectionCount)
-    for step in relative.reversed() {
-      order = try step.order.resolved(over: order, first: step.first)
-    }
-    return order
+    var orders = ResolvedOrders()
+    return try orders.order(of: self).order
   }
 
   /// How many orders this snapshot's is relative to, one upon the other.
@@ -159,7 +145,7 @@ public struct ArchivedSnapshot: Sendable {
   }
 
   /// The order as it is written, with positions below `limit`.
-  private func writtenOrder(limit: UInt64) throws -> BlockOrder {
+  func writtenOrder(limit: UInt64) throws -> BlockOrder {
     var encoded: [UInt8] = []
     switch snapshot.car.order {
     case .inline(let bytes): encoded = bytes

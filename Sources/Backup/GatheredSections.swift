@@ -113,3 +113,22 @@ struct GatheredSections {
     return union
   }
 }
+
+extension ArchiveReader {
+  /// Hands out sections as they stand in a CAR, in whatever order.
+  ///
+  /// - Parameters:
+  ///   - runs: which.
+  ///   - limit: the most bytes that they may have, together.
+  ///   - progress: is told how many bytes have been read, if they are read in the order of the archive first.
+  ///   - sink: receives the bytes.
+  /// - Throws: as ``GatheredSections`` does; what `sink` throws.
+  func copyCAR(
+    _ runs: [Range<UInt64>], limit: UInt64, progress: (Int) -> Void = { _ in },
+    to sink: (Span<UInt8>) throws -> Void
+  ) throws {
+    guard runs.count > GatheredSections.maximumRuns else { return try copySections(runs, to: sink) }
+    let sections = try GatheredSections(runs, of: self, limit: limit, progress: progress)
+    for run in runs { try sections.copy(run, to: sink) }
+  }
+}

@@ -94,15 +94,9 @@ public final class RestoredRepository {
       guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
     }
     try spool.write(car.header.span)
-    if runs.count > GatheredSections.maximumRuns {
-      let sections = try GatheredSections(
-        runs, of: archived.reader, limit: car.byteCount, progress: progress)
-      for run in runs { try sections.copy(run, to: write) }
-    } else {
-      try archived.reader.copySections(runs) { bytes in
-        try write(bytes)
-        progress(spool.count)
-      }
+    try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
+      try write(bytes)
+      progress(spool.count)
     }
   }
 

@@ -44,6 +44,7 @@ extension Snapshot {
     }
     if !extrasPages.isEmpty { map["extras"] = .array(extrasPages.map { .link($0) }) }
     if !missingPages.isEmpty { map["missing"] = .array(missingPages.map { .link($0) }) }
+    if isUnvouched { map["unvouched"] = .boolean(true) }
     return map
   }
 
@@ -139,6 +140,7 @@ extension Snapshot {
       throw .malformedField("complete")
     }
     isComplete = complete
+    isUnvouched = value["unvouched"] == .boolean(true)
     let host = try fields.optionalMap("host")
     hostSystem = host.value["os"] == nil ? "" : try host.text("os")
     durationMilliseconds = host.value["durationMs"] == nil ? 0 : try host.count("durationMs")

@@ -47,6 +47,8 @@ public struct Snapshot: Equatable, Sendable {
   public var durationMilliseconds: Int
   /// How a server gave it; nil if it was packed from a file.
   public var fetched: Fetched?
+  /// Whether no footer led to it when it was found in a damaged file, so that it may never have been committed.
+  public var isUnvouched = false
 
   /// How a server gave a repository.
   public struct Fetched: Equatable, Sendable {

@@ -267,7 +267,7 @@ struct ModelledArchive {
       if !report.isUnchanged { other = other.adding(entry) }
     }
     let archives = try [("1", bytes), ("2", storage.bytes)].map { name, bytes in
-      try IntactArchive(image.open(bytes), name: name)
+      try SourceArchive(image.open(bytes), name: name)
     }
     let path = FilePath(folder.file("merged.car.zst"))
     _ = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))

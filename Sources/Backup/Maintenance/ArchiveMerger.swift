@@ -4,14 +4,15 @@ public import SystemPackage
 
 /// Makes one archive of several: all of their snapshots, each section once.
 ///
-/// The snapshots are in the order of the times at which they were made, and of the archives where that is the same. One that says the same in two
-/// archives, but for what is before it in the file and where its blocks lie, is kept once. A blob that one archive lacks and another holds is there.
+/// Snapshots are ordered by the time they were made, and by archive where that is the same. Snapshots that
+/// differ only in what comes before them and where their blocks lie are kept once. A blob that one archive
+/// lacks and another holds is held afterwards.
 public struct ArchiveMerger {
-  /// What came of it.
+  /// The result of merging.
   public struct Report: Sendable {
     /// How many snapshots there are.
     public let snapshotCount: Int
-    /// How many there were in more than one archive.
+    /// How many were in more than one archive.
     public let sharedCount: Int
     /// How many accounts there are.
     public let accountCount: Int
@@ -21,75 +22,64 @@ public struct ArchiveMerger {
     public let generation: Generation
   }
 
-  private let level: Int
-  private let observer: Progress.Observer
-  private let storage: (NewArchiveFile) throws -> any ArchiveStorage
+  private let copier: ArchiveCopier
 
-  /// A merger.
+  /// A merger that compresses at a zstd level.
   public init(level: Int = 3, observer: @escaping Progress.Observer = { _ in }) {
     self.init(level: level, observer: observer) { try $0.storage() }
   }
 
-  /// A merger that writes to a storage of another kind.
+  /// A merger that writes to a storage of another kind (tests).
   package init(
     level: Int = 3, observer: @escaping Progress.Observer = { _ in },
     storage: @escaping (NewArchiveFile) throws -> any ArchiveStorage
   ) {
-    self.level = level
-    self.observer = observer
-    self.storage = storage
+    copier = ArchiveCopier(level: level, observer: observer, storage: storage)
   }
 
-  /// Merges archives into a new one, and verifies that before it gets its name.
+  /// Merges archives into a new one, and verifies it before it gets its name.
   ///
   /// - Parameters:
   ///   - archives: the archives, which are only read.
   ///   - target: the new one.
-  ///   - willWrite: is told the name of the temporary file once it is there.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged; ``BackupError/copyFailed(_:)`` if the new one is;
-  ///   `ArchiveError` if it cannot be written.
+  ///   - willWrite: receives the name of the temporary file once it is there.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged; ``BackupError/copyFailed(_:)``
+  ///   if the new one is; `ArchiveError` if it cannot be written.
   public func merge(
-    _ archives: [IntactArchive], to target: NewArchiveFile,
+    _ archives: [SourceArchive], to target: NewArchiveFile,
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
-    let (picks, sharedCount) = try Self.order(archives)
-    let copy = ArchiveCopy(picks, of: archives, level: level, observer: observer)
-    let new = try storage(target)
-    do {
-      willWrite(target.temporaryPath)
-      let (generation, _) = try copy.write(to: new)
-      try copy.verify(new)
+    let (links, sharedCount) = try Self.order(archives)
+    return try copier.copy(links, of: archives, to: target, willWrite) { generation, _ in
       try target.publish()
       return Report(
-        snapshotCount: picks.count, sharedCount: sharedCount,
+        snapshotCount: links.count, sharedCount: sharedCount,
         accountCount: Set(archives.flatMap { $0.history.entries.map(\.did) }).count,
         sourceSize: archives.reduce(0) { $0 + $1.reader.generation.committedLength },
         generation: generation)
-    } catch {
-      target.discard()
-      throw error
     }
   }
 
   /// All snapshots in their order, each once; and how many were found again.
-  static func order(_ archives: [IntactArchive]) throws -> ([ArchiveCopy.Pick], shared: Int) {
-    var seen: Set<CID> = []
+  private static func order(_ archives: [SourceArchive]) throws -> ([ChainLink], shared: Int) {
+    var places: [CID: Int] = [:]
     var sharedCount = 0
-    var found: [(pick: ArchiveCopy.Pick, moment: Moment?)] = []
-    for (number, archive) in archives.enumerated() {
-      // One whose time cannot be read stays behind the one that it followed.
+    var found: [(link: ChainLink, moment: Moment?)] = []
+    for (source, archive) in archives.enumerated() {
+      // A snapshot whose time cannot be read stays behind the one it followed.
       var latest: Moment?
       for entry in archive.history.entries {
-        let content = try archive.reading {
-          try ManifestMap(ArchivedSnapshot(entry.cid, in: archive.reader)).content
-        }
+        let content = try archive.reading { try ManifestMap(entry.cid, in: archive.reader).content }
         latest = entry.moment ?? latest
         let bytes = try DAGCBOREncoder.encode(.map(content))
-        guard seen.insert(CID(codec: .dagCBOR, hashing: bytes.span)).inserted else {
+        let digest = CID(codec: .dagCBOR, hashing: bytes.span)
+        if let place = places[digest] {
           sharedCount += 1
-          continue
+          if entry.isVouched { found[place].link.isVouched = true }
+        } else {
+          places[digest] = found.count
+          found.append((ChainLink(entry, source: source), latest))
         }
-        found.append((ArchiveCopy.Pick(source: number, manifest: entry.cid), latest))
       }
     }
     let order = found.indices.sorted { left, right in
@@ -98,10 +88,10 @@ public struct ArchiveMerger {
         if first.begins(before: second) { return true }
         return !second.begins(before: first) && left < right
       case (nil, nil): return left < right
-      // Nothing before it has a time: it is as old as can be.
+      // Nothing before it has a time, so it counts as the oldest.
       case (let first, _): return first == nil
       }
     }
-    return (order.map { found[$0].pick }, sharedCount)
+    return (order.map { found[$0].link }, sharedCount)
   }
 }

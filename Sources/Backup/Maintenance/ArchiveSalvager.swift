@@ -4,12 +4,13 @@ public import IPLD
 
 /// Makes a new archive of what is left of a damaged one.
 ///
-/// Every section that still hashes to its CID goes into it, in the order of the file, whether a snapshot needs it or not. Then come the
-/// snapshots. One that lost nothing is what it was, its CAR bit for bit. Of one that did, the CAR is what is left of it; its manifest says
-/// so (`complete`), and that blobs which are gone were lost.
+/// Every snapshot comes first with what is left of it, then every other intact section, whether a snapshot
+/// needs it or not. A snapshot that lost nothing is what it was, its CAR bit for bit. Otherwise its CAR is what
+/// is left, and its manifest says so: `complete`, the figures, and which blobs and extras were lost. A
+/// snapshot whose commit or root of the tree is lost has no manifest any more.
 ///
 /// 1. The damaged archive is only read.
-/// 2. Nothing is in the new one that has not been hashed.
+/// 2. Nothing is in the new one that does not hash to its CID.
 public struct ArchiveSalvager {
   /// What became of a snapshot.
   public struct Outcome: Sendable {
@@ -21,20 +22,38 @@ public struct ArchiveSalvager {
     public let old: CID?
     /// Its manifest in the new one.
     public let new: CID
-    /// How many sections of its CAR are lost.
-    public let lostBlockCount: UInt64
-    /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
-    public let lostRecords: [String]
-    /// How many records are lost.
-    public let lostRecordCount: Int
-    /// The blobs that were held and are lost.
-    public let lostBlobs: [CID]
+    /// Whether a footer of the damaged archive leads to it.
+    public let isVouched: Bool
+    private let loss: SnapshotLoss
 
+    init(_ archived: ArchivedSnapshot, new: CID, isVouched: Bool, _ loss: SnapshotLoss) {
+      did = archived.snapshot.did
+      rev = archived.snapshot.rev
+      old = archived.cid
+      self.new = new
+      self.isVouched = isVouched
+      self.loss = loss
+    }
+
+    /// How many sections of its CAR are lost.
+    public var lostBlockCount: UInt64 { loss.blockCount }
+    /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
+    public var lostRecords: [String] { loss.records }
+    /// How many records are lost.
+    public var lostRecordCount: Int { loss.recordCount }
+    /// The blobs and extras that were held and are lost, those that can be named.
+    public var lostBlobs: [CID] { loss.blobs }
+    /// How many blobs and extras that were held are lost.
+    public var lostBlobCount: Int { loss.blobCount }
+    /// The documents about the account that are lost.
+    public var lostDocuments: [CID] { loss.documents }
+    /// Whether its CAR can be given back bit for bit.
+    public var isExact: Bool { loss.isExact }
     /// Whether it lost nothing.
-    public var isWhole: Bool { lostBlockCount == 0 && lostBlobs.isEmpty }
+    public var isWhole: Bool { isExact && lostBlobCount == 0 && lostDocuments.isEmpty }
   }
 
-  /// What came of it.
+  /// The result of salvaging.
   public struct Report: Sendable {
     /// How many sections could not be saved, as far as that is known.
     public internal(set) var lostSectionCount: UInt64 = 0
@@ -53,137 +72,75 @@ public struct ArchiveSalvager {
     }
   }
 
-  let reader: ArchiveReader
-  let history: SnapshotHistory
-  let options: RepositoryPacker.Options
-  let observer: Progress.Observer
-  var report = Report()
-  /// For each section its number in the new archive; `UInt64.max` if it is not there.
-  var numbers: [UInt64]
-  var previous: CID?
-  var bases: [DID: OrderBasis] = [:]
-
-  private init(
-    _ reader: ArchiveReader, _ options: RepositoryPacker.Options,
-    _ observer: @escaping Progress.Observer
-  ) throws {
-    self.reader = reader
-    self.options = options
-    self.observer = observer
-    history = try SnapshotHistory(of: reader)
-    numbers = [UInt64](repeating: .max, count: Int(reader.sectionCount))
-  }
-
   /// Salvages an archive.
   ///
   /// - Parameters:
   ///   - reader: the damaged archive.
-  ///   - storage: where the new one is written; whatever is there is thrown away.
+  ///   - storage: where the new one is written; what is there is thrown away.
   ///   - options: how, and by whom.
-  ///   - observer: is told how far it has come.
-  /// - Throws: ``SnapshotError/noSnapshot`` if not even one commit is left; `ArchiveError` if the new archive cannot be written.
+  ///   - observer: receives progress.
+  /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either; `ArchiveError`
+  ///   if the new archive cannot be written.
   public static func salvage(
     _ reader: ArchiveReader, into storage: any ArchiveStorage, options: RepositoryPacker.Options,
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
-    var salvager = try ArchiveSalvager(reader, options, observer)
-    try salvager.run(into: storage)
-    return salvager.report
+    try reader.surveyEverything()
+    let history = try SnapshotHistory(of: reader)
+    return try salvage(
+      SourceArchive(damaged: reader, history), history.entries.map { ChainLink($0) }, into: storage,
+      options: options, observer: observer)
   }
 
-  private mutating func run(into storage: any ArchiveStorage) throws {
-    report.lostSnapshots = history.breaks.map { "\($0)" }
-    var archived: [ArchivedSnapshot] = []
-    for entry in history.entries { archived.append(try ArchivedSnapshot(entry.cid, in: reader)) }
-    if archived.isEmpty {
-      var found = try ArchivedSnapshot.salvaged(from: reader)
-      found.describe(options)
-      archived = [found]
+  /// Salvages these snapshots of an archive.
+  package static func salvage(
+    _ source: SourceArchive, _ links: [ChainLink], into storage: any ArchiveStorage,
+    options: RepositoryPacker.Options, observer: @escaping Progress.Observer = { _ in }
+  ) throws -> Report {
+    let reader = source.reader
+    var report = Report()
+    report.lostSnapshots = source.history.breaks.map { "\($0)" }
+    var found: ArchivedSnapshot?
+    if links.isEmpty {
+      found = try ArchivedSnapshot.salvaged(from: reader, by: options)
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
-    try storage.lock()
-    try storage.truncate(to: 0)
-    var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.optionalFeatures = reader.generation.features.optional
-    var writer = try ArchiveWriter.open(
-      storage, carHeader: archived[0].snapshot.car.header, options: archiveOptions)
-    try copySections(leaving: Self.bookkeeping(of: archived), into: &writer)
-    for snapshot in archived { try rewrite(snapshot, into: &writer) }
-    report.generation = try writer.commit(manifest: previous)
-  }
-
-  /// What is made anew and therefore not copied: the manifests, and the pages of their orders.
-  private static func bookkeeping(of snapshots: [ArchivedSnapshot]) -> Set<CID> {
-    var cids: Set<CID> = []
-    for snapshot in snapshots {
-      if let cid = snapshot.cid { cids.insert(cid) }
-      if case .pages(let pages) = snapshot.snapshot.car.order { cids.formUnion(pages) }
-    }
-    return cids
-  }
-
-  // MARK: Sections
-
-  /// Copies every section that holds, but for some.
-  private mutating func copySections(
-    leaving bookkeeping: Set<CID>, into writer: inout ArchiveWriter
-  ) throws {
-    let end = reader.sectionCount
-    var next: UInt64 = 0
-    while next < end {
-      next = try copySections(next..<end, leaving: bookkeeping, into: &writer)
-      observer(Progress(stage: "salvaging", done: next, total: end))
-    }
-  }
-
-  /// Copies sections up to the first that is lost, which is noted; answers where to go on.
-  private mutating func copySections(
-    _ ordinals: Range<UInt64>, leaving bookkeeping: Set<CID>, into writer: inout ArchiveWriter
-  ) throws -> UInt64 {
-    var current: Section?
-    var next = ordinals.lowerBound
-    do {
-      try reader.forEachSection(in: ordinals) { section in
-        current = section
-        guard !bookkeeping.contains(section.cid) else {
-          next = section.ordinal + 1
-          return .skip
-        }
-        if let there = try writer.begin(section.cid, length: section.bodyLength) {
-          note(section.ordinal, there)
-          next = section.ordinal + 1
-          return .skip
-        }
-        return .read
-      } chunk: { bytes in
-        try writer.take(bytes)
-      } end: { section in
-        note(section.ordinal, try writer.finish())
-        next = section.ordinal + 1
+    let links = ChainLink.chain(links)
+    let oldest = try links.first.map { try ArchivedSnapshot($0.manifest, in: reader) } ?? found
+    var copier = try SnapshotCopier(
+      [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
+      level: options.level, isSalvage: true, observer: observer)
+    func copy(_ archived: ArchivedSnapshot, isVouched: Bool) throws {
+      let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched)
+      if let new {
+        report.snapshots.append(Outcome(archived, new: new, isVouched: isVouched, loss))
+      } else {
+        report.lostSnapshots.append(
+          "the snapshot \(archived.cid.map { "\($0)" } ?? "") of \(archived.snapshot.did)"
+            + (archived.snapshot.rev.map { " at \($0)" } ?? "") + " is lost: \(loss.whole ?? "")")
       }
-    } catch let error as ArchiveError where error.reason.isDamage {
-      try writer.cancel()
-      report.lostSectionCount += 1
-      if let current, current.ordinal == next, report.lostSections.count < 1000 {
-        report.lostSections.append(current.cid)
-      }
-      return next + 1
     }
-    return ordinals.upperBound
-  }
-
-  private mutating func note(_ ordinal: UInt64, _ new: UInt64) {
-    if ordinal < UInt64(numbers.count) { numbers[Int(ordinal)] = new }
+    if let found { try copy(found, isVouched: true) }
+    for link in links {
+      try copy(ArchivedSnapshot(link.manifest, in: reader), isVouched: link.isVouched)
+    }
+    try copier.sections.copyRest(of: 0)
+    report.generation = try copier.finish()
+    report.lostSectionCount = copier.sections.lostCount
+    report.lostSections = copier.sections.lost
+    return report
   }
 }
 
 extension ArchivedSnapshot {
-  /// Says of a snapshot without a manifest who found it, and when.
-  fileprivate mutating func describe(_ options: RepositoryPacker.Options) {
-    var found = snapshot
-    found.createdAt = options.createdAt
-    found.tool = options.tool
-    found.hostSystem = options.hostSystem
-    self = ArchivedSnapshot(found: found, in: reader)
+  /// What is left of a repository without a manifest, described by who found it, and when.
+  fileprivate static func salvaged(
+    from reader: ArchiveReader, by options: RepositoryPacker.Options
+  ) throws -> ArchivedSnapshot {
+    var snapshot = try salvaged(from: reader).snapshot
+    snapshot.createdAt = options.createdAt
+    snapshot.tool = options.tool
+    snapshot.hostSystem = options.hostSystem
+    return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

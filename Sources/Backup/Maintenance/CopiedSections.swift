@@ -1,41 +1,73 @@
-/// Which sections of an archive have been copied, and under which numbers: eight bytes a section.
-///
-/// By it a section that many snapshots share is copied once.
+internal import Archive
+
+/// What has become of the sections of an archive that is being copied: eight bytes a section.
 struct CopiedSections {
-  /// For each section twice its new number, and one more if its links have been followed.
+  /// For each section twice its new ordinal, and one more if its links have been followed.
   private var entries: [UInt64]
-  /// Sections in whose place there are others now: manifests, and pages of their orders.
+  /// The same for sections whose ordinals are lost with damage before them.
+  private var further: [UInt64: UInt64] = [:]
+  /// Sections that are made again: manifests, and pages of their orders.
   private var replaced: Set<UInt64> = []
   private var count = 0
 
-  /// None of so many sections.
+  private static let untouched = UInt64.max
+  private static let lost = UInt64.max - 1
+
+  /// Nothing has been copied of an archive.
   ///
-  /// - Parameter count: how many there are; an index in the file has eight bytes for each of them, so it is no more than the file can hold.
-  init(count: UInt64) { entries = [UInt64](repeating: .max, count: Int(count)) }
+  /// Whatever a footer claims, an archive has at least one byte for each section.
+  init(of reader: ArchiveReader) {
+    let count = min(reader.sectionCount, reader.fileSize)
+    entries = [UInt64](repeating: Self.untouched, count: Int(count))
+  }
 
-  /// The number that a section has in the new archive; nil if it is not there yet.
+  /// How many ordinals are known before those that are lost with damage.
+  var capacity: Int { entries.count }
+
+  private func entry(_ ordinal: UInt64) -> UInt64 {
+    ordinal < UInt64(entries.count) ? entries[Int(ordinal)] : further[ordinal] ?? Self.untouched
+  }
+
+  private mutating func set(_ ordinal: UInt64, to entry: UInt64) {
+    if ordinal < UInt64(entries.count) {
+      entries[Int(ordinal)] = entry
+    } else {
+      further[ordinal] = entry
+    }
+  }
+
+  /// The ordinal of a section in the new archive; nil if it is not there.
   subscript(ordinal: UInt64) -> UInt64? {
-    let entry = entries[Int(ordinal)]
-    return entry == .max ? nil : entry >> 1
+    let entry = entry(ordinal)
+    return entry >= Self.lost ? nil : entry >> 1
   }
 
-  /// Notes that a section has this number in the new archive.
+  /// Whether a section has been neither copied nor found to be lost.
+  func isUntouched(_ ordinal: UInt64) -> Bool { entry(ordinal) == Self.untouched }
+
+  /// Notes the ordinal of a section in the new archive.
   mutating func note(_ ordinal: UInt64, as new: UInt64) {
-    if entries[Int(ordinal)] == .max { count += 1 }
-    entries[Int(ordinal)] = new << 1
+    if self[ordinal] == nil { count += 1 }
+    set(ordinal, to: new << 1)
   }
 
-  /// Notes that in the place of a section there is another in the new archive.
+  /// Notes that a section cannot be read.
+  mutating func noteLost(_ ordinal: UInt64) { set(ordinal, to: Self.lost) }
+
+  /// Notes that a section is made again.
   mutating func noteReplaced(_ ordinal: UInt64) { replaced.insert(ordinal) }
 
-  /// How many sections are not in the new archive, nor another in their place.
+  /// Whether a section is made again.
+  func isReplaced(_ ordinal: UInt64) -> Bool { replaced.contains(ordinal) }
+
+  /// How many sections are neither in the new archive nor made again.
   var leftOutCount: Int { entries.count - count - replaced.count { self[$0] == nil } }
 
-  /// Notes that what a section links to is going to be copied; answers whether that is new.
+  /// Notes that the links of a section that was copied are followed; answers whether that is new.
   mutating func follow(_ ordinal: UInt64) -> Bool {
-    let entry = entries[Int(ordinal)]
-    guard entry & 1 == 0 else { return false }
-    entries[Int(ordinal)] = entry | 1
+    let entry = entry(ordinal)
+    guard entry < Self.lost, entry & 1 == 0 else { return false }
+    set(ordinal, to: entry | 1)
     return true
   }
 }

@@ -1,72 +1,135 @@
 internal import ATProtocol
-package import Archive
+internal import Archive
 package import IPLD
 
-/// The chain of manifests of an archive while it is written again without some of them.
-///
-/// Up to the first that is forgotten nothing changes. After it each is re-made, for each names the one before; its content stays what it was.
-package struct ManifestChain {
-  /// The newest manifest that is kept so far.
-  package private(set) var head: CID?
+/// A snapshot in its place in a chain of manifests.
+package struct ChainLink: Sendable {
+  /// The number of the archive it is in, if there are several.
+  package var source = 0
+  /// Its manifest.
+  package let manifest: CID
+  /// Whether a footer leads to it.
+  package var isVouched: Bool
 
-  private let archive: IntactArchive
-  private var hasForgotten = false
-  /// The manifests that are kept, by what they were called before, and how many orders theirs is relative to.
-  private var kept: [CID: (cid: CID, depth: Int)] = [:]
-  /// Of each account the newest that is kept, as it was called before.
-  private var newest: [DID: CID] = [:]
-
-  package init(_ archive: IntactArchive) { self.archive = archive }
-
-  /// Goes on without this snapshot.
-  package mutating func forget(_ entry: SnapshotHistory.Entry) { hasForgotten = true }
-
-  /// Goes on with this snapshot.
-  ///
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest or an order is damaged; what the writer throws.
-  package mutating func keep(_ entry: SnapshotHistory.Entry, in writer: inout ArchiveWriter) throws
-  {
-    let reader = archive.reader
-    let archived = try archive.reading { try ArchivedSnapshot(entry.cid, in: reader) }
-    defer { newest[entry.did] = entry.cid }
-    guard hasForgotten else {
-      let base = archived.snapshot.car.base.flatMap { kept[$0.manifest] }
-      let depth = try base.map { $0.depth + 1 } ?? archive.reading { try archived.orderDepth() }
-      kept[entry.cid] = (entry.cid, depth)
-      head = entry.cid
-      return
-    }
-    var map = try archive.reading { try ManifestMap(archived) }
-    var depth = 0
-    if let base = archived.snapshot.car.base {
-      if let moved = kept[base.manifest], moved.depth < BlockOrder.maximumDepth {
-        depth = moved.depth + 1
-        map.setOrder(
-          archived.snapshot.car.order,
-          base: Snapshot.OrderBase(manifest: moved.cid, first: base.first))
-      } else {
-        let written = try archive.reading { try archived.order().written(after: basis(entry.did)) }
-        for page in written.pages { try writer.append(page.cid, page.bytes.span) }
-        map.setOrder(written.order, base: written.base)
-        depth = written.depth
-      }
-    }
-    map.setPrevious(head)
-    let block = try map.block()
-    // Alone in its frame, as every manifest is.
-    try writer.flush()
-    try writer.append(block.cid, block.bytes.span)
-    try writer.flush()
-    kept[entry.cid] = (block.cid, depth)
-    head = block.cid
+  /// A link to a snapshot.
+  package init(_ manifest: CID, isVouched: Bool = true) {
+    self.manifest = manifest
+    self.isVouched = isVouched
   }
 
-  /// What the order of the next snapshot of an account may be relative to.
-  private func basis(_ did: DID) throws -> OrderBasis? {
-    guard let old = newest[did], let new = kept[old] else { return nil }
-    let reader = archive.reader
-    return OrderBasis(manifest: new.cid, depth: new.depth) {
-      try ArchivedSnapshot(old, in: reader).order()
+  /// A link to a snapshot of a history.
+  init(_ entry: SnapshotHistory.Entry, source: Int = 0) {
+    self.init(entry.cid, isVouched: entry.isVouched)
+    self.source = source
+  }
+
+  /// The chain of some snapshots, the oldest first.
+  ///
+  /// The archive head is the newest snapshot that a footer vouches for, if there is one. The others
+  /// that came after it go directly before it.
+  static func chain(_ links: [ChainLink]) -> [ChainLink] {
+    guard let head = links.lastIndex(where: \.isVouched) else { return links }
+    return links[..<head] + links[(head + 1)...] + [links[head]]
+  }
+}
+
+/// The chain of manifests of an archive that is being written.
+///
+/// Each manifest is made again with another `prev` and another `car.order`. All other fields stay, also
+/// those that are not known here.
+///
+/// 1. An order is relative to the account's previous one where that is shorter, and at most
+///    ``BlockOrder/maximumDepth`` orders are relative to one another.
+/// 2. Until ``write(into:)`` everything lies in a temporary file, so nothing has been appended when the
+///    last manifest is made. Then come the pages of orders, and each manifest alone in its frame.
+struct ManifestChain {
+  /// The newest manifest so far.
+  private(set) var head: CID?
+  /// The sections to be appended, as in a CAR: pages of orders are raw, manifests are DAG-CBOR.
+  private let spool: TemporaryFile
+  /// The newest order of each account.
+  private var bases: [DID: OrderBasis] = [:]
+  /// How many runs ``bases`` holds.
+  private var runCount = 0
+  /// The newest snapshot of each account whose manifest stays what it is.
+  private var kept: [DID: ArchivedSnapshot] = [:]
+
+  /// An empty chain.
+  ///
+  /// - Throws: ``BackupError`` if a temporary file cannot be made.
+  init() throws { spool = try TemporaryFile() }
+
+  /// Whether there is nothing to be appended.
+  var isEmpty: Bool { spool.count == 0 }
+
+  /// Adds a snapshot, its manifest made again.
+  ///
+  /// - Parameters:
+  ///   - manifest: its manifest.
+  ///   - order: the sections of its CAR by their ordinals in the file that is written; nil to keep what
+  ///     the manifest says.
+  ///   - did: the account.
+  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what finding the order
+  ///   before it throws.
+  /// - Returns: the new manifest's CID.
+  @discardableResult
+  mutating func append(_ manifest: ManifestMap, _ order: BlockOrder?, of did: DID) throws -> CID {
+    var manifest = manifest
+    var depth = 0
+    if let order {
+      let written = try order.written(after: bases[did] ?? kept[did].flatMap(OrderBasis.init))
+      for page in written.pages { try put(page) }
+      manifest.setOrder(written.order, base: written.base)
+      depth = written.depth
+    }
+    manifest.setPrevious(head)
+    let block = try manifest.block()
+    try put(block)
+    head = block.cid
+    (bases[did], kept[did]) = (nil, nil)
+    if let order { keep(order, of: did, in: block.cid, depth: depth) }
+    return block.cid
+  }
+
+  /// Adds a snapshot whose manifest stays what it is.
+  mutating func keep(_ archived: ArchivedSnapshot) {
+    head = archived.cid
+    kept[archived.snapshot.did] = archived
+  }
+
+  private mutating func keep(_ order: BlockOrder, of did: DID, in manifest: CID, depth: Int) {
+    guard order.runs.count <= ResolvedOrders.maximumRuns else { return }
+    runCount += order.runs.count
+    // An account whose order is dropped writes its next one absolute.
+    if runCount > ResolvedOrders.maximumRuns { (bases, runCount) = ([:], order.runs.count) }
+    bases[did] = OrderBasis(manifest: manifest, depth: depth) { order }
+  }
+
+  private func put(_ block: Block) throws {
+    var prefix: [UInt8] = []
+    SectionPrefix.append(block.cid.bytes, bodyLength: UInt64(block.bytes.count), to: &prefix)
+    try spool.write(prefix.span)
+    try spool.write(block.bytes.span)
+  }
+
+  /// Appends the chain to an archive. Committing it with ``head`` is left to the caller.
+  ///
+  /// - Throws: what the writer throws.
+  func write(into writer: inout ArchiveWriter) throws {
+    let sections = try spool.map()
+    for isManifest in [false, true] {
+      try sections.withBytes { bytes in
+        var offset = 0
+        while offset < bytes.count {
+          let prefix = try SectionPrefix(bytes, at: offset, place: 0)
+          let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
+          offset = body.upperBound
+          guard (prefix.cid.codec == .dagCBOR) == isManifest else { continue }
+          if isManifest { try writer.flush() }
+          try writer.append(prefix.cid, bytes.extracting(body))
+          if isManifest { try writer.flush() }
+        }
+      }
     }
   }
 }

@@ -1,23 +1,38 @@
 internal import Archive
 internal import IPLD
 
-/// A manifest as the map that it is, so that what is copied keeps also those fields that are not known here (FORMAT 6).
+/// A manifest as a map, so that a copy keeps the fields that are not known here (FORMAT 6).
 ///
-/// Only two things of a manifest are about the file it lies in, and change when it gets another place: which manifest comes before
-/// it, and by which ordinals its CAR is put together.
-struct ManifestMap: Equatable {
+/// Three things in it are about the file it lies in: which manifest comes before it, by which ordinals
+/// its CAR is put together, and whether a footer vouched for it.
+struct ManifestMap {
   private(set) var map: IPLDMap
 
-  /// The fields that are about the file, and those whose links are followed by what they mean.
+  /// The fields about the file, and those whose links are followed by what they mean.
   private static let knownLinks: Set<String> = ["prev", "commit", "car", "extras", "missing"]
 
-  /// Reads a manifest.
+  /// Reads the manifest with this CID.
   ///
-  /// - Throws: ``SnapshotError`` if it is none.
-  init(_ bytes: Span<UInt8>) throws(SnapshotError) {
+  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is damaged.
+  init(_ cid: CID, in reader: ArchiveReader) throws {
+    try self.init(try ArchivedSnapshot.block(cid, in: reader).bytes)
+  }
+
+  /// The manifest of a snapshot in an archive; made from what was found if it has none.
+  ///
+  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is damaged.
+  init(_ archived: ArchivedSnapshot) throws {
+    if let cid = archived.cid {
+      try self.init(cid, in: archived.reader)
+    } else {
+      try self.init(try archived.snapshot.encode())
+    }
+  }
+
+  private init(_ bytes: [UInt8]) throws(SnapshotError) {
     let value: IPLDValue
     do {
-      value = try DAGCBORDecoder.decode(bytes)
+      value = try DAGCBORDecoder.decode(bytes.span)
     } catch {
       throw .notDAGCBOR(error)
     }
@@ -25,16 +40,7 @@ struct ManifestMap: Equatable {
     self.map = map
   }
 
-  /// The manifest of a snapshot in an archive.
-  ///
-  /// - Throws: ``SnapshotError`` if it is not there or none; `ArchiveError` if it is damaged.
-  init(_ archived: ArchivedSnapshot) throws {
-    guard let cid = archived.cid else { throw SnapshotError.noSnapshot }
-    let block = try archived.block(cid)
-    try self.init(block.bytes.span)
-  }
-
-  /// Names another manifest as the one before; nil for none.
+  /// Names the manifest before it; nil for none.
   mutating func setPrevious(_ previous: CID?) { map["prev"] = previous.map { .link($0) } ?? .null }
 
   /// Gives the CAR another order.
@@ -44,21 +50,36 @@ struct ManifestMap: Equatable {
     map["car"] = .map(car)
   }
 
-  /// Takes over everything that is known of a snapshot; what is not known here stays.
+  /// Whether no footer led to the snapshot when it was found.
+  var isUnvouched: Bool {
+    get { map["unvouched"] == .boolean(true) }
+    set { map["unvouched"] = newValue ? .boolean(true) : nil }
+  }
+
+  /// Replaces the fields that are known here; the others stay.
   mutating func update(with snapshot: Snapshot) throws {
     let bytes = try snapshot.encode()
     guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
-    let car = map["car"]?.map
-    for entry in new.entries { map[entry.key] = entry.value }
-    guard var known = new["car"]?.map else { return }
-    for entry in car?.entries ?? [] where known[entry.key] == nil { known[entry.key] = entry.value }
-    map["car"] = .map(known)
+    for name in ["extras", "missing"] { map[name] = nil }
+    if var identity = map["identity"]?.map {
+      for name in ["didDocument", "plcLog"] { identity[name] = nil }
+      map["identity"] = identity.entries.isEmpty ? nil : .map(identity)
+    }
+    for entry in new.entries {
+      guard var fields = map[entry.key]?.map, let known = entry.value.map else {
+        map[entry.key] = entry.value
+        continue
+      }
+      for field in known.entries { fields[field.key] = field.value }
+      map[entry.key] = .map(fields)
+    }
   }
 
-  /// What the snapshot is, wherever it lies: the manifest without the two things that are about the file.
+  /// What the snapshot is, wherever it lies: the manifest without what is about the file.
   var content: IPLDMap {
     var content = map
     content["prev"] = nil
+    content["unvouched"] = nil
     if var car = content["car"]?.map {
       car["order"] = nil
       content["car"] = .map(car)
@@ -75,7 +96,7 @@ struct ManifestMap: Equatable {
   /// The links in fields that are not followed otherwise, those that are not known here among them.
   var furtherLinks: [CID] {
     var links: [CID] = []
-    // Not recursive: manifests come from anybody.
+    // A stack instead of recursion: a manifest may be nested as deep as its writer liked.
     var open = map.entries.filter { !Self.knownLinks.contains($0.key) }.map(\.value)
     if let car = map["car"]?.map {
       open += car.entries.filter { $0.key != "order" }.map(\.value)

@@ -2,161 +2,227 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Copies snapshots from archives into a new one, the oldest first, with all that they need and nothing else.
+/// Copies snapshots from archives into a new one, the oldest first, each with all that it needs.
 ///
-/// That is, for each: the sections of its CAR in their order; the blobs that its records refer to, as far as an archive at hand holds
-/// them; the pages of its lists and the extras on them; the documents of its identity; whatever fields lead to that are not known here.
-/// The manifest says what it said, but for the manifest before it and the order of the sections.
+/// That is: the sections of its CAR; the blobs that its records refer to, as far as an archive at hand holds
+/// them; the pages of its lists, and the extras on them; the documents of its identity; and whatever
+/// fields lead to that are not known here. The new archive is one generation, which ends in the manifests.
 ///
-/// 1. A section is copied once and a record looked into once, however many snapshots share them. Which blobs a snapshot needs is what the walk
-///    through its tree comes to, as when it was packed; what a stray block refers to is not needed.
-/// 2. What is read has been hashed before it is appended, by the reader and by the writer.
-/// 3. A manifest is alone in its frame, also if several are in one generation. They come behind everything else, so that packs are full, and what
-///    changed little from one snapshot to the next lies where it compresses well.
-struct SnapshotCopier {
-  let sources: [IntactArchive]
-  var copied: [CopiedSections]
-  var needs: [BlobNeeds]
-  private var previous: CID?
-  private var bases = OrderBases()
-  /// The manifests that have not been appended.
-  private var waiting: [Block] = []
-  private var waitingLength = 0
-  /// How many bytes of manifests are kept in memory.
-  private static let maximumWaiting = 8 << 20
-  let observer: Progress.Observer
+/// 1. A section is copied once and a record read once, however many snapshots share them. Which blobs a
+///    snapshot needs is what the walk through its tree comes to, as when it was packed: not what a stray
+///    block refers to.
+/// 2. Damage ends the copy. In salvage the manifest says what is left instead.
+struct SnapshotCopier: ~Copyable {
+  var sections: SectionCopier
+  private var chain: ManifestChain
+  private var orders: [ResolvedOrders]
+  /// What has become of the blobs that records of a source refer to, by their numbers.
+  private(set) var blobs: [[SectionCopier.Outcome?]]
+  /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max` elsewhere.
+  var blobLengths: [UInt64] = []
+  private let observer: Progress.Observer
 
-  /// A copier from these archives.
+  /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more there
+  /// than these snapshots need.
   ///
-  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if an archive cannot be read.
-  init(_ sources: [IntactArchive], observer: @escaping Progress.Observer = { _ in }) throws {
-    self.sources = sources
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if the new archive
+  ///   cannot be written.
+  init(
+    _ sources: [SourceArchive], into storage: any ArchiveStorage, carHeader: [UInt8], level: Int,
+    isSalvage: Bool = false, observer: @escaping Progress.Observer
+  ) throws {
+    try storage.lock()
+    try storage.truncate(to: 0)
+    var options = ArchiveOptions(level: level)
+    // Until it is whole it has no name, so there is nothing to make safe meanwhile.
+    options.checkpointLength = .max
+    options.optionalFeatures = sources.reduce(0) { $0 | $1.reader.generation.features.optional }
+    let chain = try ManifestChain()
+    let copier = try SectionCopier(
+      sources, isSalvage: isSalvage,
+      into: ArchiveWriter.open(storage, carHeader: carHeader, options: options), observer: observer)
+    self.chain = chain
+    orders = sources.map { _ in ResolvedOrders() }
+    blobs = sources.map { _ in [] }
     self.observer = observer
-    copied = sources.map { CopiedSections(count: $0.reader.generation.sectionCount) }
-    needs = try sources.map { source in try BlobNeeds(source.reader, observer) }
+    sections = copier
   }
 
-  /// Copies a snapshot, but for its manifest.
+  /// Copies a snapshot. Its manifest waits for ``finish()``.
   ///
   /// - Parameters:
-  ///   - manifest: its manifest.
+  ///   - archived: the snapshot.
   ///   - source: the number of the archive it is in.
-  ///   - writer: the new archive.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it has to be; what the writer throws.
-  mutating func copy(
-    _ manifest: CID, from source: Int, into writer: inout ArchiveWriter
-  ) throws {
-    let archive = sources[source]
-    let reader = archive.reader
-    let (archived, order, map) = try archive.reading {
-      let archived = try ArchivedSnapshot(manifest, in: reader)
-      return (archived, try archived.order(), try ManifestMap(archived))
+  ///   - isVouched: whether a footer leads to it.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must be,
+  ///   except in salvage; what the writer throws.
+  /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing from
+  ///   which the repository could be walked.
+  @discardableResult
+  mutating func copy(_ archived: ArchivedSnapshot, from source: Int, isVouched: Bool) throws
+    -> (new: CID?, loss: SnapshotLoss)
+  {
+    let archive = sections.sources[source]
+    var snapshot = archived.snapshot
+    var manifest = try archive.reading { try ManifestMap(archived) }
+    let car = try copyCAR(archived, from: source)
+    let tree = sections.blocks[source].walk(from: snapshot.commit, through: car.order)
+    var loss = SnapshotLoss(car, tree)
+    guard loss.whole == nil else { return (nil, loss) }
+    try copyBlobs(of: tree, from: source)
+    let lists = try copyLists(archived, from: source)
+    for document in [snapshot.didDocument, snapshot.plcLog].compactMap(\.self)
+    where try !sections.require(document, from: source) {
+      loss.documents.append(document)
     }
-    let newOrder = try copyCAR(archived, order, from: source, into: &writer)
-    try copyBlobs(
-      needs[source].blobs(of: archived.snapshot.commit, in: order), preferring: source,
-      into: &writer)
-    try copyLists(archived, from: source, into: &writer)
-    try copyIdentity(archived, from: source, into: &writer)
-    try follow(map.furtherLinks, from: source, into: &writer)
-    try noteReplaced(archived, in: source)
-    observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
-    try finish(map, newOrder, of: archived.snapshot.did, into: &writer)
+    try sections.follow(manifest.furtherLinks, from: source)
+    if sections.isSalvage {
+      try describe(car, tree, lists, from: source, in: &snapshot, &loss)
+      if snapshot != archived.snapshot { try manifest.update(with: snapshot) }
+    }
+    manifest.isUnvouched = !isVouched
+    noteReplaced(archived, in: source)
+    observer(Progress(stage: "copying", done: sections.writer.bytesWritten, total: 0))
+    let order = try sections.newOrder(car.order, from: source)
+    return (try chain.append(manifest, order, of: snapshot.did), loss)
   }
 
-  /// How many sections of the archives are not in the new one, nor another in their place.
-  var leftOutCount: Int { copied.reduce(0) { $0 + $1.leftOutCount } }
+  /// Appends the manifests and commits; the newest that was copied is the archive head.
+  ///
+  /// - Throws: what the writer throws; ``BackupError/damagedArchive(_:_:)`` if the index of a source had
+  ///   to be rebuilt meanwhile, except in salvage.
+  mutating func finish() throws -> Generation {
+    let generation = try SectionCopier.writing {
+      try chain.write(into: &sections.writer)
+      return try sections.writer.commit(manifest: chain.head)
+    }
+    if !sections.isSalvage { for source in sections.sources { try source.checkIndex() } }
+    return generation
+  }
 
-  /// Takes note of what is not copied, but made again.
-  private mutating func noteReplaced(_ archived: ArchivedSnapshot, in source: Int) throws {
+  // MARK: What a snapshot needs
+
+  /// Copies the sections of a CAR.
+  private mutating func copyCAR(_ archived: ArchivedSnapshot, from source: Int) throws -> CopiedCAR {
+    guard let order = try order(of: archived, in: source) else {
+      return try whatIsLeft(of: archived, nil, from: source)
+    }
+    try sections.copy(order.runs, from: source, limit: archived.snapshot.car.byteCount)
+    return sections.isSalvage
+      ? try whatIsLeft(of: archived, order, from: source) : CopiedCAR(order: order)
+  }
+
+  /// The order of a CAR; in salvage nil if it cannot be read.
+  private mutating func order(of archived: ArchivedSnapshot, in source: Int) throws -> BlockOrder? {
+    let archive = sections.sources[source]
+    do {
+      return try archive.reading {
+        guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+        let order = try orders[source].order(of: archived).order
+        // No section has fewer bytes than its length and its CID.
+        guard order.count <= archived.snapshot.car.byteCount,
+          !sections.isSalvage
+            || order.runs.allSatisfy({ $0.upperBound <= sections.copied[source].capacity })
+        else { throw SnapshotError.malformedOrder }
+        return order
+      }
+    } catch BackupError.damagedArchive where sections.isSalvage {
+      return nil
+    }
+  }
+
+  /// Copies the blobs that records refer to, from whichever archive holds them.
+  private mutating func copyBlobs(of tree: SharedTrees.Tree, from first: Int) throws {
+    let known = sections.blocks[first].blobs
+    blobs[first] += repeatElement(nil, count: known.count - blobs[first].count)
+    var wanted: [(ordinal: UInt64, blob: Int)] = []
+    for (blob, _) in tree.blobs where blobs[first][blob] == nil {
+      wanted.append((sections.blocks[first].ordinal(of: known[blob].cid) ?? .max, blob))
+    }
+    // In the order of the file, in which they are read fastest.
+    for (_, blob) in wanted.sorted(by: { $0.ordinal < $1.ordinal }) {
+      var outcome = try sections.copy(known[blob].cid, from: first)
+      for other in sections.sources.indices where outcome == .absent && other != first {
+        outcome = try sections.copy(known[blob].cid, from: other)
+      }
+      blobs[first][blob] = outcome
+    }
+  }
+
+  /// Copies the pages of extras and of missing blobs, and the extras.
+  private mutating func copyLists(_ archived: ArchivedSnapshot, from source: Int) throws
+    -> CopiedLists
+  {
+    var lists = CopiedLists()
+    for page in archived.snapshot.extrasPages {
+      guard let extras = try read(page, of: archived, from: source, BlobLedger.extras(onPage:))
+      else {
+        lists.hasLostExtras = true
+        continue
+      }
+      for extra in extras {
+        if try sections.require(extra, from: source) {
+          lists.extras.append(extra)
+        } else {
+          lists.lostExtras.append(extra)
+        }
+      }
+    }
+    for page in archived.snapshot.missingPages {
+      guard let missing = try read(page, of: archived, from: source, BlobLedger.missing(onPage:))
+      else {
+        lists.hasLostReasons = true
+        continue
+      }
+      lists.missing += missing
+    }
+    return lists
+  }
+
+  /// Copies a page and reads it; in salvage nil if that cannot be done.
+  private mutating func read<Item>(
+    _ page: CID, of archived: ArchivedSnapshot, from source: Int,
+    _ parse: (Block) throws(SnapshotError) -> [Item]
+  ) throws -> [Item]? {
+    guard try sections.require(page, from: source) else { return nil }
+    do {
+      return try sections.sources[source].reading { try parse(try archived.block(page)) }
+    } catch BackupError.damagedArchive where sections.isSalvage {
+      return nil
+    }
+  }
+
+  /// Notes what is not copied, but made again.
+  private mutating func noteReplaced(_ archived: ArchivedSnapshot, in source: Int) {
     var made = [archived.cid].compactMap(\.self)
     if case .pages(let pages) = archived.snapshot.car.order { made += pages }
     for cid in made {
-      if let ordinal = try ordinal(of: cid, in: source) { copied[source].noteReplaced(ordinal) }
+      guard let ordinal = sections.blocks[source].ordinal(of: cid) else { continue }
+      sections.copied[source].noteReplaced(ordinal)
     }
-  }
-
-  /// Copies the sections of a CAR, and answers with their order in the new archive.
-  private mutating func copyCAR(
-    _ archived: ArchivedSnapshot, _ order: BlockOrder, from source: Int,
-    into writer: inout ArchiveWriter
-  ) throws -> BlockOrder {
-    // No section has fewer bytes than its length and its CID: what is more than that would only cost time.
-    guard order.count <= archived.snapshot.car.byteCount else {
-      throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
-    }
-    try copySections(
-      order.runs, from: source, limit: archived.snapshot.car.byteCount, into: &writer)
-    var newOrder = BlockOrder()
-    for run in order.runs {
-      for ordinal in run {
-        guard let new = copied[source][ordinal] else {
-          throw BackupError.copyFailed("a section was passed over")
-        }
-        newOrder.append(new)
-      }
-      guard newOrder.runs.count <= BlockOrder.maximumRuns else {
-        throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
-      }
-    }
-    return newOrder
-  }
-
-  /// Makes the manifest.
-  private mutating func finish(
-    _ map: ManifestMap, _ order: BlockOrder, of did: DID, into writer: inout ArchiveWriter
-  ) throws {
-    var map = map
-    let written = try order.written(after: bases[did])
-    try Self.writing {
-      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
-    }
-    map.setOrder(written.order, base: written.base)
-    map.setPrevious(previous)
-    let block = try map.block()
-    previous = block.cid
-    bases.note(order, of: did, manifest: block.cid, depth: written.depth)
-    waiting.append(block)
-    waitingLength += block.bytes.count
-    if waitingLength > Self.maximumWaiting { try appendManifests(to: &writer) }
-  }
-
-  /// Appends the manifests that have not been, each in a frame of its own.
-  ///
-  /// - Returns: The newest.
-  @discardableResult
-  mutating func appendManifests(to writer: inout ArchiveWriter) throws -> CID? {
-    for manifest in waiting {
-      try Self.writing {
-        try writer.flush()
-        try writer.append(manifest.cid, manifest.bytes.span)
-        try writer.flush()
-      }
-    }
-    (waiting, waitingLength) = ([], 0)
-    return previous
   }
 }
 
-/// The orders of the newest snapshots of each account so far, as many of them as is reasonable.
-private struct OrderBases {
-  /// How many runs are kept, of all accounts together: 64 MiB.
-  private static let maximumRuns = 1 << 22
+/// The sections of a CAR that have been copied, by their ordinals in the source.
+struct CopiedCAR {
+  let order: BlockOrder
+  /// How many sections are lost.
+  var lostCount: UInt64 = 0
+  /// Whether they are all sections of the CAR, in their order.
+  var isExact = true
+  /// The length of the CAR, where it had to be measured.
+  var byteCount: UInt64 = 0
+  /// The digest of the CAR, where it had to be measured.
+  var sha256: SHA256Digest?
+}
 
-  private var bases: [DID: OrderBasis] = [:]
-  private var runCounts: [DID: Int] = [:]
-  private var runCount = 0
-
-  subscript(did: DID) -> OrderBasis? { bases[did] }
-
-  mutating func note(_ order: BlockOrder, of did: DID, manifest: CID, depth: Int) {
-    bases[did] = nil
-    runCount -= runCounts.removeValue(forKey: did) ?? 0
-    guard order.runs.count <= Self.maximumRuns else { return }
-    // Accounts whose order is forgotten write their next one as it is.
-    if runCount + order.runs.count > Self.maximumRuns { self = OrderBases() }
-    bases[did] = OrderBasis(manifest: manifest, depth: depth) { order }
-    runCounts[did] = order.runs.count
-    runCount += order.runs.count
-  }
+/// The lists of a snapshot, as far as they were copied.
+struct CopiedLists {
+  var extras: [CID] = []
+  var lostExtras: [CID] = []
+  var missing: [BlobLedger.Missing] = []
+  /// Whether a page of extras is lost, and with it which they were.
+  var hasLostExtras = false
+  /// Whether a page of missing blobs is lost, and with it why they are missing.
+  var hasLostReasons = false
 }

@@ -1,16 +1,15 @@
 public import ATProtocol
 public import Archive
-internal import IPLD
 
-/// Forgets snapshots: writes the chain of manifests again without them.
+/// Forgets snapshots: appends a chain of manifests without them.
 ///
-/// What is written is one more generation, so that it either counts or does not, and nothing that was there is touched. The manifests from the first
-/// forgotten one on get another one before them, and another order where theirs was relative to one that is forgotten. What the forgotten
-/// snapshots held stays in the file until it is compacted.
+/// That is one more generation, which counts as a whole or not at all. The manifests from the first
+/// forgotten snapshot on are made again. What forgotten snapshots held stays in the file until it is
+/// compacted.
 public struct SnapshotPruner {
   /// What becomes of the snapshots.
   public struct Plan: Sendable {
-    /// The snapshots, the oldest first, and why each is kept: without a reason it is forgotten.
+    /// The snapshots, the oldest first, and why each is kept; one without a reason is forgotten.
     public let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]
 
     /// A plan for the snapshots of an archive.
@@ -35,15 +34,20 @@ public struct SnapshotPruner {
 
     /// How many are forgotten.
     public var forgottenCount: Int { verdicts.count { $0.reasons.isEmpty } }
+
+    /// Those that are kept, the oldest first.
+    fileprivate var links: [ChainLink] {
+      verdicts.filter { !$0.reasons.isEmpty }.map { ChainLink($0.entry) }
+    }
   }
 
-  /// What came of it.
+  /// The result of pruning.
   public struct Report: Sendable {
     /// What became of the snapshots.
     public let plan: Plan
     /// What is committed now.
     public let generation: Generation
-    /// How many bytes the archive has grown by.
+    /// By how many bytes the archive has grown.
     public let bytesAdded: UInt64
 
     /// A report of these parts.
@@ -61,47 +65,44 @@ public struct SnapshotPruner {
 
   /// Forgets what the policy does not keep.
   ///
-  /// If it keeps everything, nothing is written.
+  /// If it keeps everything, nothing is written. Otherwise all checksums are compared before the archive is
+  /// opened for writing, and all manifests are made again before the first is appended.
   ///
   /// - Parameters:
   ///   - storage: the archive.
-  ///   - name: what a message calls it.
+  ///   - name: its name in messages.
   ///   - account: answers the only account of which any are forgotten; nil for all.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; `ArchiveError` if it cannot be written; what `account` throws.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged, which changes nothing; `ArchiveError`
+  ///   if it cannot be written; what `account` throws.
   public func prune(
     _ storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
     try storage.lock()
-    let found = try IntactArchive(
+    let found = try SourceArchive(
       try ArchiveReader(try storage.map()), name: name, allowsTail: true)
     let early = Plan(found.history, policy, account: try account(found.history))
     if early.forgottenCount == 0, found.reader.recovery == nil {
       return Report(plan: early, generation: found.reader.generation, bytesAdded: 0)
     }
+    try found.verifyChecksums()
     let header = try found.reading { try found.reader.carHeader }
     var writer = try ArchiveWriter.open(storage, carHeader: header)
-    // With a tail that an interrupted write left there may be one snapshot more.
-    let archive = try IntactArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
+    // An interrupted write may have left one snapshot more.
+    let archive = try SourceArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
     let plan = Plan(archive.history, policy, account: try account(archive.history))
     let length = archive.reader.generation.committedLength
     guard plan.forgottenCount > 0 else {
       return Report(plan: plan, generation: archive.reader.generation, bytesAdded: 0)
     }
+    let chain = try ManifestChain(plan.links, in: archive)
     do {
-      var chain = ManifestChain(archive)
-      for (entry, reasons) in plan.verdicts {
-        if reasons.isEmpty {
-          chain.forget(entry)
-        } else {
-          try chain.keep(entry, in: &writer)
-        }
-      }
+      try chain.write(into: &writer)
       let generation = try writer.commit(manifest: chain.head)
       return Report(
         plan: plan, generation: generation, bytesAdded: generation.committedLength - length)
     } catch {
-      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
+      // The first error is what is reported. A tail that cannot be cut off is one that readers ignore.
       do { try writer.abandon() } catch _ {}
       throw error
     }

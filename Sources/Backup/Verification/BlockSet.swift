@@ -9,6 +9,9 @@ struct BlockSet {
   @inline(__always)
   func contains(_ index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
+  /// How many blocks are in it.
+  var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+
   /// Adds blocks that follow one another.
   mutating func insert(_ range: Range<Int>) {
     guard !range.isEmpty else { return }

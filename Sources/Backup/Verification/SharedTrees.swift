@@ -19,6 +19,8 @@ struct SharedTrees {
     var commitError: RepositoryError?
     /// What is wrong with the tree, the first of it.
     var problems: [MSTProblem] = []
+    /// How many tree nodes were reached.
+    var nodeCount = 0
     /// How many records the tree names.
     var recordCount = 0
     /// The first of the records whose blocks are not there.
@@ -133,6 +135,7 @@ struct SharedTrees {
           if walker.problemCount == problemCount { count(index, &tree) }
         } else if seen.insert(index).inserted {
           entered.append(index)
+          tree.nodeCount += 1
           walker.enter(bytes.extracting(body(index))) { census.table.index(of: $0, in: bytes) }
         } else {
           walker.skipRepeated()
@@ -304,18 +307,21 @@ struct SharedTrees {
     return isWhole
   }
 
-  /// Counts the records of a known subtree, and their blobs.
+  /// Counts the nodes and records of a known subtree, and the records' blobs.
   private mutating func count(_ index: Int, _ tree: inout Tree) {
     var records: [Int] = []
-    var count = 0
+    var (count, nodeCount) = (0, 1)
     forEachLink(below: index) { link in
-      if !link.isNode {
+      if link.isNode {
+        nodeCount += 1
+      } else {
         count += 1
         if referring.contains(link.index) { records.append(link.index) }
       }
       return true
     }
     tree.recordCount += count
+    tree.nodeCount += nodeCount
     for record in records { countBlobs(ofRecord: record, &tree) }
   }
 

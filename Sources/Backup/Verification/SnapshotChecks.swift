@@ -23,6 +23,7 @@ struct SnapshotChecks {
   private var reported: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
   private var gathered: GatheredSections?
+  private var orders = ResolvedOrders()
   /// How many bytes of CARs there are to be put together, and how many have been.
   private let byteCount: UInt64
   private var doneCount: UInt64 = 0
@@ -90,7 +91,7 @@ struct SnapshotChecks {
   /// - Throws: what is wrong with it.
   private mutating func checkCAR(_ archived: ArchivedSnapshot) throws -> [Range<UInt64>] {
     let car = archived.snapshot.car
-    let runs = try archived.order().runs
+    let runs = try orders.order(of: archived).order.runs
     let digest = CARDigest(limit: car.byteCount)
     let begin = doneCount
     func take(_ bytes: Span<UInt8>) throws {

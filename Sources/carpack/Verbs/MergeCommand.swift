@@ -56,9 +56,9 @@ struct MergeCommand: ParsableCommand {
   }
 
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
-  private static func open(_ file: String) throws -> IntactArchive {
+  private static func open(_ file: String) throws -> SourceArchive {
     do {
-      return try IntactArchive(try ArchiveReader(path: FilePath(file)), name: file)
+      return try SourceArchive(try ArchiveReader(path: FilePath(file)), name: file)
     } catch let error where error is ArchiveError || error is SnapshotError {
       let failure = Failure(error)
       let isNamed = failure.message.contains(file)

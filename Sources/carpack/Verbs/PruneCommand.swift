@@ -65,7 +65,7 @@ struct PruneCommand: ParsableCommand {
       monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
     let report: SnapshotPruner.Report
     if dryRun {
-      let archive = try IntactArchive(
+      let archive = try SourceArchive(
         try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
       report = SnapshotPruner.Report(
         plan: SnapshotPruner.Plan(

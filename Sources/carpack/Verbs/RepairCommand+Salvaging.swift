@@ -37,17 +37,27 @@ extension RepairCommand {
     for lost in report.lostSnapshots { Console.say("carpack: \(Console.red("lost:")) \(lost)") }
     for snapshot in report.snapshots where !snapshot.isWhole {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
-      Console.say(
-        "carpack: \(Console.yellow("incomplete:")) \(name) lost \(Quantity.count(Int(clamping: snapshot.lostBlockCount), "block")) (\(Quantity.count(snapshot.lostRecordCount, "record"))), \(Quantity.count(snapshot.lostBlobs.count, "blob"))"
-      )
+      Console.say("carpack: \(Console.yellow("incomplete:")) \(name) lost \(Self.losses(of: snapshot))")
       for record in snapshot.lostRecords { Console.say("  \(record)") }
-      for blob in snapshot.lostBlobs { Console.say("  \(blob)") }
+      for lost in snapshot.lostBlobs + snapshot.lostDocuments { Console.say("  \(lost)") }
     }
     let whole = report.snapshots.count(where: \.isWhole)
     let size = report.generation?.committedLength ?? 0
     common.say(
       "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshots.count, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"
     )
+  }
+
+  private static func losses(of snapshot: ArchiveSalvager.Outcome) -> String {
+    var losses = [
+      "\(Quantity.count(Int(clamping: snapshot.lostBlockCount), "block")) (\(Quantity.count(snapshot.lostRecordCount, "record")))",
+      Quantity.count(snapshot.lostBlobCount, "blob"),
+    ]
+    if !snapshot.lostDocuments.isEmpty {
+      losses.append(Quantity.count(snapshot.lostDocuments.count, "document"))
+    }
+    if !snapshot.isExact, snapshot.lostBlockCount == 0 { losses.append("the order of its blocks") }
+    return losses.joined(separator: ", ")
   }
 
   private func printJSON(_ report: ArchiveSalvager.Report, _ output: String) {
@@ -71,6 +81,10 @@ extension RepairCommand {
       json.field("lostRecords", snapshot.lostRecordCount)
       json.field("records", snapshot.lostRecords)
       json.field("lostBlobs", snapshot.lostBlobs.map { "\($0)" })
+      if !snapshot.isVouched {
+        json.key("vouched")
+        json.boolean(false)
+      }
       json.endObject()
     }
     json.endArray()

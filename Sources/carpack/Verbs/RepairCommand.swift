@@ -51,13 +51,11 @@ struct RepairCommand: ParsableCommand {
   }
 
   private func repair() throws {
-    let observer = ProgressLine.observer(quiet: common.quiet)
-    let report = try ArchiveRepair.run(FileStorage.open(FilePath(file))) { done, total in
-      observer(Progress(stage: "examining", done: done, total: total))
-    }
+    let repairer = ArchiveRepairer(observer: ProgressLine.observer(quiet: common.quiet))
+    let report = try repairer.repair(FileStorage.open(FilePath(file)))
     Console.endProgress()
     if json { printJSON(report) } else { printText(report) }
-    if let lost = report.firstLost {
+    if let lost = report.archive.firstLost {
       Failure(
         "\(file): \(lost)",
         hint:
@@ -68,8 +66,9 @@ struct RepairCommand: ParsableCommand {
     }
   }
 
-  private func printText(_ report: ArchiveRepair.Report) {
-    if report.isUnchanged { return common.say("\(file): nothing to repair") }
+  private func printText(_ whole: ArchiveRepairer.Report) {
+    if whole.isUnchanged { return common.say("\(file): nothing to repair") }
+    let report = whole.archive
     var done: [String] = []
     if !report.segments.isEmpty {
       done.append("\(Quantity.count(report.segments.count, "index segment")) made again")
@@ -78,18 +77,33 @@ struct RepairCommand: ParsableCommand {
       done.append("\(Quantity.count(report.footers.count, "footer")) made again")
     }
     if report.bytesCutOff > 0 {
-      done.append("\(Quantity.bytes(report.bytesCutOff)) of an interrupted write cut off")
+      done.append("\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off")
+    }
+    if report.isReindexed { done.append("a new index appended") }
+    if report.bytesVoided > 0 {
+      done.append("\(Quantity.bytes(report.bytesVoided)) of damage marked as superseded")
+    }
+    if whole.namedCount > 0 {
+      done.append(
+        "\(Quantity.count(whole.namedCount, "snapshot")) found that no footer led to (\"carpack log\" marks them)"
+      )
     }
     common.say("\(file): \(done.joined(separator: ", "))")
   }
 
-  private func printJSON(_ report: ArchiveRepair.Report) {
+  private func printJSON(_ whole: ArchiveRepairer.Report) {
+    let report = whole.archive
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("file", file)
     json.field("segmentsRestored", report.segments.count)
     json.field("footersRestored", report.footers.count)
     json.field("bytesCutOff", report.bytesCutOff)
+    json.key("reindexed")
+    json.boolean(report.isReindexed)
+    json.field("bytesVoided", report.bytesVoided)
+    json.field("snapshotsFound", whole.namedCount)
+    json.field("lostSections", report.lostSectionCount)
     json.field("lost", report.firstLost.map { "\($0)" })
     json.endObject()
     json.newline()

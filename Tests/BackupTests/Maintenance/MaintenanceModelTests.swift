@@ -142,7 +142,7 @@ private struct ArchiveModel {
       } else {
         let (path, other) = (pairs[place].series.path, pairs[1 - place].series.path)
         let archives = try [path, other].map {
-          try IntactArchive(ArchiveReader(path: $0), name: $0.string)
+          try SourceArchive(ArchiveReader(path: $0), name: $0.string)
         }
         _ = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
         pairs[place].model.merge(pairs[1 - place].model)

@@ -20,7 +20,7 @@ import Testing
   ) throws -> (ArchiveMerger.Report, ArchiveReader) {
     let path = FilePath(folder.file("merged.car.zst"))
     let archives = try paths.map { path in
-      try IntactArchive(ArchiveReader(path: path), name: path.string)
+      try SourceArchive(ArchiveReader(path: path), name: path.string)
     }
     let report = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
     let reader = try ArchiveReader(path: path)
@@ -189,7 +189,7 @@ import Testing
     other.did = Self.bob
     try second.pack(other.car())
     let archives = try [first, second].map { series in
-      try IntactArchive(series.reader, name: series.path.string)
+      try SourceArchive(series.reader, name: series.path.string)
     }
     let path = FilePath(first.folder.file("merged.car.zst"))
     for fault in [FaultyStorage.Fault.failure, .flip] {

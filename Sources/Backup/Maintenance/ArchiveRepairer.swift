@@ -1,0 +1,86 @@
+public import Archive
+internal import IPLD
+
+/// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
+///
+/// Indexes and footers are repaired by ``ArchiveRepair``. A snapshot that was listed before, and is not on the chain of
+/// manifests afterwards, is put into the chain by one more generation and marked as found; the archive head stays what a
+/// footer vouches for.
+public struct ArchiveRepairer {
+  /// What was done.
+  public struct Report: Sendable {
+    /// What was done to indexes and footers.
+    public let archive: ArchiveRepair.Report
+    /// How many snapshots were found and named.
+    public let namedCount: Int
+
+    /// Whether the file is as it was.
+    public var isUnchanged: Bool { archive.isUnchanged && namedCount == 0 }
+  }
+
+  private let observer: Progress.Observer
+
+  /// A repairer.
+  public init(observer: @escaping Progress.Observer = { _ in }) { self.observer = observer }
+
+  /// Repairs an archive.
+  ///
+  /// - Parameters:
+  ///   - storage: The archive; it is locked.
+  ///   - limits: How much it may hold.
+  /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written; what was written by then is
+  ///   right, and repairing again goes on.
+  public func repair(_ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits()) throws
+    -> Report
+  {
+    try storage.lock()
+    let before = try ArchiveReader(storage.map(), limits: limits)
+    try before.surveyEverything()
+    let listed = try SnapshotHistory(of: before).entries
+    let report = try ArchiveRepair.run(storage, limits: limits) { done, total in
+      observer(Progress(stage: "examining", done: done, total: total))
+    }
+    let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+    guard reader.generation.number > 0, !listed.isEmpty else {
+      return Report(archive: report, namedCount: 0)
+    }
+    let history = try SnapshotHistory(of: reader)
+    let named = Set(history.entries.map(\.cid))
+    let found = try Self.missing(listed, history, reader)
+    guard !found.isEmpty else { return Report(archive: report, namedCount: 0) }
+    // In the order of the file, as they were listed.
+    let places = try (history.entries.map(\.cid) + found).map { ($0, try reader.ordinal(of: $0) ?? 0) }
+    let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
+      ChainLink(cid, isVouched: named.contains(cid) && history.vouches(for: cid))
+    }
+    var writer = try ArchiveWriter.open(storage, carHeader: reader.carHeader)
+    do {
+      let generation = try FoundSnapshots.name(
+        links, in: SourceArchive(damaged: reader, history), with: &writer)
+      return Report(archive: report, namedCount: generation == nil ? 0 : found.count)
+    } catch {
+      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
+      do { try writer.abandon() } catch _ {}
+      throw error
+    }
+  }
+
+  /// Those of the snapshots listed before that are not listed now, nor made again.
+  private static func missing(
+    _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
+  ) throws -> [CID] {
+    var contents = ManifestContents(reader)
+    for entry in history.entries { contents.note(entry.cid, entry.commit) }
+    let known = Set(history.entries.map(\.cid))
+    return listed.filter { entry in
+      !known.contains(entry.cid) && contents.same(as: entry.cid, entry.commit) == nil
+    }.map(\.cid)
+  }
+}
+
+extension SnapshotHistory {
+  /// Whether a footer leads to a snapshot of the history.
+  fileprivate func vouches(for cid: CID) -> Bool {
+    entries.contains { $0.cid == cid && $0.isVouched }
+  }
+}

@@ -1,0 +1,59 @@
+package import Archive
+internal import IPLD
+
+/// Changing the chain of an archive by appending to it.
+extension ManifestChain {
+  /// The chain of some of the archive's snapshots. Manifests before the first change stay what they are.
+  ///
+  /// Ordinals are what they were, so only orders that are relative to a manifest that was made again, or
+  /// is not on the chain any more, change.
+  ///
+  /// - Parameters:
+  ///   - links: the snapshots, the oldest first.
+  ///   - archive: where they are.
+  ///   - toleratesDamage: whether an order that cannot be read is left as it is.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest or an order is damaged.
+  init(_ links: [ChainLink], in archive: SourceArchive, toleratesDamage: Bool = false) throws {
+    try self.init()
+    var orders = ResolvedOrders()
+    for link in ChainLink.chain(links) {
+      let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
+      let snapshot = archived.snapshot
+      if isEmpty, snapshot.previous == head, snapshot.isUnvouched != link.isVouched {
+        keep(archived)
+        continue
+      }
+      var map = try archive.reading { try ManifestMap(archived) }
+      map.isUnvouched = !link.isVouched
+      do {
+        _ = try archive.reading { try append(map, orders.order(of: archived).order, of: snapshot.did) }
+      } catch BackupError.damagedArchive where toleratesDamage {
+        try append(map, nil, of: snapshot.did)
+      }
+    }
+  }
+}
+
+/// Snapshots that were found in a file though no sound footer leads to them.
+public enum FoundSnapshots {
+  /// Puts them into the chain of manifests, by appending a generation.
+  ///
+  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those that
+  /// were found say `unvouched` from then on.
+  ///
+  /// - Parameters:
+  ///   - links: the snapshots, the oldest first, those that were found in their places.
+  ///   - archive: where they are.
+  ///   - writer: the same archive, open for appending, with the ordinals that its reader has.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer throws.
+  ///   What was appended then is left to the caller to abandon.
+  /// - Returns: what is committed; nil if the chain names all of them already.
+  package static func name(
+    _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
+  ) throws -> Generation? {
+    let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
+    guard let head = chain.head, head != writer.generation?.head?.cid else { return nil }
+    try chain.write(into: &writer)
+    return try writer.commit(manifest: head)
+  }
+}

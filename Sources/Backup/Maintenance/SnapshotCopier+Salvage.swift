@@ -1,0 +1,184 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// What salvage could not save of a snapshot.
+struct SnapshotLoss {
+  /// Why all of it is lost: there is nothing from which the repository could be walked.
+  var whole: String?
+  /// How many sections of the CAR are lost.
+  let blockCount: UInt64
+  /// Whether the CAR can be given back bit for bit.
+  var isExact: Bool
+  /// The first of the records that are lost, by their paths.
+  var records: [String] = []
+  /// How many records are lost.
+  var recordCount = 0
+  /// Blobs and extras that were held, those that can be named.
+  var blobs: [CID] = []
+  /// How many blobs and extras that were held are lost.
+  var blobCount = 0
+  /// Documents about the account.
+  var documents: [CID] = []
+
+  init(_ car: CopiedCAR, _ tree: SharedTrees.Tree) {
+    blockCount = car.lostCount
+    isExact = car.isExact
+    guard !car.isExact else { return }
+    if let error = tree.commitError {
+      whole = "\(error)"
+    } else if let root = tree.commit?.data, tree.missingNodes.first == root {
+      whole = "the root of its tree, \(root), is lost"
+    }
+    records = tree.missingRecords
+    recordCount = tree.missingRecordCount
+  }
+}
+
+/// Describing what is left of a snapshot in a damaged archive.
+extension SnapshotCopier {
+  /// The sections of a CAR that were copied, and what else its commit leads to.
+  ///
+  /// An order that cannot be read is replaced by the canonical one. Behind damage sections may be in the
+  /// file under other ordinals than the order names.
+  ///
+  /// - Parameter listed: the order; nil if it cannot be read.
+  mutating func whatIsLeft(
+    of archived: ArchivedSnapshot, _ listed: BlockOrder?, from source: Int
+  ) throws -> CopiedCAR {
+    var left = BlockOrder()
+    for ordinal in (listed?.runs ?? []).joined() where sections.copied[source][ordinal] != nil {
+      left.append(ordinal)
+    }
+    if let listed, left == listed { return CopiedCAR(order: listed) }
+    for ordinal in sections.blocks[source].reachable(
+      from: archived.snapshot.commit, besides: left)
+    {
+      try sections.copy([ordinal..<ordinal + 1], from: source, limit: .max)
+      if sections.copied[source][ordinal] != nil { left.append(ordinal) }
+    }
+    let count = archived.snapshot.car.sectionCount
+    var car = CopiedCAR(order: left, lostCount: count - min(left.count, count))
+    let (byteCount, digest) = try measure(archived.snapshot.car.header, left, from: source)
+    car.isExact =
+      (byteCount, digest) == (archived.snapshot.car.byteCount, archived.snapshot.car.sha256)
+    (car.byteCount, car.sha256) = (byteCount, digest)
+    return car
+  }
+
+  /// The length and the digest of a CAR.
+  private func measure(_ header: [UInt8], _ order: BlockOrder, from source: Int) throws -> (
+    UInt64, SHA256Digest
+  ) {
+    var hash = SHA256()
+    var count = UInt64(header.count)
+    hash.update(header.span)
+    try sections.sources[source].reader.copyCAR(order.runs, limit: .max) { bytes in
+      hash.update(bytes)
+      count += UInt64(bytes.count)
+    }
+    return (count, hash.finish())
+  }
+
+  /// Takes over into a manifest what is left, and notes what is lost.
+  mutating func describe(
+    _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists, from source: Int,
+    in snapshot: inout Snapshot, _ loss: inout SnapshotLoss
+  ) throws {
+    if let sha256 = car.sha256, !car.isExact {
+      snapshot.car.byteCount = car.byteCount
+      snapshot.car.sha256 = sha256
+      snapshot.car.sectionCount = car.order.count
+      snapshot.counts.records = tree.recordCount
+      snapshot.counts.nodes = tree.nodeCount
+      snapshot.counts.blocks = sections.blocks[source].distinctCount(car.order)
+      snapshot.isComplete = tree.isComplete
+    }
+    if let lost = snapshot.didDocument, loss.documents.contains(lost) { snapshot.didDocument = nil }
+    if let lost = snapshot.plcLog, loss.documents.contains(lost) { snapshot.plcLog = nil }
+    var missing = lists.missing
+    try describeBlobs(car, tree, from: source, in: &snapshot, &missing, &loss)
+    try describeExtras(lists, from: source, in: &snapshot, &missing, &loss)
+    if lists.hasLostReasons || !loss.blobs.isEmpty {
+      snapshot.missingPages = try append(BlobLedger.pages(missing: missing))
+    }
+  }
+
+  /// Counts the blobs that records refer to again, if some are lost.
+  private mutating func describeBlobs(
+    _ car: CopiedCAR, _ tree: SharedTrees.Tree, from source: Int, in snapshot: inout Snapshot,
+    _ missing: inout [BlobLedger.Missing], _ loss: inout SnapshotLoss
+  ) throws {
+    let known = sections.blocks[source].blobs
+    let explained = Set(missing.map(\.cid))
+    var (held, lost, unexplained): ([Int], [Int], [Int]) = ([], [], [])
+    for (blob, _) in tree.blobs {
+      switch blobs[source][blob] {
+      case .copied: held.append(blob)
+      case .lost: lost.append(blob)
+      case .absent, nil: if !explained.contains(known[blob].cid) { unexplained.append(blob) }
+      }
+    }
+    // An index that was rebuilt does not know what is lost; the figures of the manifest may.
+    var further = snapshot.blobs.held - held.count - lost.count
+    if tree.isComplete, further > 0, further == unexplained.count {
+      lost += unexplained
+      further = 0
+    }
+    loss.blobs = lost.map { known[$0].cid }
+    loss.blobCount = lost.count + (tree.isComplete ? max(further, 0) : 0)
+    guard loss.blobCount > 0 || !car.isExact else { return }
+    snapshot.blobs.referenced = tree.blobs.count
+    snapshot.blobs.held = held.count
+    snapshot.blobs.heldBytes = try length(of: held, from: source)
+    missing.note(lost: lost.map { (known[$0].cid, known[$0].size) }, areReferenced: true)
+  }
+
+  /// Lists the extras that are left, if some are lost.
+  private mutating func describeExtras(
+    _ lists: CopiedLists, from source: Int, in snapshot: inout Snapshot,
+    _ missing: inout [BlobLedger.Missing], _ loss: inout SnapshotLoss
+  ) throws {
+    guard lists.hasLostExtras || !lists.lostExtras.isEmpty else { return }
+    let reader = sections.sources[source].reader
+    snapshot.extrasPages = try append(BlobLedger.pages(extras: lists.extras))
+    loss.blobCount += max(snapshot.blobs.extras - lists.extras.count, 0)
+    snapshot.blobs.extras = lists.extras.count
+    snapshot.blobs.extrasBytes = try reader.matches(lists.extras.count) { lists.extras[$0] }
+      .reduce(0) { $0 + ($1?.bodyLength ?? 0) }
+    snapshot.blobs.listedMissing += lists.lostExtras.count
+    loss.blobs += lists.lostExtras
+    missing.note(lost: lists.lostExtras.map { ($0, nil) }, areReferenced: false)
+  }
+
+  /// How many bytes blobs have that were copied.
+  private mutating func length(of held: [Int], from source: Int) throws -> UInt64 {
+    let known = sections.blocks[source].blobs
+    blobLengths += repeatElement(.max, count: known.count - blobLengths.count)
+    let uncounted = held.filter { blobLengths[$0] == .max }.map { ($0, known[$0].cid) }
+    let matches = try sections.sources[source].reader.matches(uncounted.count) { uncounted[$0].1 }
+    for ((blob, _), match) in zip(uncounted, matches) { blobLengths[blob] = match?.bodyLength ?? 0 }
+    return held.reduce(0) { $0 + blobLengths[$1] }
+  }
+
+  private mutating func append(_ pages: [Block]) throws -> [CID] {
+    for page in pages { try sections.writer.append(page.cid, page.bytes.span) }
+    return pages.map(\.cid)
+  }
+}
+
+extension [BlobLedger.Missing] {
+  /// Says of blobs that they were lost.
+  fileprivate mutating func note(lost: [(cid: CID, size: Int?)], areReferenced: Bool) {
+    let places = Dictionary(zip(map(\.cid), indices), uniquingKeysWith: { first, _ in first })
+    for (cid, size) in lost {
+      if let place = places[cid] {
+        self[place].reason = .lost
+      } else {
+        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: size)
+        entry.isReferenced = areReferenced
+        append(entry)
+      }
+    }
+  }
+}
