@@ -9,7 +9,7 @@ internal import IPLD
 /// index has no frame for them (FORMAT 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
-/// 2. What is appended is on the medium before bytes that count no more are written to.
+/// 2. Bytes that are no frame are written to only where it is certain that no section is lost with them.
 public struct ArchiveRepair {
   /// What was done.
   public struct Report: Equatable, Sendable {
@@ -94,9 +94,7 @@ public struct ArchiveRepair {
     let isRepaired = generation?.features.isRepaired ?? false
     let isRegular = survey.isRegular(generation, in: bytes)
     guard !isIndexed || hasTail || !isRegular && !isRepaired else {
-      try cutOff(behind: end)
-      if survey.isWhole { try void(survey, before: end) }
-      return
+      return try cutOff(behind: end)
     }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
@@ -104,11 +102,12 @@ public struct ArchiveRepair {
     try cutOff(behind: end)
     guard survey.frames.contains(where: { $0.state == .sections }) else { return }
     let isClean = isIndexed && survey.isWhole && (isRegular || isRepaired)
+    // A new index tells no more what was lost, so only now it is known whether a gap held any data.
+    if survey.isWhole { try void(survey, before: end) }
     try append(
       survey, generation, keepsIndex: isIndexed, head: head(survey, generation, manifests),
       required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes, file)
     report.isReindexed = true
-    if survey.isWhole { try void(survey, before: end) }
   }
 
   /// The newest manifest by what lies behind the last footer; without one, by everything.

@@ -61,8 +61,9 @@ package struct FrameTables: Sendable {
       for moved in Set([0, table.shift]) {
         lookupBudget -= 1
         guard lookupBudget > 0 else { return nil }
-        guard start >= moved,
-          let entry = entry(at: UInt64(start - moved), in: table.segment, file)
+        let (place, overflow) = start.subtractingReportingOverflow(moved)
+        guard !overflow, place >= 0,
+          let entry = entry(at: UInt64(place), in: table.segment, file)
         else { continue }
         for shift in Set([moved, table.shift]) {
           let end = Int(clamping: entry.end).addingReportingOverflow(shift)
@@ -93,8 +94,10 @@ package struct FrameTables: Sendable {
     return entry.offset == offset && entry.storedLength > 0 ? entry : nil
   }
 
-  /// What the newest table that knows a frame with these stored bytes says of it, wherever it lies.
-  mutating func frame(checksum: UInt64, storedLength: Int, in file: Span<UInt8>) -> KnownFrame? {
+  /// What a table says of a frame with these stored bytes: one that has it at this place, or else the newest that knows it.
+  mutating func frame(
+    at offset: UInt64, checksum: UInt64, storedLength: Int, in file: Span<UInt8>
+  ) -> KnownFrame? {
     let sorted = byChecksum ?? sortByChecksum(in: file)
     byChecksum = sorted
     var (low, high) = (0, sorted.count)
@@ -102,6 +105,7 @@ package struct FrameTables: Sendable {
       let middle = low + (high - low) / 2
       if sorted[middle].checksum <= checksum { low = middle + 1 } else { high = middle }
     }
+    var moved: KnownFrame?
     // The newest stands last.
     while low > 0, sorted[low - 1].checksum == checksum {
       low -= 1
@@ -112,9 +116,11 @@ package struct FrameTables: Sendable {
       let isContinuation =
         number > 0
         && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
-      return KnownFrame(firstOrdinal: entry.firstOrdinal, isContinuation: isContinuation)
+      let known = KnownFrame(firstOrdinal: entry.firstOrdinal, isContinuation: isContinuation)
+      if entry.offset == offset { return known }
+      moved = moved ?? known
     }
-    return nil
+    return moved
   }
 
   private func sortByChecksum(in file: Span<UInt8>) -> [(

@@ -6,7 +6,7 @@
 /// only an index, so if nothing tells, the count goes on as if it were.
 extension Survey {
   mutating func number(in file: Span<UInt8>, _ limits: ReadLimits) {
-    if isTiled && landmarks.allSatisfy({ !$0.landmark.isMoved }) {
+    if isTiled, landmarks.allSatisfy({ !$0.landmark.isMoved }), agreesWithSegments(in: file) {
       countForward(known: firstOrdinal)
     } else {
       if tables == nil { tables = FrameTables(in: file, limit: limit) }
@@ -21,12 +21,30 @@ extension Survey {
     placeSalvaged()
   }
 
+  /// Whether every frame is where the index segments say that it is.
+  private func agreesWithSegments(in file: Span<UInt8>) -> Bool {
+    for (_, landmark) in landmarks {
+      guard case .segment(let segment) = landmark else { continue }
+      var number = 0
+      for index in 0..<segment.frameCount {
+        let entry = segment.frameEntry(index, in: file)
+        // What lies before the survey is not its business.
+        guard entry.offset >= UInt64(start) else { continue }
+        while number < frames.count, frames[number].offset < entry.offset { number += 1 }
+        guard number < frames.count, frames[number].offset == entry.offset,
+          frames[number].checksum == entry.checksum
+        else { return false }
+      }
+    }
+    return true
+  }
+
   /// Asks the index segments for every frame's ordinal, by its stored bytes.
   private mutating func identify(in file: Span<UInt8>) {
     for index in frames.indices where frames[index].state.isIntact {
       guard
         let known = tables?.frame(
-          checksum: frames[index].checksum, storedLength: Int(frames[index].storedLength),
+          at: frames[index].offset, checksum: frames[index].checksum, storedLength: Int(frames[index].storedLength),
           in: file)
       else { continue }
       frames[index].firstOrdinal = known.firstOrdinal
