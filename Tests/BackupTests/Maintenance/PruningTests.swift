@@ -214,7 +214,8 @@ import Testing
     }
   }
 
-  @Test func `refuses an archive with a damaged frame, wherever it is, and changes nothing`() throws {
+  @Test func `refuses an archive with a damaged frame, wherever it is, and changes nothing`() throws
+  {
     let series = try days(5)
     let bytes = try series.bytes
     let reader = try series.reader

@@ -76,8 +76,8 @@ import Testing
     let missing = try snapshot.missingBlobs()
     #expect(missing.map(\.cid) == [.blob(Self.extra)])
     #expect(missing.map(\.reason) == [.lost] && missing.map(\.isReferenced) == [false])
-    #expect(salvaged.report.snapshots.map(\.lostBlobs) == [[.blob(Self.extra)]])
-    #expect(salvaged.report.snapshots.map(\.lostBlockCount) == [0])
+    #expect(salvaged.report.snapshots.map(\.loss.blobs) == [[.blob(Self.extra)]])
+    #expect(salvaged.report.snapshots.map(\.loss.blockCount) == [0])
     // The CAR is what it was.
     #expect(try salvaged.reader.cars() == series.heads.map { series.cars[$0] })
   }
@@ -90,7 +90,7 @@ import Testing
     let salvaged = try Salvaged(bytes, in: series.folder)
     #expect(try salvaged.verdict() == .intact)
     #expect(try ArchivedSnapshot.newest(in: salvaged.reader).snapshot.plcLog == nil)
-    #expect(salvaged.report.snapshots.map(\.lostDocuments) == [[log]])
+    #expect(salvaged.report.snapshots.map(\.loss.documents) == [[log]])
     #expect(!salvaged.report.isWhole)
   }
 
@@ -150,7 +150,7 @@ import Testing
     let salvaged = try Salvaged(bytes, in: series.folder)
     #expect(try salvaged.verdict() == .intact)
     let outcome = try #require(salvaged.report.snapshots.last)
-    #expect(outcome.lostBlockCount == 0 && outcome.lostRecordCount == 0)
+    #expect(outcome.loss.blockCount == 0 && outcome.loss.recordCount == 0)
     let snapshot = try ArchivedSnapshot.newest(in: salvaged.reader).snapshot
     #expect(snapshot.isComplete && snapshot.counts == second.counts)
     #expect(snapshot.car.sectionCount == second.car.sectionCount)
@@ -217,10 +217,11 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ([1, 3], ["1", "2?", "3", "4?", "5"]), ([4], ["1", "2", "3", "5?", "4"]),
-    ([0, 3, 4], ["1?", "2", "4?", "5?", "3"]),
-  ] as [(Set<Int>, [String])])
+  @Test(
+    arguments: [
+      ([1, 3], ["1", "2?", "3", "4?", "5"]), ([4], ["1", "2", "3", "5?", "4"]),
+      ([0, 3, 4], ["1?", "2", "4?", "5?", "3"]),
+    ] as [(Set<Int>, [String])])
   func `are named in place, and kept by all that follows`(_ found: Set<Int>, _ expected: [String])
     throws
   {
