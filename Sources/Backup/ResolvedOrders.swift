@@ -2,10 +2,10 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Orders of snapshots as ordinals of their archive. Recent ones are kept.
+/// Orders of snapshots as ordinals of their archive.
 ///
-/// Up to 31 orders are relative to one another. Snapshots that are visited along the chain, from either
-/// end, take one step each this way.
+/// Recent ones are kept. Up to 31 orders are relative to one another. Snapshots that are visited along the chain, from
+/// either end, take one step each this way.
 struct ResolvedOrders {
   /// An order, and how many others it is relative to, one upon the other.
   struct Resolved {

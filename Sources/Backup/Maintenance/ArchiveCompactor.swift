@@ -3,8 +3,9 @@ public import SystemPackage
 
 /// Writes an archive again without what no snapshot needs, and replaces the old file.
 ///
-/// What goes: sections that only forgotten snapshots needed, or an interrupted write left; manifests that
-/// were made again; index segments that were merged into others; all footers but one. Every snapshot stays.
+/// What goes: sections that only forgotten snapshots needed, or an interrupted write left;
+/// manifests that were made again; index segments that were merged into others; all footers but
+/// one. Every snapshot stays.
 ///
 /// 1. The old file is not written to, and keeps its name until the new one has been verified.
 /// 2. It is locked meanwhile, and must still be in its place before it is replaced.
@@ -21,7 +22,8 @@ public struct ArchiveCompactor {
     public let leftOutCount: Int
     /// What is in the new file.
     public let generation: Generation
-    /// Whether the new file was put in place; false if everything is needed and it would not be smaller.
+    /// Whether the new file was put in place; false if everything is needed and it would not be
+    /// smaller.
     public let isReplaced: Bool
   }
 
@@ -45,9 +47,9 @@ public struct ArchiveCompactor {
   /// - Parameters:
   ///   - path: the archive; of a link, the file it leads to is replaced.
   ///   - willWrite: receives the name of the temporary file once it is there.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; ``BackupError/copyFailed(_:)`` if the
-  ///   new one is; `ArchiveError` if another process is writing to it, or the new one cannot be written.
-  ///   The archive is unchanged then.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged;
+  ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if another process is
+  ///   writing to it, or the new one cannot be written. The archive is unchanged then.
   public func compact(_ path: FilePath, willWrite: (FilePath) -> Void = { _ in }) throws -> Report {
     let old = try FileStorage.open(path)
     return try withExtendedLifetime(old) {
@@ -85,7 +87,8 @@ public struct ArchiveCompactor {
     isWanted: (Generation, Int) throws -> Bool
   ) throws -> Report {
     let links = archive.history.entries.map { ChainLink($0) }
-    return try copier.copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
+    return try copier.copy(links, of: [archive], to: target, willWrite) {
+      generation, leftOutCount in
       let isReplaced = try isWanted(generation, leftOutCount)
       if isReplaced { try target.publish() } else { target.discard() }
       return Report(

@@ -2,7 +2,8 @@ internal import Archive
 internal import IPLD
 internal import SystemPackage
 
-/// Makes a new archive of snapshots of one archive or several, and verifies it before it gets its name.
+/// Makes a new archive of snapshots of one archive or several, and verifies it before it gets its
+/// name.
 struct ArchiveCopier {
   /// The zstd level.
   let level: Int
@@ -10,17 +11,18 @@ struct ArchiveCopier {
   /// Where the new archive is written; tests replace it.
   let storage: (NewArchiveFile) throws -> any ArchiveStorage
 
-  /// Copies snapshots into a new file. The file is discarded if anything fails.
+  /// Copies snapshots into a new file, which is discarded if anything fails.
   ///
   /// - Parameters:
   ///   - links: the snapshots, the oldest first.
   ///   - sources: the archives they are in.
   ///   - target: the new file.
   ///   - willWrite: receives the name of the temporary file once it is there.
-  ///   - publish: receives what is committed and how many sections were left out, and gives the file its
-  ///     name or discards it.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a source is damaged; ``BackupError/copyFailed(_:)`` if
-  ///   the new archive is; `ArchiveError` if it cannot be written; what `publish` throws.
+  ///   - publish: receives what is committed and how many sections were left out, and gives the
+  ///     file its name or discards it.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a source is damaged;
+  ///   ``BackupError/copyFailed(_:)`` if the new archive is; `ArchiveError` if it cannot be
+  ///   written; what `publish` throws.
   func copy<Report>(
     _ links: [ChainLink], of sources: [SourceArchive], to target: NewArchiveFile,
     _ willWrite: (FilePath) -> Void, publish: (Generation, Int) throws -> Report

@@ -4,9 +4,9 @@ public import SystemPackage
 
 /// Makes one archive of several: all of their snapshots, each section once.
 ///
-/// Snapshots are ordered by the time they were made, and by archive where that is the same. Snapshots that
-/// differ only in what comes before them and where their blocks lie are kept once. A blob that one archive
-/// lacks and another holds is held afterwards.
+/// Snapshots are ordered by the time they were made, and by archive where that is the same.
+/// Snapshots that differ only in what comes before them and where their blocks lie are kept once. A
+/// blob that one archive lacks and another holds is held afterwards.
 public struct ArchiveMerger {
   /// The result of merging.
   public struct Report: Sendable {
@@ -43,8 +43,8 @@ public struct ArchiveMerger {
   ///   - archives: the archives, which are only read.
   ///   - target: the new one.
   ///   - willWrite: receives the name of the temporary file once it is there.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged; ``BackupError/copyFailed(_:)``
-  ///   if the new one is; `ArchiveError` if it cannot be written.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged;
+  ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if it cannot be written.
   public func merge(
     _ archives: [SourceArchive], to target: NewArchiveFile,
     willWrite: (FilePath) -> Void = { _ in }

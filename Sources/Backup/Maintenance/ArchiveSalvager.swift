@@ -4,10 +4,11 @@ public import IPLD
 
 /// Makes a new archive of what is left of a damaged one.
 ///
-/// Every snapshot comes first with what is left of it, then every other intact section, whether a snapshot
-/// needs it or not. A snapshot that lost nothing is what it was, its CAR bit for bit. Otherwise its CAR is what
-/// is left, and its manifest says so: `complete`, the figures, and which blobs and extras were lost. A
-/// snapshot whose commit or root of the tree is lost has no manifest any more.
+/// Every snapshot comes first with what is left of it, then every other intact section, whether a
+/// snapshot needs it or not. A snapshot that lost nothing is what it was, its CAR bit for bit.
+/// Otherwise its CAR is what is left, and its manifest says so: `complete`, the figures, and which
+/// blobs and extras were lost. A snapshot whose commit or root of the tree is lost has no manifest
+/// any more.
 ///
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
@@ -24,33 +25,11 @@ public struct ArchiveSalvager {
     public let new: CID
     /// Whether a footer of the damaged archive leads to it.
     public let isVouched: Bool
-    private let loss: SnapshotLoss
+    /// What could not be saved of it.
+    public let loss: SnapshotLoss
 
-    init(_ archived: ArchivedSnapshot, new: CID, isVouched: Bool, _ loss: SnapshotLoss) {
-      did = archived.snapshot.did
-      rev = archived.snapshot.rev
-      old = archived.cid
-      self.new = new
-      self.isVouched = isVouched
-      self.loss = loss
-    }
-
-    /// How many sections of its CAR are lost.
-    public var lostBlockCount: UInt64 { loss.blockCount }
-    /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
-    public var lostRecords: [String] { loss.records }
-    /// How many records are lost.
-    public var lostRecordCount: Int { loss.recordCount }
-    /// The blobs and extras that were held and are lost, those that can be named.
-    public var lostBlobs: [CID] { loss.blobs }
-    /// How many blobs and extras that were held are lost.
-    public var lostBlobCount: Int { loss.blobCount }
-    /// The documents about the account that are lost.
-    public var lostDocuments: [CID] { loss.documents }
-    /// Whether its CAR can be given back bit for bit.
-    public var isExact: Bool { loss.isExact }
     /// Whether it lost nothing.
-    public var isWhole: Bool { isExact && lostBlobCount == 0 && lostDocuments.isEmpty }
+    public var isWhole: Bool { loss.isNone }
   }
 
   /// The result of salvaging.
@@ -79,8 +58,8 @@ public struct ArchiveSalvager {
   ///   - storage: where the new one is written; what is there is thrown away.
   ///   - options: how, and by whom.
   ///   - observer: receives progress.
-  /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either; `ArchiveError`
-  ///   if the new archive cannot be written.
+  /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
+  ///   `ArchiveError` if the new archive cannot be written.
   public static func salvage(
     _ reader: ArchiveReader, into storage: any ArchiveStorage, options: RepositoryPacker.Options,
     observer: @escaping Progress.Observer = { _ in }
@@ -113,11 +92,15 @@ public struct ArchiveSalvager {
     func copy(_ archived: ArchivedSnapshot, isVouched: Bool) throws {
       let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched)
       if let new {
-        report.snapshots.append(Outcome(archived, new: new, isVouched: isVouched, loss))
+        report.snapshots.append(
+          Outcome(
+            did: archived.snapshot.did, rev: archived.snapshot.rev, old: archived.cid, new: new,
+            isVouched: isVouched, loss: loss))
       } else {
+        let name = archived.cid.map { "the snapshot \($0) of" } ?? "the newest snapshot of"
+        let rev = archived.snapshot.rev.map { " at \($0)" } ?? ""
         report.lostSnapshots.append(
-          "the snapshot \(archived.cid.map { "\($0)" } ?? "") of \(archived.snapshot.did)"
-            + (archived.snapshot.rev.map { " at \($0)" } ?? "") + " is lost: \(loss.whole ?? "")")
+          "\(name) \(archived.snapshot.did)\(rev): \(loss.whole ?? "")")
       }
     }
     if let found { try copy(found, isVouched: true) }

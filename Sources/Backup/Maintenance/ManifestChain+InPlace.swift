@@ -3,10 +3,11 @@ internal import IPLD
 
 /// Changing the chain of an archive by appending to it.
 extension ManifestChain {
-  /// The chain of some of the archive's snapshots. Manifests before the first change stay what they are.
+  /// The chain of some of the archive's snapshots.
   ///
-  /// Ordinals are what they were, so only orders that are relative to a manifest that was made again, or
-  /// is not on the chain any more, change.
+  /// Manifests before the first change stay what they are. Ordinals are what they were, so only
+  /// orders that are relative to a manifest that was made again, or is not on the chain any more,
+  /// change.
   ///
   /// - Parameters:
   ///   - links: the snapshots, the oldest first.
@@ -26,7 +27,9 @@ extension ManifestChain {
       var map = try archive.reading { try ManifestMap(archived) }
       map.isUnvouched = !link.isVouched
       do {
-        _ = try archive.reading { try append(map, orders.order(of: archived).order, of: snapshot.did) }
+        _ = try archive.reading {
+          try append(map, orders.order(of: archived).order, of: snapshot.did)
+        }
       } catch BackupError.damagedArchive where toleratesDamage {
         try append(map, nil, of: snapshot.did)
       }
@@ -38,8 +41,8 @@ extension ManifestChain {
 public enum FoundSnapshots {
   /// Puts them into the chain of manifests, by appending a generation.
   ///
-  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those that
-  /// were found say `unvouched` from then on.
+  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those
+  /// that were found say `unvouched` from then on.
   ///
   /// - Parameters:
   ///   - links: the snapshots, the oldest first, those that were found in their places.

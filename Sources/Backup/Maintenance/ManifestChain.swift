@@ -35,13 +35,14 @@ package struct ChainLink: Sendable {
 
 /// The chain of manifests of an archive that is being written.
 ///
-/// Each manifest is made again with another `prev` and another `car.order`. All other fields stay, also
-/// those that are not known here.
+/// Each manifest is made again with another `prev` and another `car.order`. All other fields stay,
+/// also those that are not known here.
 ///
 /// 1. An order is relative to the account's previous one where that is shorter, and at most
 ///    ``BlockOrder/maximumDepth`` orders are relative to one another.
-/// 2. Until ``write(into:)`` everything lies in a temporary file, so nothing has been appended when the
-///    last manifest is made. Then come the pages of orders, and each manifest alone in its frame.
+/// 2. Until ``write(into:)`` everything lies in a temporary file, so nothing has been appended when
+///    the last manifest is made. Then come the pages of orders, and each manifest alone in its
+///    frame.
 struct ManifestChain {
   /// The newest manifest so far.
   private(set) var head: CID?
@@ -49,7 +50,6 @@ struct ManifestChain {
   private let spool: TemporaryFile
   /// The newest order of each account.
   private var bases: [DID: OrderBasis] = [:]
-  /// How many runs ``bases`` holds.
   private var runCount = 0
   /// The newest snapshot of each account whose manifest stays what it is.
   private var kept: [DID: ArchivedSnapshot] = [:]
@@ -66,11 +66,11 @@ struct ManifestChain {
   ///
   /// - Parameters:
   ///   - manifest: its manifest.
-  ///   - order: the sections of its CAR by their ordinals in the file that is written; nil to keep what
-  ///     the manifest says.
+  ///   - order: the sections of its CAR by their ordinals in the file that is written; nil to keep
+  ///     what the manifest says.
   ///   - did: the account.
-  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what finding the order
-  ///   before it throws.
+  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what finding the
+  ///   order before it throws.
   /// - Returns: the new manifest's CID.
   @discardableResult
   mutating func append(_ manifest: ManifestMap, _ order: BlockOrder?, of did: DID) throws -> CID {
@@ -112,7 +112,7 @@ struct ManifestChain {
     try spool.write(block.bytes.span)
   }
 
-  /// Appends the chain to an archive. Committing it with ``head`` is left to the caller.
+  /// Appends the chain to an archive, which the caller commits with ``head``.
   ///
   /// - Throws: what the writer throws.
   func write(into writer: inout ArchiveWriter) throws {

@@ -3,8 +3,8 @@ internal import IPLD
 
 /// A manifest as a map, so that a copy keeps the fields that are not known here (FORMAT 6).
 ///
-/// Three things in it are about the file it lies in: which manifest comes before it, by which ordinals
-/// its CAR is put together, and whether a footer vouched for it.
+/// Three things in it are about the file it lies in: which manifest comes before it, by which
+/// ordinals its CAR is put together, and whether a footer vouched for it.
 struct ManifestMap {
   private(set) var map: IPLDMap
 
@@ -13,14 +13,16 @@ struct ManifestMap {
 
   /// Reads the manifest with this CID.
   ///
-  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is damaged.
+  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is
+  ///   damaged.
   init(_ cid: CID, in reader: ArchiveReader) throws {
     try self.init(try ArchivedSnapshot.block(cid, in: reader).bytes)
   }
 
   /// The manifest of a snapshot in an archive; made from what was found if it has none.
   ///
-  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is damaged.
+  /// - Throws: ``SnapshotError`` if it is not there or no manifest; `ArchiveError` if it is
+  ///   damaged.
   init(_ archived: ArchivedSnapshot) throws {
     if let cid = archived.cid {
       try self.init(cid, in: archived.reader)

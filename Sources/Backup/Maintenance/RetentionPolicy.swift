@@ -1,10 +1,11 @@
 /// Which snapshots of an account are kept, by when they were made.
 ///
-/// A snapshot is kept if any rule keeps it. Days, weeks (from Monday), months and years are those of UTC; only such as have a snapshot are
-/// counted, from the newest back, and of each the newest snapshot is the one that is kept.
+/// A snapshot is kept if any rule keeps it. Days, weeks (from Monday), months and years are those
+/// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
+/// snapshot is the one that is kept.
 ///
-/// Whatever the rules say, two are kept: the one that was made last, which the verbs take when they are not told otherwise; and one
-/// of which nobody can tell when it was made.
+/// Whatever the rules say, two are kept: the one that was made last, which the verbs take when they
+/// are not told otherwise; and one of which nobody can tell when it was made.
 public struct RetentionPolicy: Equatable, Sendable {
   /// Why a snapshot is kept.
   public enum Reason: String, CaseIterable, Sendable {
@@ -48,7 +49,8 @@ public struct RetentionPolicy: Equatable, Sendable {
 
   /// Why each of an account's snapshots is kept; no reason for those that are forgotten.
   ///
-  /// - Parameter moments: when they were made, in the order of the file; nil where that cannot be read.
+  /// - Parameter moments: when they were made, in the order of the file; nil where that cannot be
+  ///   read.
   public func reasons(_ moments: [Moment?]) -> [Set<Reason>] {
     var reasons = [Set<Reason>](repeating: [], count: moments.count)
     if let newest = moments.indices.last { reasons[newest].insert(.newest) }
@@ -95,7 +97,8 @@ struct CalendarDay: Equatable {
   /// The day in which a moment begins.
   init(_ moment: Moment) {
     number = Self.floor(moment.seconds, 86_400)
-    // Counted from the first of March of the year 0, so that a leap day is the last of its year; four hundred years have 146,097 days.
+    // Counted from the first of March of the year 0, so that a leap day is the last of its year;
+    // four hundred years have 146,097 days.
     let days = number + 719_468
     let era = Self.floor(days, 146_097)
     let dayOfEra = days - era * 146_097

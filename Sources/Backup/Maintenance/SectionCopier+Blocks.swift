@@ -45,7 +45,8 @@ extension SectionCopier {
 
   /// Copies what fields of unknown meaning lead to: each block that is there, and what it links to.
   ///
-  /// A later version may have lists that this one does not know. Too much is kept rather than too little.
+  /// A later version may have lists that this one does not know. Too much is kept rather than too
+  /// little.
   mutating func follow(_ links: [CID], from source: Int) throws {
     let archive = sources[source]
     var open = links

@@ -3,8 +3,8 @@ internal import IPLD
 
 /// Copies sections of archives into a new one, each once, and knows what has become of each.
 ///
-/// What is read has been hashed by the reader before it is appended, and is hashed again by the writer.
-/// Damage ends the copy; in salvage it is noted, and the copy goes on behind it.
+/// What is read has been hashed by the reader before it is appended, and is hashed again by the
+/// writer. Damage ends the copy; in salvage it is noted, and the copy goes on behind it.
 struct SectionCopier: ~Copyable {
   let sources: [SourceArchive]
   let isSalvage: Bool
@@ -19,8 +19,6 @@ struct SectionCopier: ~Copyable {
 
   /// How many lost sections are named.
   private static let maximumNamed = 1000
-  /// The longest block whose links are followed.
-  private static let maximumBlock: UInt64 = 16 << 20
   /// The body length from which a body is not held in memory.
   private static let largeBody: UInt64 = 1 << 16
 
@@ -49,7 +47,8 @@ struct SectionCopier: ~Copyable {
   ///
   /// - Parameter limit: the most bytes that they may have.
   mutating func copy(_ runs: [Range<UInt64>], from source: Int, limit: UInt64) throws {
-    let new = untouched(of: isSalvage ? runs.sorted { $0.lowerBound < $1.lowerBound } : runs, source)
+    let new = untouched(
+      of: isSalvage ? runs.sorted { $0.lowerBound < $1.lowerBound } : runs, source)
     guard !isSalvage, new.count > GatheredSections.maximumRuns else {
       for run in new { try copy(run, from: source) }
       return
@@ -107,7 +106,8 @@ struct SectionCopier: ~Copyable {
         return
       } catch BackupError.damagedArchive where isSalvage {
         try writer.cancel()
-        // The next one could not even be located, unless what was read last is not in the new archive.
+        // The next one could not even be located, unless what was read last is not in the new
+        // archive.
         if current != nil, !copied[source].isUntouched(next) { (current, next) = (nil, next + 1) }
         copied[source].noteLost(next)
         lostCount += 1
@@ -185,8 +185,8 @@ struct SectionCopier: ~Copyable {
 
   /// Writes to the new archive, and tells damage there from damage of a source.
   ///
-  /// - Throws: ``BackupError/copyFailed(_:)`` in place of an error about what was read back; any other
-  ///   as it is.
+  /// - Throws: ``BackupError/copyFailed(_:)`` in place of an error about what was read back; any
+  ///   other as it is.
   static func writing<Value>(_ body: () throws -> Value) throws -> Value {
     do {
       return try body()

@@ -2,45 +2,12 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// What salvage could not save of a snapshot.
-struct SnapshotLoss {
-  /// Why all of it is lost: there is nothing from which the repository could be walked.
-  var whole: String?
-  /// How many sections of the CAR are lost.
-  let blockCount: UInt64
-  /// Whether the CAR can be given back bit for bit.
-  var isExact: Bool
-  /// The first of the records that are lost, by their paths.
-  var records: [String] = []
-  /// How many records are lost.
-  var recordCount = 0
-  /// Blobs and extras that were held, those that can be named.
-  var blobs: [CID] = []
-  /// How many blobs and extras that were held are lost.
-  var blobCount = 0
-  /// Documents about the account.
-  var documents: [CID] = []
-
-  init(_ car: CopiedCAR, _ tree: SharedTrees.Tree) {
-    blockCount = car.lostCount
-    isExact = car.isExact
-    guard !car.isExact else { return }
-    if let error = tree.commitError {
-      whole = "\(error)"
-    } else if let root = tree.commit?.data, tree.missingNodes.first == root {
-      whole = "the root of its tree, \(root), is lost"
-    }
-    records = tree.missingRecords
-    recordCount = tree.missingRecordCount
-  }
-}
-
 /// Describing what is left of a snapshot in a damaged archive.
 extension SnapshotCopier {
   /// The sections of a CAR that were copied, and what else its commit leads to.
   ///
-  /// An order that cannot be read is replaced by the canonical one. Behind damage sections may be in the
-  /// file under other ordinals than the order names.
+  /// An order that cannot be read is replaced by the canonical one. Behind damage sections may be
+  /// in the file under other ordinals than the order names.
   ///
   /// - Parameter listed: the order; nil if it cannot be read.
   mutating func whatIsLeft(

@@ -4,13 +4,14 @@ internal import IPLD
 
 /// Copies snapshots from archives into a new one, the oldest first, each with all that it needs.
 ///
-/// That is: the sections of its CAR; the blobs that its records refer to, as far as an archive at hand holds
-/// them; the pages of its lists, and the extras on them; the documents of its identity; and whatever
-/// fields lead to that are not known here. The new archive is one generation, which ends in the manifests.
+/// That is: the sections of its CAR; the blobs that its records refer to, as far as an archive at
+/// hand holds them; the pages of its lists, and the extras on them; the documents of its identity;
+/// and whatever fields lead to that are not known here. The new archive is one generation, which
+/// ends in the manifests.
 ///
-/// 1. A section is copied once and a record read once, however many snapshots share them. Which blobs a
-///    snapshot needs is what the walk through its tree comes to, as when it was packed: not what a stray
-///    block refers to.
+/// 1. A section is copied once and a record read once, however many snapshots share them. Which
+///    blobs a snapshot needs is what the walk through its tree comes to, as when it was packed: not
+///    what a stray block refers to.
 /// 2. Damage ends the copy. In salvage the manifest says what is left instead.
 struct SnapshotCopier: ~Copyable {
   var sections: SectionCopier
@@ -18,15 +19,16 @@ struct SnapshotCopier: ~Copyable {
   private var orders: [ResolvedOrders]
   /// What has become of the blobs that records of a source refer to, by their numbers.
   private(set) var blobs: [[SectionCopier.Outcome?]]
-  /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max` elsewhere.
+  /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max`
+  /// elsewhere.
   var blobLengths: [UInt64] = []
   private let observer: Progress.Observer
 
-  /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more there
-  /// than these snapshots need.
+  /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more
+  /// there than these snapshots need.
   ///
-  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if the new archive
-  ///   cannot be written.
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if the new
+  ///   archive cannot be written.
   init(
     _ sources: [SourceArchive], into storage: any ArchiveStorage, carHeader: [UInt8], level: Int,
     isSalvage: Bool = false, observer: @escaping Progress.Observer
@@ -48,16 +50,16 @@ struct SnapshotCopier: ~Copyable {
     sections = copier
   }
 
-  /// Copies a snapshot. Its manifest waits for ``finish()``.
+  /// Copies a snapshot, except for its manifest, which waits for ``finish()``.
   ///
   /// - Parameters:
   ///   - archived: the snapshot.
   ///   - source: the number of the archive it is in.
   ///   - isVouched: whether a footer leads to it.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must be,
-  ///   except in salvage; what the writer throws.
-  /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing from
-  ///   which the repository could be walked.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must
+  ///   be, except in salvage; what the writer throws.
+  /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing
+  ///   from which the repository could be walked.
   @discardableResult
   mutating func copy(_ archived: ArchivedSnapshot, from source: Int, isVouched: Bool) throws
     -> (new: CID?, loss: SnapshotLoss)
@@ -89,8 +91,8 @@ struct SnapshotCopier: ~Copyable {
 
   /// Appends the manifests and commits; the newest that was copied is the archive head.
   ///
-  /// - Throws: what the writer throws; ``BackupError/damagedArchive(_:_:)`` if the index of a source had
-  ///   to be rebuilt meanwhile, except in salvage.
+  /// - Throws: what the writer throws; ``BackupError/damagedArchive(_:_:)`` if the index of a
+  ///   source had to be rebuilt meanwhile, except in salvage.
   mutating func finish() throws -> Generation {
     let generation = try SectionCopier.writing {
       try chain.write(into: &sections.writer)
@@ -103,7 +105,8 @@ struct SnapshotCopier: ~Copyable {
   // MARK: What a snapshot needs
 
   /// Copies the sections of a CAR.
-  private mutating func copyCAR(_ archived: ArchivedSnapshot, from source: Int) throws -> CopiedCAR {
+  private mutating func copyCAR(_ archived: ArchivedSnapshot, from source: Int) throws -> CopiedCAR
+  {
     guard let order = try order(of: archived, in: source) else {
       return try whatIsLeft(of: archived, nil, from: source)
     }

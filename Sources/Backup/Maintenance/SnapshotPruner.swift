@@ -4,8 +4,8 @@ public import Archive
 /// Forgets snapshots: appends a chain of manifests without them.
 ///
 /// That is one more generation, which counts as a whole or not at all. The manifests from the first
-/// forgotten snapshot on are made again. What forgotten snapshots held stays in the file until it is
-/// compacted.
+/// forgotten snapshot on are made again. What forgotten snapshots held stays in the file until it
+/// is compacted.
 public struct SnapshotPruner {
   /// What becomes of the snapshots.
   public struct Plan: Sendable {
@@ -65,15 +65,15 @@ public struct SnapshotPruner {
 
   /// Forgets what the policy does not keep.
   ///
-  /// If it keeps everything, nothing is written. Otherwise all checksums are compared before the archive is
-  /// opened for writing, and all manifests are made again before the first is appended.
+  /// If it keeps everything, nothing is written. Otherwise all checksums are compared before the
+  /// archive is opened for writing, and all manifests are made again before the first is appended.
   ///
   /// - Parameters:
   ///   - storage: the archive.
   ///   - name: its name in messages.
   ///   - account: answers the only account of which any are forgotten; nil for all.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged, which changes nothing; `ArchiveError`
-  ///   if it cannot be written; what `account` throws.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged, which changes nothing;
+  ///   `ArchiveError` if it cannot be written; what `account` throws.
   public func prune(
     _ storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
@@ -102,7 +102,8 @@ public struct SnapshotPruner {
       return Report(
         plan: plan, generation: generation, bytesAdded: generation.committedLength - length)
     } catch {
-      // The first error is what is reported. A tail that cannot be cut off is one that readers ignore.
+      // The first error is what is reported. A tail that cannot be cut off is one that readers
+      // ignore.
       do { try writer.abandon() } catch _ {}
       throw error
     }

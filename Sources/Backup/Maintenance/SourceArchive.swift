@@ -18,8 +18,8 @@ public struct SourceArchive: Sendable {
   /// - Parameters:
   ///   - reader: the archive.
   ///   - name: its name in messages.
-  ///   - allowsTail: whether bytes may follow the last footer. They may be a committed snapshot whose
-  ///     footer is damaged, which only a writer that opens the archive can tell.
+  ///   - allowsTail: whether bytes may follow the last footer. They may be a committed snapshot
+  ///     whose footer is damaged, which only a writer that opens the archive can tell.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` or ``BackupError/unfinishedArchive(_:_:)``;
   ///   ``SnapshotError`` if there is no snapshot, or a manifest is of a later version.
   public init(_ reader: ArchiveReader, name: String, allowsTail: Bool = false) throws {
@@ -59,7 +59,9 @@ public struct SourceArchive: Sendable {
     }
   }
 
-  /// Compares all committed bytes with their checksums. What follows is left to a writer that opens it.
+  /// Compares all committed bytes with their checksums.
+  ///
+  /// What follows them is left to a writer that opens the archive.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)``.
   func verifyChecksums() throws {
@@ -72,8 +74,8 @@ public struct SourceArchive: Sendable {
 
   /// Reads from this archive.
   ///
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` in place of an error about what was read; any other
-  ///   as it is.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` in place of an error about what was read; any
+  ///   other as it is.
   func reading<Value>(_ body: () throws -> Value) throws -> Value {
     do {
       return try body()

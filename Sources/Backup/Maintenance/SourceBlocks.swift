@@ -9,7 +9,8 @@ struct SourceBlocks {
 
   /// Reads all blocks of an archive.
   ///
-  /// - Throws: ``BackupError`` if there is no room for a temporary file. What cannot be read is left out.
+  /// - Throws: ``BackupError`` if there is no room for a temporary file. What cannot be read is
+  ///   left out.
   init(_ reader: ArchiveReader, _ observer: @escaping Progress.Observer) throws {
     census = try BlockCensus(reader, except: [], observer: observer)
     trees = SharedTrees(census)
@@ -32,8 +33,8 @@ struct SourceBlocks {
     return census.withBytes { bytes in trees.walk(from: commit, within: blocks, in: bytes) }
   }
 
-  /// The ordinals of the commit and the tree nodes and records it leads to, those that are there, in
-  /// canonical order (FORMAT 6.1) and each once.
+  /// The ordinals of the commit and the tree nodes and records it leads to, those that are there,
+  /// in canonical order (FORMAT 6.1) and each once.
   ///
   /// - Parameter known: sections that are left out.
   func reachable(from commit: CID, besides known: BlockOrder) -> [UInt64] {

@@ -37,9 +37,10 @@ extension RepairCommand {
     for lost in report.lostSnapshots { Console.say("carpack: \(Console.red("lost:")) \(lost)") }
     for snapshot in report.snapshots where !snapshot.isWhole {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
-      Console.say("carpack: \(Console.yellow("incomplete:")) \(name) lost \(Self.losses(of: snapshot))")
-      for record in snapshot.lostRecords { Console.say("  \(record)") }
-      for lost in snapshot.lostBlobs + snapshot.lostDocuments { Console.say("  \(lost)") }
+      let losses = Self.losses(of: snapshot)
+      Console.say("carpack: \(Console.yellow("incomplete:")) \(name) lost \(losses)")
+      for record in snapshot.loss.records { Console.say("  \(record)") }
+      for lost in snapshot.loss.blobs + snapshot.loss.documents { Console.say("  \(lost)") }
     }
     let whole = report.snapshots.count(where: \.isWhole)
     let size = report.generation?.committedLength ?? 0
@@ -49,14 +50,15 @@ extension RepairCommand {
   }
 
   private static func losses(of snapshot: ArchiveSalvager.Outcome) -> String {
-    var losses = [
-      "\(Quantity.count(Int(clamping: snapshot.lostBlockCount), "block")) (\(Quantity.count(snapshot.lostRecordCount, "record")))",
-      Quantity.count(snapshot.lostBlobCount, "blob"),
-    ]
-    if !snapshot.lostDocuments.isEmpty {
-      losses.append(Quantity.count(snapshot.lostDocuments.count, "document"))
+    let blocks = Quantity.count(Int(clamping: snapshot.loss.blockCount), "block")
+    let records = Quantity.count(snapshot.loss.recordCount, "record")
+    var losses = ["\(blocks) (\(records))", Quantity.count(snapshot.loss.blobCount, "blob")]
+    if !snapshot.loss.documents.isEmpty {
+      losses.append(Quantity.count(snapshot.loss.documents.count, "document"))
     }
-    if !snapshot.isExact, snapshot.lostBlockCount == 0 { losses.append("the order of its blocks") }
+    if !snapshot.loss.isExact, snapshot.loss.blockCount == 0 {
+      losses.append("the order of its blocks")
+    }
     return losses.joined(separator: ", ")
   }
 
@@ -77,10 +79,10 @@ extension RepairCommand {
       json.field("rev", snapshot.rev?.text)
       json.field("manifest", "\(snapshot.new)")
       json.field("oldManifest", snapshot.old.map { "\($0)" })
-      json.field("lostBlocks", snapshot.lostBlockCount)
-      json.field("lostRecords", snapshot.lostRecordCount)
-      json.field("records", snapshot.lostRecords)
-      json.field("lostBlobs", snapshot.lostBlobs.map { "\($0)" })
+      json.field("lostBlocks", snapshot.loss.blockCount)
+      json.field("lostRecords", snapshot.loss.recordCount)
+      json.field("records", snapshot.loss.records)
+      json.field("lostBlobs", snapshot.loss.blobs.map { "\($0)" })
       if !snapshot.isVouched {
         json.key("vouched")
         json.boolean(false)

@@ -214,6 +214,34 @@ import Testing
     }
   }
 
+  @Test func `refuses an archive with a damaged frame, wherever it is, and changes nothing`() throws
+  {
+    let series = try days(5)
+    let bytes = try series.bytes
+    let reader = try series.reader
+    let frames = try reader.withFile { file in
+      let index = try ArchiveIndex(reader.generation, in: file)
+      return (0..<reader.generation.sectionCount).compactMap { ordinal in
+        index.position(of: ordinal, in: file).map { index.entry(at: $0, in: file) }
+      }
+    }
+    for place in Set(frames.map { Int($0.offset) + Int($0.storedLength) / 2 }).sorted() {
+      var damaged = bytes
+      damaged[place] ^= 0x10
+      // With and without what an interrupted write has left.
+      for tail in [[], [UInt8](repeating: 0, count: 1000)] {
+        let path = FilePath(try series.folder.write("damaged.car.zst", damaged + tail))
+        #expect("byte \(place)") {
+          _ = try prune(path, RetentionPolicy(last: 1))
+        } throws: { error in
+          guard case .damagedArchive("a", _)? = error as? BackupError else { return false }
+          return true
+        }
+        #expect(try series.folder.read("damaged.car.zst") == damaged + tail, "byte \(place)")
+      }
+    }
+  }
+
   @Test func `that is interrupted is as if it had not been`() throws {
     let series = try days(6)
     let before = try series.bytes
