@@ -62,7 +62,7 @@ let package = Package(
     .target(
       name: "Backup",
       dependencies: [
-        "Archive", "ATProtocol", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "CGlibc", "IPLD", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

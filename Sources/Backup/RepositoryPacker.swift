@@ -1,6 +1,7 @@
 public import ATProtocol
 public import Archive
 internal import IPLD
+public import SystemPackage
 
 /// Packs a repository and its blobs into an archive, a new one or one that has snapshots already.
 ///
@@ -80,6 +81,32 @@ public struct RepositoryPacker {
     _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
     try pack(car, folders, known: nil, openStorage)
+  }
+
+  /// Packs the CAR and what is found in the folders into a new archive, and gives that its name.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and removed if packing fails.
+  ///   - willWrite: is told the name of the temporary file once it is there.
+  /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name.
+  public func pack(
+    _ car: InputFile, folders: [BlobFolder], to target: NewArchiveFile,
+    willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> Report {
+    do {
+      let report = try pack(car, folders, known: nil) {
+        let storage = try target.storage()
+        willWrite(target.temporaryPath)
+        return storage
+      }
+      try target.publish()
+      return report
+    } catch {
+      target.discard()
+      throw error
+    }
   }
 
   /// Packs the CAR and what is found in the folders into an archive that is there.

@@ -41,7 +41,7 @@ public final class FileStorage: ArchiveStorage {
     return storage
   }
 
-  /// Opens a file, or creates it if it is not there, and locks it.
+  /// Opens a file, or creates it if it is not there, and locks it; a symbolic link is not followed.
   ///
   /// - Throws: ``ArchiveError`` if it can be neither opened nor created, or another writer has it.
   public static func openOrCreate(_ path: FilePath) throws -> FileStorage {
@@ -49,7 +49,7 @@ public final class FileStorage: ArchiveStorage {
       return try create(path)
     } catch let error as ArchiveError where error.reason == .alreadyExists(path.string) {
       do {
-        return try open(path)
+        return try open(path, options: [.closeOnExec, .noFollow])
       } catch let error as ArchiveError where error.reason == .changedMeanwhile {
         // It has just been given another name, so this one is free.
         return try create(path)
@@ -61,9 +61,15 @@ public final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name before it was locked.
   public static func open(_ path: FilePath) throws -> FileStorage {
+    try open(path, options: [.closeOnExec])
+  }
+
+  private static func open(_ path: FilePath, options: FileDescriptor.OpenOptions) throws
+    -> FileStorage
+  {
     let descriptor: FileDescriptor
     do {
-      descriptor = try FileDescriptor.open(path, .readWrite, options: [.closeOnExec])
+      descriptor = try FileDescriptor.open(path, .readWrite, options: options)
     } catch let error as Errno {
       throw failure("open \(path)", error.rawValue)
     }

@@ -88,20 +88,10 @@ struct PackCommand: ParsableCommand {
       return
     }
     let target = try NewArchiveFile(path, replacing: force)
-    let packer = try packer(input, startsOver: true)
-    let report: RepositoryPacker.Report
-    do {
-      report = try packer.pack(input.car, folders: input.folders) {
-        let storage = try target.storage()
-        Interruption.removeIfInterrupted(target.temporaryPath.string)
-        return storage
-      }
-      try target.publish()
-      Interruption.removeIfInterrupted(nil)
-    } catch {
-      target.discard()
-      throw error
-    }
+    let report = try packer(input, startsOver: true).pack(
+      input.car, folders: input.folders, to: target
+    ) { Interruption.removeIfInterrupted($0.string) }
+    Interruption.removeIfInterrupted(nil)
     try finish(report)
   }
 
