@@ -66,8 +66,9 @@ public struct NewArchiveFile: Sendable {
   /// - Parameter isKeptOtherwise: whether the temporary file stays if that fails.
   /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if the file cannot be synced.
   public func publish(isKeptOtherwise: Bool = false) throws {
+    let storage = opened.storage.withLock { $0 }
     do {
-      try opened.storage.withLock { $0 }?.synchronize()
+      try storage?.synchronize()
       try rename()
     } catch {
       if isKeptOtherwise { release() } else { discard() }
@@ -75,14 +76,7 @@ public struct NewArchiveFile: Sendable {
     }
     // Until the folder is synced nobody else may write to the file, whose name could still be lost.
     defer { release() }
-    let parent = path.removingLastComponent()
-    let folder = unsafe open(parent.isEmpty ? "." : parent.string, O_RDONLY | O_DIRECTORY)
-    guard folder >= 0 else { throw BackupError.system("sync the folder of \(path)", errno) }
-    defer { _ = close(folder) }
-    // Some file systems cannot sync a folder; they say so with EINVAL, and have nothing to lose.
-    guard fsync(folder) == 0 || errno == EINVAL else {
-      throw BackupError.system("sync the folder of \(path)", errno)
-    }
+    try storage?.synchronizeName()
   }
 
   private func rename() throws {

@@ -7,7 +7,7 @@ public import SystemPackage
 ///
 /// The CAR is inspected first, so that nothing is written for one that is not what it should be. Then those of its blocks that the
 /// archive does not have go into it in their order, then the blobs, then what is known about the account, then the manifest. If the
-/// newest snapshot of the account says all that already, nothing is written.
+/// newest snapshot of the account says all that already, nothing is written, and what there is is synced.
 public struct RepositoryPacker {
   /// How to pack.
   public struct Options: Sendable {
@@ -136,8 +136,9 @@ public struct RepositoryPacker {
     let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
     archiveOptions.startsOver = options.startsOver
+    let storage = try openStorage()
     var writer = try ArchiveWriter.open(
-      try openStorage(), carHeader: blocks.header, options: archiveOptions)
+      storage, carHeader: blocks.header, options: archiveOptions)
     do {
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
@@ -169,6 +170,9 @@ public struct RepositoryPacker {
       if let base, let generation = writer.generation, snapshot.saysNothingNew(after: base.snapshot)
       {
         try writer.abandon()
+        // A run that was killed may have written all of it and synced nothing.
+        try storage.synchronize()
+        try storage.synchronizeName()
         return Report(
           inspection: inspection, snapshot: base.snapshot, generation: generation,
           isUnchanged: true, bytesAdded: 0, missing: ledger.missing, refused: blobs.refused,

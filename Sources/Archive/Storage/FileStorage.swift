@@ -37,7 +37,7 @@ public final class FileStorage: ArchiveStorage {
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
     // A file whose directory entry is lost with the power is lost with all that was synced into it.
-    try storage.synchronizeDirectory()
+    try storage.synchronizeName()
     return storage
   }
 
@@ -211,8 +211,13 @@ public final class FileStorage: ArchiveStorage {
     }
   }
 
-  private func synchronizeDirectory() throws {
-    let parent = path.removingLastComponent()
+  /// Returns when the file's entry in its folder would survive a loss of power.
+  ///
+  /// Of a file that was opened by a symbolic link, that is the folder the link leads to.
+  ///
+  /// - Throws: ``ArchiveError`` if the system cannot promise it.
+  public func synchronizeName() throws {
+    let parent = (SystemCalls.resolved(path) ?? path).removingLastComponent()
     let folder = parent.isEmpty ? FilePath(".") : parent
     let code: CInt?
     do {

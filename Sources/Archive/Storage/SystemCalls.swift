@@ -38,8 +38,18 @@ enum SystemCalls {
   }
 
   /// Waits until a directory's entries are on the medium: `fsync`.
+  ///
+  /// Some file systems cannot sync a directory; they say so with `EINVAL`, and have nothing to lose.
   static func synchronizeDirectory(_ descriptor: FileDescriptor) -> CInt? {
-    check { fsync(descriptor.rawValue) }
+    let code = check { fsync(descriptor.rawValue) }
+    return code == EINVAL ? nil : code
+  }
+
+  /// The path of the file that another path leads to, without symbolic links; nil if there is none: `realpath`.
+  static func resolved(_ path: FilePath) -> FilePath? {
+    guard let resolved = unsafe realpath(path.string, nil) else { return nil }
+    defer { unsafe free(resolved) }
+    return unsafe FilePath(String(cString: resolved))
   }
 
   /// Takes the advisory lock of a file without waiting: `flock`.

@@ -13,7 +13,7 @@ final class ArchiveTarget {
   let path: FilePath
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   private(set) var reader: ArchiveReader?
-  private var opened: FileStorage?
+  private var opened: (any ArchiveStorage)?
   private let new: NewArchiveFile?
 
   /// How long another process that writes to the file is waited for: one that was killed has the lock until the system is done with it.
@@ -32,6 +32,14 @@ final class ArchiveTarget {
         try await Task.sleep(for: .milliseconds(50))
       }
     }
+  }
+
+  /// Opens an archive that is there, in a storage of another kind (tests).
+  init(_ path: FilePath, in storage: any ArchiveStorage) throws {
+    self.path = path
+    new = nil
+    reader = try ArchiveReader(storage.map())
+    opened = storage
   }
 
   init(_ path: FilePath) throws {
@@ -69,7 +77,7 @@ final class ArchiveTarget {
   /// The storage to write to; makes the file if there is none.
   ///
   /// - Throws: `ArchiveError` if it cannot be made, or another process is making it.
-  func storage() throws -> FileStorage {
+  func storage() throws -> any ArchiveStorage {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
     let storage = try new.storage()
@@ -106,11 +114,14 @@ final class ArchiveTarget {
     }
   }
 
-  /// Gives the file its final name, if it does not have it.
+  /// Gives the file its final name, if it does not have it, and returns when content and name are on the medium.
   ///
-  /// - Throws: ``BackupError``; the file keeps its temporary name then.
+  /// An archive that is up to date has to be synced, too: the run that wrote it may have been killed before it was.
+  ///
+  /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot be synced.
   func publish() throws {
-    guard let new else { return }
-    try new.publish(isKeptOtherwise: true)
+    if let new { return try new.publish(isKeptOtherwise: true) }
+    try opened?.synchronize()
+    try opened?.synchronizeName()
   }
 }
