@@ -41,7 +41,7 @@ struct Carpack: ParsableCommand {
   static func main() {
     Interruption.install()
     do {
-      var command = try parseAsRoot()
+      var command = try parseAsRoot(Host.arguments)
       try command.run()
     } catch let status as ExitStatus {
       Console.flush()
