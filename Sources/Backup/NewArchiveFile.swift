@@ -34,7 +34,8 @@ public struct NewArchiveFile: Sendable {
 
   /// A file to be made at `path`.
   ///
-  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if something is there, unless `replacing`.
+  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`; ``BackupError/notAFile(_:_:)`` if
+  ///   something else is.
   public init(_ path: FilePath, replacing: Bool) throws {
     self.path = path
     self.replacing = replacing
@@ -49,7 +50,7 @@ public struct NewArchiveFile: Sendable {
   /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it; ``BackupError`` if another process has
   ///   made the archive in the meantime.
   public func storage() throws -> FileStorage {
-    let storage = try FileStorage.openOrCreate(temporaryPath)
+    let storage = try FileStorage.openOrCreate(temporaryPath, permissions: permissions)
     opened.storage.withLock { $0 = storage }
     do {
       // Another run may have finished between the first look and the lock.
@@ -162,8 +163,45 @@ public struct NewArchiveFile: Sendable {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
+  /// The most that others may do with the temporary file: what they may do with the file that it is going to replace.
+  private var permissions: FilePermissions {
+    var status = stat()
+    guard replacing, unsafe lstat(path.string, &status) == 0 else { return .newFile }
+    return FilePermissions(rawValue: status.st_mode & 0o777).union(.ownerReadWrite)
+  }
+
+  /// Refuses a name that leads to something other than a plain file: it can be neither appended to nor replaced.
+  ///
+  /// - Throws: ``BackupError/notAFile(_:_:)``.
+  public static func refuseUnlessFile(_ path: FilePath) throws {
+    var status = stat()
+    guard unsafe stat(path.string, &status) == 0 else {
+      if unsafe lstat(path.string, &status) == 0 {
+        throw BackupError.notAFile(path.string, "a symbolic link that leads nowhere")
+      }
+      return
+    }
+    try refuse(path, status)
+  }
+
+  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain file.
   private func refuseExisting() throws {
-    guard !replacing, Self.isTaken(path) else { return }
-    throw BackupError.system("write \(path)", EEXIST)
+    var status = stat()
+    guard unsafe lstat(path.string, &status) == 0 else { return }
+    try Self.refuse(path, status)
+    guard replacing else { throw BackupError.system("write \(path)", EEXIST) }
+  }
+
+  private static func refuse(_ path: FilePath, _ status: stat) throws {
+    let kind: String
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return
+    case S_IFDIR: kind = "a folder"
+    case S_IFLNK: kind = "a symbolic link"
+    case S_IFIFO: kind = "a named pipe"
+    case S_IFSOCK: kind = "a socket"
+    default: kind = "a device"
+    }
+    throw BackupError.notAFile(path.string, kind)
   }
 }

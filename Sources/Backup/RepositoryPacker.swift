@@ -80,7 +80,7 @@ public struct RepositoryPacker {
   public func pack(
     _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
-    try pack(car, folders, known: nil, openStorage)
+    try pack(car, folders, known: nil) { _, _ in (try openStorage(), options.startsOver) }
   }
 
   /// Packs the CAR and what is found in the folders into a new archive, and gives that its name.
@@ -88,23 +88,38 @@ public struct RepositoryPacker {
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and removed if packing fails.
-  ///   - willWrite: is told the name of the temporary file once it is there.
-  /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name.
+  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and removed if packing fails; what
+  ///     an earlier run has left there is gone on with, and stays.
+  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run has left something in it.
+  /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
+  ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
   public func pack(
     _ car: InputFile, folders: [BlobFolder], to target: NewArchiveFile,
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
+    var opened: (storage: FileStorage, isKept: Bool)?
     do {
-      let report = try pack(car, folders, known: nil) {
+      let report = try pack(car, folders, known: nil) { repository, header in
         let storage = try target.storage()
-        willWrite(target.temporaryPath)
-        return storage
+        opened = (storage, true)
+        let use = try LeftoverArchive.use(
+          of: storage, at: target.temporaryPath, for: repository, header: header)
+        if case .begin = use {
+          opened = (storage, false)
+          willWrite(target.temporaryPath)
+          try storage.truncate(to: 0)
+        }
+        if case .append = use { return (storage, false) }
+        return (storage, true)
       }
-      try target.publish()
+      try target.publish(isKeptOtherwise: true)
       return report
     } catch {
-      target.discard()
+      if let opened, try opened.isKept && opened.storage.size > 0 {
+        target.release()
+      } else {
+        target.discard()
+      }
       throw error
     }
   }
@@ -120,12 +135,14 @@ public struct RepositoryPacker {
     _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
   ) throws -> Report {
     try storage.lock()
-    return try pack(car, folders, known: ArchiveReader(storage.map())) { storage }
+    return try pack(car, folders, known: ArchiveReader(storage.map())) { _, _ in
+      (storage, options.startsOver)
+    }
   }
 
   private func pack(
     _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
-    _ openStorage: () throws -> any ArchiveStorage
+    _ open: (CheckedRepository, _ header: [UInt8]) throws -> (any ArchiveStorage, startsOver: Bool)
   ) throws -> Report {
     let begin = options.milliseconds()
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
@@ -135,8 +152,8 @@ public struct RepositoryPacker {
     let files = try folders.flatMap { folder in try folder.files() }
     let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.startsOver = options.startsOver
-    let storage = try openStorage()
+    let (storage, startsOver) = try open(repository, blocks.header)
+    archiveOptions.startsOver = startsOver
     var writer = try ArchiveWriter.open(
       storage, carHeader: blocks.header, options: archiveOptions)
     do {

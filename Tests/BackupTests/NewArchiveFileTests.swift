@@ -5,6 +5,14 @@ import SystemPackage
 import TestSupport
 import Testing
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 @Suite struct `A new archive's file` {
   private let folder: TemporaryFolder
   private var path: FilePath { FilePath(folder.file("a.car.zst")) }
@@ -49,6 +57,85 @@ import Testing
     #expect(throws: BackupError.system("write \(path)", EEXIST)) { try target.publish() }
     #expect(try names == ["a.car.zst"])
     #expect(try folder.read("a.car.zst") == [2])
+  }
+
+  private func mode(_ path: FilePath) throws -> Int {
+    let attributes = try FileManager.default.attributesOfItem(atPath: path.string)
+    return try #require(attributes[.posixPermissions] as? Int)
+  }
+
+  @Test(arguments: [0o600, 0o640, 0o400])
+  func `is as private from the start as the file it replaces`(mode: Int) throws {
+    try folder.write("a.car.zst", [1])
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
+    let target = try NewArchiveFile(path, replacing: true)
+    _ = try target.storage()
+    #expect(try self.mode(target.temporaryPath) & ~mode & 0o077 == 0)
+    target.discard()
+    // What a killed run of an earlier version has left is readable for everybody.
+    try folder.write(".a.car.zst.partial", [1])
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o644], ofItemAtPath: target.temporaryPath.string)
+    _ = try target.storage()
+    #expect(try self.mode(target.temporaryPath) & ~mode & 0o077 == 0)
+  }
+
+  @Test func `is readable as the umask says, where nothing is replaced`() throws {
+    let target = try NewArchiveFile(path, replacing: false)
+    let storage = try target.storage()
+    let mask = umask(0)
+    _ = umask(mask)
+    #expect(try mode(storage.path) == 0o644 & ~Int(mask))
+  }
+
+  @Test func `of a private archive that is compacted is private all the time`() throws {
+    var series = try Series()
+    for posts in [10, 20, 30] { try series.pack(TestRepository(posts: posts).car()) }
+    _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(
+      FileStorage.open(series.path), name: "a")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o600], ofItemAtPath: series.path.string)
+    var modes: [Int?] = []
+    let report = try ArchiveCompactor().compact(series.path) { modes.append(try? mode($0)) }
+    #expect(report.isReplaced)
+    #expect(modes == [0o600])
+    #expect(try mode(series.path) == 0o600)
+  }
+
+  private func makePipe(_ path: String) throws {
+    let status = unsafe mkfifo(path, 0o600)
+    try #require(status == 0)
+  }
+
+  @Test(arguments: [false, true])
+  func `takes the place of a plain file only`(replacing: Bool) throws {
+    try folder.write("precious", [1])
+    try FileManager.default.createDirectory(
+      atPath: folder.file("folder"), withIntermediateDirectories: false)
+    for (link, target) in [("link", "precious"), ("dangling", "nothing"), ("up", "folder")] {
+      try FileManager.default.createSymbolicLink(
+        atPath: folder.file(link), withDestinationPath: folder.file(target))
+    }
+    try makePipe(folder.file("fifo"))
+    let before = try names
+    for (name, kind) in [
+      ("folder", "a folder"), ("link", "a symbolic link"), ("dangling", "a symbolic link"),
+      ("up", "a symbolic link"), ("fifo", "a named pipe"),
+    ] {
+      let path = FilePath(folder.file(name))
+      #expect(throws: BackupError.notAFile(path.string, kind)) {
+        _ = try NewArchiveFile(path, replacing: replacing)
+      }
+    }
+    #expect(throws: BackupError.notAFile("/dev/null", "a device")) {
+      _ = try NewArchiveFile("/dev/null", replacing: replacing)
+    }
+    // One that takes the name after the first look is refused, too.
+    let target = try NewArchiveFile(path, replacing: replacing)
+    _ = try target.storage()
+    try makePipe(path.string)
+    #expect(throws: BackupError.self) { try target.publish() }
+    #expect(try names == (before + ["a.car.zst"]).sorted())
   }
 
   @Test func `is given out again by nobody when it is discarded`() throws {

@@ -66,6 +66,15 @@ enum SystemCalls {
   /// Whether an `errno` says that somebody else holds the lock.
   static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
 
+  /// Takes from a file's mode what goes beyond these permissions: `fchmod`.
+  static func restrict(_ descriptor: FileDescriptor, to permissions: FilePermissions) -> CInt? {
+    var status = stat()
+    guard unsafe fstat(descriptor.rawValue, &status) == 0 else { return errno }
+    let mode = status.st_mode & 0o777
+    let allowed = mode & permissions.rawValue
+    return mode == allowed ? nil : check { fchmod(descriptor.rawValue, allowed) }
+  }
+
   /// Whether a path leads to an open file: `fstat` and `stat`.
   static func isSameFile(_ descriptor: FileDescriptor, _ path: FilePath) -> Result<Bool, Errno> {
     var (open, named) = (stat(), stat())

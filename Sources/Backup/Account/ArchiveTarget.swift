@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import Archive
-internal import IPLD
 internal import SystemPackage
 
 /// The file that a backup goes to: an archive that is there, or one that is being made under a temporary name.
@@ -45,6 +44,7 @@ final class ArchiveTarget {
   init(_ path: FilePath) throws {
     self.path = path
     if NewArchiveFile.isTaken(path) {
+      try NewArchiveFile.refuseUnlessFile(path)
       new = nil
       let storage = try FileStorage.open(path)
       try storage.lock()
@@ -94,24 +94,10 @@ final class ArchiveTarget {
   /// - Throws: `ArchiveError` if the system refuses.
   func startOver(unlessOf did: DID) throws {
     guard isNew, let reader, reader.generation.head == nil, let opened,
-      let owner = Self.owner(of: reader), owner != did
+      let owner = reader.owner, owner != did
     else { return }
     self.reader = nil
     try opened.truncate(to: 0)
-  }
-
-  /// Whose repository an archive begins with; nil if that cannot be told.
-  private static func owner(of reader: ArchiveReader) -> DID? {
-    do {
-      let header = try reader.carHeader
-      guard let root = try CARHeader(header.span).roots.first,
-        let commit = try reader.body(of: root)
-      else { return nil }
-      return try Commit(commit.span).did
-    } catch {
-      // Whatever it is, the writer tells what can be gone on with.
-      return nil
-    }
   }
 
   /// Gives the file its final name, if it does not have it, and returns when content and name are on the medium.
