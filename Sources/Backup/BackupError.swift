@@ -24,6 +24,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case leftover(String, String?)
   /// A name from the archive that no file may have.
   case hostileName(String)
+  /// A CAR is much longer than what the archive holds: its length, and the most that is put together.
+  case tooLarge(UInt64, limit: UInt64)
   /// The CAR cannot be given back bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
@@ -67,6 +69,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .leftover(let path, let account):
       "\(path) holds what an interrupted run has saved of \(account ?? "an account that cannot be told")"
     case .hostileName(let name): "refused to make a file of the name \"\(name)\""
+    case .tooLarge(let length, let limit):
+      "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):

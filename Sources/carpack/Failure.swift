@@ -72,6 +72,9 @@ struct Failure: Error {
       status = .cannotCreate
       hint = "use --overwrite to replace it"
     case .inTheWay: status = .cannotCreate
+    case .tooLarge:
+      status = .damaged
+      hint = "if you trust the archive and have the room, --allow-large puts it together"
     case .notAFile:
       status = .cannotCreate
       hint = "choose another name for the output"
