@@ -46,6 +46,8 @@ let package = Package(
     .systemLibrary(name: "CResolv"),
     // What glibc offers and Swift's module of it leaves out.
     .systemLibrary(name: "CGlibc"),
+    // The arguments of the process, also where Swift does not find them.
+    .target(name: "CArguments"),
 
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
     .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
@@ -62,14 +64,14 @@ let package = Package(
     .target(
       name: "Backup",
       dependencies: [
-        "Archive", "ATProtocol", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "CGlibc", "IPLD", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CGlibc", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

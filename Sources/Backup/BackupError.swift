@@ -18,8 +18,14 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case fileDiffers(String)
   /// Something that is no ordinary file or folder is in the way.
   case inTheWay(String)
+  /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
+  case notAFile(String, String)
+  /// Under the temporary name of a new archive is what another run has left: its path, and of which account, if that is known.
+  case leftover(String, String?)
   /// A name from the archive that no file may have.
   case hostileName(String)
+  /// A CAR is much longer than what the archive holds: its length, and the most that is put together.
+  case tooLarge(UInt64, limit: UInt64)
   /// The CAR cannot be given back bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
@@ -59,7 +65,12 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .malformedDocument(let what): "\(what)"
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
+    case .notAFile(let path, let kind): "\(path) is \(kind), not a plain file"
+    case .leftover(let path, let account):
+      "\(path) holds what an interrupted run has saved of \(account ?? "an account that cannot be told")"
     case .hostileName(let name): "refused to make a file of the name \"\(name)\""
+    case .tooLarge(let length, let limit):
+      "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):

@@ -90,20 +90,38 @@ public struct BlobFolder: Sendable {
   }
 
   /// The names of everything in a folder.
+  ///
+  /// - Throws: ``BackupError`` if it cannot be opened, or not be read to its end.
   static func names(in folder: String) throws -> [String] {
     guard let stream = unsafe opendir(folder) else {
       throw BackupError.system("read the folder \(folder)", errno)
     }
     defer { unsafe closedir(stream) }
-    var names: [String] = []
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+    return try names(in: folder) {
+      guard let entry = unsafe readdir(stream) else { return nil }
+      return unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
           unsafe String(cString: $0)
         }
       }
+    }
+  }
+
+  /// The names of everything in a folder, read one by one.
+  ///
+  /// - Parameters:
+  ///   - folder: its path, for the message.
+  ///   - next: reads a name; nil at the end, and, with `errno` set, if that fails.
+  /// - Throws: ``BackupError`` if it fails.
+  static func names(in folder: String, next: () -> String?) throws -> [String] {
+    var names: [String] = []
+    while true {
+      // The end leaves it as it is.
+      errno = 0
+      guard let name = next() else { break }
       if name != "." && name != ".." { names.append(name) }
     }
+    guard errno == 0 else { throw BackupError.system("read the folder \(folder)", errno) }
     return names
   }
 

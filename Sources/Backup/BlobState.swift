@@ -12,6 +12,19 @@ public enum BlobState: Equatable, Sendable {
 }
 
 extension ArchivedSnapshot {
+  /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is decompressed once.
+  ///
+  /// - Returns: The state of each, in the order of `blobs`.
+  public func states(of blobs: [CID]) -> [BlobState] {
+    do {
+      return try reader.matches(blobs.count) { blobs[$0] }
+        .map { $0.map { .held($0.bodyLength) } ?? .missing }
+    } catch {
+      // With damage each is looked for by itself, to say which are lost.
+      return blobs.map { state(of: $0) }
+    }
+  }
+
   /// How a blob stands in the archive.
   public func state(of blob: CID) -> BlobState {
     do {

@@ -1,4 +1,5 @@
 public import Archive
+internal import CGlibc
 internal import Synchronization
 public import SystemPackage
 
@@ -10,10 +11,14 @@ public import SystemPackage
   internal import Musl
 #endif
 
-/// An archive that is being made, under a temporary name beside the one it will have.
+/// A new archive, under a temporary name beside the one it will have.
 ///
-/// Whoever looks at the final name sees nothing, or what was there before, until the archive is committed and on the medium. The temporary
-/// name, `.NAME.partial`, is always the same, so that what a killed process has left there is gone on with.
+/// 1. The final name shows nothing, or what was there before, until the archive is committed and on the medium.
+/// 2. The temporary name, `.NAME.partial`, is always the same, so that the next run finds what a killed one has left.
+/// 3. The file is locked from ``storage()`` until it has its final name and the folder is synced, or it is discarded; who
+///    holds on to the storage makes no difference. So of several runs that make the same archive one wins, and no run
+///    writes to the file of another.
+/// 4. Without leave to replace, nothing that has come to be under the final name is replaced.
 public struct NewArchiveFile: Sendable {
   /// Where it will be.
   public let path: FilePath
@@ -22,14 +27,15 @@ public struct NewArchiveFile: Sendable {
   private let replacing: Bool
   private let opened = OpenedFile()
 
-  /// The file that was opened under the temporary name.
+  /// The file under the temporary name, from the moment it is opened until it is published or discarded.
   private final class OpenedFile: Sendable {
-    let number = Mutex<ino_t?>(nil)
+    let storage = Mutex<FileStorage?>(nil)
   }
 
   /// A file to be made at `path`.
   ///
-  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if something is there, unless `replacing`.
+  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`; ``BackupError/notAFile(_:_:)`` if
+  ///   something else is.
   public init(_ path: FilePath, replacing: Bool) throws {
     self.path = path
     self.replacing = replacing
@@ -41,35 +47,63 @@ public struct NewArchiveFile: Sendable {
 
   /// The storage to write to.
   ///
-  /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it.
+  /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it; ``BackupError`` if another process has
+  ///   made the archive in the meantime.
   public func storage() throws -> FileStorage {
-    let storage = try FileStorage.openOrCreate(temporaryPath)
-    opened.number.withLock { $0 = Self.number(temporaryPath) }
+    let storage = try FileStorage.openOrCreate(temporaryPath, permissions: permissions)
+    opened.storage.withLock { $0 = storage }
+    do {
+      // Another run may have finished between the first look and the lock.
+      try refuseExisting()
+    } catch {
+      if try storage.size == 0 { discard() } else { release() }
+      throw error
+    }
     return storage
   }
 
-  /// Gives the file its name.
+  /// Gives the file its name, once everything in it is on the medium.
   ///
   /// - Parameter isKeptOtherwise: whether the temporary file stays if that fails.
-  /// - Throws: ``BackupError``, also if something has come to be there meanwhile.
+  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if the file cannot be synced.
   public func publish(isKeptOtherwise: Bool = false) throws {
+    let storage = opened.storage.withLock { $0 }
     do {
-      try refuseExisting()
-      guard unsafe rename(temporaryPath.string, path.string) == 0 else {
-        throw BackupError.system("write \(path)", errno)
-      }
+      try storage?.synchronize()
+      try rename()
     } catch {
-      if !isKeptOtherwise { discard() }
+      if isKeptOtherwise { release() } else { discard() }
       throw error
     }
-    let parent = path.removingLastComponent()
-    let folder = unsafe open(parent.isEmpty ? "." : parent.string, O_RDONLY | O_DIRECTORY)
-    guard folder >= 0 else { throw BackupError.system("sync the folder of \(path)", errno) }
-    defer { _ = close(folder) }
-    // Some file systems cannot sync a folder; they say so with EINVAL, and have nothing to lose.
-    guard fsync(folder) == 0 || errno == EINVAL else {
-      throw BackupError.system("sync the folder of \(path)", errno)
+    // Until the folder is synced nobody else may write to the file, whose name could still be lost.
+    defer { release() }
+    try storage?.synchronizeName()
+  }
+
+  private func rename() throws {
+    if !replacing {
+      errno = ENOSYS
+      if unsafe carpack_rename_exclusively(temporaryPath.string, path.string) == 0 { return }
+      // Where there is no such call, the lock keeps other runs out between the look and the renaming.
+      guard [ENOSYS, EINVAL, ENOTSUP].contains(errno) else {
+        throw BackupError.system("write \(path)", errno)
+      }
     }
+    try refuseExisting()
+    guard Self.rename(temporaryPath.string, path.string) == 0 else {
+      throw BackupError.system("write \(path)", errno)
+    }
+  }
+
+  /// The system's `rename`.
+  private static func rename(_ old: String, _ new: String) -> CInt {
+    #if canImport(Darwin)
+      unsafe Darwin.rename(old, new)
+    #elseif canImport(Glibc)
+      unsafe Glibc.rename(old, new)
+    #elseif canImport(Musl)
+      unsafe Musl.rename(old, new)
+    #endif
   }
 
   /// Gives the file the mode of another, and its owner where that is allowed.
@@ -100,19 +134,18 @@ public struct NewArchiveFile: Sendable {
     return unsafe FilePath(String(cString: resolved))
   }
 
-  /// Removes what was written; what another process writes under the same name, or has left there, stays.
+  /// Removes the file and unlocks it; what another process has under the same name stays.
   public func discard() {
-    guard let number = opened.number.withLock({ $0 }), Self.number(temporaryPath) == number else {
-      return
+    opened.storage.withLock { storage in
+      guard let current = storage.take() else { return }
+      // If the system does not say whether it is the same file, it stays.
+      guard (try? current.isInPlace) == true else { return }
+      _ = unsafe unlink(temporaryPath.string)
     }
-    _ = unsafe unlink(temporaryPath.string)
   }
 
-  /// The number of the file that has this name, by which it is told from another that gets the name later.
-  private static func number(_ path: FilePath) -> ino_t? {
-    var status = stat()
-    return unsafe lstat(path.string, &status) == 0 ? status.st_ino : nil
-  }
+  /// Unlocks the file, unless somebody else holds on to its storage.
+  func release() { opened.storage.withLock { $0 = nil } }
 
   /// Whether something has this name, be it a link that leads nowhere.
   public static func isTaken(_ path: FilePath) -> Bool {
@@ -130,8 +163,45 @@ public struct NewArchiveFile: Sendable {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
+  /// The most that others may do with the temporary file: what they may do with the file that it is going to replace.
+  private var permissions: FilePermissions {
+    var status = stat()
+    guard replacing, unsafe lstat(path.string, &status) == 0 else { return .newFile }
+    return FilePermissions(rawValue: status.st_mode & 0o777).union(.ownerReadWrite)
+  }
+
+  /// Refuses a name that leads to something other than a plain file: it can be neither appended to nor replaced.
+  ///
+  /// - Throws: ``BackupError/notAFile(_:_:)``.
+  public static func refuseUnlessFile(_ path: FilePath) throws {
+    var status = stat()
+    guard unsafe stat(path.string, &status) == 0 else {
+      if unsafe lstat(path.string, &status) == 0 {
+        throw BackupError.notAFile(path.string, "a symbolic link that leads nowhere")
+      }
+      return
+    }
+    try refuse(path, status)
+  }
+
+  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain file.
   private func refuseExisting() throws {
-    guard !replacing, Self.isTaken(path) else { return }
-    throw BackupError.system("write \(path)", EEXIST)
+    var status = stat()
+    guard unsafe lstat(path.string, &status) == 0 else { return }
+    try Self.refuse(path, status)
+    guard replacing else { throw BackupError.system("write \(path)", EEXIST) }
+  }
+
+  private static func refuse(_ path: FilePath, _ status: stat) throws {
+    let kind: String
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return
+    case S_IFDIR: kind = "a folder"
+    case S_IFLNK: kind = "a symbolic link"
+    case S_IFIFO: kind = "a named pipe"
+    case S_IFSOCK: kind = "a socket"
+    default: kind = "a device"
+    }
+    throw BackupError.notAFile(path.string, kind)
   }
 }

@@ -1,12 +1,13 @@
 public import ATProtocol
 public import Archive
 internal import IPLD
+public import SystemPackage
 
 /// Packs a repository and its blobs into an archive, a new one or one that has snapshots already.
 ///
 /// The CAR is inspected first, so that nothing is written for one that is not what it should be. Then those of its blocks that the
 /// archive does not have go into it in their order, then the blobs, then what is known about the account, then the manifest. If the
-/// newest snapshot of the account says all that already, nothing is written.
+/// newest snapshot of the account says all that already, nothing is written, and what there is is synced.
 public struct RepositoryPacker {
   /// How to pack.
   public struct Options: Sendable {
@@ -79,7 +80,48 @@ public struct RepositoryPacker {
   public func pack(
     _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
-    try pack(car, folders, known: nil, openStorage)
+    try pack(car, folders, known: nil) { _, _ in (try openStorage(), options.startsOver) }
+  }
+
+  /// Packs the CAR and what is found in the folders into a new archive, and gives that its name.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and removed if packing fails; what
+  ///     an earlier run has left there is gone on with, and stays.
+  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run has left something in it.
+  /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
+  ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
+  public func pack(
+    _ car: InputFile, folders: [BlobFolder], to target: NewArchiveFile,
+    willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> Report {
+    var opened: (storage: FileStorage, isKept: Bool)?
+    do {
+      let report = try pack(car, folders, known: nil) { repository, header in
+        let storage = try target.storage()
+        opened = (storage, true)
+        let use = try LeftoverArchive.use(
+          of: storage, at: target.temporaryPath, for: repository, header: header)
+        if case .begin = use {
+          opened = (storage, false)
+          willWrite(target.temporaryPath)
+          try storage.truncate(to: 0)
+        }
+        if case .append = use { return (storage, false) }
+        return (storage, true)
+      }
+      try target.publish(isKeptOtherwise: true)
+      return report
+    } catch {
+      if let opened, try opened.isKept && opened.storage.size > 0 {
+        target.release()
+      } else {
+        target.discard()
+      }
+      throw error
+    }
   }
 
   /// Packs the CAR and what is found in the folders into an archive that is there.
@@ -93,12 +135,14 @@ public struct RepositoryPacker {
     _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
   ) throws -> Report {
     try storage.lock()
-    return try pack(car, folders, known: ArchiveReader(storage.map(), ignoresTail: true)) { storage }
+    return try pack(car, folders, known: ArchiveReader(storage.map(), ignoresTail: true)) { _, _ in
+      (storage, options.startsOver)
+    }
   }
 
   private func pack(
     _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
-    _ openStorage: () throws -> any ArchiveStorage
+    _ open: (CheckedRepository, _ header: [UInt8]) throws -> (any ArchiveStorage, startsOver: Bool)
   ) throws -> Report {
     let begin = options.milliseconds()
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
@@ -108,9 +152,10 @@ public struct RepositoryPacker {
     let files = try folders.flatMap { folder in try folder.files() }
     let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.startsOver = options.startsOver
+    let (storage, startsOver) = try open(repository, blocks.header)
+    archiveOptions.startsOver = startsOver
     var writer = try ArchiveWriter.open(
-      try openStorage(), carHeader: blocks.header, options: archiveOptions)
+      storage, carHeader: blocks.header, options: archiveOptions)
     do {
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
@@ -142,6 +187,9 @@ public struct RepositoryPacker {
       if let base, let generation = writer.generation, snapshot.saysNothingNew(after: base.snapshot)
       {
         try writer.abandon()
+        // A run that was killed may have written all of it and synced nothing.
+        try storage.synchronize()
+        try storage.synchronizeName()
         return Report(
           inspection: inspection, snapshot: base.snapshot, generation: generation,
           isUnchanged: true, bytesAdded: 0, missing: ledger.missing, refused: blobs.refused,

@@ -25,9 +25,28 @@ public final class RestoredRepository {
     case exported
   }
 
+  /// How many times the length of the archive's CAR stream a CAR may have: blocks may occur in it more than once.
+  private static let maximumRepetition: UInt64 = 16
+  /// How many times the length of the file the CAR stream is believed to have; a footer may say anything.
+  private static let maximumExpansion: UInt64 = 1024
+  /// How many bytes a CAR may have in any case.
+  private static let minimumLimit: UInt64 = 64 << 20
+
+  /// How many bytes a CAR may have that is put together from an archive, unless ``ArchivedSnapshot/allowsLarge`` is set.
+  ///
+  /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB could fill any disk.
+  public static func maximumLength(in reader: ArchiveReader) -> UInt64 {
+    let (expanded, isHuge) = reader.fileSize.multipliedReportingOverflow(by: maximumExpansion)
+    let stream = min(reader.generation.streamLength, isHuge ? .max : expanded)
+    let (repeated, isHuger) = stream.multipliedReportingOverflow(by: maximumRepetition)
+    let (limit, isHugest) = repeated.addingReportingOverflow(minimumLimit)
+    return isHuger || isHugest ? .max : limit
+  }
+
   /// Puts a snapshot's CAR together.
   ///
-  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no room for the CAR.
+  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no room for the CAR, or it is longer than
+  ///   ``maximumLength(in:)``.
   public init(
     _ archived: ArchivedSnapshot, order: Order = .stored,
     observer: Progress.Observer = { _ in }
@@ -36,6 +55,12 @@ public final class RestoredRepository {
     var flaw: String?
     do {
       guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+      let (length, limit) = (
+        archived.snapshot.car.byteCount, Self.maximumLength(in: archived.reader)
+      )
+      guard archived.allowsLarge || length <= limit else {
+        throw BackupError.tooLarge(length, limit: limit)
+      }
       try Self.copyExactly(archived, to: spool, observer)
     } catch let error as BackupError {
       throw error

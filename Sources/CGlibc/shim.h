@@ -23,3 +23,14 @@ static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, i
   (void)syscall(SYS_sync_file_range, descriptor, offset, length, 2);
 #endif
 }
+
+/* Renames a file unless something has the new name: renameat2 with RENAME_NOREPLACE. Fails with EINVAL where the file system
+   cannot. Where there is no such call, and on other systems, it fails without touching errno. Both paths are relative to the
+   current folder, AT_FDCWD, whose header would make this module the owner of half the C library. */
+static inline int carpack_rename_exclusively(const char *from, const char *to) {
+#if defined(__GLIBC__) && defined(SYS_renameat2)
+  return (int)syscall(SYS_renameat2, -100, from, -100, to, 1);
+#else
+  return -1;
+#endif
+}

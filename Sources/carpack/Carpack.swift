@@ -39,9 +39,10 @@ struct Carpack: ParsableCommand {
     ])
 
   static func main() {
+    Console.occupyStandardDescriptors()
     Interruption.install()
     do {
-      var command = try parseAsRoot()
+      var command = try parseAsRoot(Host.arguments)
       try command.run()
     } catch let status as ExitStatus {
       Console.flush()
@@ -55,7 +56,11 @@ struct Carpack: ParsableCommand {
       Console.flush()
       // Help and version come this way too; only what is wrong with the arguments is an error.
       let status = ExitStatus(number: exitCode(for: error).rawValue)
-      guard status != .success else { exit(withError: error) }
+      guard status != .success else {
+        Console.print(text: fullMessage(for: error))
+        Console.flush()
+        status.leave()
+      }
       let hint = status == .usage ? "\"carpack help\" shows what there is" : nil
       Failure(message(for: error), hint: hint, status: status).say()
       status.leave()

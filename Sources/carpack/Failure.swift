@@ -72,6 +72,16 @@ struct Failure: Error {
       status = .cannotCreate
       hint = "use --overwrite to replace it"
     case .inTheWay: status = .cannotCreate
+    case .tooLarge:
+      status = .damaged
+      hint = "if you trust the archive and have the room, --allow-large puts it together"
+    case .notAFile:
+      status = .cannotCreate
+      hint = "choose another name for the output"
+    case .leftover:
+      status = .cannotCreate
+      hint =
+        "run the interrupted command again to finish it, or choose another name for the output; if the file is not needed, remove it"
     case .damagedArchive:
       status = .damaged
       hint = "nothing was changed; \"carpack repair\" saves what can be saved"

@@ -20,6 +20,47 @@ import Testing
       into: OutputFolder(folder.file("out"), overwriting: overwriting))
   }
 
+  @Test func `reports blobs in the order of the records, whatever their order in the archive`()
+    throws
+  {
+    var repository = try TestRepository(posts: 3)
+    var (missing, mistyped): ([String], [String]) = ([], [])
+    var blobs: [String: [UInt8]] = [:]
+    for number in 0..<40 {
+      // Of some there are no bytes, some are images of another type, and some are not small.
+      let length = number % 5 == 3 ? 70_000 : 20
+      let text = [0xff, 0xd8, 0xff, 0xe0] + [UInt8](repeating: UInt8(number), count: length)
+      let bytes = number % 5 == 0 ? SampleFile.png("\(number)") : text
+      let cid = CID.blob(bytes)
+      try repository.add("a.b.c/\(number + 100)", blob: cid)
+      if number % 5 == 1 {
+        missing.append("\(cid)")
+      } else {
+        blobs["\(cid)"] = bytes
+        if number % 5 != 0 { mistyped.append("\(cid)") }
+      }
+    }
+    let packed = try Packed(car: try repository.car(), blobs: blobs)
+    let snapshot = try packed.snapshot
+    let report = try extract(.all, of: snapshot, into: packed.folder)
+    #expect(report.missing == missing)
+    #expect(report.mistyped.map { String($0.prefix { $0 != ":" }) } == mistyped)
+    #expect(report.tally.written == blobs.count + 43 + 2)
+    for (name, bytes) in blobs {
+      let file = try #require(
+        packed.folder.names(under: "out/\(Self.did)/blobs").first { $0.hasPrefix(name) })
+      #expect(try packed.folder.read("out/\(Self.did)/blobs/\(file)") == bytes)
+    }
+    let cids = try blobs.keys.map { text throws in try CID(text) } + [.blob([1]), .blob([2])]
+    #expect(snapshot.states(of: cids) == cids.map { snapshot.state(of: $0) })
+    // Each is looked for by itself where something is damaged.
+    var damaged = try packed.bytes
+    for place in stride(from: 300, to: damaged.count / 2, by: 100) { damaged[place] ^= 0xff }
+    try packed.folder.write("a.car.zst", damaged)
+    let left = try packed.snapshot
+    #expect(left.states(of: cids) == cids.map { left.state(of: $0) })
+  }
+
   @Test func `everything gives the layout that people know, and the same when packed again`() throws
   {
     var repository = try TestRepository(posts: 3)

@@ -1,11 +1,37 @@
 import ATProtocol
-import Backup
 import Foundation
 import IPLD
 import TestSupport
 import Testing
 
+@testable import Backup
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 @Suite struct `A folder of blobs` {
+  @Test func `that fails while it is listed is an error, and not the end of the folder`() throws {
+    for failure in [EIO, 0] {
+      var rest = ["a", ".", "b", ".."][...]
+      let list = {
+        try BlobFolder.names(in: "in") {
+          if rest.isEmpty { errno = failure }
+          return rest.popFirst()
+        }
+      }
+      if failure == 0 {
+        #expect(try list() == ["a", "b"])
+      } else {
+        #expect(throws: BackupError.system("read the folder in", EIO)) { try list() }
+      }
+    }
+  }
+
   @Test func `is searched in all its folders, and links to folders are not followed`() throws {
     let temporary = try TemporaryFolder()
     for name in ["a", "b/c", "b/d/e.png", ".hidden"] { try temporary.write("in/\(name)", [1]) }

@@ -162,22 +162,34 @@ public struct JSONWriter: Sendable {
   private mutating func appendQuoted(_ text: String) {
     let content = text.utf8
     bytes.append(UInt8(ascii: "\""))
-    if content.allSatisfy({ !Self.isEscaped($0) }) {
+    if content.allSatisfy({ !Self.mayBeEscaped($0) }) {
       bytes.append(contentsOf: content)
     } else {
-      for byte in content {
-        if Self.isEscaped(byte) { appendEscaped(byte) } else { bytes.append(byte) }
-      }
+      for scalar in text.unicodeScalars { append(scalar) }
     }
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Whether a byte may not stand for itself in a string: control characters, the quotation mark and the backslash.
-  ///
-  /// DEL is escaped too; JSON does not ask for it, but terminals act on it.
+  /// Whether a byte belongs to a character that may not stand for itself: one below U+0080, or the first byte of those above
+  /// that terminals act on.
   @inline(__always)
-  private static func isEscaped(_ byte: UInt8) -> Bool {
+  private static func mayBeEscaped(_ byte: UInt8) -> Bool {
     byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7f
+      || byte == 0xc2 || byte == 0xd8 || byte == 0xe2
+  }
+
+  /// Appends a character of a string: quotation mark, backslash and control characters as escapes.
+  ///
+  /// JSON does not ask for U+007F and above, but terminals act on them.
+  private mutating func append(_ scalar: Unicode.Scalar) {
+    if scalar.value < 0x80 {
+      let byte = UInt8(scalar.value)
+      if Self.mayBeEscaped(byte) { appendEscaped(byte) } else { bytes.append(byte) }
+    } else if scalar.isTerminalControl {
+      appendEscaped(UInt16(scalar.value))
+    } else {
+      bytes.append(contentsOf: String(Character(scalar)).utf8)
+    }
   }
 
   private mutating func appendEscaped(_ byte: UInt8) {
@@ -190,10 +202,17 @@ public struct JSONWriter: Sendable {
     case 0x0c: bytes.append(UInt8(ascii: "f"))
     case 0x0d: bytes.append(UInt8(ascii: "r"))
     default:
-      bytes.append(contentsOf: "u00".utf8)
-      for digit in [byte >> 4, byte & 0xf] {
-        bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit)
-      }
+      bytes.removeLast()
+      appendEscaped(UInt16(byte))
+    }
+  }
+
+  /// Appends the escape of a UTF-16 code unit, `\uXXXX`.
+  private mutating func appendEscaped(_ unit: UInt16) {
+    bytes.append(contentsOf: "\\u".utf8)
+    for shift in [12, 8, 4, 0] {
+      let digit = UInt8(unit >> shift & 0xf)
+      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit)
     }
   }
 }

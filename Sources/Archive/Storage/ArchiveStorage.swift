@@ -16,6 +16,9 @@ public protocol ArchiveStorage: AnyObject, Sendable {
   /// Returns when everything written so far would survive a loss of power.
   func synchronize() throws
 
+  /// Returns when the file's name, too, would survive a loss of power.
+  func synchronizeName() throws
+
   /// Cuts the file off.
   func truncate(to size: UInt64) throws
 
@@ -23,6 +26,9 @@ public protocol ArchiveStorage: AnyObject, Sendable {
   ///
   /// - Throws: ``ArchiveError`` with the reason `locked` if one is there already.
   func lock() throws
+
+  /// Lets other writers in.
+  func unlock()
 
   /// Whether the file still goes by its name: nobody has moved it or put another in its place.
   var isInPlace: Bool { get throws }
@@ -32,6 +38,12 @@ public protocol ArchiveStorage: AnyObject, Sendable {
 }
 
 extension ArchiveStorage {
+  /// Nothing: what has no name cannot lose it.
+  public func synchronizeName() throws {}
+
+  /// Nothing: what nobody else can open needs no lock.
+  public func unlock() {}
+
   /// True: what has no name cannot lose it.
   public var isInPlace: Bool { get throws { true } }
 

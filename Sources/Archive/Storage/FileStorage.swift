@@ -22,13 +22,18 @@ public final class FileStorage: ArchiveStorage {
 
   /// Creates a file that is not there yet, and locks it.
   ///
+  /// - Parameters:
+  ///   - path: Where.
+  ///   - permissions: Its mode, of which the process's umask takes away.
   /// - Throws: ``ArchiveError`` if it exists already or cannot be created.
-  public static func create(_ path: FilePath) throws -> FileStorage {
+  public static func create(_ path: FilePath, permissions: FilePermissions = .newFile) throws
+    -> FileStorage
+  {
     let descriptor: FileDescriptor
     do {
       descriptor = try FileDescriptor.open(
         path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        permissions: permissions)
     } catch Errno.fileExists {
       throw ArchiveError(.alreadyExists(path.string))
     } catch let error as Errno {
@@ -37,22 +42,32 @@ public final class FileStorage: ArchiveStorage {
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
     // A file whose directory entry is lost with the power is lost with all that was synced into it.
-    try storage.synchronizeDirectory()
+    try storage.synchronizeName()
     return storage
   }
 
-  /// Opens a file, or creates it if it is not there, and locks it.
+  /// Opens a file, or creates it if it is not there, and locks it; a symbolic link is not followed.
   ///
+  /// - Parameters:
+  ///   - path: Where.
+  ///   - permissions: The mode of a file that is created, of which the process's umask takes away; one that is there loses what
+  ///     goes beyond it.
   /// - Throws: ``ArchiveError`` if it can be neither opened nor created, or another writer has it.
-  public static func openOrCreate(_ path: FilePath) throws -> FileStorage {
+  public static func openOrCreate(
+    _ path: FilePath, permissions: FilePermissions = .newFile
+  ) throws -> FileStorage {
     do {
-      return try create(path)
+      return try create(path, permissions: permissions)
     } catch let error as ArchiveError where error.reason == .alreadyExists(path.string) {
       do {
-        return try open(path)
+        let storage = try open(path, options: [.closeOnExec, .noFollow])
+        if let code = SystemCalls.restrict(storage.descriptor, to: permissions) {
+          throw failure("change the mode of \(path)", code)
+        }
+        return storage
       } catch let error as ArchiveError where error.reason == .changedMeanwhile {
         // It has just been given another name, so this one is free.
-        return try create(path)
+        return try create(path, permissions: permissions)
       }
     }
   }
@@ -61,9 +76,15 @@ public final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name before it was locked.
   public static func open(_ path: FilePath) throws -> FileStorage {
+    try open(path, options: [.closeOnExec])
+  }
+
+  private static func open(_ path: FilePath, options: FileDescriptor.OpenOptions) throws
+    -> FileStorage
+  {
     let descriptor: FileDescriptor
     do {
-      descriptor = try FileDescriptor.open(path, .readWrite, options: [.closeOnExec])
+      descriptor = try FileDescriptor.open(path, .readWrite, options: options)
     } catch let error as Errno {
       throw failure("open \(path)", error.rawValue)
     }
@@ -205,8 +226,13 @@ public final class FileStorage: ArchiveStorage {
     }
   }
 
-  private func synchronizeDirectory() throws {
-    let parent = path.removingLastComponent()
+  /// Returns when the file's entry in its folder would survive a loss of power.
+  ///
+  /// Of a file that was opened by a symbolic link, that is the folder the link leads to.
+  ///
+  /// - Throws: ``ArchiveError`` if the system cannot promise it.
+  public func synchronizeName() throws {
+    let parent = (SystemCalls.resolved(path) ?? path).removingLastComponent()
     let folder = parent.isEmpty ? FilePath(".") : parent
     let code: CInt?
     do {
@@ -221,4 +247,9 @@ public final class FileStorage: ArchiveStorage {
   private static func failure(_ operation: String, _ code: CInt) -> ArchiveError {
     ArchiveError(.system(operation: operation, code: code))
   }
+}
+
+extension FilePermissions {
+  /// What others may do with a new file unless the process's umask says otherwise: read it.
+  public static var newFile: FilePermissions { [.ownerReadWrite, .groupRead, .otherRead] }
 }

@@ -38,8 +38,18 @@ enum SystemCalls {
   }
 
   /// Waits until a directory's entries are on the medium: `fsync`.
+  ///
+  /// Some file systems cannot sync a directory; they say so with `EINVAL`, and have nothing to lose.
   static func synchronizeDirectory(_ descriptor: FileDescriptor) -> CInt? {
-    check { fsync(descriptor.rawValue) }
+    let code = check { fsync(descriptor.rawValue) }
+    return code == EINVAL ? nil : code
+  }
+
+  /// The path of the file that another path leads to, without symbolic links; nil if there is none: `realpath`.
+  static func resolved(_ path: FilePath) -> FilePath? {
+    guard let resolved = unsafe realpath(path.string, nil) else { return nil }
+    defer { unsafe free(resolved) }
+    return unsafe FilePath(String(cString: resolved))
   }
 
   /// Takes the advisory lock of a file without waiting: `flock`.
@@ -55,6 +65,15 @@ enum SystemCalls {
 
   /// Whether an `errno` says that somebody else holds the lock.
   static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
+
+  /// Takes from a file's mode what goes beyond these permissions: `fchmod`.
+  static func restrict(_ descriptor: FileDescriptor, to permissions: FilePermissions) -> CInt? {
+    var status = stat()
+    guard unsafe fstat(descriptor.rawValue, &status) == 0 else { return errno }
+    let mode = status.st_mode & 0o777
+    let allowed = mode & permissions.rawValue
+    return mode == allowed ? nil : check { fchmod(descriptor.rawValue, allowed) }
+  }
 
   /// Whether a path leads to an open file: `fstat` and `stat`.
   static func isSameFile(_ descriptor: FileDescriptor, _ path: FilePath) -> Result<Bool, Errno> {

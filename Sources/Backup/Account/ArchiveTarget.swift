@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import Archive
-internal import IPLD
 internal import SystemPackage
 
 /// The file that a backup goes to: an archive that is there, or one that is being made under a temporary name.
@@ -13,7 +12,7 @@ final class ArchiveTarget {
   let path: FilePath
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   private(set) var reader: ArchiveReader?
-  private var opened: FileStorage?
+  private var opened: (any ArchiveStorage)?
   private let new: NewArchiveFile?
 
   /// How long another process that writes to the file is waited for: one that was killed has the lock until the system is done with it.
@@ -34,9 +33,18 @@ final class ArchiveTarget {
     }
   }
 
+  /// Opens an archive that is there, in a storage of another kind (tests).
+  init(_ path: FilePath, in storage: any ArchiveStorage) throws {
+    self.path = path
+    new = nil
+    reader = try ArchiveReader(storage.map())
+    opened = storage
+  }
+
   init(_ path: FilePath) throws {
     self.path = path
     if NewArchiveFile.isTaken(path) {
+      try NewArchiveFile.refuseUnlessFile(path)
       new = nil
       let storage = try FileStorage.open(path)
       try storage.lock()
@@ -69,7 +77,7 @@ final class ArchiveTarget {
   /// The storage to write to; makes the file if there is none.
   ///
   /// - Throws: `ArchiveError` if it cannot be made, or another process is making it.
-  func storage() throws -> FileStorage {
+  func storage() throws -> any ArchiveStorage {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
     let storage = try new.storage()
@@ -86,31 +94,20 @@ final class ArchiveTarget {
   /// - Throws: `ArchiveError` if the system refuses.
   func startOver(unlessOf did: DID) throws {
     guard isNew, let reader, reader.generation.head == nil, let opened,
-      let owner = Self.owner(of: reader), owner != did
+      let owner = reader.owner, owner != did
     else { return }
     self.reader = nil
     try opened.truncate(to: 0)
   }
 
-  /// Whose repository an archive begins with; nil if that cannot be told.
-  private static func owner(of reader: ArchiveReader) -> DID? {
-    do {
-      let header = try reader.carHeader
-      guard let root = try CARHeader(header.span).roots.first,
-        let commit = try reader.body(of: root)
-      else { return nil }
-      return try Commit(commit.span).did
-    } catch {
-      // Whatever it is, the writer tells what can be gone on with.
-      return nil
-    }
-  }
-
-  /// Gives the file its final name, if it does not have it.
+  /// Gives the file its final name, if it does not have it, and returns when content and name are on the medium.
   ///
-  /// - Throws: ``BackupError``; the file keeps its temporary name then.
+  /// An archive that is up to date has to be synced, too: the run that wrote it may have been killed before it was.
+  ///
+  /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot be synced.
   func publish() throws {
-    guard let new else { return }
-    try new.publish(isKeptOtherwise: true)
+    if let new { return try new.publish(isKeptOtherwise: true) }
+    try opened?.synchronize()
+    try opened?.synchronizeName()
   }
 }

@@ -62,6 +62,7 @@ public struct BlobFill: Sendable {
   ) async throws -> BackupReport {
     let begin = backup.options.milliseconds()
     guard !base.snapshot.blobs.isComplete else {
+      try target.publish()
       return .upToDate(base, at: target.path, milliseconds: 0)
     }
     let identity = try await AccountIdentity(

@@ -34,6 +34,12 @@ public struct SnapshotExtractor {
     /// That nothing was done.
     public init() {}
 
+    /// Whether there is nothing to say but how much was written.
+    var isEmpty: Bool {
+      damaged.isEmpty && refused.isEmpty && inTheWay.isEmpty && missing.isEmpty
+        && missingRecords.isEmpty && missingNodes.isEmpty && mistyped.isEmpty
+    }
+
     /// Adds what came of a later extraction into the same folder.
     public mutating func add(_ later: Report) {
       // It counts what was written into the folder, whatever for.
@@ -159,13 +165,8 @@ public struct SnapshotExtractor {
       noteLosses(inspection, unseen, selection, restored)
     }
     if selection.blobs {
-      for (index, entry) in inspection.blobs.entries.enumerated() {
-        observer(
-          Progress(
-            stage: "blobs", done: UInt64(index), total: UInt64(inspection.blobs.entries.count)))
-        try writeBlob(entry.cid, mimeType: entry.mimeType)
-        wanted.remove(entry.cid)
-      }
+      try writeBlobs(inspection.blobs.entries.map { ($0.cid, $0.mimeType) })
+      for entry in inspection.blobs.entries { wanted.remove(entry.cid) }
       try writeExtras()
       if !restored.isExact { try writeStrays(except: inspection.blobs) }
     }
@@ -237,7 +238,7 @@ public struct SnapshotExtractor {
 
   private mutating func writeExtras() throws {
     do {
-      for extra in try archived.extras() { try writeBlob(extra, mimeType: nil) }
+      try writeBlobs(archived.extras().map { ($0, nil) })
     } catch let error as ArchiveError {
       report.damaged.append(("extras", "\(error)"))
     } catch let error as SnapshotError {
@@ -266,8 +267,39 @@ public struct SnapshotExtractor {
     ) { sink in try sink(content.bytes.span) }
   }
 
+  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed once, whatever the order
+  /// of the records that refer to them.
+  ///
+  /// What is wrong is reported in the order of `blobs`.
+  private mutating func writeBlobs(_ blobs: [(cid: CID, mimeType: String?)]) throws {
+    let earlier = report
+    var findings: [(index: Int, report: Report)] = []
+    for (done, index) in archiveOrder(of: blobs.map(\.cid)).enumerated() {
+      observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
+      report = Report()
+      try writeBlob(blobs[index].cid, mimeType: blobs[index].mimeType)
+      if !report.isEmpty { findings.append((index, report)) }
+    }
+    report = earlier
+    for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
+  }
+
+  /// The indices of blobs in the order in which these lie in the archive; in their own order where it is damaged.
+  private func archiveOrder(of cids: [CID]) -> [Int] {
+    do {
+      let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
+      return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
+    } catch {
+      // What is lost of it, looking for each by itself says.
+      return Array(cids.indices)
+    }
+  }
+
   private mutating func writeBlob(_ cid: CID, mimeType: String?) throws {
     switch archived.state(of: cid) {
+    case .held(let length) where length <= Self.maximumInMemory:
+      try writeSmallBlob(cid, mimeType: mimeType)
+      return
     case .held: break
     case .missing:
       report.missing.append("\(cid)")
@@ -289,6 +321,29 @@ public struct SnapshotExtractor {
     }
   }
 
+  /// Blobs up to this length are read once, into memory: it takes their beginning to know their names.
+  private static let maximumInMemory: UInt64 = 1 << 16
+
+  private mutating func writeSmallBlob(_ cid: CID, mimeType: String?) throws {
+    let found: [UInt8]?
+    do {
+      found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    guard let body = found else {
+      report.missing.append("\(cid)")
+      return
+    }
+    let ending = fileExtension(
+      cid, mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
+    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")]) { sink in
+      let bytes = body
+      try sink(bytes.span)
+    }
+  }
+
   private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
     var beginning: [UInt8] = []
     struct Enough: Error {}
@@ -299,6 +354,12 @@ public struct SnapshotExtractor {
         if beginning.count == MediaType.signatureLength { throw Enough() }
       }
     } catch is Enough {}
+    return fileExtension(cid, mimeType, beginning: beginning)
+  }
+
+  private mutating func fileExtension(
+    _ cid: CID, _ mimeType: String?, beginning: [UInt8]
+  ) -> String {
     let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
     if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
       report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")

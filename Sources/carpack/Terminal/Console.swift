@@ -21,8 +21,26 @@ enum Console {
 
   /// Whether standard error is a terminal.
   static let isTerminal = isatty(2) == 1
+  /// Whether standard output is a terminal.
+  static let hasTerminalOutput = isatty(1) == 1
   private static let hasColour = isTerminal && !isColourUnwanted
   private static var isColourUnwanted: Bool { unsafe getenv("NO_COLOR") != nil }
+
+  /// Opens something under the numbers of standard input, output and error that are closed, before anything else is.
+  ///
+  /// Otherwise the first file that is opened would get the number, and results would be written into it. What is opened is a
+  /// folder, so that reading from it fails, and writing to it as to a closed descriptor.
+  static func occupyStandardDescriptors() {
+    for descriptor in CInt(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
+      _ = unsafe open("/", O_RDONLY)
+    }
+  }
+
+  /// Prints text that comes from the command itself, such as its help.
+  static func print(text: String) {
+    let bytes = Array((text + "\n").utf8)
+    print(bytes.span)
+  }
 
   /// Prints a line of results.
   static func print(_ line: String) {
@@ -37,7 +55,7 @@ enum Console {
     case minus = "-"
   }
 
-  private static let hasColouredOutput = isatty(1) == 1 && !isColourUnwanted
+  private static let hasColouredOutput = hasTerminalOutput && !isColourUnwanted
 
   /// Prints a line of results behind a sign.
   static func print(_ sign: Sign, _ line: String) {
@@ -56,9 +74,7 @@ enum Console {
   ///
   /// Control characters are written as escapes, except the colours that are set here, and line feeds where they are kept.
   static func visible(_ text: String, keepingLines: Bool) -> String {
-    func isControl(_ scalar: Unicode.Scalar) -> Bool {
-      scalar.value < 0x20 || 0x7f..<0xa0 ~= scalar.value || isDirection(scalar)
-    }
+    func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.isTerminalControl }
     guard text.unicodeScalars.contains(where: isControl) else { return text }
     var shown = ""
     var rest = text[...]
@@ -78,11 +94,6 @@ enum Console {
     return shown
   }
 
-  /// Whether a character turns the direction of what follows it.
-  private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
-    0x202a...0x202e ~= scalar.value || 0x2066...0x2069 ~= scalar.value
-  }
-
   private static let colours =
     hasColour ? ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"] : []
 
@@ -94,6 +105,23 @@ enum Console {
       return output.count >= 1 << 16
     }
     if isLarge { flush() }
+  }
+
+  /// Writes bytes of unknown content through at once, as they are, or to a terminal as text in which nothing rules it.
+  ///
+  /// - Parameter produce: Hands the bytes, piece by piece, to the sink it is given.
+  static func writeContent<Value>(
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
+  ) throws -> Value {
+    guard hasTerminalOutput else { return try produce { try write($0) } }
+    var text = TerminalText()
+    let value = try produce { bytes in
+      let shown = text.append(bytes)
+      try write(shown.span)
+    }
+    let rest = text.finish()
+    try write(rest.span)
+    return value
   }
 
   /// Writes bytes of results through at once: for large ones, and where the caller has to know that they arrived.

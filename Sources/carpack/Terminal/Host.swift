@@ -1,3 +1,5 @@
+internal import CArguments
+
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
 #else
@@ -21,6 +23,17 @@ enum Host {
     guard let text = unsafe getenv("SOURCE_DATE_EPOCH") else { return nil }
     return unsafe Int(String(cString: text))
   }()
+
+  /// The arguments of the process, without the name of the program.
+  ///
+  /// Swift 6.3 reads its `CommandLine.arguments` from `/proc/self`, and has none where `/proc` is not mounted.
+  static var arguments: [String] {
+    let count = carpack_argument_count()
+    guard count > 0 else { return Array(CommandLine.arguments.dropFirst()) }
+    return (1..<max(1, count)).compactMap { number in
+      unsafe carpack_argument(number).map { unsafe String(cString: $0) }
+    }
+  }
 
   /// The time in RFC 3339, UTC, to the second.
   static var now: String {

@@ -10,6 +10,19 @@ struct ArchiveArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var file: String
 
+  @Flag(
+    help:
+      "Put a CAR together even if it is much larger than the archive: by default, 16 times its CAR stream and 64 MiB are the most."
+  )
+  var allowLarge = false
+
+  /// A snapshot of the archive, with the leave that was given.
+  func limited(_ snapshot: ArchivedSnapshot) -> ArchivedSnapshot {
+    var snapshot = snapshot
+    snapshot.allowsLarge = allowLarge
+    return snapshot
+  }
+
   /// Opens it.
   func open() throws -> OpenedArchive {
     let input = try InputFile(file)

@@ -10,7 +10,7 @@ struct CatCommand: ParsableCommand {
     commandName: "cat",
     abstract: "Print one blob, or one record as JSON.",
     discussion: """
-      SELECTOR is a CID, collection/rkey, or an at:// URI. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed.
+      SELECTOR is a CID, collection/rkey, or an at:// URI. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. On a terminal, control characters are printed as escapes.
 
       Exit status: 66 if it is not there, 11 if it is damaged, 64 if the archive holds several accounts and collection/rkey does not say whose.
       """)
@@ -35,27 +35,34 @@ struct CatCommand: ParsableCommand {
     let opened = try archive.open()
     switch item {
     case .cid(let cid) where raw || cid.codec != .dagCBOR:
-      guard try opened.reader.read(cid, each: { try Console.write($0) }) else {
-        throw BackupError.notFound(selector)
+      let isThere = try Console.writeContent { sink in
+        try opened.reader.read(cid, each: sink)
       }
+      guard isThere else { throw BackupError.notFound(selector) }
     case .cid(let cid):
       guard let body = try opened.reader.body(of: cid) else {
         throw BackupError.notFound(selector)
       }
-      Console.print(RecordRendering(body.span).bytes.span)
+      try show(body.span)
     case .record(let path):
       let snapshot = try opened.snapshot(choice, naming: [selector])
       guard let block = try snapshot.record(path.text) else {
         throw try absence(opened, snapshot)
       }
-      if raw {
-        Console.print(block.bytes.span)
-      } else {
-        Console.print(RecordRendering(block.bytes.span).bytes.span)
-      }
+      try show(block.bytes.span)
     }
     let status = opened.status
     if status != .success { throw status }
+  }
+
+  /// Prints a block as JSON; as its own bytes if it cannot be that, or if these were asked for.
+  private func show(_ block: Span<UInt8>) throws {
+    let rendering = RecordRendering(block)
+    if rendering.isJSON && !raw {
+      Console.print(rendering.bytes.span)
+    } else {
+      try Console.writeContent { sink in try sink(block) }
+    }
   }
 
   /// That the record is not in the snapshot; another may have it.

@@ -46,7 +46,9 @@ struct DiffCommand: ParsableCommand {
     let selectors = try snapshots.map { text throws in try SnapshotSelector(text) }
     let opened = try archive.open()
     let pair = try SnapshotPair(opened, selectors, account: accountOption.account)
-    let (old, new) = (try opened.snapshot(pair.old), try opened.snapshot(pair.new))
+    let (old, new) = (
+      archive.limited(try opened.snapshot(pair.old)), archive.limited(try opened.snapshot(pair.new))
+    )
     var listing = DiffListing(pair, isJSON: json)
     let diff: SnapshotDiff
     do {

@@ -52,7 +52,7 @@ struct ListCommand: ParsableCommand {
     }
     var listing = Listing(isJSON: json, showsOnlyMissing: missing)
     var status = ExitStatus.success
-    let snapshots = try opened.snapshots(choice)
+    let snapshots = try opened.snapshots(choice).map(archive.limited)
     for snapshot in snapshots {
       listing.account = snapshot.snapshot.did
       listing.showsAccount = snapshots.count > 1
@@ -80,16 +80,17 @@ struct ListCommand: ParsableCommand {
         })
     }
     if blobs || all {
-      for entry in inspection.blobs.entries {
+      let entries = inspection.blobs.entries
+      for (entry, state) in zip(entries, archived.states(of: entries.map(\.cid))) {
         listing.add(
           Listing.Row(
             path: entry.firstRecord, cid: entry.cid, kind: "blob", type: entry.mimeType,
-            state: archived.state(of: entry.cid), declaredSize: entry.size))
+            state: state, declaredSize: entry.size))
       }
-      for extra in try archived.extras() {
+      let extras = try archived.extras()
+      for (extra, state) in zip(extras, archived.states(of: extras)) {
         listing.add(
-          Listing.Row(
-            path: nil, cid: extra, kind: "extra", type: nil, state: archived.state(of: extra)))
+          Listing.Row(path: nil, cid: extra, kind: "extra", type: nil, state: state))
       }
     }
     if let flaw = restored.flaw {

@@ -15,9 +15,11 @@ struct PackCommand: ParsableCommand {
 
       Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
 
-      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. Several accounts may share an archive. What a killed run has left behind is taken up by the next one.
+      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. Several accounts may share an archive. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
 
-      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to.
+      --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
+
+      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive.
       """)
 
   @Argument(
@@ -88,36 +90,45 @@ struct PackCommand: ParsableCommand {
       return
     }
     let target = try NewArchiveFile(path, replacing: force)
-    let packer = try packer(input, startsOver: true)
-    let report: RepositoryPacker.Report
-    do {
-      report = try packer.pack(input.car, folders: input.folders) {
-        let storage = try target.storage()
-        Interruption.removeIfInterrupted(target.temporaryPath.string)
-        return storage
-      }
-      try target.publish()
-      Interruption.removeIfInterrupted(nil)
-    } catch {
-      target.discard()
-      throw error
-    }
+    let report = try packer(input).pack(
+      input.car, folders: input.folders, to: target
+    ) { Interruption.removeIfInterrupted($0.string) }
+    Interruption.removeIfInterrupted(nil)
     try finish(report)
   }
 
   private func append(_ input: PackInput, to path: FilePath) throws {
+    try NewArchiveFile.refuseUnlessFile(path)
+    let storage = try open(path)
     let report: RepositoryPacker.Report
     do {
-      report = try packer(input).pack(
-        input.car, folders: input.folders, appendingTo: FileStorage.open(path))
+      report = try packer(input).pack(input.car, folders: input.folders, appendingTo: storage)
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
+      // Packing fails like this, too, on an archive whose only footer is damaged: replacing it would destroy the backup.
+      guard try !ArchiveTraces.are(in: storage.map()) else {
+        throw Failure(
+          "\(output) is a damaged archive: no footer holds, and nothing is appended",
+          hint:
+            "\"carpack repair \(output)\" puts right what can be; \"carpack verify\" says what is lost",
+          status: .damaged)
+      }
       throw Failure(
         "\(error)", hint: "use --force to replace it, or choose another name",
         status: .cannotCreate)
     }
     try finish(report)
+  }
+
+  /// Opens an archive to append to it; if that fails, it is the output that is wrong.
+  private func open(_ path: FilePath) throws -> FileStorage {
+    do {
+      return try FileStorage.open(path)
+    } catch let error as ArchiveError {
+      guard case .system = error.reason else { throw error }
+      throw Failure("\(error)", status: .cannotCreate)
+    }
   }
 
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
@@ -131,10 +142,8 @@ struct PackCommand: ParsableCommand {
     try finish(report)
   }
 
-  private func packer(_ input: PackInput, startsOver: Bool = false) throws -> RepositoryPacker {
-    var options = try options(input)
-    options.startsOver = startsOver
-    return RepositoryPacker(options, observer: ProgressLine.observer(quiet: common.quiet))
+  private func packer(_ input: PackInput) throws -> RepositoryPacker {
+    RepositoryPacker(try options(input), observer: ProgressLine.observer(quiet: common.quiet))
   }
 
   private func options(_ input: PackInput) throws -> RepositoryPacker.Options {

@@ -69,6 +69,28 @@ import Testing
     #expect(lines == "[1]\n[2]\n[3]\n")
   }
 
+  @Test func `what terminals act on is escaped in keys and strings, and nothing else is`() throws {
+    let ranges: [ClosedRange<UInt32>] = [
+      0...0x1f, 0x7f...0x9f, 0x61c...0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069,
+    ]
+    for value in UInt32(0)...0x2100 {
+      guard let scalar = Unicode.Scalar(value) else { continue }
+      let text = "a\(scalar)b"
+      let written = json {
+        $0.beginObject()
+        $0.key(text)
+        $0.string(text)
+        $0.endObject()
+      }
+      let isPlain = !ranges.contains { $0.contains(value) } && value != 0x22 && value != 0x5c
+      #expect(written.unicodeScalars.contains(scalar) == isPlain || value < 0x80, "\(value)")
+      if !isPlain { #expect(written.utf8.allSatisfy { 0x20..<0x7f ~= $0 }, "\(value)") }
+      let read = try JSONSerialization.jsonObject(with: Data(written.utf8)) as? [String: String]
+      #expect(read == [text: text], "\(value)")
+    }
+    #expect(json { $0.string("\u{9b}31m\u{202e}x\u{2069}“😀”") } == #""\u009b31m\u202ex\u2069“😀”""#)
+  }
+
   @Test func `the buffer can be taken at any time`() {
     var writer = JSONWriter()
     var taken: [UInt8] = []
@@ -83,9 +105,9 @@ import Testing
     #expect(String(decoding: taken, as: UTF8.self) == #"["é",2]"#)
   }
 
-  @Test func `strings and keys escape what JSON asks for, and DEL`() {
+  @Test func `strings and keys escape what JSON asks for, and what terminals act on`() {
     let text = "\"\\/\u{8}\t\n\u{c}\r\0\u{1f}\u{7f}é\u{2028}😀"
-    let escaped = #""\"\\/\b\t\n\f\r\u0000\u001f\u007fé\#u{2028}😀""#
+    let escaped = #""\"\\/\b\t\n\f\r\u0000\u001f\u007fé\u2028😀""#
     #expect(json { $0.string(text) } == escaped)
     let object = json {
       $0.beginObject()

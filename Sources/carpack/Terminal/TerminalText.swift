@@ -1,0 +1,50 @@
+internal import ATProtocol
+internal import IPLD
+
+/// Bytes of unknown content on their way to a terminal, piece by piece.
+///
+/// They are read as UTF-8. Control characters other than line feeds and tabs are written as escapes, such as `\u{1b}`, and
+/// bytes that are no text as U+FFFD.
+struct TerminalText {
+  /// The beginning of a character whose end is yet to come: three bytes at most.
+  private var beginning: [UInt8] = []
+
+  /// The text of all characters that have come to their end.
+  mutating func append(_ bytes: Span<UInt8>) -> [UInt8] {
+    beginning.append(contentsOf: bytes.array)
+    let end = Self.endOfLastCharacter(beginning)
+    let shown = Self.visible(beginning[..<end])
+    beginning.removeFirst(end)
+    return shown
+  }
+
+  /// The text of what has not come to its end.
+  mutating func finish() -> [UInt8] {
+    defer { beginning = [] }
+    return Self.visible(beginning[...])
+  }
+
+  /// The end of the last character that is not cut off.
+  private static func endOfLastCharacter(_ bytes: [UInt8]) -> Int {
+    for length in 1...3 where length <= bytes.count {
+      let byte = bytes[bytes.count - length]
+      if byte & 0xc0 == 0x80 { continue }
+      let expected = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+      return expected > length ? bytes.count - length : bytes.count
+    }
+    return bytes.count
+  }
+
+  private static func visible(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var shown: [UInt8] = []
+    shown.reserveCapacity(bytes.count)
+    for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
+      if scalar.isTerminalControl, scalar != "\n", scalar != "\t" {
+        shown += "\\u{\(String(scalar.value, radix: 16))}".utf8
+      } else {
+        shown += String(Character(scalar)).utf8
+      }
+    }
+    return shown
+  }
+}

@@ -1,0 +1,58 @@
+import Archive
+import Backup
+import Foundation
+import IPLD
+import TestSupport
+import Testing
+
+@Suite struct `A CAR that is much larger than its archive` {
+  private let folder: TemporaryFolder
+  private let repository: TestRepository
+
+  init() throws {
+    folder = try TemporaryFolder()
+    repository = try TestRepository(posts: 3)
+  }
+
+  /// An archive whose manifest says that its CAR has so many bytes, and that its last block occurs again and again in it.
+  private func snapshot(byteCount: UInt64, repetitions: UInt64) throws -> ArchivedSnapshot {
+    let blocks = try repository.blocks()
+    let path = try handMadeArchive(in: folder, repository) { snapshot in
+      var order = BlockOrder()
+      for ordinal in 0..<UInt64(blocks.count) { order.append(ordinal) }
+      for _ in 0..<repetitions { order.append(UInt64(blocks.count - 1)) }
+      snapshot.car.order = .inline(order.encoded)
+      snapshot.car.sectionCount = order.count
+      snapshot.car.byteCount = byteCount
+    }
+    return try ArchivedSnapshot.newest(in: ArchiveReader(path: path))
+  }
+
+  @Test func `is not put together unless that is allowed`() throws {
+    var snapshot = try snapshot(byteCount: 1 << 40, repetitions: 1000)
+    let limit = RestoredRepository.maximumLength(in: snapshot.reader)
+    #expect(limit == 16 * snapshot.reader.generation.streamLength + 64 << 20)
+    #expect(throws: BackupError.tooLarge(1 << 40, limit: limit)) {
+      _ = try RestoredRepository(snapshot)
+    }
+    snapshot.allowsLarge = true
+    let restored = try RestoredRepository(snapshot)
+    #expect(restored.flaw?.contains("SHA-256") == true)
+  }
+
+  @Test func `is put together up to the limit, and never longer than its manifest says`() throws {
+    let limit = RestoredRepository.maximumLength(
+      in: try snapshot(byteCount: 1, repetitions: 0).reader)
+    try removeArchive()
+    #expect(try RestoredRepository(snapshot(byteCount: limit, repetitions: 1000)).flaw != nil)
+    try removeArchive()
+    // The one block that is too much ends it.
+    let short = try RestoredRepository(snapshot(byteCount: 2000, repetitions: 10_000))
+    #expect(short.flaw != nil)
+    #expect(short.withBytes { $0.count } < 1 << 20)
+  }
+
+  private func removeArchive() throws {
+    try FileManager.default.removeItem(atPath: folder.file("made.car.zst"))
+  }
+}

@@ -1,0 +1,125 @@
+import ATProtocol
+import Archive
+import Foundation
+import IPLD
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Backup
+
+@Suite struct `What an earlier run has left under the temporary name` {
+  private let folder: TemporaryFolder
+  private let repository: TestRepository
+  private let other: TestRepository
+  private var path: FilePath { FilePath(folder.file("a.car.zst")) }
+  private var temporary: String { folder.file(".a.car.zst.partial") }
+
+  init() throws {
+    folder = try TemporaryFolder()
+    repository = try TestRepository(posts: 30)
+    var other = repository
+    other.did = "did:plc:z72i7hdynmk6r22z27h6tvur"
+    self.other = other
+  }
+
+  /// What a backup of a repository leaves when it is interrupted after its repository has come, with a blob.
+  private func interrupt(_ repository: TestRepository, committing: Bool) throws -> [UInt8] {
+    let car = try repository.car()
+    let header = try Array(car[..<CARHeader(car.span).length])
+    var writer = try ArchiveWriter.open(
+      FileStorage.openOrCreate(FilePath(temporary)), carHeader: header)
+    for block in try repository.blocks() { try writer.append(block.cid, block.bytes.span) }
+    try writer.append(.blob([1, 2, 3]), [1, 2, 3].span)
+    if committing { try writer.checkpoint() } else { try writer.flush() }
+    return try folder.read(".a.car.zst.partial")
+  }
+
+  @discardableResult
+  private func pack(
+    _ repository: TestRepository, replacing: Bool = false,
+    willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> RepositoryPacker.Report {
+    let car = try folder.write("repo.car", try repository.car())
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    return try RepositoryPacker(options).pack(
+      InputFile(car), folders: [], to: NewArchiveFile(path, replacing: replacing),
+      willWrite: willWrite)
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func `of another account stays, byte for byte`(isCommitted: Bool, replacing: Bool) throws {
+    let left = try interrupt(other, committing: isCommitted)
+    #expect(throws: BackupError.leftover(temporary, other.did)) {
+      try pack(repository, replacing: replacing) { _ in Issue.record("it is not ours to remove") }
+    }
+    #expect(try folder.read(".a.car.zst.partial") == left)
+    #expect(!NewArchiveFile.isTaken(path))
+  }
+
+  @Test(arguments: [false, true])
+  func `of the same account is gone on with, blobs and all`(isCommitted: Bool) throws {
+    _ = try interrupt(repository, committing: isCommitted)
+    try pack(repository) { _ in Issue.record("what was there before is not ours to remove") }
+    let reader = try ArchiveReader(path: path)
+    #expect(try reader.section(of: .blob([1, 2, 3])) != nil)
+    #expect(try RestoredRepository(ArchivedSnapshot.newest(in: reader)).isExact)
+    #expect(!NewArchiveFile.isTaken(FilePath(temporary)))
+  }
+
+  @Test func `is gone on with by a later state of the account, if it is committed`() throws {
+    _ = try interrupt(repository, committing: true)
+    var later = repository
+    later.rev = "3lscuqc52or3x"
+    try later.add("a.b.c/new", ["n": .integer(1)])
+    try pack(later)
+    let reader = try ArchiveReader(path: path)
+    #expect(try reader.section(of: .blob([1, 2, 3])) != nil)
+    #expect(try RestoredRepository(ArchivedSnapshot.newest(in: reader)).isExact)
+  }
+
+  @Test func `with a finished snapshot is that snapshot, or stays`() throws {
+    try pack(repository)
+    try FileManager.default.moveItem(atPath: path.string, toPath: temporary)
+    let left = try folder.read(".a.car.zst.partial")
+    var later = repository
+    try later.add("a.b.c/new", ["n": .integer(1)])
+    #expect(throws: BackupError.leftover(temporary, repository.did)) { try pack(later) }
+    #expect(try folder.read(".a.car.zst.partial") == left)
+    #expect(try pack(repository).isUnchanged)
+    #expect(try folder.read("a.car.zst") == left)
+  }
+
+  @Test func `stays when packing fails`() throws {
+    let left = try interrupt(repository, committing: true)
+    let car = try folder.write("repo.car", try repository.car())
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    let target = try NewArchiveFile(path, replacing: false)
+    // Another program takes the name.
+    try folder.write("a.car.zst", [9])
+    #expect(throws: BackupError.system("write \(path)", EEXIST)) {
+      _ = try RepositoryPacker(options).pack(InputFile(car), folders: [], to: target)
+    }
+    #expect(try folder.read("a.car.zst") == [9])
+    #expect(try Array(folder.read(".a.car.zst.partial").prefix(left.count)) == left)
+  }
+
+  @Test func `is thrown away if it never was an archive`() throws {
+    for bytes: [UInt8] in [[], [1, 2, 3], Array(repeating: 0, count: 5000)] {
+      try folder.write(".a.car.zst.partial", bytes)
+      try pack(repository)
+      #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
+      try FileManager.default.removeItem(atPath: path.string)
+    }
+  }
+
+  @Test func `stays if it is an archive that cannot be read`() throws {
+    var left = try interrupt(other, committing: true)
+    for place in [0, 5] { left[place] ^= 0xff }
+    try folder.write(".a.car.zst.partial", left)
+    #expect(throws: BackupError.self) { try pack(repository) }
+    #expect(try folder.read(".a.car.zst.partial") == left)
+  }
+}

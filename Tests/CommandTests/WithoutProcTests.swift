@@ -1,0 +1,26 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Whether this system lets a process have its own view of the file system.
+private let canHideProc: Bool = {
+  guard let folder = try? TemporaryFolder(), let command = try? Command(in: folder) else {
+    return false
+  }
+  return (try? command.run("unshare -rm mount -t tmpfs none /proc").status) == 0
+}()
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `The command without /proc` {
+  @Test(.enabled(if: canHideProc, "unshare is not allowed here"))
+  func `has its arguments`() throws {
+    let command = try Command(in: TemporaryFolder())
+    let hidden = "unshare -rm sh -c 'mount -t tmpfs none /proc; exec carpack"
+    let result = try command.run("\(hidden) info nowhere.car.zst'")
+    #expect(result.status == 66)
+    #expect(result.text.isEmpty)
+    #expect(result.errors.contains("nowhere.car.zst"))
+    #expect(try command.run("\(hidden) --version'").text == "0.1.0\n")
+    #expect(try command.run("\(hidden)'").text.hasPrefix("OVERVIEW"))
+  }
+}
