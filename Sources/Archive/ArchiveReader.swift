@@ -44,8 +44,8 @@ public final class ArchiveReader: Sendable {
 
   /// Opens the archive at `path`.
   ///
-  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too. A file
-  /// without a footer is surveyed to its end: that takes as long as verifying it.
+  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too; while a writer has the
+  /// file they are left alone. A file without a footer is surveyed to its end: that takes as long as verifying it.
   ///
   /// - Parameters:
   ///   - path: The file.
@@ -70,7 +70,7 @@ public final class ArchiveReader: Sendable {
     fileSize = UInt64(file.count)
     let committed = try Self.lastGeneration(of: file)
     let isLonger = committed.map { $0.committedLength < UInt64(file.count) } ?? true
-    let hasTail = isLonger && !(ignoresTail && committed != nil)
+    let hasTail = isLonger && !((ignoresTail || file.isBeingWritten) && committed != nil)
     // What follows the last footer, or everything, if there is no footer.
     let survey = hasTail ? try Survey(file, after: committed, limits: limits) : nil
     if committed == nil, let survey, !survey.foundAnything { throw ArchiveError(.notAnArchive) }
@@ -78,7 +78,11 @@ public final class ArchiveReader: Sendable {
     readableLength = Int(hasTail ? UInt64(file.count) : generation.committedLength)
     self.survey = survey
     var recovery: Recovery?
-    if let survey, hasTail {
+    if file.isBeingWritten, committed != nil {
+      recovery = Recovery(
+        interruptedTail: file.fileSize - generation.committedLength, isBeingWritten: true)
+      if recovery?.interruptedTail == 0 { recovery = nil }
+    } else if let survey, hasTail {
       recovery = Recovery(
         interruptedTail: UInt64(file.count) - generation.committedLength,
         rebuild: committed == nil ? .noFooter : nil, isDamaged: survey.hasMovedFooter)

@@ -12,13 +12,19 @@ public struct Recovery: Equatable, Sendable {
   public var interruptedTail: UInt64
   /// Whether what follows was committed once: it holds a footer that does not stand where it was written.
   public var isDamaged: Bool
+  /// Whether a writer has the file, so that what follows is on its way.
+  public var isBeingWritten: Bool
   /// Why the index was read from the frames; nil if the one in the file was used.
   public var rebuild: Rebuild?
 
   /// A record of what was done.
-  public init(interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil, isDamaged: Bool = false) {
+  public init(
+    interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil, isDamaged: Bool = false,
+    isBeingWritten: Bool = false
+  ) {
     self.interruptedTail = interruptedTail
     self.rebuild = rebuild
     self.isDamaged = isDamaged
+    self.isBeingWritten = isBeingWritten
   }
 }

@@ -17,7 +17,7 @@ public struct ArchivedSnapshot: Sendable {
   /// The manifest.
   public let snapshot: Snapshot
   /// Whether its CAR is put together even if it is much larger than the archive; see ``RestoredRepository/maximumLength(in:)``.
-  public var allowsLarge = false
+  public var allowsLarge: Bool { reader.limits.allowsLarge }
 
   /// The longest block of bookkeeping that is read (FORMAT 8).
   private static let maximumBlock = 1 << 20

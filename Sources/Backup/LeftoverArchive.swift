@@ -47,7 +47,7 @@ enum LeftoverArchive {
     }
     let owner = reader.owner
     guard reader.generation.number > 0 else {
-      if reader.generation.sectionCount == 0, reader.lostOrdinals.isEmpty { return .begin }
+      if reader.sectionCount == 0 { return .begin }
       if owner == repository.commit.did {
         return try reader.carHeader == header ? .resume : .begin
       }
@@ -60,10 +60,15 @@ enum LeftoverArchive {
       if owner == repository.commit.did { return .append }
       throw BackupError.leftover(path.string, owner?.text)
     }
-    let newest = try ArchivedSnapshot.possibleManifest(head, in: reader)
-    guard let newest, newest.did == repository.commit.did,
+    let newest: Snapshot
+    do {
+      newest = try ArchivedSnapshot.manifest(head, in: reader)
+    } catch is SnapshotError {
+      throw BackupError.leftover(path.string, owner?.text)
+    }
+    guard newest.did == repository.commit.did,
       newest.commit == repository.inspection.header.roots.first
-    else { throw BackupError.leftover(path.string, newest?.did.text) }
+    else { throw BackupError.leftover(path.string, newest.did.text) }
     return .append
   }
 }

@@ -15,7 +15,7 @@ import Testing
   }
 
   /// An archive whose manifest says that its CAR has so many bytes, and that its last block occurs again and again in it.
-  private func snapshot(byteCount: UInt64, repetitions: UInt64) throws -> ArchivedSnapshot {
+  private func snapshot(byteCount: UInt64, repetitions: UInt64, allowsLarge: Bool = false) throws -> ArchivedSnapshot {
     let blocks = try repository.blocks()
     let path = try handMadeArchive(in: folder, repository) { snapshot in
       var order = BlockOrder()
@@ -25,18 +25,20 @@ import Testing
       snapshot.car.sectionCount = order.count
       snapshot.car.byteCount = byteCount
     }
-    return try ArchivedSnapshot.newest(in: ArchiveReader(path: path))
+    let limits = ReadLimits(allowsLarge: allowsLarge)
+    return try ArchivedSnapshot.newest(in: ArchiveReader(path: path, limits: limits))
   }
 
   @Test func `is not put together unless that is allowed`() throws {
-    var snapshot = try snapshot(byteCount: 1 << 40, repetitions: 1000)
+    let snapshot = try snapshot(byteCount: 1 << 40, repetitions: 1000)
     let limit = RestoredRepository.maximumLength(in: snapshot.reader)
     #expect(limit == 16 * snapshot.reader.generation.streamLength + 64 << 20)
     #expect(throws: BackupError.tooLarge(1 << 40, limit: limit)) {
       _ = try RestoredRepository(snapshot)
     }
-    snapshot.allowsLarge = true
-    let restored = try RestoredRepository(snapshot)
+    try removeArchive()
+    let allowed = try self.snapshot(byteCount: 1 << 40, repetitions: 1000, allowsLarge: true)
+    let restored = try RestoredRepository(allowed)
     #expect(restored.flaw?.contains("SHA-256") == true)
   }
 

@@ -48,6 +48,16 @@ public enum Footer {
     return frame
   }
 
+  /// How long the footer is with which `bytes` begin, if they are one that was written at `place` and holds.
+  static func length(of bytes: Span<UInt8>, writtenAt place: Int) -> Int? {
+    // An error here says only that no footer begins there, which is the answer.
+    guard let frame = try? SkippableFrame(bytes, at: 0), frame.kind == .footer,
+      segmentCount(length: frame.length) != nil,
+      bytes.u64(frame.end - trailerLength) == UInt64(place), frame.holds(in: bytes)
+    else { return nil }
+    return frame.length
+  }
+
   /// The footer that ends at `end`, if one does: what stands before its checksum says where it begins.
   package static func frame(_ file: Span<UInt8>, endingAt end: Int) -> SkippableFrame? {
     guard end >= trailerLength, end <= file.count else { return nil }

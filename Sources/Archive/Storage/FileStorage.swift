@@ -97,7 +97,7 @@ public final class FileStorage: ArchiveStorage {
 
   deinit {
     // Closing alone would leave the lock to a process that was just being started and has a copy of the descriptor still.
-    SystemCalls.unlock(descriptor)
+    unlock()
     // What was synced is safe, and what was not was never promised: an error here changes nothing.
     do { try descriptor.close() } catch {}
   }
@@ -195,13 +195,19 @@ public final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
   public func lock() throws {
-    guard let code = SystemCalls.lock(descriptor) else { return }
+    guard let code = SystemCalls.lock(descriptor) else {
+      SystemCalls.markAsWritten(descriptor)
+      return
+    }
     throw SystemCalls.isLockedByAnother(code)
       ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
   }
 
   /// Gives the lock back before the storage itself goes, which whoever still holds on to it may delay.
-  public func unlock() { SystemCalls.unlock(descriptor) }
+  public func unlock() {
+    SystemCalls.unmarkAsWritten(descriptor)
+    SystemCalls.unlock(descriptor)
+  }
 
   /// Whether the file under ``path`` is still the one that was opened.
   ///

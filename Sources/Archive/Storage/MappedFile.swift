@@ -11,6 +11,10 @@ public final class MappedFile: @unchecked Sendable {
   private let isMapping: Bool
   /// How many bytes there are.
   public let count: Int
+  /// Whether a writer had the file when it was opened. Then only what is committed is mapped, for the rest may be cut off.
+  public let isBeingWritten: Bool
+  /// How many bytes the file had, those that are not mapped included.
+  let fileSize: UInt64
 
   /// Files up to this length are brought in at once if they are going to be read to their end.
   private static let maximumReadAtOnce = 512 << 20
@@ -21,7 +25,7 @@ public final class MappedFile: @unchecked Sendable {
   package convenience init(_ path: FilePath) throws {
     do {
       let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
-      try self.init(descriptor, closing: true)
+      try self.init(descriptor, closing: true, watchesWriter: true)
     } catch let error as Errno {
       throw ArchiveError(.system(operation: "open \(path)", code: error.rawValue))
     }
@@ -30,9 +34,16 @@ public final class MappedFile: @unchecked Sendable {
   /// Maps an open file; the mapping outlives the descriptor.
   ///
   /// - Throws: `Errno` as the system gives it.
-  package init(_ descriptor: FileDescriptor, closing: Bool, isReadAtOnce: Bool = false) throws {
+  package init(
+    _ descriptor: FileDescriptor, closing: Bool, isReadAtOnce: Bool = false,
+    watchesWriter: Bool = false
+  ) throws {
     do {
-      let length = Int(try descriptor.seek(offset: 0, from: .end))
+      let size = Int(try descriptor.seek(offset: 0, from: .end))
+      let committed = watchesWriter ? try CommittedLength.find(descriptor, size: size) : nil
+      isBeingWritten = committed != nil
+      fileSize = UInt64(size)
+      let length = committed ?? size
       // A mapping of nothing is an error to the system, and a file like any other here.
       unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
       count = length
@@ -68,6 +79,8 @@ public final class MappedFile: @unchecked Sendable {
   public init(copying bytes: [UInt8]) {
     count = bytes.count
     isMapping = false
+    isBeingWritten = false
+    fileSize = UInt64(bytes.count)
     guard !bytes.isEmpty else {
       unsafe address = nil
       return

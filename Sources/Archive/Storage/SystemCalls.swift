@@ -57,6 +57,45 @@ enum SystemCalls {
     check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
+  /// Marks a file as being written to, for as long as the descriptor is open: a lock of its first byte, which can be asked for
+  /// without being taken (`fcntl` with `F_OFD_SETLK`). It keeps nobody away; ``lock(_:)`` does.
+  static func markAsWritten(_ descriptor: FileDescriptor) {
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_whence = Int16(SEEK_SET)
+    range.l_len = 1
+    // Where it is not known, readers cannot tell that the file is being written to.
+    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &range)
+  }
+
+  /// Whether another open file is marked as being written to: `fcntl` with `F_OFD_GETLK`.
+  static func isBeingWritten(_ descriptor: FileDescriptor) -> Bool {
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_whence = Int16(SEEK_SET)
+    range.l_len = 1
+    guard unsafe fcntl(descriptor.rawValue, openFileGetLock, &range) == 0 else { return false }
+    return range.l_type != Int16(F_UNLCK)
+  }
+
+  // The header hides them behind a macro that Swift does not set.
+  #if canImport(Darwin)
+    private static let openFileSetLock: CInt = 90
+    private static let openFileGetLock: CInt = 92
+  #else
+    private static let openFileSetLock: CInt = 37
+    private static let openFileGetLock: CInt = 36
+  #endif
+
+  /// Takes the mark of a file back.
+  static func unmarkAsWritten(_ descriptor: FileDescriptor) {
+    var range = flock()
+    range.l_type = Int16(F_UNLCK)
+    range.l_whence = Int16(SEEK_SET)
+    range.l_len = 1
+    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &range)
+  }
+
   /// Gives the advisory lock of a file back, for all copies of the descriptor: `flock`.
   static func unlock(_ descriptor: FileDescriptor) {
     // It fails only for what is no open file, and then there is no lock.

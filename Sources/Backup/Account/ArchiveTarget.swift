@@ -37,7 +37,7 @@ final class ArchiveTarget {
   init(_ path: FilePath, in storage: any ArchiveStorage) throws {
     self.path = path
     new = nil
-    reader = try ArchiveReader(storage.map())
+    reader = try ArchiveReader(storage.map(), ignoresTail: true)
     opened = storage
   }
 

@@ -12,30 +12,16 @@ struct ArchiveArgument: ParsableArguments {
 
   @Flag(
     help:
-      "Put a CAR together even if it is much larger than the archive: by default, 16 times its CAR stream and 64 MiB are the most."
+      "Read an archive that holds far more than its size suggests, and put together CARs that are much larger than it."
   )
   var allowLarge = false
-
-  /// A snapshot of the archive, with the leave that was given.
-  func limited(_ snapshot: ArchivedSnapshot) -> ArchivedSnapshot {
-    var snapshot = snapshot
-    snapshot.allowsLarge = allowLarge
-    return snapshot
-  }
 
   /// Opens it.
   func open() throws -> OpenedArchive {
     let input = try InputFile(file)
     try refuseCAR(input)
-    let opened = OpenedArchive(reader: try ArchiveReader(path: input.path), input: input)
-    if let tail = opened.reader.recovery?.interruptedTail, tail > 0,
-      opened.reader.generation.number > 0
-    {
-      Console.say(
-        "carpack: \(Console.yellow("warning:")) \(input.name) ends in \(Quantity.bytes(tail)) of a write that was not finished; they are ignored"
-      )
-    }
-    return opened
+    let limits = ReadLimits(allowsLarge: allowLarge)
+    return OpenedArchive(reader: try ArchiveReader(path: input.path, limits: limits), input: input)
   }
 
   /// A CAR is recognised, and its owner told which verb to use.

@@ -47,7 +47,7 @@ struct DiffCommand: ParsableCommand {
     let opened = try archive.open()
     let pair = try SnapshotPair(opened, selectors, account: accountOption.account)
     let (old, new) = (
-      archive.limited(try opened.snapshot(pair.old)), archive.limited(try opened.snapshot(pair.new))
+      try opened.snapshot(pair.old), try opened.snapshot(pair.new)
     )
     var listing = DiffListing(pair, isJSON: json)
     let diff: SnapshotDiff

@@ -66,7 +66,7 @@ struct ExtractCommand: ParsableCommand {
     let observer = ProgressLine.observer(quiet: common.quiet)
     if directory == "-" {
       let restored = try RestoredRepository(
-        archive.limited(opened.snapshot(choice)), order: .exported, observer: observer)
+        opened.snapshot(choice), order: .exported, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
       try restored.withBytes { try Console.write($0) }
       let status = opened.status
@@ -82,7 +82,7 @@ struct ExtractCommand: ParsableCommand {
     for snapshot in snapshots {
       report.add(
         try SnapshotExtractor.extract(
-          selection, of: archive.limited(snapshot), into: folder, observer: observer))
+          selection, of: snapshot, into: folder, observer: observer))
     }
     Console.endProgress()
     say(report)

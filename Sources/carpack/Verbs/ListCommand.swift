@@ -52,7 +52,7 @@ struct ListCommand: ParsableCommand {
     }
     var listing = Listing(isJSON: json, showsOnlyMissing: missing)
     var status = ExitStatus.success
-    let snapshots = try opened.snapshots(choice).map(archive.limited)
+    let snapshots = try opened.snapshots(choice)
     for snapshot in snapshots {
       listing.account = snapshot.snapshot.did
       listing.showsAccount = snapshots.count > 1

@@ -27,7 +27,7 @@ struct MissingCommand: ParsableCommand {
   func run() throws {
     let opened = try archive.open()
     var count = 0
-    for archived in try opened.snapshots(snapshot).map(archive.limited) {
+    for archived in try opened.snapshots(snapshot) {
       for entry in try MissingBlobs.of(archived) {
         count += 1
         show(entry, of: archived.snapshot)

@@ -146,7 +146,34 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, repairStatus)
+    return .worst(status, .worst(repairStatus, tailStatus))
+  }
+
+  /// 10 if something follows what is committed, 11 if it was committed once; says what it is.
+  private var tailStatus: ExitStatus {
+    guard let recovery = reader.recovery, recovery.interruptedTail > 0,
+      reader.generation.number > 0
+    else { return .success }
+    let size = Quantity.bytes(recovery.interruptedTail)
+    if recovery.isBeingWritten {
+      Console.say("carpack: \(input.name) is being written to; this is what is committed")
+      return .success
+    }
+    let found = (knownHistory?.entries ?? []).count { !$0.isVouched }
+    let hint =
+      found > 0
+      ? "; \(Quantity.count(found, "snapshot")) in it can be chosen with --at"
+      : ""
+    guard recovery.isDamaged else {
+      Console.say(
+        "carpack: \(Console.yellow("unfinished:")) \(input.name) ends in \(size) of a write that was not finished\(hint)"
+      )
+      return .incomplete
+    }
+    Console.say(
+      "carpack: \(Console.red("damaged:")) \(input.name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
+    )
+    return .damaged
   }
 
   private var repairStatus: ExitStatus {
