@@ -27,7 +27,7 @@ import Testing
   @Test func `has every snapshot, the oldest first`() throws {
     let archive = try Self.series(5)
     let history = try SnapshotHistory(of: archive.reader())
-    #expect(history.entries.allSatisfy(\.isVouched))
+    #expect(history.entries.allSatisfy { $0.isVouched })
     #expect(history.breaks == [])
     #expect(history.entries.map(\.number) == [1, 2, 3, 4, 5])
     #expect(history.entries.map(\.cid) == archive.snapshots.map(\.cid))
@@ -177,7 +177,7 @@ import Testing
     let reader = try archive.reader(archive.withoutFooters())
     #expect(reader.generation.number == 0)
     let history = try SnapshotHistory(of: reader)
-    #expect(!history.entries.contains(where: \.isVouched))
+    #expect(history.entries.allSatisfy { !$0.isVouched })
     #expect(history.entries.map(\.cid) == archive.snapshots.map(\.cid))
     #expect(history.entries.allSatisfy { $0.bytesAdded == nil })
     #expect(try ArchivedSnapshot.newest(in: reader).cid == archive.snapshots.last?.cid)
