@@ -22,7 +22,7 @@ public struct ReadLimits: Sendable {
   /// How many ordinals may be lost of a file of so many bytes.
   ///
   /// No honest section is stored in fewer than the 32 bytes of its hash.
-  func lostOrdinals(ofFile size: Int) -> UInt64 { 1 << 16 + UInt64(size >> 5) }
+  func lostOrdinals(ofFile size: Int) -> UInt64 { 1 << 12 + UInt64(size >> 5) }
 
   private static let maximumRatio: UInt64 = 16
   private static let alwaysAllowed: UInt64 = 256 << 20

@@ -52,9 +52,20 @@ package final class DecodedFrame: Sendable {
         throw ArchiveError(.malformedSection("it does not end in its frame"), offset: place)
       }
       offset += Int(total)
+      guard try !Self.isLarge(content, Int(bounds[bounds.count - 1]), total, place) else {
+        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
+      }
     }
     bounds.append(UInt32(offset))
     self.bounds = bounds
+  }
+
+  /// Whether the section at `start`, of so many bytes behind its length, has to have frames of its own.
+  private static func isLarge(
+    _ content: Span<UInt8>, _ start: Int, _ total: UInt64, _ place: UInt64
+  ) throws(ArchiveError) -> Bool {
+    guard total >= UInt64(ArchiveLimits.largeBody) else { return false }
+    return try SectionPrefix(content, at: start, place: place).isLarge
   }
 
   /// Finds the sections that can still be told apart in what is left of a damaged pack.
@@ -70,7 +81,7 @@ package final class DecodedFrame: Sendable {
     var bounds: [UInt32] = [0]
     var offset = 0
     while case .value(let total) = Varint.read(content, at: &offset), total > 0,
-      total <= UInt64(content.count - offset)
+      total < UInt64(ArchiveLimits.largeBody), total <= UInt64(content.count - offset)
     {
       offset += Int(total)
       bounds.append(UInt32(offset))

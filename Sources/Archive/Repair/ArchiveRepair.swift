@@ -212,6 +212,7 @@ extension Survey {
       for entry in index.frames(in: file) where found[entry.offset] != true {
         listed.append(Int(clamping: entry.offset)..<Int(clamping: entry.end))
       }
+      listed.sort { $0.lowerBound < $1.lowerBound }
     }
     return landmarks.allSatisfy { entry in
       switch entry.landmark {
@@ -222,7 +223,7 @@ extension Survey {
       case .gap(let range, _):
         // Lost data that the index lists stays as it is.
         range.lowerBound >= end
-          || listed.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
+          || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
       }
     }
   }

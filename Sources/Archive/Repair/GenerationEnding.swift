@@ -57,7 +57,7 @@ struct GenerationEnding {
       number: number, footerOffset: place, previousFooterOffset: previous?.footerOffset,
       committedLength: place + UInt64(Footer.length(segments: live.count)),
       sectionCount: sectionCount, streamLength: streamLength, head: head, segments: live,
-      minorVersion: previous?.minorVersion ?? Footer.minorVersion,
+      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required == 0 ? 0 : 1),
       features: FeatureFlags(
         required: features.required | required, optional: features.optional))
     // What the footer vouches for has to be on the medium before it is.

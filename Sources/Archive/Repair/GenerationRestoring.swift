@@ -147,7 +147,7 @@ struct GenerationRestoring {
         previousFooterOffset: previous?.footerOffset, committedLength: UInt64(start + length),
         sectionCount: segment.end, streamLength: streamLength,
         head: head(remainingAt: start, in: file), segments: live + [segment],
-        minorVersion: minorVersion(remainingAt: start, in: file),
+        minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required == 0 ? 0 : 1),
         features: FeatureFlags(
           required: required, optional: previous?.features.optional ?? 0))
       let bytes = try Footer.encode(generation)
@@ -236,13 +236,6 @@ struct GenerationRestoring {
     }
     return HeadRule(survey.manifests, survey).head(
       after: previous, in: survey, firstFrame..<frameCount, [])
-  }
-
-  /// The minor version: that of the footer before, or what is left of this one, if it is a version that is written.
-  private func minorVersion(remainingAt place: Int, in file: Span<UInt8>) -> UInt16 {
-    let remaining = place + 32 <= file.count ? file.u16(place + 30) : 0
-    let known = previous?.minorVersion ?? Footer.minorVersion
-    return remaining > known && remaining <= Footer.minorVersion ? remaining : known
   }
 }
 

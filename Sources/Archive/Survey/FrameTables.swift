@@ -159,21 +159,21 @@ package struct FrameTables: Sendable {
       for index in 0..<segment.count {
         let entry = segment.entry(index, in: file)
         let ordinal = segment.base + entry & 0xffff_ffff
-        guard lost.containsOrdinal(ordinal) else { continue }
+        guard lost.has(ordinal) else { continue }
         note(ordinal, UInt32(truncatingIfNeeded: entry >> 32))
       }
     }
   }
 }
 
-extension [Range<UInt64>] {
-  /// Whether one of these ranges, which ascend, holds an ordinal.
-  func containsOrdinal(_ ordinal: UInt64) -> Bool {
+extension Array {
+  /// Whether one of these ranges, which ascend and do not overlap, holds a value.
+  func has<Bound: Comparable>(_ value: Bound) -> Bool where Element == Range<Bound> {
     var (low, high) = (0, count)
     while low < high {
       let middle = low + (high - low) / 2
-      if self[middle].upperBound <= ordinal { low = middle + 1 } else { high = middle }
+      if self[middle].upperBound <= value { low = middle + 1 } else { high = middle }
     }
-    return low < count && self[low].contains(ordinal)
+    return low < count && self[low].contains(value)
   }
 }

@@ -46,7 +46,7 @@ extension Survey {
     }
     for section in salvaged where frames[section.frame].firstOrdinal != .max {
       let ordinal = frames[section.frame].firstOrdinal + UInt64(section.index)
-      if lost.containsOrdinal(ordinal) { byOrdinal[Int(ordinal - firstOrdinal)] = section.key }
+      if lost.has(ordinal) { byOrdinal[Int(ordinal - firstOrdinal)] = section.key }
     }
     var list = KeyList()
     for key in byOrdinal { list.append(key) }

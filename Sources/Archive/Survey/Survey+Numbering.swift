@@ -211,7 +211,7 @@ extension Survey {
       let indices = salvaged[start..<end].map { UInt64($0.index) }
       start = end
       let first = frames[number].firstOrdinal
-      guard first == .max || !indices.allSatisfy({ lost.containsOrdinal(first + $0) }) else {
+      guard first == .max || !indices.allSatisfy({ lost.has(first + $0) }) else {
         continue
       }
       // Under new ordinals all of them are right, with holes for those that are lost.

@@ -78,9 +78,10 @@ struct SurveyAudit {
         }
       }
     }
+    let brokenOffsets = Set(broken.map(\.offset))
     for frame in survey.frames
     where frame.offset < UInt64(end) && frame.state.isIntact && listed[frame.offset] == nil {
-      guard !broken.contains(where: { $0.offset == frame.offset }) else { continue }
+      guard !brokenOffsets.contains(frame.offset) else { continue }
       verification.note(
         .damaged, .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
     }
@@ -97,6 +98,7 @@ struct SurveyAudit {
     let isRepaired = generation.features.isRepaired
     let damaged = Set(broken.map(\.offset))
     let salvaged = salvagedIndices
+    defer { superseded.sort { $0.lowerBound < $1.lowerBound } }
     for segment in segments {
       for index in 0..<segment.frameCount {
         let entry = segment.frameEntry(index, in: file)
@@ -243,7 +245,7 @@ struct SurveyAudit {
   /// Whether what was found wrong at a place counts: it is committed, and was not superseded.
   private func counts(_ place: UInt64?) -> Bool {
     guard let place else { return true }
-    return place < UInt64(end) && !superseded.contains { $0.contains(Int(place)) }
+    return place < UInt64(end) && !superseded.has(Int(place))
   }
 
   private mutating func noteFrames() {
@@ -256,7 +258,7 @@ struct SurveyAudit {
       if case .gap(let range, _) = entry.landmark { range } else { nil }
     }
     for entry in broken where counts(entry.offset) && !told.contains(entry.offset) {
-      let isGap = gaps.contains { $0.contains(Int(clamping: entry.offset)) }
+      let isGap = gaps.has(Int(clamping: entry.offset))
       verification.note(
         .damaged,
         isGap
@@ -321,10 +323,19 @@ struct SurveyAudit {
 
   /// How many bytes of a gap are of no frame that the index lists.
   private func foreignCount(_ gap: Range<Int>) -> Int {
-    broken.reduce(gap.count) { count, entry in
-      let range = Int(clamping: entry.offset)..<Int(clamping: entry.end)
-      return count - range.clamped(to: gap).count
+    // The first that ends behind the beginning of the gap, if they do not overlap, as honest ones do not.
+    var (low, high) = (0, broken.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if broken[middle].end <= UInt64(gap.lowerBound) { low = middle + 1 } else { high = middle }
     }
+    var count = gap.count
+    for entry in broken[low...] {
+      guard entry.offset < UInt64(gap.upperBound) else { break }
+      let range = Int(clamping: entry.offset)..<Int(clamping: entry.end)
+      count -= range.clamped(to: gap).count
+    }
+    return count
   }
 
   // MARK: Footers
@@ -385,13 +396,15 @@ struct SurveyAudit {
     var checked: Generation.Head?
     for (_, landmark) in survey.landmarks where landmark.range.upperBound <= end {
       guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
+      // What lies before the last footer of a repaired file need not count.
+      guard !generation.features.isRepaired || seen.frame.end == end else { continue }
       do throws(ArchiveError) {
         let footer = try Footer.read(file, seen.frame)
         guard let head = footer.head, head != checked else { continue }
         checked = head
         guard let number = listed[head.frameOffset] else {
           // That its frame is damaged has been told.
-          guard !broken.contains(where: { $0.offset == head.frameOffset }) else { continue }
+          guard !isBroken(at: head.frameOffset) else { continue }
           throw ArchiveError(
             .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
         }
@@ -410,6 +423,15 @@ struct SurveyAudit {
         if case .malformedFooter = error.reason { verification.note(.damaged, error) }
       }
     }
+  }
+
+  private func isBroken(at offset: UInt64) -> Bool {
+    var (low, high) = (0, broken.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if broken[middle].offset < offset { low = middle + 1 } else { high = middle }
+    }
+    return low < broken.count && broken[low].offset == offset
   }
 
   /// Whether the index says that a frame begins with an ordinal.
