@@ -6,6 +6,9 @@ final class FrameCache: Sendable {
   /// How much content it keeps: sixteen packs.
   private static let capacity = 16 * ArchiveLimits.packContent
 
+  /// How many frames it keeps: each look-up passes through all of them.
+  private static let maximumCount = 64
+
   /// The newest last.
   private let frames = Mutex<[DecodedFrame]>([])
 
@@ -28,7 +31,7 @@ final class FrameCache: Sendable {
       frames.removeAll { $0.place == frame.place }
       frames.append(frame)
       var held = frames.reduce(0) { $0 + $1.bytes.count }
-      while held > Self.capacity, frames.count > 1 {
+      while held > Self.capacity || frames.count > Self.maximumCount, frames.count > 1 {
         held -= frames.removeFirst().bytes.count
       }
     }

@@ -9,7 +9,9 @@ struct LogCommand: ParsableCommand {
     discussion: """
       The newest comes first. The number counts from the oldest, over all accounts in the file, and is what --at of the other verbs takes, as it takes a date, a revision or a CID. "blobs" is how many of those that records refer to were there when the snapshot was made. "added" is by how many bytes the file grew for it. With --json one object a line.
 
-      Exit status: 0; 11 if a snapshot, or what leads to it, is damaged: all others are listed.
+      "found, not committed" marks a snapshot that no footer leads to: what an unfinished write has left, or what was found around damage. --at reads it; "carpack repair" puts it into the history.
+
+      Exit status: 0; 10 if a write was not finished; 11 if a snapshot, or what leads to it, is damaged: all others are listed.
       """)
 
   @OptionGroup var archive: ArchiveArgument

@@ -9,9 +9,9 @@ struct RepairCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
     abstract:
-      "Make damaged indexes and footers again, and drop what an interrupted write has left.",
+      "Make damaged indexes and footers again, and complete what an unfinished write has left.",
     discussion: """
-      Indexes and footers say nothing that the data does not, so damaged ones are made again, byte for byte, where they lay. What an interrupted write has left behind the last snapshot is completed if it is a whole snapshot, and cut off if it is not ("carpack pack" would take up its whole blocks; to keep them, pack again instead of repairing). Bytes that are in order are never written to.
+      Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
 
       Damaged data cannot be made again. "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 

@@ -14,7 +14,9 @@ struct VerifyCommand: ParsableCommand {
 
       --quick compares stored bytes with their checksums and believes the manifests. It leaves out decompressing, hashing sections, restoring CARs, and walking trees; it finds every damaged byte, but not a file that was made wrong.
 
-      Exit status: 0 intact, 10 something is missing, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
+      Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
+
+      Exit status: 0 intact, 10 something is missing or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """)
 
   @OptionGroup var archive: ArchiveArgument

@@ -77,6 +77,9 @@ struct VerifyReport {
         + (archive.unverifiableCount > 0
           ? ", \(archive.unverifiableCount) of them under a hash function that cannot be checked"
           : ""))
+    if archive.supersededBytes > 0 {
+      Console.print("  \(Quantity.bytes(archive.supersededBytes)) of them superseded: repaired around, they count no more")
+    }
   }
 
   private func printSnapshots() {
