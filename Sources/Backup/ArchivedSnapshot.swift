@@ -234,7 +234,12 @@ public struct ArchivedSnapshot: Sendable {
 
 extension ArchiveReader {
   /// What stands for every section that can be reached by a number, in the order of the file as far as that is known.
-  var ordinals: [UInt64] { Array(0..<generation.sectionCount) + lostOrdinals }
+  var ordinals: [UInt64] { Array(0..<sectionLimit) + lostOrdinals }
+
+  /// No section that can be read has this ordinal or a later one, except those whose ordinals are lost.
+  ///
+  /// Whatever a footer claims, an archive has at least one byte for each section.
+  var sectionLimit: UInt64 { min(generation.sectionCount, fileSize) }
 }
 
 extension Snapshot {

@@ -30,9 +30,7 @@ struct CensusIntake {
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
   mutating func read(_ reader: ArchiveReader, _ observer: Progress.Observer) throws {
-    // Whatever a footer claims, an archive has at least one byte for each section.
-    let count = min(reader.generation.sectionCount, reader.fileSize)
-    try read(0..<count, reader, observer)
+    try read(0..<reader.sectionLimit, reader, observer)
     // Numbers that stand for lost ones are those of single sections.
     for ordinal in reader.lostOrdinals { try read(ordinal..<ordinal + 1, reader, observer) }
   }
