@@ -208,5 +208,10 @@ public struct ArchivedSnapshot: Sendable {
 
 extension ArchiveReader {
   /// What stands for every section that can be reached by a number, in the order of the file as far as that is known.
-  var ordinals: Range<UInt64> { 0..<sectionCount }
+  var ordinals: Range<UInt64> { 0..<sectionLimit }
+
+  /// No section that can be read has this ordinal or a later one.
+  ///
+  /// Whatever a footer claims, an archive has at least one byte for each section.
+  var sectionLimit: UInt64 { min(sectionCount, fileSize) }
 }

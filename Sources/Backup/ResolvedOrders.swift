@@ -4,8 +4,8 @@ internal import IPLD
 
 /// Orders of snapshots as ordinals of their archive.
 ///
-/// Recent ones are kept. Up to 31 orders are relative to one another. Snapshots that are visited along the chain, from
-/// either end, take one step each this way.
+/// Recent ones are kept. Up to 31 orders are relative to one another. Snapshots that are visited
+/// along the chain, from either end, take one step each this way.
 struct ResolvedOrders {
   /// An order, and how many others it is relative to, one upon the other.
   struct Resolved {
@@ -59,7 +59,8 @@ struct ResolvedOrders {
     guard let first = archived.snapshot.car.base?.first, base.did == archived.snapshot.did,
       base.depth < BlockOrder.maximumDepth
     else { throw SnapshotError.malformedOrder }
-    let order = try archived.writtenOrder(limit: base.order.count + (end - first))
+    let (sum, overflow) = base.order.count.addingReportingOverflow(end - first)
+    let order = try archived.writtenOrder(limit: overflow ? .max : sum)
     return Resolved(
       order: try order.resolved(over: base.order, first: first), depth: base.depth + 1,
       did: base.did)

@@ -14,11 +14,8 @@ struct CopiedSections {
   private static let lost = UInt64.max - 1
 
   /// Nothing has been copied of an archive.
-  ///
-  /// Whatever a footer claims, an archive has at least one byte for each section.
   init(of reader: ArchiveReader) {
-    let count = min(reader.sectionCount, reader.fileSize)
-    entries = [UInt64](repeating: Self.untouched, count: Int(count))
+    entries = [UInt64](repeating: Self.untouched, count: Int(reader.sectionLimit))
   }
 
   /// How many ordinals are known before those that are lost with damage.

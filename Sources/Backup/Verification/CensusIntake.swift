@@ -30,8 +30,7 @@ struct CensusIntake {
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
   mutating func read(_ reader: ArchiveReader, _ observer: Progress.Observer) throws {
-    // Whatever a footer claims, an archive has at least one byte for each section.
-    try read(0..<min(reader.sectionCount, reader.fileSize), reader, observer)
+    try read(0..<reader.sectionLimit, reader, observer)
   }
 
   private mutating func read(
