@@ -128,7 +128,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .truncated: "the file is cut short"
     case .noFooter: "no footer holds, so nothing was committed or the end of the file is lost"
     case .interruptedTail(let bytes):
-      "\(bytes) bytes that an interrupted write left follow what is committed"
+      "\(bytes) bytes of an unfinished write, or foreign bytes, follow what is committed"
     case .damagedFooter: "a footer is damaged, and what it committed with it"
     case .notAnArchive: "the file is not a carpack archive"
     case .movedFooter: "bytes were inserted or removed before this footer"

@@ -98,7 +98,9 @@ extension ArchiveVerification {
   }
 
   mutating func noteDamaged(_ ordinals: Range<UInt64>) {
-    guard !ordinals.isEmpty, damagedOrdinals.count < Self.listLimit else { return }
+    guard !ordinals.isEmpty, damagedOrdinals.count < Self.listLimit,
+      ordinals.upperBound > damagedOrdinals.last?.upperBound ?? 0
+    else { return }
     if let last = damagedOrdinals.last, last.upperBound == ordinals.lowerBound {
       damagedOrdinals[damagedOrdinals.count - 1] = last.lowerBound..<ordinals.upperBound
     } else {

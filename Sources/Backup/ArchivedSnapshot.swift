@@ -20,7 +20,7 @@ public struct ArchivedSnapshot: Sendable {
   public var allowsLarge: Bool { reader.limits.allowsLarge }
 
   /// The longest block of bookkeeping that is read (FORMAT 8).
-  private static let maximumBlock = 1 << 20
+  private static let maximumBlock = 4 << 20
 
   /// The snapshot that the archive's newest manifest describes.
   ///

@@ -8,7 +8,7 @@ package struct ManifestShape: Sendable {
   }
 
   /// The longest manifest that is read (FORMAT 8).
-  package static let maximumLength = 1 << 20
+  package static let maximumLength = 4 << 20
 
   /// Its CID.
   package let cid: CID

@@ -108,14 +108,14 @@ package struct ArchiveIndex: Sendable {
     segments.first { !$0.frame.holds(in: file) }
   }
 
-  /// The ordinals of the sections that may have this key, the newest segment's first.
+  /// The ordinals of the sections that may have this key, what is committed first.
   ///
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
   package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
     -> [UInt64]
   {
     var found: [UInt64] = []
-    for part in parts.reversed() {
+    for part in parts {
       found += try part.read(file) { (segment, bytes) throws(ArchiveError) in
         try segment.candidates(key, in: bytes)
       }

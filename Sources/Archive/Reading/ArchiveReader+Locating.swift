@@ -57,7 +57,9 @@ extension ArchiveReader {
   }
 
   /// Surveys the whole file, and reads by that from now on.
-  func rebuildIndex(damagedAt place: UInt64) throws {
+  ///
+  /// - Parameter place: Where the index is damaged; nil if it is not.
+  func rebuildIndex(damagedAt place: UInt64?) throws {
     let survey = try Survey(file, limits: limits)
     let index = try file.withBytes { (bytes) throws in try ArchiveIndex(survey, in: bytes) }
     cache.removeAll()
@@ -67,6 +69,7 @@ extension ArchiveReader {
       state.isIndexChecked = true
       state.survey = survey
       state.shortKeys = nil
+      guard let place else { return }
       var recovery = state.recovery ?? Recovery()
       if recovery.rebuild == nil { recovery.rebuild = .damagedIndex(offset: place) }
       state.recovery = recovery

@@ -36,7 +36,7 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
   public func surveyEverything() throws {
     guard state.withLock({ $0.survey == nil }), generation.number > 0 else { return }
-    try rebuildIndex(damagedAt: 0)
+    try rebuildIndex(damagedAt: nil)
   }
 
   /// The newest manifests by the footers that hold and do not stand where they were written, the newest first, and where these

@@ -64,7 +64,7 @@ struct GenerationEnding {
     try storage.synchronize()
     let footer = try Footer.encode(generation)
     try storage.write(footer.span, at: place)
-    try storage.synchronize()
+    try storage.synchronizeFooter()
   }
 
   /// Makes bytes that count no more into frames that decoders pass over; fewer than eight stay as they are.
@@ -87,6 +87,21 @@ struct GenerationEnding {
   }
 
   private static let maximumVoid = 4 << 20
+}
+
+extension ArchiveStorage {
+  /// Waits for a footer that was written last.
+  ///
+  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the wait fails: whether the footer counts shows when the
+  ///   file is opened again.
+  func synchronizeFooter() throws {
+    do {
+      try synchronize()
+    } catch let error as ArchiveError {
+      guard case .system(_, let code) = error.reason else { throw error }
+      throw ArchiveError(.commitUncertain(code: code))
+    }
+  }
 }
 
 extension IndexSegment {

@@ -51,7 +51,7 @@ struct TailAdoption {
         return 0
       }
       try void(dropped, before: last, in: survey)
-      try end(survey, behind: last, head, in: bytes)
+      try end(survey, behind: last, head, required: isTorn ? FeatureFlags.repaired : 0, in: bytes)
       return survey.sectionCount - survey.firstOrdinal
     }
   }
@@ -151,7 +151,8 @@ struct TailAdoption {
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.
   private func end(
-    _ survey: Survey, behind last: Int, _ head: Generation.Head?, in file: Span<UInt8>
+    _ survey: Survey, behind last: Int, _ head: Generation.Head?, required: UInt64,
+    in file: Span<UInt8>
   ) throws {
     let live = generation?.segments ?? []
     let place = survey.frames[last].end
@@ -173,7 +174,7 @@ struct TailAdoption {
       try storage.truncate(to: UInt64(written.frame.end))
       try ending.write(
         behind: written, keeping: Array(live[..<before]), sectionCount: survey.sectionCount,
-        streamLength: streamLength, head: head)
+        streamLength: streamLength, head: head, required: required)
       return
     }
     try storage.truncate(to: place)
@@ -182,7 +183,8 @@ struct TailAdoption {
     let base = keptCount < live.count ? live[keptCount].base : survey.firstOrdinal
     try ending.write(
       merged(survey, from: base, in: file), at: place, keeping: Array(live[..<keptCount]),
-      sectionCount: survey.sectionCount, streamLength: streamLength, head: head)
+      sectionCount: survey.sectionCount, streamLength: streamLength, head: head,
+      required: required)
   }
 
   /// The index segment of what was surveyed, and of the live ones from `base` on.
@@ -198,7 +200,10 @@ extension Survey {
   fileprivate func isTorn(before last: Int, _ dropped: Set<Int>) -> Bool {
     dropped.contains { $0 < last }
       || landmarks.contains { entry in
-        if case .gap = entry.landmark { entry.frameCount <= last } else { false }
+        switch entry.landmark {
+        case .gap, .void: entry.frameCount <= last
+        case .segment, .footer, .other: false
+        }
       }
   }
 

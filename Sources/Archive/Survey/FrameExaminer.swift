@@ -162,6 +162,14 @@ struct FrameExaminer: Sendable {
   private func salvage(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
     guard let failure = report.failure else { return }
     let content = decoder.salvage(frame, in: file)
+    // Of a large section only its CID can be told, if that is not what is damaged.
+    if let prefix = try? SectionPrefix(content.span, at: 0, place: UInt64(frame.offset)),
+      prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0)
+    {
+      report.damaged.append(prefix.cid)
+      report.likelyCount = 1
+      return
+    }
     let decoded = DecodedFrame(
       salvaging: content, firstOrdinal: 0, place: UInt64(frame.offset), failure)
     let bytes = content.span

@@ -143,6 +143,8 @@ package struct Survey: Sendable {
     package internal(set) var unverifiable: [(cid: CID, offset: UInt64)] = []
     /// How many sections nothing can verify.
     package internal(set) var unverifiableCount: UInt64 = 0
+    /// How many sections of frames that hold do not hash to their CIDs.
+    package internal(set) var mismatchCount = 0
     /// How many damaged sections were met.
     package internal(set) var damagedCount = 0
   }
@@ -263,14 +265,18 @@ extension Survey {
     case .void(let range): note(.void(range))
     case .gap(let range, let error): note(.gap(range, error))
     case .cutShort(let cid):
-      noteIncomplete()
-      if let cid { noteDamaged(cid, UInt64(limit)) }
+      let first = noteIncomplete()
+      if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
     }
   }
 
-  /// Takes note that the large section of the last frames is not whole.
-  private mutating func noteIncomplete() {
-    if let first = frames.lastIndex(where: { $0.state == .sections }) { incomplete.insert(first) }
+  /// Takes note that the large section of the last frames is not whole; answers which frame it begins in.
+  @discardableResult
+  private mutating func noteIncomplete() -> Int? {
+    let first = frames.lastIndex { $0.state == .sections || $0.state == .damaged }
+    guard let first, frames[first].state == .sections else { return first }
+    incomplete.insert(first)
+    return first
   }
 
   private mutating func note(_ landmark: Landmark) {
@@ -304,6 +310,7 @@ extension Survey {
     if let failure = report.failure { observations.frames.append(failure) }
     observations.frames += report.flaws
     for cid in report.damaged { noteDamaged(cid, place) }
+    if report.failure == nil { observations.mismatchCount += report.damaged.count }
     for cid in report.unverifiable { noteUnverifiable(cid, place) }
     if let ended = report.ended, let cid = ended.cid {
       switch ended.verification {

@@ -105,12 +105,11 @@ struct SurveyAudit {
         let next =
           index + 1 < segment.frameCount
           ? segment.frameEntry(index + 1, in: file).firstOrdinal : segment.end
-        guard entry.firstOrdinal < next || damaged.contains(entry.offset) else { continue }
-        let range = entry.firstOrdinal..<max(next, entry.firstOrdinal)
+        // A frame with the same number as the next holds part of one section.
+        let range = entry.firstOrdinal..<max(next, entry.firstOrdinal + 1)
         if damaged.contains(entry.offset) {
           let isSuperseded =
-            isRepaired && !range.isEmpty
-            && range.count <= entry.maximumSectionCount
+            isRepaired && range.count <= entry.maximumSectionCount
             && range.allSatisfy { reader.isSuperseded($0, damaged) }
           if isSuperseded {
             superseded.append(Int(entry.offset)..<Int(clamping: entry.end))
@@ -119,7 +118,7 @@ struct SurveyAudit {
           }
         } else if let number = listed[entry.offset] {
           let frame = survey.frames[number]
-          guard frame.state == .sections else { continue }
+          guard frame.state == .sections, entry.firstOrdinal < next else { continue }
           let covered = entry.firstOrdinal + UInt64(frame.sectionCount)
           if covered < next {
             noteMissing(covered..<next, isRepaired, damaged, at: entry.offset)
@@ -266,8 +265,8 @@ struct SurveyAudit {
         at: entry.offset)
     }
     for (cid, place) in survey.observations.damaged {
-      guard counts(min(place, UInt64(end) - 1)), !isHeldElsewhere(cid) else { continue }
-      verification.noteDamaged(cid, at: place < UInt64(end) ? place : nil)
+      guard counts(place), !isHeldElsewhere(cid) else { continue }
+      verification.noteDamaged(cid, at: place)
     }
     for (cid, place) in survey.observations.unverifiable where counts(place) {
       verification.noteUnverifiable(cid, at: place)
@@ -287,8 +286,6 @@ struct SurveyAudit {
 
   private mutating func noteLandmarks(in file: Span<UInt8>) {
     let isRepaired = generation.features.isRepaired
-    // Without a footer, what is torn at the end is what an interrupted write leaves.
-    let isTorn = generation.number == 0 && !survey.hasMovedFooter
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
       switch landmark {
       case .segment: break
@@ -314,8 +311,7 @@ struct SurveyAudit {
         }
       case .gap(let range, let error):
         let rest = range.clamped(to: 0..<end)
-        let isLast = rest.upperBound == survey.limit
-        if foreignCount(rest) > 0, !(isTorn && isLast) { verification.note(.damaged, error) }
+        if foreignCount(rest) > 0 { verification.note(.damaged, error) }
       }
     }
     for range in superseded { verification.supersededBytes += UInt64(range.count) }
@@ -410,9 +406,8 @@ struct SurveyAudit {
         }
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
-        let key = SectionKey(head.cid).prefix
         guard frame.state == .sections, frame.sectionCount == 1,
-          survey.keys[frame.firstKey] == key,
+          try cid(of: head.ordinal) == head.cid,
           isOrdinal(head.ordinal, of: frame.offset, in: file)
         else {
           throw ArchiveError(
@@ -422,6 +417,14 @@ struct SurveyAudit {
         // What cannot be read of a footer has been told.
         if case .malformedFooter = error.reason { verification.note(.damaged, error) }
       }
+    }
+  }
+
+  private func cid(of ordinal: UInt64) throws(ArchiveError) -> CID? {
+    do {
+      return try reader.intactCID(of: ordinal)
+    } catch {
+      throw error as? ArchiveError ?? ArchiveError(.unknownOrdinal(ordinal))
     }
   }
 
@@ -447,9 +450,7 @@ struct SurveyAudit {
 
   private mutating func noteTail() {
     if generation.number == 0 {
-      verification.note(
-        survey.hasMovedFooter ? .damaged : .interruptedTail, .noFooter, at: nil)
-      return
+      return verification.note(.damaged, .noFooter, at: nil)
     }
     guard survey.limit > end else { return }
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound >= end {
@@ -470,7 +471,8 @@ struct SurveyAudit {
     guard verification.isComplete else { return }
     verification.sectionCount += UInt64(survey.salvaged.count)
     verification.sectionCount -= min(
-      verification.sectionCount, UInt64(survey.observations.damagedCount))
+      verification.sectionCount,
+      UInt64(survey.observations.mismatchCount + survey.incomplete.count))
   }
 }
 

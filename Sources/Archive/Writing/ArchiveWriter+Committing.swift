@@ -81,13 +81,9 @@ extension ArchiveWriter {
         required: features.required, optional: features.optional | options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)
-    do {
-      try log.storage.synchronize()
-    } catch let error as ArchiveError {
-      isUncertain = true
-      guard case .system(_, let code) = error.reason else { throw error }
-      throw ArchiveError(.commitUncertain(code: code))
-    }
+    isUncertain = true
+    try log.storage.synchronizeFooter()
+    isUncertain = false
     previous = generation
     indexed = (pending.keys.count, log.frames.count)
   }

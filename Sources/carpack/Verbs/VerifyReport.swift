@@ -20,7 +20,11 @@ struct VerifyReport {
   func printText(_ common: CommonOptions) {
     for finding in report.archive.findings.prefix(Self.maximumLines) {
       let mark =
-        finding.severity == .damaged ? Console.red("damaged:") : Console.yellow("warning:")
+        switch finding.severity {
+        case .damaged: Console.red("damaged:")
+        case .interruptedTail: Console.yellow("unfinished:")
+        case .unverifiable: Console.yellow("warning:")
+        }
       Console.say("carpack: \(mark) \(finding)")
     }
     if report.archive.findingCount > Self.maximumLines {
