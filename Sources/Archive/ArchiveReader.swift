@@ -85,7 +85,8 @@ public final class ArchiveReader: Sendable {
     } else if let survey, hasTail {
       recovery = Recovery(
         interruptedTail: UInt64(file.count) - generation.committedLength,
-        rebuild: committed == nil ? .noFooter : nil, isDamaged: survey.hasMovedFooter)
+        rebuild: committed == nil ? .noFooter : nil,
+        isDamaged: survey.hasMovedFooter(after: generation.number))
     }
     do {
       let index = try file.withBytes { (bytes) throws in

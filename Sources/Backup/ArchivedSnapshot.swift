@@ -31,7 +31,9 @@ public struct ArchivedSnapshot: Sendable {
     if let head = reader.generation.head, reader.movedHeads.isEmpty {
       return try ArchivedSnapshot(head.cid, in: reader)
     }
-    guard let newest = try SnapshotHistory(of: reader).newest else { throw SnapshotError.noSnapshot }
+    guard let newest = try SnapshotHistory(of: reader).newest else {
+      throw SnapshotError.noSnapshot
+    }
     return try ArchivedSnapshot(newest.cid, in: reader)
   }
 

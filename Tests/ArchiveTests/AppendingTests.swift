@@ -117,7 +117,8 @@ import Testing
       damaged[place] ^= 0x10
       archive.storage.bytes = damaged
       let writer = try archive.open()
-      #expect(writer.adoptedSectionCount > 800 || tail.count - Int(writer.adoptedSectionCount) < 600)
+      #expect(
+        writer.adoptedSectionCount > 800 || tail.count - Int(writer.adoptedSectionCount) < 600)
       let reader = try archive.reader()
       #expect(try ArchiveVerifier(reader, workers: 1).verify().isIntact)
       var held = 0

@@ -1,9 +1,10 @@
-@testable import Archive
 import IPLD
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `An archive reader` {
   private func sample(_ folder: TemporaryFolder) throws -> SampleArchive {

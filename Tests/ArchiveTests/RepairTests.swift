@@ -122,7 +122,8 @@ import Testing
       _ = try repaired(archive, torn)
       #expect(archive.storage.bytes.starts(with: bytes))
       let reader = try ArchiveReader(archive.storage.map())
-      #expect(reader.generation.head?.cid == (isSnapshot ? newest : archive.generations.last?.head?.cid))
+      #expect(
+        reader.generation.head?.cid == (isSnapshot ? newest : archive.generations.last?.head?.cid))
     }
   }
 

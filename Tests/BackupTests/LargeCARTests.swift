@@ -15,7 +15,9 @@ import Testing
   }
 
   /// An archive whose manifest says that its CAR has so many bytes, and that its last block occurs again and again in it.
-  private func snapshot(byteCount: UInt64, repetitions: UInt64, allowsLarge: Bool = false) throws -> ArchivedSnapshot {
+  private func snapshot(byteCount: UInt64, repetitions: UInt64, allowsLarge: Bool = false) throws
+    -> ArchivedSnapshot
+  {
     let blocks = try repository.blocks()
     let path = try handMadeArchive(in: folder, repository) { snapshot in
       var order = BlockOrder()

@@ -202,7 +202,8 @@ extension ArchiveReader {
   }
 
   /// What it means that a section is not where the table says.
-  private func misplaced(_ ordinal: UInt64, _ index: ArchiveIndex, _ place: UInt64) -> ArchiveError {
+  private func misplaced(_ ordinal: UInt64, _ index: ArchiveIndex, _ place: UInt64) -> ArchiveError
+  {
     // An index of a repaired file has no frame for what is lost; in any other it says what is not so.
     index.mayHaveLost || generation.features.isRepaired
       ? ArchiveError(.lostSection(ordinal), offset: place)

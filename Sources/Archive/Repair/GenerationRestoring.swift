@@ -33,9 +33,10 @@ struct GenerationRestoring {
 
   /// Walks through the file.
   mutating func run(in file: Span<UInt8>) throws {
-    guard survey.landmarks.contains(where: { if case .gap = $0.landmark { true } else { false } })
-      || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
-      || survey.endsWithSegment
+    guard
+      survey.landmarks.contains(where: { if case .gap = $0.landmark { true } else { false } })
+        || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
+        || survey.endsWithSegment
     else { return }
     for (count, landmark) in survey.landmarks {
       if count > frameCount {
@@ -209,12 +210,15 @@ struct GenerationRestoring {
   )
 
   /// The segment of a range of ordinals; nil if something in it is lost.
-  private func makeSegment(from base: UInt64, to end: UInt64, in file: Span<UInt8>) throws -> Made? {
+  private func makeSegment(from base: UInt64, to end: UInt64, in file: Span<UInt8>) throws -> Made?
+  {
     guard base < end, end <= survey.sectionCount else { return nil }
     let range = base..<end
     guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
     let frames = survey.framesByOrdinal.filter { range.contains($0.firstOrdinal) }
-    guard frames.allSatisfy(\.state.isIntact), frames.first?.firstOrdinal == base else { return nil }
+    guard frames.allSatisfy(\.state.isIntact), frames.first?.firstOrdinal == base else {
+      return nil
+    }
     var keys = KeyList()
     for frame in frames {
       for index in 0..<Int(frame.sectionCount) { keys.append(survey.keys[frame.firstKey + index]) }

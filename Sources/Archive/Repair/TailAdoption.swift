@@ -37,9 +37,10 @@ struct TailAdoption {
         .filter(\.isNext).map(\.offset)
       let dropped = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
+      let hasLost = survey.hasLost(dropped)
       let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
-      let hasLost = isTorn || !survey.frames.allSatisfy(\.state.isIntact)
-      guard !survey.hasMovedFooter, footers.isEmpty || !hasLost else {
+      guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost
+      else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
       survey.drop(dropped)
@@ -138,15 +139,22 @@ struct TailAdoption {
 
   /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was ever committed.
   private func void(_ dropped: Set<Int>, before last: Int, in survey: Survey) throws {
-    var voids: [Range<Int>] = []
-    for number in dropped.sorted() where number < last {
-      let frame = survey.frames[number]
-      voids.append(Int(frame.offset)..<Int(frame.end))
+    var ranges = dropped.filter { $0 < last }.map { number in
+      Int(survey.frames[number].offset)..<Int(survey.frames[number].end)
     }
     for (count, landmark) in survey.landmarks where count <= last {
-      if case .gap(let range, _) = landmark { voids.append(range) }
+      if case .gap(let range, _) = landmark { ranges.append(range) }
     }
-    for range in voids { _ = try GenerationEnding.void(range, in: storage) }
+    // What lies side by side becomes one, for a void has a smallest length.
+    var joined: [Range<Int>] = []
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let before = joined.last, before.upperBound == range.lowerBound {
+        joined[joined.count - 1] = before.lowerBound..<range.upperBound
+      } else {
+        joined.append(range)
+      }
+    }
+    for range in joined { _ = try GenerationEnding.void(range, in: storage) }
   }
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.
@@ -196,7 +204,15 @@ struct TailAdoption {
 }
 
 extension Survey {
-  /// Whether something before a frame does not hold, or is not adopted.
+  /// Whether something does not hold or is not adopted, except at the end.
+  fileprivate func hasLost(_ dropped: Set<Int>) -> Bool {
+    !dropped.isEmpty
+      || landmarks.contains { entry in
+        if case .gap = entry.landmark { entry.frameCount < frames.count } else { false }
+      }
+  }
+
+  /// Whether something before a frame does not hold, is not adopted, or was made to count no more.
   fileprivate func isTorn(before last: Int, _ dropped: Set<Int>) -> Bool {
     dropped.contains { $0 < last }
       || landmarks.contains { entry in

@@ -36,10 +36,17 @@ extension Survey {
     var byOrdinal = [UInt64](
       repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
     let lost = lostOrdinals
-    tables?.shortKeys(of: lost, in: file) { ordinal, short in
-      byOrdinal[Int(ordinal - firstOrdinal)] = UInt64(short) << 32
+    // What was never committed and is not whole is not there, rather than damaged.
+    let isTail = start > 0
+    if !isTail {
+      tables?.shortKeys(of: lost, in: file) { ordinal, short in
+        byOrdinal[Int(ordinal - firstOrdinal)] = UInt64(short) << 32
+      }
     }
-    for frame in frames where frame.state == .sections && frame.firstOrdinal != .max {
+    for (number, frame) in frames.enumerated()
+    where frame.state == .sections && frame.firstOrdinal != .max
+      && !(isTail && incomplete.contains(number))
+    {
       for index in 0..<Int(frame.sectionCount) {
         byOrdinal[Int(frame.firstOrdinal - firstOrdinal) + index] = keys[frame.firstKey + index]
       }

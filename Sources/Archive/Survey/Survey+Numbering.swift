@@ -44,7 +44,8 @@ extension Survey {
     for index in frames.indices where frames[index].state.isIntact {
       guard
         let known = tables?.frame(
-          at: frames[index].offset, checksum: frames[index].checksum, storedLength: Int(frames[index].storedLength),
+          at: frames[index].offset, checksum: frames[index].checksum,
+          storedLength: Int(frames[index].storedLength),
           in: file)
       else { continue }
       frames[index].firstOrdinal = known.firstOrdinal

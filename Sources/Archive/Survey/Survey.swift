@@ -39,8 +39,8 @@ package struct Survey: Sendable {
     package let firstKey: Int
     /// How many sections begin in it; of a damaged one, how many it seems to have had, 0 if that cannot be told.
     package internal(set) var sectionCount: UInt32
-    /// How many bytes it takes in the file.
-    package let storedLength: UInt32
+    /// How many bytes it takes in the file; of a damaged one, up to where the next thing begins.
+    package internal(set) var storedLength: UInt32
     /// How many bytes it decompresses to.
     package let contentSize: UInt32
     /// What can be said of it.
@@ -177,6 +177,7 @@ package struct Survey: Sendable {
         throw ArchiveError(.tooManyFrames(limit: maximumFrames))
       }
     }
+    endDamaged(at: limit)
     tables = scan.tables
     guard depth == .full else { return }
     file.withBytes { bytes in number(in: bytes, limits) }
@@ -191,7 +192,8 @@ package struct Survey: Sendable {
 
   /// Whether it is certain that no section is damaged or lost.
   package var isWhole: Bool {
-    isCertain && frames.allSatisfy(\.state.isIntact) && incomplete.isEmpty && observations.damagedCount == 0
+    isCertain && frames.allSatisfy(\.state.isIntact) && incomplete.isEmpty
+      && observations.damagedCount == 0
       && lostOrdinals.isEmpty && header?.failure == nil
   }
 
@@ -206,10 +208,16 @@ package struct Survey: Sendable {
       }
   }
 
-  /// Whether there is a footer that holds and does not stand where it was written.
-  var hasMovedFooter: Bool {
+  /// Whether there is a footer of a later generation than `number` that holds and does not stand where it was written.
+  ///
+  /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves behind.
+  func hasMovedFooter(after number: UInt64) -> Bool {
     landmarks.contains {
-      if case .footer(let footer) = $0.landmark { !footer.isInPlace } else { false }
+      if case .footer(let footer) = $0.landmark {
+        !footer.isInPlace && footer.number > number
+      } else {
+        false
+      }
     }
   }
 
@@ -280,7 +288,16 @@ extension Survey {
   }
 
   private mutating func note(_ landmark: Landmark) {
+    endDamaged(at: landmark.range.lowerBound)
     landmarks.append((frames.count, landmark))
+  }
+
+  /// Ends a damaged frame where the next thing begins: it may claim more than it has, or less.
+  private mutating func endDamaged(at place: Int) {
+    guard let last = frames.last, last.end != UInt64(place), last.offset < UInt64(place),
+      landmarks.last?.frameCount ?? 0 < frames.count
+    else { return }
+    frames[frames.count - 1].storedLength = UInt32(clamping: UInt64(place) - last.offset)
   }
 
   private func landmark(_ frame: SkippableFrame, in file: Span<UInt8>) -> Landmark {
@@ -307,6 +324,7 @@ extension Survey {
 
   private mutating func take(_ frame: DataFrame, _ report: FrameReport) {
     let place = UInt64(frame.offset)
+    endDamaged(at: frame.offset)
     if let failure = report.failure { observations.frames.append(failure) }
     observations.frames += report.flaws
     for cid in report.damaged { noteDamaged(cid, place) }
@@ -326,7 +344,9 @@ extension Survey {
       ? report.isContinuation ? .continuation : .sections
       : report.isContinuation ? .damagedContinuation : .damaged
     if state == .sections {
-      if let shape = report.manifest { manifests.append(Manifest(frame: frames.count, shape: shape)) }
+      if let shape = report.manifest {
+        manifests.append(Manifest(frame: frames.count, shape: shape))
+      }
       unproved += report.unproved.map { keys.count + $0 }
     }
     salvaged += report.salvaged.map {

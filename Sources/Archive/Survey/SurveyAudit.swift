@@ -454,7 +454,7 @@ struct SurveyAudit {
     }
     guard survey.limit > end else { return }
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound >= end {
-      if case .footer(let footer) = landmark, !footer.isInPlace {
+      if case .footer(let footer) = landmark, !footer.isInPlace, footer.number > generation.number {
         verification.note(.damaged, .movedFooter, at: UInt64(footer.frame.offset))
       }
     }

@@ -49,7 +49,9 @@ public struct ArchiveRepairer {
     let found = try Self.missing(listed, history, reader)
     guard !found.isEmpty else { return Report(archive: report, namedCount: 0) }
     // In the order of the file, as they were listed.
-    let places = try (history.entries.map(\.cid) + found).map { ($0, try reader.ordinal(of: $0) ?? 0) }
+    let places = try (history.entries.map(\.cid) + found).map {
+      ($0, try reader.ordinal(of: $0) ?? 0)
+    }
     let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
       ChainLink(cid, isVouched: named.contains(cid) && history.vouches(for: cid))
     }

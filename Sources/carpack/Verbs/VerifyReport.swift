@@ -82,7 +82,9 @@ struct VerifyReport {
           ? ", \(archive.unverifiableCount) of them under a hash function that cannot be checked"
           : ""))
     if archive.supersededBytes > 0 {
-      Console.print("  \(Quantity.bytes(archive.supersededBytes)) of them superseded: repaired around, they count no more")
+      Console.print(
+        "  \(Quantity.bytes(archive.supersededBytes)) of them superseded: repaired around, they count no more"
+      )
     }
   }
 
