@@ -125,18 +125,17 @@ enum FuzzFrameWalk: Fuzzer {
     }
   }
 
-  /// Reads the index from the frames: it must be the one in the file, if all is well.
+  /// Makes the index from a survey: it must be the one in the file, if all is well.
   private static func rebuild(_ reader: ArchiveReader, _ full: ArchiveVerification) {
     guard reader.generation.number > 0 else { return }
     do {
-      let limit = Int(reader.generation.committedLength)
-      let found = try IndexRebuilder.rebuild(reader.file, limit: limit)
-      guard full.isIntact else { return }
+      let found = try Survey(reader.file)
+      guard full.isIntact, !reader.generation.features.isRepaired else { return }
       require(found.isWhole, "the archive verifies, and its frames are not whole")
       require(found.sectionCount == reader.generation.sectionCount, "there are other sections")
-      require(found.streamLength == reader.generation.streamLength, "there is another stream")
-      let index = ArchiveIndex(found.index)
-      reader.file.withBytes { bytes in
+      require(found.contentLength == reader.generation.streamLength, "there is another stream")
+      try reader.file.withBytes { (bytes) throws in
+        let index = try ArchiveIndex(found, in: bytes)
         for ordinal in 0..<min(full.sectionCount, 256) {
           guard let left = index.position(of: ordinal, in: bytes),
             let right = reader.index.position(of: ordinal, in: bytes)

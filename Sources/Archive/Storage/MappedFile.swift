@@ -11,7 +11,9 @@ public final class MappedFile: @unchecked Sendable {
   private let isMapping: Bool
   /// How many bytes there are.
   public let count: Int
-  /// Whether a writer had the file when it was opened. Then only what is committed is mapped, for the rest may be cut off.
+  /// Whether a writer had the file when it was opened.
+  ///
+  /// Then only what is committed is mapped, for the rest may be cut off.
   public let isBeingWritten: Bool
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64

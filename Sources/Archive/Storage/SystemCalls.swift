@@ -57,8 +57,9 @@ enum SystemCalls {
     check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
-  /// Marks a file as being written to, for as long as the descriptor is open: a lock of its first byte, which can be asked for
-  /// without being taken (`fcntl` with `F_OFD_SETLK`). It keeps nobody away; ``lock(_:)`` does.
+  /// Marks a file as being written to, for as long as the descriptor is open: `fcntl` with `F_OFD_SETLK`.
+  ///
+  /// It is a lock of the first byte, which can be asked for without being taken. It keeps nobody away; ``lock(_:)`` does.
   static func markAsWritten(_ descriptor: FileDescriptor) {
     var range = flock()
     range.l_type = Int16(F_WRLCK)

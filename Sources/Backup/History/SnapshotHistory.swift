@@ -105,7 +105,9 @@ public struct SnapshotHistory: Sendable {
   public private(set) var entries: [Entry] = []
   /// Where the history could not be followed, the newest first.
   public private(set) var breaks: [Break] = []
-  /// The newest snapshot that a footer leads to; where none does, the newest that was found. Nil if there is none, or it is lost.
+  /// The newest snapshot that a footer leads to; where none does, the newest that was found.
+  ///
+  /// Nil if there is none, or it is lost.
   public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
 
   /// Reads the history of an archive.
