@@ -212,7 +212,7 @@ public final class ArchiveReader: Sendable {
   /// Visits the sections with these numbers in order, small and large, without holding a large one in memory.
   ///
   /// - Parameters:
-  ///   - ordinals: Which; all of them by default.
+  ///   - ordinals: Which; all that are committed by default.
   ///   - begin: Called with each section; what it answers decides whether the body is read.
   ///   - chunk: Called with the pieces of the body, none if it is empty, one if it is under 64 KiB.
   ///   - end: Called when a body that was read has proved to be the right one.
@@ -221,7 +221,7 @@ public final class ArchiveReader: Sendable {
     in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> SectionVisit,
     chunk: (Span<UInt8>) throws -> Void, end: (Section) throws -> Void = { _ in }
   ) throws {
-    for ordinal in ordinals ?? 0..<sectionCount {
+    for ordinal in ordinals ?? 0..<generation.sectionCount {
       let location = try locate(ordinal)
       switch try begin(location.section) {
       case .stop: return
