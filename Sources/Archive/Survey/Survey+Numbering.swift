@@ -170,8 +170,9 @@ extension Survey {
   /// One more than the highest ordinal there was, by what is here and by the last footer that can be right.
   private func end(_ limits: ReadLimits) -> UInt64 {
     var end = firstOrdinal
-    for frame in frames where frame.firstOrdinal != .max && frame.state == .sections {
-      end = max(end, frame.firstOrdinal + UInt64(frame.sectionCount))
+    for frame in frames where frame.firstOrdinal != .max && !frame.isContinuation {
+      // A damaged frame had one section at least.
+      end = max(end, frame.firstOrdinal + max(1, UInt64(frame.sectionCount)))
     }
     let most = end + limits.lostOrdinals(ofFile: limit)
     for (_, landmark) in landmarks {
