@@ -23,12 +23,13 @@ import sys
 
 M = bytes.fromhex("F09F9A97F09F93A6FEC98AE5B1D79C83")           # section 3.3
 DATA, SKIPPABLE = b"\x28\xB5\x2F\xFD", b"\x5C\x2A\x4D\x18"       # section 2
+VOID, REPAIRED = b"\x50\x2A\x4D\x18", 1                           # sections 4.3 and 5.2
 MAX_CONTENT, CHUNK, LARGE = (4 << 20) + 2093, 4 << 20, 1 << 16
 
 Frame = collections.namedtuple("Frame", "offset length kind size whole")         # kind None: a data frame
 Section = collections.namedtuple("Section", "ordinal cid length start frames")   # frames: (offset, length, XXH64 or None)
 Segment = collections.namedtuple("Segment", "offset base n bits entries table ordinals length")
-Footer = collections.namedtuple("Footer", "offset end generation previous sections stream manifest live")
+Footer = collections.namedtuple("Footer", "offset end generation previous sections stream manifest live required")
 
 
 class Damaged(Exception):
@@ -199,6 +200,7 @@ class Archive:
         self.found = None                               # the sections found by a walk; None while the index serves
         self.footer = self.find_footer()
         self.end = self.footer.end if self.footer else len(self.data)      # the committed length
+        self.repaired = bool(self.footer and self.footer.required & REPAIRED)
         try:
             self.load_index()
         except Damaged as why:
@@ -218,6 +220,11 @@ class Archive:
             stored = data[at:at + length] if 36 <= length <= end - at else b""
             if stored and stored[-8:] == xxh64(stored[:-8]).to_bytes(8, "little"):
                 return Frame(at, length, kind, 0, True)
+        if magic == VOID and at + 8 <= end:
+            length = int.from_bytes(head[:4], "little") + 8
+            stored = data[at:at + length] if length <= end - at else b""
+            if length >= 16 and stored[-8:] == xxh64(stored[:-8]).to_bytes(8, "little") or stored[8:] == bytes(length - 8) != b"":
+                return Frame(at, length, VOID, 0, True)
         width = {0x24: 1, 0x64: 2, 0xA4: 4}.get(head[0]) if magic == DATA and len(head) == 5 else None
         if width:
             size = int.from_bytes(data[at + 5:at + 5 + width], "little") + (256 if width == 2 else 0)
@@ -345,11 +352,11 @@ class Archive:
             return None
         major, _, required, _, generation, previous, sections, stream, offset, ordinal, digest = \
             struct.unpack_from("<HH8Q32s", self.data, at + 28)
-        if major != 1 or required:
-            sys.exit(f"carpack_reader: this reader knows version 1 and no features, not {major} and {required:#x}")
+        if major != 1 or required & ~REPAIRED:
+            sys.exit(f"carpack_reader: this reader knows version 1 and feature 0, not {major} and {required:#x}")
         live = list(struct.iter_unpack("<QII8s", self.data[at + 128:end - 16]))
         cid = b"\x01\x71\x12\x20" + digest if offset else b""
-        return Footer(at, end, generation, previous, sections, stream, (offset, ordinal, cid), live)
+        return Footer(at, end, generation, previous, sections, stream, (offset, ordinal, cid), live, required)
 
     # Section 5: opening
 
@@ -482,7 +489,7 @@ class Archive:
                 yield frame
             except Damaged as why:
                 self.problem(str(why))
-                follows = self.data[at + length:at + length + 4] in (DATA, SKIPPABLE) or at + length == self.end
+                follows = self.data[at + length:at + length + 4] in (DATA, SKIPPABLE, VOID) or at + length == self.end
                 if not length or not follows:
                     length = self.next_frame(at) - at
                 yield Frame(at, length, None if self.data[at:at + 4] == DATA else "gap", 0, False)
@@ -564,7 +571,9 @@ class Archive:
             if f.kind == 2:
                 footer, generation = self.footer_at(f.offset), generation + 1
                 counted = generation, previous, bisect.bisect(ends, f.offset), stream
-                if not footer or footer[2:6] != counted or footer.manifest not in heads:
+                # Before the last footer of a repaired file, what does not agree counts no more.
+                counts = not self.repaired or f.offset + f.length == self.end
+                if counts and (not footer or footer[2:6] != counted or footer.manifest not in heads):
                     self.problem(f"the footer at {f.offset} contradicts the frames")
                 previous = f.offset
             if f.kind == 1:
@@ -582,7 +591,7 @@ class Archive:
                 if b"".join(parts) != self.data[s.offset + 48:s.offset + s.length - 8]:
                     self.problem(f"the index segment at {s.offset} does not agree with the frames")
         marks = re.findall(re.escape(M), memoryview(self.data)[:self.end])
-        if len(marks) != sum(f.kind is not None for f in self.frames):
+        if not self.repaired and len(marks) != sum(f.kind is not None for f in self.frames):
             self.problem("M occurs elsewhere than in skippable frames")
         if len({s.cid for s in sections}) != len(sections):
             self.problem("a CID occurs in two sections")
