@@ -88,7 +88,8 @@ let package = Package(
         "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/ArchiveTestSupport", swiftSettings: strict),
-    // A server of this project's own that behaves as real ones were seen to, or worse; and the program `stand-in` that is one.
+    // A server of this project's own that behaves as real ones were seen to, or worse; and the
+    // program `stand-in` that is one.
     .target(
       name: "StandIn", dependencies: ["ATProtocol", "CCrypto", "IPLD", "TestSupport"],
       path: "Tests/StandIn",

@@ -4,13 +4,15 @@ public import SystemPackage
 
 /// Reads an archive: any section by its CID or number, or runs of them in a stream.
 ///
-/// Opening costs the footer and the headers of the index segments, whatever the size of the file. Reading needs no lock,
-/// works from several threads, and looks only at what was committed when the file was opened.
+/// Opening costs the footer and the headers of the index segments, whatever the size of the file.
+/// Reading needs no lock, works from several threads, and looks only at what was committed when the
+/// file was opened.
 ///
-/// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one that does not hash to its
-///    CID is an error.
-/// 2. The index is never believed: what it points to is compared with the whole CID, and when something is not found, or
-///    not what it should be, the index is checked, and made by a ``Survey`` instead if it is damaged.
+/// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one
+///    that does not hash to its CID is an error.
+/// 2. The index is never believed: what it points to is compared with the whole CID, and when
+///    something is not found, or not what it should be, the index is checked, and made by a
+///    ``Survey`` instead if it is damaged.
 /// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
 public final class ArchiveReader: Sendable {
   /// What was committed.
@@ -44,8 +46,9 @@ public final class ArchiveReader: Sendable {
 
   /// Opens the archive at `path`.
   ///
-  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too; while a writer has the
-  /// file they are left alone. A file without a footer is surveyed to its end: that takes as long as verifying it.
+  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too;
+  /// while a writer has the file they are left alone. A file without a footer is surveyed to its
+  /// end: that takes as long as verifying it.
   ///
   /// - Parameters:
   ///   - path: The file.
@@ -197,8 +200,9 @@ public final class ArchiveReader: Sendable {
 
   /// Hands out the body of the section with this CID, in order, in pieces of at most 4 MiB.
   ///
-  /// Each piece comes from a frame whose checksum holds. A body of 64 KiB or more is hashed while it streams, so that what
-  /// was handed out may be thrown away only at the end; a smaller one is hashed before.
+  /// Each piece comes from a frame whose checksum holds. A body of 64 KiB or more is hashed while
+  /// it streams, so that what was handed out may be thrown away only at the end; a smaller one is
+  /// hashed before.
   ///
   /// - Throws: ``ArchiveError`` if it is damaged, and what `chunk` throws.
   /// - Returns: Whether the archive has the section.
@@ -235,7 +239,8 @@ public final class ArchiveReader: Sendable {
 
   /// Writes sections as they stand in a CAR, `varint(length) CID body`, run by run.
   ///
-  /// A run within a pack is one piece; a pack is decompressed once, as long as no more than sixteen others come between.
+  /// A run within a pack is one piece; a pack is decompressed once, as long as no more than sixteen
+  /// others come between.
   ///
   /// - Parameters:
   ///   - runs: Which sections, in the order they are to have.

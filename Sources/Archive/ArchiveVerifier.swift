@@ -3,9 +3,10 @@ public import SystemPackage
 
 /// Verifies an archive: every byte of what is committed, by every check that there is for it.
 ///
-/// It finds whether the file is tiled by frames in their one form; whether stored bytes and content have their checksums;
-/// whether each section hashes to its CID and none is there twice; whether the index is, bit for bit, what the frames
-/// make it; and whether the footers tell the truth. It goes on behind damage, so that what it reports is all there is.
+/// It finds whether the file is tiled by frames in their one form; whether stored bytes and content
+/// have their checksums; whether each section hashes to its CID and none is there twice; whether
+/// the index is, bit for bit, what the frames make it; and whether the footers tell the truth. It
+/// goes on behind damage, so that what it reports is all there is.
 public struct ArchiveVerifier: Sendable {
   /// How much is looked at.
   public enum Depth: Sendable {

@@ -10,11 +10,11 @@ public import IPLD
 ///
 /// 1. A section is in the index only if its bytes hashed to its CID, or nobody can tell.
 /// 2. No CID is stored twice: appending one that is there answers with the number it has.
-/// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that is dropped leaves a tail that
-///    readers ignore, and that the next writer adopts.
+/// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that
+///    is dropped leaves a tail that readers ignore, and that the next writer adopts.
 /// 4. Committed bytes are never written again.
-/// 5. A write that failed is undone, if it was of a large section; after any other nothing more is written, and every later
-///    call throws `writerFailed`.
+/// 5. A write that failed is undone, if it was of a large section; after any other nothing more is
+///    written, and every later call throws `writerFailed`.
 /// 6. Ordinals are given in the order of the calls, which is the order of the sections in the file.
 public struct ArchiveWriter: ~Copyable {
   let options: ArchiveOptions
@@ -52,15 +52,17 @@ public struct ArchiveWriter: ~Copyable {
 
   /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
   ///
-  /// What an interrupted write has left behind the last footer is adopted: whole sections that hash to their CIDs count from
-  /// then on, and a whole snapshot that follows the newest becomes it.
+  /// What an interrupted write has left behind the last footer is adopted: whole sections that hash
+  /// to their CIDs count from then on, and a whole snapshot that follows the newest becomes it.
   ///
   /// - Parameters:
   ///   - storage: Where the bytes go.
-  ///   - carHeader: The CAR header, with its varint in front, with which an archive begins; not used for one that has begun.
+  ///   - carHeader: The CAR header, with its varint in front, with which an archive begins; not
+  ///     used for one that has begun.
   ///   - options: How.
-  /// - Throws: ``ArchiveError`` if the storage holds something else than an archive, one of which nothing is committed and
-  ///   whose header is another, or one whose index is damaged; and what the storage throws.
+  /// - Throws: ``ArchiveError`` if the storage holds something else than an archive, one of which
+  ///   nothing is committed and whose header is another, or one whose index is damaged; and what
+  ///   the storage throws.
   public static func open(
     _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
@@ -153,8 +155,8 @@ public struct ArchiveWriter: ~Copyable {
   /// The body is hashed first. Under a hash function that is unknown here it is kept as it is; a verifier will say that
   /// nobody can tell.
   ///
-  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` if `body` is not the block that `cid` names, in which case
-  ///   nothing has happened; and what the storage throws.
+  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` if `body` is not the block that
+  ///   `cid` names, in which case nothing has happened; and what the storage throws.
   @discardableResult
   public mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
     try checkUsable()
@@ -188,15 +190,16 @@ public struct ArchiveWriter: ~Copyable {
 
   /// Appends a section whose body is read piece by piece, unless it is there already, and answers with its number.
   ///
-  /// The body goes straight to the end of the file, is hashed on the way, and is cut off again if it is not the right one or
-  /// `next` throws. About one frame of 4 MiB is in memory at a time, twice: as it is and as it is stored.
+  /// The body goes straight to the end of the file, is hashed on the way, and is cut off again if
+  /// it is not the right one or `next` throws. About one frame of 4 MiB is in memory at a time,
+  /// twice: as it is and as it is stored.
   ///
   /// - Parameters:
   ///   - cid: Its CID.
   ///   - length: How long the body is going to be.
   ///   - next: Puts the next bytes of the body into the array, which is empty when it is called, and none at the end.
-  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`; what `next` throws; what the storage
-  ///   throws.
+  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`; what `next`
+  ///   throws; what the storage throws.
   /// - Returns: The number of the section.
   @discardableResult
   public mutating func append(

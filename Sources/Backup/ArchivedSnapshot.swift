@@ -16,7 +16,8 @@ public struct ArchivedSnapshot: Sendable {
   public let cid: CID?
   /// The manifest.
   public let snapshot: Snapshot
-  /// Whether its CAR is put together even if it is much larger than the archive; see ``RestoredRepository/maximumLength(in:)``.
+  /// Whether its CAR is put together even if it is much larger than the archive; see
+  /// ``RestoredRepository/maximumLength(in:)``.
   public var allowsLarge: Bool { reader.limits.allowsLarge }
 
   /// The longest block of bookkeeping that is read (FORMAT 8).
@@ -46,7 +47,8 @@ public struct ArchivedSnapshot: Sendable {
     try newest(from: head, in: reader) { $0.snapshot.did == did }
   }
 
-  /// The newest snapshot that is one of those looked for, with `head` for the archive's newest manifest; nil if there is none.
+  /// The newest snapshot that is one of those looked for, with `head` for the archive's newest
+  /// manifest; nil if there is none.
   ///
   /// - Throws: ``SnapshotError`` if a manifest on the way cannot be used; `ArchiveError` if it is damaged.
   static func newest(

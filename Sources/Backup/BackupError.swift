@@ -20,7 +20,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case inTheWay(String)
   /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
   case notAFile(String, String)
-  /// Under the temporary name of a new archive is what another run has left: its path, and of which account, if that is known.
+  /// Under the temporary name of a new archive is what another run has left: its path, and of which
+  /// account, if that is known.
   case leftover(String, String?)
   /// A name from the archive that no file may have.
   case hostileName(String)

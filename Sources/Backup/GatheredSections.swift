@@ -3,9 +3,10 @@ internal import IPLD
 
 /// Sections of an archive in a temporary file, so that they can be had in any order.
 ///
-/// To read one from the archive takes the pack that it lies in, 1 MiB for some three hundred bytes. In an order that has little to do with that
-/// of the archive, as when a server sent its blocks by their CIDs and now sends them by the tree, each pack would be taken thousands of
-/// times; so they are read in the order of the archive first.
+/// To read one from the archive takes the pack that it lies in, 1 MiB for some three hundred bytes.
+/// In an order that has little to do with that of the archive, as when a server sent its blocks by
+/// their CIDs and now sends them by the tree, each pack would be taken thousands of times; so they
+/// are read in the order of the archive first.
 struct GatheredSections {
   /// How many runs are read from the archive directly, each from where it lies.
   static let maximumRuns = 1024
@@ -26,7 +27,8 @@ struct GatheredSections {
   ///   - reader: the archive.
   ///   - limit: the most bytes that they may have, together.
   ///   - progress: is told how many bytes have been read.
-  /// - Throws: `ArchiveError` if one of them is damaged, ``SnapshotError`` if they are longer, ``BackupError`` if there is no room for them.
+  /// - Throws: `ArchiveError` if one of them is damaged, ``SnapshotError`` if they are longer,
+  ///   ``BackupError`` if there is no room for them.
   init(
     _ wanted: [Range<UInt64>], of reader: ArchiveReader, limit: UInt64, progress: (Int) -> Void
   ) throws {

@@ -31,7 +31,8 @@ enum LeftoverArchive {
   ///   - path: its name, for the message.
   ///   - repository: what is going to be packed.
   ///   - header: its CAR header, with its varint in front.
-  /// - Throws: ``BackupError/leftover(_:_:)`` for something that another run may still need; `ArchiveError` if the file cannot be read.
+  /// - Throws: ``BackupError/leftover(_:_:)`` for something that another run may still need;
+  ///   `ArchiveError` if the file cannot be read.
   static func use(
     of storage: any ArchiveStorage, at path: FilePath, for repository: CheckedRepository,
     header: [UInt8]

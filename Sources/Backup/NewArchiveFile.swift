@@ -15,9 +15,9 @@ public import SystemPackage
 ///
 /// 1. The final name shows nothing, or what was there before, until the archive is committed and on the medium.
 /// 2. The temporary name, `.NAME.partial`, is always the same, so that the next run finds what a killed one has left.
-/// 3. The file is locked from ``storage()`` until it has its final name and the folder is synced, or it is discarded; who
-///    holds on to the storage makes no difference. So of several runs that make the same archive one wins, and no run
-///    writes to the file of another.
+/// 3. The file is locked from ``storage()`` until it has its final name and the folder is synced,
+///    or it is discarded; who holds on to the storage makes no difference. So of several runs that
+///    make the same archive one wins, and no run writes to the file of another.
 /// 4. Without leave to replace, nothing that has come to be under the final name is replaced.
 public struct NewArchiveFile: Sendable {
   /// Where it will be.
@@ -34,8 +34,8 @@ public struct NewArchiveFile: Sendable {
 
   /// A file to be made at `path`.
   ///
-  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`; ``BackupError/notAFile(_:_:)`` if
-  ///   something else is.
+  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`;
+  ///   ``BackupError/notAFile(_:_:)`` if something else is.
   public init(_ path: FilePath, replacing: Bool) throws {
     self.path = path
     self.replacing = replacing
@@ -47,8 +47,8 @@ public struct NewArchiveFile: Sendable {
 
   /// The storage to write to.
   ///
-  /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it; ``BackupError`` if another process has
-  ///   made the archive in the meantime.
+  /// - Throws: `ArchiveError` if the file cannot be made, or another process is making it;
+  ///   ``BackupError`` if another process has made the archive in the meantime.
   public func storage() throws -> FileStorage {
     let storage = try FileStorage.openOrCreate(temporaryPath, permissions: permissions)
     opened.storage.withLock { $0 = storage }
@@ -65,7 +65,8 @@ public struct NewArchiveFile: Sendable {
   /// Gives the file its name, once everything in it is on the medium.
   ///
   /// - Parameter isKeptOtherwise: whether the temporary file stays if that fails.
-  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if the file cannot be synced.
+  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if
+  ///   the file cannot be synced.
   public func publish(isKeptOtherwise: Bool = false) throws {
     let storage = opened.storage.withLock { $0 }
     do {
@@ -75,7 +76,7 @@ public struct NewArchiveFile: Sendable {
       if isKeptOtherwise { release() } else { discard() }
       throw error
     }
-    // Until the folder is synced nobody else may write to the file, whose name could still be lost.
+    // A power cut may still take the name away; so the lock is held until the folder is synced.
     defer { release() }
     try storage?.synchronizeName()
   }
@@ -115,7 +116,7 @@ public struct NewArchiveFile: Sendable {
       unsafe stat(temporaryPath.string, &own) == 0
     else { throw BackupError.system("look for \(other)", errno) }
     if status.st_uid != own.st_uid || status.st_gid != own.st_gid {
-      // Who may not give files away has one of his own, as with any file that he makes.
+      // Only root may give a file away; anybody else keeps it as their own.
       _ = unsafe chown(temporaryPath.string, status.st_uid, status.st_gid)
     }
     guard unsafe chmod(temporaryPath.string, status.st_mode & 0o777) == 0 else {
@@ -138,13 +139,13 @@ public struct NewArchiveFile: Sendable {
   public func discard() {
     opened.storage.withLock { storage in
       guard let current = storage.take() else { return }
-      // If the system does not say whether it is the same file, it stays.
+      // An error says that the system cannot tell whether it is the same file; then it stays.
       guard (try? current.isInPlace) == true else { return }
       _ = unsafe unlink(temporaryPath.string)
     }
   }
 
-  /// Unlocks the file, unless somebody else holds on to its storage.
+  /// Lets go of the storage, which unlocks the file when nothing else refers to it.
   func release() { opened.storage.withLock { $0 = nil } }
 
   /// Whether something has this name, be it a link that leads nowhere.

@@ -5,9 +5,10 @@ public import SystemPackage
 
 /// Packs a repository and its blobs into an archive, a new one or one that has snapshots already.
 ///
-/// The CAR is inspected first, so that nothing is written for one that is not what it should be. Then those of its blocks that the
-/// archive does not have go into it in their order, then the blobs, then what is known about the account, then the manifest. If the
-/// newest snapshot of the account says all that already, nothing is written, and what there is is synced.
+/// The CAR is inspected first, so that nothing is written for one that is not what it should be.
+/// Then those of its blocks that the archive does not have go into it in their order, then the
+/// blobs, then what is known about the account, then the manifest. If the newest snapshot of the
+/// account says all that already, nothing is written, and what there is is synced.
 public struct RepositoryPacker {
   /// How to pack.
   public struct Options: Sendable {
@@ -75,8 +76,9 @@ public struct RepositoryPacker {
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
   ///   - openStorage: opens or makes the file, once it is sure that there is something to put into it.
-  /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed; `ArchiveError` for a file that cannot be
-  ///   written. The archive is as it was then, but for checkpoints.
+  /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
+  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
+  ///   checkpoints.
   public func pack(
     _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
   ) throws -> Report {
@@ -88,9 +90,10 @@ public struct RepositoryPacker {
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and removed if packing fails; what
-  ///     an earlier run has left there is gone on with, and stays.
-  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run has left something in it.
+  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and
+  ///     removed if packing fails; what an earlier run has left there is gone on with, and stays.
+  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run
+  ///     has left something in it.
   /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
   ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
   public func pack(

@@ -4,8 +4,9 @@ internal import IPLD
 
 /// A snapshot's CAR, put together again in a temporary file.
 ///
-/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says so; of a snapshot that was put together from changes,
-/// which never was a CAR that came in, it is one in canonical order, if that is asked for. From a damaged one it is what is left: every block
+/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says
+/// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
+/// one in canonical order, if that is asked for. From a damaged one it is what is left: every block
 /// that still hashes to its CID.
 public final class RestoredRepository {
   /// Whether it is the CAR that came in.
@@ -20,8 +21,8 @@ public final class RestoredRepository {
   public enum Order: Sendable {
     /// As the archive says.
     case stored
-    /// As in an export: as the archive says if that is the order of a CAR that came in, else the commit, then the tree in pre-order, each record
-    /// after the entry that names it.
+    /// As in an export: as the archive says if that is the order of a CAR that came in, else the
+    /// commit, then the tree in pre-order, each record after the entry that names it.
     case exported
   }
 
@@ -32,7 +33,8 @@ public final class RestoredRepository {
   /// How many bytes a CAR may have in any case.
   private static let minimumLimit: UInt64 = 64 << 20
 
-  /// How many bytes a CAR may have that is put together from an archive, unless ``ArchivedSnapshot/allowsLarge`` is set.
+  /// How many bytes a CAR may have that is put together from an archive, unless
+  /// ``ArchivedSnapshot/allowsLarge`` is set.
   ///
   /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB could fill any disk.
   public static func maximumLength(in reader: ArchiveReader) -> UInt64 {
@@ -45,8 +47,8 @@ public final class RestoredRepository {
 
   /// Puts a snapshot's CAR together.
   ///
-  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no room for the CAR, or it is longer than
-  ///   ``maximumLength(in:)``.
+  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
+  ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
   public init(
     _ archived: ArchivedSnapshot, order: Order = .stored,
     observer: Progress.Observer = { _ in }

@@ -3,8 +3,8 @@ public import IPLD
 
 /// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
 ///
-/// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one before it. The fields are described in
-/// `Docs/FORMAT.md`, section 6.
+/// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one
+/// before it. The fields are described in `Docs/FORMAT.md`, section 6.
 public struct Snapshot: Equatable, Sendable {
   /// The version of the structure that is written, and the only one that is read.
   public static let version = 1
@@ -52,10 +52,11 @@ public struct Snapshot: Equatable, Sendable {
 
   /// How a server gave a repository.
   public struct Fetched: Equatable, Sendable {
-    /// The revision since which the server was asked for changes, if what it sent was put together with the snapshot that the archive
-    /// had; nil if it sent the whole repository.
+    /// The revision since which the server was asked for changes, if what it sent was put together
+    /// with the snapshot that the archive had; nil if it sent the whole repository.
     public var since: TID?
-    /// The revision that the server named when it sent the repository (`Atproto-Repo-Rev`), as received; nil if it named none.
+    /// The revision that the server named when it sent the repository (`Atproto-Repo-Rev`), as
+    /// received; nil if it named none.
     public var repoRev: String?
 
     /// A repository that was fetched.
@@ -141,7 +142,8 @@ extension Snapshot {
   /// Whether nothing is missing, of the repository or of the blobs.
   public var isWhole: Bool { isComplete && blobs.isComplete }
 
-  /// Whether an earlier snapshot of the account says everything that this one does, but for when, how and by whom it was made.
+  /// Whether an earlier snapshot of the account says everything that this one does, but for when,
+  /// how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self
     same.previous = earlier.previous

@@ -95,7 +95,8 @@ struct Forgery {
     let forgery = try Forgery(in: try TemporaryFolder(), name: "footer")
     for place in forgery.footer.dropLast(8) {
       let field = place - forgery.footer.lowerBound
-      // The minor version and optional features are for later versions to set, and of the required ones the first is known.
+      // The minor version and optional features are for later versions to set, and of the required
+      // ones the first is known.
       let isFree = field == 30 || field == 31 || (40..<48).contains(field)
       for value: UInt8 in [0x00, 0x01, 0x7f, 0x80, 0xff] where value != forgery.bytes[place] {
         let what = "byte \(field) of the footer is \(value)"

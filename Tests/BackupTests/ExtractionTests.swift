@@ -131,7 +131,8 @@ import Testing
           "out/\(Self.did)/records/app.bsky.feed.post/3k1000000.json",
           "out/\(Self.did)/records/app.bsky.feed.post/3k1000001.json",
         ].sorted())
-    // A tree may have keys whose first part is no NSID, as far as its own rules go; no file gets such a name all the same.
+    // A tree may have keys whose first part is no NSID, as far as its own rules go; no file gets
+    // such a name all the same.
     let isLegalInTree = key == "..../x"
     let verdict = try SnapshotVerifier().verify(snapshot.reader, .full).verdict
     #expect(verdict == (isLegalInTree ? .intact : .damaged))

@@ -9,8 +9,9 @@ import TestSupport
 
 /// An archive to which things are done at random, and what it has to give back after each of them.
 ///
-/// After something was interrupted, nobody may know whether it has happened; so there may be more than one model, of which
-/// one has to be right. What was interrupted may also come to be when the archive is next written to.
+/// After something was interrupted, nobody may know whether it has happened; so there may be more
+/// than one model, of which one has to be right. What was interrupted may also come to be when the
+/// archive is next written to.
 struct ModelledArchive {
   private let folder: TemporaryFolder
   private let image: ArchiveImage

@@ -4,8 +4,8 @@ import SystemPackage
 
 @testable import Archive
 
-/// Archives: whatever a file holds, it opens or is refused, is verified to its end, and gives out nothing that is not what
-/// its CID says; and a file that verifies reads.
+/// Archives: whatever a file holds, it opens or is refused, is verified to its end, and gives out
+/// nothing that is not what its CID says; and a file that verifies reads.
 ///
 /// The first byte of the input says which checksums are made to hold, the rest is the file.
 enum FuzzFrameWalk: Fuzzer {

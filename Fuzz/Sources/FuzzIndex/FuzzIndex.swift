@@ -3,8 +3,8 @@ import IPLD
 
 @testable import Archive
 
-/// Index segments: one is read or refused; what is looked up lies in it; one that is in order finds exactly what it holds;
-/// and one that is built of keys finds each of them.
+/// Index segments: one is read or refused; what is looked up lies in it; one that is in order finds
+/// exactly what it holds; and one that is built of keys finds each of them.
 ///
 /// ```
 /// offset 0  flags: bit 0, make it a frame whose numbers fit its length and whose checksum holds; bit 1, build one

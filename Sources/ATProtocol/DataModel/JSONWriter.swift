@@ -10,8 +10,9 @@
 /// output.write(json.takeBytes())
 /// ```
 ///
-/// What it writes is always JSON: a value where none can stand, or a key outside of an object, is a mistake in the program
-/// and stops it. Nothing is sorted and no key is compared with another; both are the caller's.
+/// What it writes is always JSON: a value where none can stand, or a key outside of an object, is a
+/// mistake in the program and stops it. Nothing is sorted and no key is compared with another; both
+/// are the caller's.
 ///
 /// Invariants:
 /// 1. `open` holds one entry for each array or object that has begun and not ended, the innermost last.
@@ -170,8 +171,8 @@ public struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Whether a byte belongs to a character that may not stand for itself: one below U+0080, or the first byte of those above
-  /// that terminals act on.
+  /// Whether a byte belongs to a character that may not stand for itself: one below U+0080, or the
+  /// first byte of those above that terminals act on.
   @inline(__always)
   private static func mayBeEscaped(_ byte: UInt8) -> Bool {
     byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7f

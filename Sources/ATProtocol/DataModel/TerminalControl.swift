@@ -1,8 +1,8 @@
 extension Unicode.Scalar {
   /// Whether a terminal or a text view may act on this character instead of showing it.
   ///
-  /// The control characters U+0000–1F and U+007F–9F; U+061C, U+200E/F, U+202A–E and U+2066–9, which change the direction of
-  /// text; and U+2028/9, which end lines.
+  /// The control characters U+0000–1F and U+007F–9F; U+061C, U+200E/F, U+202A–E and U+2066–9, which
+  /// change the direction of text; and U+2028/9, which end lines.
   package var isTerminalControl: Bool {
     switch value {
     case 0...0x1f, 0x7f...0x9f, 0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069: true

@@ -8,8 +8,8 @@ public struct FeatureFlags: Hashable, Sendable {
   /// What a reader may ignore.
   public let optional: UInt64
 
-  /// The required bit of a file that was repaired: ordinals may be lost or superseded, and what lies before the last footer
-  /// may count no more (FORMAT 5.2).
+  /// The required bit of a file that was repaired: ordinals may be lost or superseded, and what
+  /// lies before the last footer may count no more (FORMAT 5.2).
   public static let repaired: UInt64 = 1 << 0
 
   /// The required bits that are known here.

@@ -19,7 +19,8 @@ internal import IPLD
 
 /// The last bytes of a generation, which say what the file holds (FORMAT 4.2).
 ///
-/// Every backup adds one, however little is new, so it is no longer than it must be: 144 bytes, and 24 for each live index segment.
+/// Every backup adds one, however little is new, so it is no longer than it must be: 144 bytes, and
+/// 24 for each live index segment.
 public enum Footer {
   /// How long it is with so many live segments.
   package static func length(segments count: Int) -> Int {

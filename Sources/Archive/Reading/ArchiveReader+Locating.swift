@@ -78,8 +78,8 @@ extension ArchiveReader {
 
   /// The section that supersedes a damaged one: an intact one with the same short key, written later.
   ///
-  /// Only 32 bits of the damaged section's key are known. Whether it is the same section, the digest of a CAR or the CID by
-  /// which it is asked for tells.
+  /// Only 32 bits of the damaged section's key are known. Whether it is the same section, the
+  /// digest of a CAR or the CID by which it is asked for tells.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     let index = index
     return try withFile { (file) throws in
@@ -160,7 +160,8 @@ extension ArchiveReader {
       decoded = try DecodedFrame(
         content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
     } catch {
-      // What of it still hashes to its CID is not lost. It is kept, so that this is found out once for all its sections.
+      // What of it still hashes to its CID is not lost. It is kept, so that this is found out once
+      // for all its sections.
       decoded = DecodedFrame(
         salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal,
         place: entry.offset, error)

@@ -13,7 +13,8 @@ extension ArchiveReader {
     public let offset: UInt64
   }
 
-  /// What may be manifests, in file order: those that follow the last footer, or, once the whole file was surveyed, all.
+  /// What may be manifests, in file order: those that follow the last footer, or, once the whole
+  /// file was surveyed, all.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
   public var manifestCandidates: [ManifestCandidate] {
@@ -39,8 +40,8 @@ extension ArchiveReader {
     try rebuildIndex(damagedAt: nil)
   }
 
-  /// The newest manifests by the footers that hold and do not stand where they were written, the newest first, and where these
-  /// footers lie.
+  /// The newest manifests by the footers that hold and do not stand where they were written, the
+  /// newest first, and where these footers lie.
   public var movedHeads: [(cid: CID, offset: UInt64)] {
     // A copy of an older part of the file says nothing new.
     let moved = (survey?.landmarks ?? []).compactMap { entry in

@@ -33,9 +33,10 @@ extension ArchiveReader {
 
   /// Under which numbers the archive has many CIDs.
   ///
-  /// The index is asked for each, and what it says is then confirmed in the order of the file, on all cores, so that every frame is
-  /// decompressed once, whatever order the CIDs come in. Of a raw frame with a section of its own only the beginning is read. Memory is
-  /// eight bytes a CID, and four for each that is there.
+  /// The index is asked for each, and what it says is then confirmed in the order of the file, on
+  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Of a raw
+  /// frame with a section of its own only the beginning is read. Memory is eight bytes a CID, and
+  /// four for each that is there.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The packs that were decompressed last, so that a run of sections, or one that jumps between a few packs, decompresses
-/// each of them once.
+/// The packs that were decompressed last, so that a run of sections, or one that jumps between a
+/// few packs, decompresses each of them once.
 final class FrameCache: Sendable {
   /// How much content it keeps: sixteen packs.
   private static let capacity = 16 * ArchiveLimits.packContent

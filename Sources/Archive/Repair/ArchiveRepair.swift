@@ -84,7 +84,8 @@ public struct ArchiveRepair {
     report.firstLost = survey.firstLost ?? (survey.isWhole ? nil : survey.firstGap)
   }
 
-  /// Appends an index and a footer if what is there is not what the last footer says, and makes what is left over count no more.
+  /// Appends an index and a footer if what is there is not what the last footer says, and makes
+  /// what is left over count no more.
   private mutating func finish(
     _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>, _ file: MappedFile
   ) throws {
@@ -202,10 +203,12 @@ extension Survey {
     }
   }
 
-  /// Whether everything before the last footer that is no data frame is as a writer leaves it, or is known to count no more.
+  /// Whether everything before the last footer that is no data frame is as a writer leaves it, or
+  /// is known to count no more.
   fileprivate func isRegular(_ generation: Generation?, in file: Span<UInt8>) -> Bool {
     guard let generation else { return false }
     var listed: [Range<Int>] = []
+    // An index that cannot be read lists nothing, and then no gap is excused.
     if let index = try? ArchiveIndex(generation, in: file) {
       let found = Dictionary(
         frames.map { ($0.offset, $0.state.isIntact) }, uniquingKeysWith: { first, _ in first })

@@ -92,8 +92,8 @@ struct GenerationEnding {
 extension ArchiveStorage {
   /// Waits for a footer that was written last.
   ///
-  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the wait fails: whether the footer counts shows when the
-  ///   file is opened again.
+  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the wait fails: whether the
+  ///   footer counts shows when the file is opened again.
   func synchronizeFooter() throws {
     do {
       try synchronize()

@@ -1,10 +1,11 @@
 internal import IPLD
 
-/// Makes damaged index segments and footers again where they lay, as far as every byte of them is determined by the data frames
-/// and their neighbours.
+/// Makes damaged index segments and footers again where they lay, as far as every byte of them is
+/// determined by the data frames and their neighbours.
 ///
-/// Generation by generation: between two footers, what is no frame can only have been an index segment, a footer, or both. It
-/// is made again if what is made is exactly as long as what is there, or there is nothing behind it.
+/// Generation by generation: between two footers, what is no frame can only have been an index
+/// segment, a footer, or both. It is made again if what is made is exactly as long as what is
+/// there, or there is nothing behind it.
 struct GenerationRestoring {
   private let storage: any ArchiveStorage
   private let survey: Survey
@@ -231,8 +232,8 @@ struct GenerationRestoring {
     return (bytes, checksum, UInt32(builder.count), UInt32(frames.count))
   }
 
-  /// The newest manifest: the one that the remains of the footer name, if two of three numbers agree, or that follows from what is
-  /// there.
+  /// The newest manifest: the one that the remains of the footer name, if two of three numbers
+  /// agree, or that follows from what is there.
   private func head(remainingAt place: Int, in file: Span<UInt8>) -> Generation.Head? {
     if let claim = Footer.headClaim(in: file, at: place) {
       let heads = survey.manifests.compactMap { survey.head($0) }

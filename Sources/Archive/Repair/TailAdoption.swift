@@ -94,8 +94,8 @@ struct TailAdoption {
     }
   }
 
-  /// The numbers of the frames that are not adopted: those that do not hold, and those of sections that are not all there or are
-  /// in the archive already.
+  /// The numbers of the frames that are not adopted: those that do not hold, and those of sections
+  /// that are not all there or are in the archive already.
   private func dropped(of survey: Survey) throws -> Set<Int> {
     var dropped: Set<Int> = []
     var isDropping = false

@@ -38,13 +38,13 @@ public protocol ArchiveStorage: AnyObject, Sendable {
 }
 
 extension ArchiveStorage {
-  /// Nothing: what has no name cannot lose it.
+  /// Does nothing: bytes in memory have no file name.
   public func synchronizeName() throws {}
 
-  /// Nothing: what nobody else can open needs no lock.
+  /// Does nothing: no other process can open bytes in memory.
   public func unlock() {}
 
-  /// True: what has no name cannot lose it.
+  /// True: bytes in memory have no file name that could change.
   public var isInPlace: Bool { get throws { true } }
 
   /// A copy of the bytes.

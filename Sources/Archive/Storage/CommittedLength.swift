@@ -3,8 +3,8 @@ internal import SystemPackage
 
 /// How much of a file is committed while a writer has it.
 ///
-/// What follows the last footer may be cut off at any moment, and a page of a mapping that is cut off stops the process. So it is
-/// read, not mapped.
+/// What follows the last footer may be cut off at any moment, and a page of a mapping that is cut
+/// off stops the process. So it is read, not mapped.
 enum CommittedLength {
   private static let window = 1 << 20
 

@@ -4,8 +4,8 @@ public import SystemPackage
 /// A file on disk, written by one process at a time.
 ///
 /// 1. The file is locked (`flock`) as long as the object lives.
-/// 2. A failed or short write is an error; nothing is written a second time behind the caller's back except what a short
-///    write left over.
+/// 2. A failed or short write is an error; nothing is written a second time behind the caller's
+///    back except what a short write left over.
 public final class FileStorage: ArchiveStorage {
   /// The file's path, for messages.
   public let path: FilePath
@@ -50,8 +50,8 @@ public final class FileStorage: ArchiveStorage {
   ///
   /// - Parameters:
   ///   - path: Where.
-  ///   - permissions: The mode of a file that is created, of which the process's umask takes away; one that is there loses what
-  ///     goes beyond it.
+  ///   - permissions: The mode of a file that is created, of which the process's umask takes away;
+  ///     one that is there loses what goes beyond it.
   /// - Throws: ``ArchiveError`` if it can be neither opened nor created, or another writer has it.
   public static func openOrCreate(
     _ path: FilePath, permissions: FilePermissions = .newFile
@@ -74,7 +74,8 @@ public final class FileStorage: ArchiveStorage {
 
   /// Opens a file that is there, and locks it.
   ///
-  /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name before it was locked.
+  /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name
+  ///   before it was locked.
   public static func open(_ path: FilePath) throws -> FileStorage {
     try open(path, options: [.closeOnExec])
   }
@@ -96,7 +97,8 @@ public final class FileStorage: ArchiveStorage {
   }
 
   deinit {
-    // Closing alone would leave the lock to a process that was just being started and has a copy of the descriptor still.
+    // Closing alone would leave the lock to a process that was just being started and has a copy of
+    // the descriptor still.
     unlock()
     // What was synced is safe, and what was not was never promised: an error here changes nothing.
     do { try descriptor.close() } catch {}

@@ -2,8 +2,9 @@ package import SystemPackage
 
 /// A file's bytes, mapped for reading, as many as there were when it was opened.
 ///
-/// Archives only grow, so bytes that were there stay as they are. Should another program cut the file off meanwhile, the
-/// system stops a reader that touches what is gone; nothing short of copying the file could prevent that.
+/// Archives only grow, so bytes that were there stay as they are. Should another program cut the
+/// file off meanwhile, the system stops a reader that touches what is gone; nothing short of
+/// copying the file could prevent that.
 @safe
 public final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
@@ -62,8 +63,8 @@ public final class MappedFile: @unchecked Sendable {
 
   /// Lets go of the pages that have been read; they are read again when they are wanted.
   ///
-  /// Each page that is touched brings its neighbours into the process, so that whoever looks at a few bytes all over a large file would
-  /// soon have all of it.
+  /// Each page that is touched brings its neighbours into the process, so that whoever looks at a
+  /// few bytes all over a large file would soon have all of it.
   func releasePages() {
     guard isMapping, let address = unsafe address else { return }
     unsafe SystemCalls.release(address, length: count)

@@ -19,8 +19,8 @@ enum SystemCalls {
   /// What the system says about an `errno`: `strerror`.
   static func message(_ code: CInt) -> String { "\(Errno(rawValue: code))" }
 
-  /// Waits until the file's bytes are on the medium: `fdatasync`, and `fcntl` with `F_FULLFSYNC` on Darwin, where `fsync`
-  /// stops at the drive's cache.
+  /// Waits until the file's bytes are on the medium: `fdatasync`, and `fcntl` with `F_FULLFSYNC` on
+  /// Darwin, where `fsync` stops at the drive's cache.
   static func synchronizeData(_ descriptor: FileDescriptor) -> CInt? {
     #if canImport(Darwin)
       check { fcntl(descriptor.rawValue, F_FULLFSYNC) }
@@ -59,27 +59,38 @@ enum SystemCalls {
 
   /// Marks a file as being written to, for as long as the descriptor is open: `fcntl` with `F_OFD_SETLK`.
   ///
-  /// It is a lock of the first byte, which can be asked for without being taken. It keeps nobody away; ``lock(_:)`` does.
+  /// The mark is a lock of the first byte. Readers ask whether it could be taken, and never take it; what keeps a
+  /// second writer away is ``lock(_:)``.
   static func markAsWritten(_ descriptor: FileDescriptor) {
-    var range = flock()
-    range.l_type = Int16(F_WRLCK)
-    range.l_whence = Int16(SEEK_SET)
-    range.l_len = 1
-    // Where it is not known, readers cannot tell that the file is being written to.
-    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &range)
+    // A file system without such locks refuses: readers then cannot tell that the file is being written to.
+    var mark = firstByte(F_WRLCK)
+    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &mark)
+  }
+
+  /// Takes the mark of a file back.
+  static func unmarkAsWritten(_ descriptor: FileDescriptor) {
+    // It fails only where the mark could not be set.
+    var mark = firstByte(F_UNLCK)
+    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &mark)
   }
 
   /// Whether another open file is marked as being written to: `fcntl` with `F_OFD_GETLK`.
   static func isBeingWritten(_ descriptor: FileDescriptor) -> Bool {
-    var range = flock()
-    range.l_type = Int16(F_WRLCK)
-    range.l_whence = Int16(SEEK_SET)
-    range.l_len = 1
-    guard unsafe fcntl(descriptor.rawValue, openFileGetLock, &range) == 0 else { return false }
-    return range.l_type != Int16(F_UNLCK)
+    var mark = firstByte(F_WRLCK)
+    guard unsafe fcntl(descriptor.rawValue, openFileGetLock, &mark) == 0 else { return false }
+    return mark.l_type != Int16(F_UNLCK)
   }
 
-  // The header hides them behind a macro that Swift does not set.
+  /// The lock of a file's first byte, of a type such as `F_WRLCK`.
+  private static func firstByte(_ type: CInt) -> flock {
+    var range = flock()
+    range.l_type = Int16(type)
+    range.l_whence = Int16(SEEK_SET)
+    range.l_len = 1
+    return range
+  }
+
+  // The C headers hide these numbers behind a macro that Swift does not set.
   #if canImport(Darwin)
     private static let openFileSetLock: CInt = 90
     private static let openFileGetLock: CInt = 92
@@ -87,15 +98,6 @@ enum SystemCalls {
     private static let openFileSetLock: CInt = 37
     private static let openFileGetLock: CInt = 36
   #endif
-
-  /// Takes the mark of a file back.
-  static func unmarkAsWritten(_ descriptor: FileDescriptor) {
-    var range = flock()
-    range.l_type = Int16(F_UNLCK)
-    range.l_whence = Int16(SEEK_SET)
-    range.l_len = 1
-    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &range)
-  }
 
   /// Gives the advisory lock of a file back, for all copies of the descriptor: `flock`.
   static func unlock(_ descriptor: FileDescriptor) {

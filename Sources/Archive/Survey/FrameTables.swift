@@ -94,7 +94,8 @@ package struct FrameTables: Sendable {
     return entry.offset == offset && entry.storedLength > 0 ? entry : nil
   }
 
-  /// What a table says of a frame with these stored bytes: one that has it at this place, or else the newest that knows it.
+  /// What a table says of a frame with these stored bytes: one that has it at this place, or else
+  /// the newest that knows it.
   mutating func frame(
     at offset: UInt64, checksum: UInt64, storedLength: Int, in file: Span<UInt8>
   ) -> KnownFrame? {

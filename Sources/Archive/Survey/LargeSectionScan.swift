@@ -2,7 +2,10 @@ internal import IPLD
 
 /// A large section of several frames while a scan passes over them.
 ///
-/// The frames are examined on any thread; the body is hashed by one at a time, in order.
+/// Invariants, which make it safe to hand from thread to thread:
+///
+/// 1. While frames are being examined, exactly one task has it, and hashes its frames in file order.
+/// 2. The scan itself touches it only before that task begins and after it has ended.
 final class LargeSectionScan: @unchecked Sendable {
   let prefix: SectionPrefix
   /// How many of its frames have been met.

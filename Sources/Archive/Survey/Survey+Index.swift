@@ -19,7 +19,8 @@ extension Survey {
 
   /// The index segment of all ordinals from `base` on.
   ///
-  /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no frame of the table holds it.
+  /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no
+  /// frame of the table holds it.
   ///
   /// - Precondition: A frame begins with `base`, or nothing lies behind it.
   func segmentBuilder(from base: UInt64, in file: Span<UInt8>) -> IndexSegmentBuilder {

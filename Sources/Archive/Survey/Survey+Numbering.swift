@@ -202,8 +202,8 @@ extension Survey {
 
   /// Gives what is left of damaged frames its ordinals.
   ///
-  /// Each is counted from the beginning of its frame. A length that is wrong may have led past a section; then the ordinals
-  /// behind it are wrong, too, and the digest of the CAR tells.
+  /// Each is counted from the beginning of its frame. A length that is wrong may have led past a
+  /// section; then the ordinals behind it are wrong, too, and the digest of the CAR tells.
   private mutating func placeSalvaged() {
     let lost = lostOrdinals
     var start = salvaged.startIndex

@@ -221,8 +221,8 @@ struct SurveyAudit {
     return list
   }
 
-  /// Looks at sections with equal keys: the same bytes may be there under several CIDs, but no CID twice, unless the earlier
-  /// is damaged.
+  /// Looks at sections with equal keys: the same bytes may be there under several CIDs, but no CID
+  /// twice, unless the earlier is damaged.
   private mutating func checkRepeated(_ keys: Set<UInt64>) throws {
     for key in keys.sorted() where SectionKey.short(key) != .max {
       do {

@@ -2,21 +2,22 @@ public import IPLD
 
 /// What makes appended sections count: an index, a barrier, a footer, a barrier.
 extension ArchiveWriter {
-  /// Makes everything that was appended count: writes the index, waits until it is on the medium, writes the footer, waits
-  /// again.
+  /// Makes everything that was appended count: writes the index, waits until it is on the medium,
+  /// writes the footer, waits again.
   ///
-  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or alone in its frame; or nil to keep
-  ///   the one there is.
-  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the very last wait failed, so that opening the file
-  ///   again has to tell; with another reason if the manifest cannot be one; and what the storage throws. Except for the
-  ///   first, nothing is committed then.
+  /// - Parameter manifest: The newest manifest, which has to be the section appended last, or alone
+  ///   in its frame; or nil to keep the one there is.
+  /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the very last wait failed, so
+  ///   that opening the file again has to tell; with another reason if the manifest cannot be one;
+  ///   and what the storage throws. Except for the first, nothing is committed then.
   /// - Returns: What is committed now.
   @discardableResult
   public mutating func commit(manifest: CID?) throws -> Generation {
     try seal(manifest: manifest)
   }
 
-  /// Makes everything that was appended so far count, under the manifest there is: no more than what comes after it can be lost.
+  /// Makes everything that was appended so far count, under the manifest there is: no more than
+  /// what comes after it can be lost.
   ///
   /// Appending does this by itself whenever 64 MiB have been written since the last time.
   ///
@@ -105,7 +106,8 @@ extension ArchiveWriter {
     return (next ?? pending.nextOrdinal) == ordinal + 1 ? frame.offset : nil
   }
 
-  /// The same of a section that was there: a manifest that an interrupted write had come to, if its generation was completed without it.
+  /// The same of a section that was there: a manifest that an interrupted write had come to, if its
+  /// generation was completed without it.
   private func committedPlace(of ordinal: UInt64) throws -> UInt64? {
     try committed?.withFile { (file) throws in
       guard let index = committed?.index, let position = index.position(of: ordinal, in: file)

@@ -4,8 +4,8 @@ internal import IPLD
 extension ArchiveWriter {
   /// Writes frame 0 of a new archive, or finds where one that has begun goes on.
   ///
-  /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file ends with a footer, or
-  /// with frame 0.
+  /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file
+  /// ends with a footer, or with frame 0.
   ///
   /// - Returns: Where the next frame goes, what is committed, and how many sections were adopted.
   static func begin(_ storage: any ArchiveStorage, _ carHeader: [UInt8]) throws
@@ -64,7 +64,7 @@ extension ArchiveWriter {
       }
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {
-        // Whether it can be gone on with, adopting it tells.
+        // Throws if nothing can be appended behind these bytes.
         _ = try TailAdoption(storage, file, after: nil).run(carHeader: carHeader)
       }
     } catch let error as ArchiveError where !error.isOfSystem {

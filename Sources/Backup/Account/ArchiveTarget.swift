@@ -6,7 +6,8 @@ internal import SystemPackage
 ///
 /// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
 /// 2. What a killed backup has left under the temporary name is found, and gone on with.
-/// 3. The file is locked from the moment it is opened, so that a second backup into it fails before it has asked a server for anything.
+/// 3. The file is locked from the moment it is opened, so that a second backup into it fails before
+///    it has asked a server for anything.
 final class ArchiveTarget {
   /// Where the archive is, or will be.
   let path: FilePath
@@ -15,7 +16,8 @@ final class ArchiveTarget {
   private var opened: (any ArchiveStorage)?
   private let new: NewArchiveFile?
 
-  /// How long another process that writes to the file is waited for: one that was killed has the lock until the system is done with it.
+  /// How long another process that writes to the file is waited for: one that was killed has the
+  /// lock until the system is done with it.
   private static let patience: Duration = .seconds(2)
 
   /// Opens what is there.
@@ -61,7 +63,8 @@ final class ArchiveTarget {
       let reader = try ArchiveReader(storage.map(), ignoresTail: true)
       if reader.generation.number > 0 { self.reader = reader }
     } catch is ArchiveError {
-      // The writer tells what can be gone on with, and begins again where nothing can: nobody has been told of this file.
+      // The writer tells what can be gone on with, and begins again where nothing can: nobody has
+      // been told of this file.
     }
   }
 
@@ -88,8 +91,8 @@ final class ArchiveTarget {
   /// Lets others write to the file: nothing more will be written to it from here.
   func release() { opened?.unlock() }
 
-  /// Empties a file without a final name if it begins with another account's repository and has no snapshot: what was broken off there is nothing
-  /// that this account's archive should hold.
+  /// Empties a file without a final name if it begins with another account's repository and has no
+  /// snapshot: what was broken off there is nothing that this account's archive should hold.
   ///
   /// - Throws: `ArchiveError` if the system refuses.
   func startOver(unlessOf did: DID) throws {

@@ -4,7 +4,8 @@ internal import IPLD
 public import SystemPackage
 internal import XRPC
 
-/// Asks once more for the blobs that an archive lacks: the account's server, and then every server where the account was before.
+/// Asks once more for the blobs that an archive lacks: the account's server, and then every server
+/// where the account was before.
 public struct BlobFill: Sendable {
   private let backup: AccountBackup
 

@@ -178,7 +178,8 @@ public struct SnapshotExtractor {
     }
   }
 
-  /// Says what a damaged repository has lost of the selection, so that less than everything never passes for everything.
+  /// Says what a damaged repository has lost of the selection, so that less than everything never
+  /// passes for everything.
   private mutating func noteLosses(
     _ inspection: RepositoryInspection, _ unseen: Set<String>, _ selection: Selection,
     _ restored: RestoredRepository
@@ -200,7 +201,8 @@ public struct SnapshotExtractor {
     }
   }
 
-  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is nothing else that is known.
+  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is
+  /// nothing else that is known.
   ///
   /// Where there are several accounts, nothing tells whose they would be; `carpack cat` gives them by their CIDs.
   private mutating func writeStrays(except table: BlobTable) throws {
@@ -267,8 +269,8 @@ public struct SnapshotExtractor {
     ) { sink in try sink(content.bytes.span) }
   }
 
-  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed once, whatever the order
-  /// of the records that refer to them.
+  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
+  /// once, whatever the order of the records that refer to them.
   ///
   /// What is wrong is reported in the order of `blobs`.
   private mutating func writeBlobs(_ blobs: [(cid: CID, mimeType: String?)]) throws {

@@ -2,8 +2,8 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Tells whether a manifest says something that no other says: one that was made again differs only in the manifest before it
-/// and in where its blocks lie.
+/// Tells whether a manifest says something that no other says: one that was made again differs only
+/// in the manifest before it and in where its blocks lie.
 struct ManifestContents {
   private let reader: ArchiveReader
   /// The manifests of each commit whose contents have not been read.

@@ -31,12 +31,14 @@ extension SnapshotHistory {
 
   /// The snapshots that are meant: one at most of each account, the newest first.
   ///
-  /// A number and a CID mean one snapshot. A date means one of each account, unless the account is given; and so does a revision that several
-  /// accounts have. Where the same revision was packed more than once, the newest of these is meant.
+  /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
+  /// given; and so does a revision that several accounts have. Where the same revision was packed
+  /// more than once, the newest of these is meant.
   ///
   /// - Parameters:
   ///   - selector: which.
-  ///   - account: of which account; nil for all. It does not change the numbers, but those that count back from the newest.
+  ///   - account: of which account; nil for all. It does not change the numbers, but those that
+  ///     count back from the newest.
   /// - Throws: ``SelectionError`` if there is none, or the beginning of a revision or CID fits several.
   public func select(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
     throws(SelectionError) -> [Entry]

@@ -4,12 +4,14 @@ public import IPLD
 
 /// All snapshots of an archive: what each is in a few words, and where the chain of them is broken.
 ///
-/// Manifests are read from the newest back, each naming the one before it. Where one of them is lost, the footers of older generations, which name a
-/// manifest each, lead on: nothing that can be reached either way is left out, and every break is in ``breaks``.
+/// Manifests are read from the newest back, each naming the one before it. Where one of them is
+/// lost, the footers of older generations, which name a manifest each, lead on: nothing that can be
+/// reached either way is left out, and every break is in ``breaks``.
 ///
-/// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left behind the last footer,
-/// and, where the chain is broken, every manifest of the file. They are offered; none of them is the newest unless it is
-/// asked for. What a sound chain passes by has been forgotten on purpose, and a manifest made again is listed once.
+/// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left
+/// behind the last footer, and, where the chain is broken, every manifest of the file. They are
+/// offered; none of them is the newest unless it is asked for. What a sound chain passes by has
+/// been forgotten on purpose, and a manifest made again is listed once.
 ///
 /// ```swift
 /// let history = try SnapshotHistory(of: reader)
@@ -48,8 +50,9 @@ public struct SnapshotHistory: Sendable {
     public let carSHA256: SHA256Digest
     /// By how many bytes the file grew for it; nil if that cannot be told.
     ///
-    /// It is counted from the generation that first named the manifest before this one. What checkpoints wrote meanwhile is in it. It cannot be told
-    /// of snapshots that were copied together, or whose manifests were written again because others were forgotten.
+    /// It is counted from the generation that first named the manifest before this one. What
+    /// checkpoints wrote meanwhile is in it. It cannot be told of snapshots that were copied
+    /// together, or whose manifests were written again because others were forgotten.
     public internal(set) var bytesAdded: UInt64?
   }
 
@@ -146,11 +149,11 @@ public struct SnapshotHistory: Sendable {
     }
   }
 
-  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer names, or that was found in the
-  /// file, whichever is the newest.
+  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer
+  /// names, or that was found in the file, whichever is the newest.
   ///
-  /// A manifest that was made again stands for the one it was made of, and forgets what came before that, if its own chain leads
-  /// to its beginning.
+  /// A manifest that was made again stands for the one it was made of, and forgets what came before
+  /// that, if its own chain leads to its beginning.
   ///
   /// - Parameters:
   ///   - reader: The archive.
@@ -214,8 +217,8 @@ public struct SnapshotHistory: Sendable {
 
   /// Adds what was found in the file and no footer leads to, each where it belongs by its place.
   ///
-  /// - Parameter footer: Where the footer lies from which a sound chain leads to its beginning: what lies before it and is not
-  ///   on the chain has been forgotten.
+  /// - Parameter footer: Where the footer lies from which a sound chain leads to its beginning:
+  ///   what lies before it and is not on the chain has been forgotten.
   private mutating func addFound(
     in reader: ArchiveReader, behind footer: UInt64, _ limit: Int
   ) throws {

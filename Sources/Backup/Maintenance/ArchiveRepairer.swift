@@ -3,9 +3,9 @@ internal import IPLD
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
 ///
-/// Indexes and footers are repaired by ``ArchiveRepair``. A snapshot that was listed before, and is not on the chain of
-/// manifests afterwards, is put into the chain by one more generation and marked as found; the archive head stays what a
-/// footer vouches for.
+/// Indexes and footers are repaired by ``ArchiveRepair``. A snapshot that was listed before, and is
+/// not on the chain of manifests afterwards, is put into the chain by one more generation and
+/// marked as found; the archive head stays what a footer vouches for.
 public struct ArchiveRepairer {
   /// What was done.
   public struct Report: Sendable {
@@ -28,8 +28,8 @@ public struct ArchiveRepairer {
   /// - Parameters:
   ///   - storage: The archive; it is locked.
   ///   - limits: How much it may hold.
-  /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written; what was written by then is
-  ///   right, and repairing again goes on.
+  /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
+  ///   what was written by then is right, and repairing again goes on.
   public func repair(_ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits()) throws
     -> Report
   {

@@ -4,8 +4,8 @@
 /// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
 /// snapshot is the one that is kept.
 ///
-/// Whatever the rules say, two are kept: the one that was made last, which the verbs take when they
-/// are not told otherwise; and one of which nobody can tell when it was made.
+/// Whatever the rules say, the snapshot made last is kept, because the verbs use it by default; and
+/// so is every snapshot whose time is unknown.
 public struct RetentionPolicy: Equatable, Sendable {
   /// Why a snapshot is kept.
   public enum Reason: String, CaseIterable, Sendable {

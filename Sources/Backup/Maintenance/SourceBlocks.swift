@@ -49,6 +49,7 @@ struct SourceBlocks {
         }
         return census.table.body(index)
       }
+      // A block that is no commit leads to nothing further.
       guard let body = find(commit), let commit = try? Commit(bytes.extracting(body)) else {
         return ordinals
       }

@@ -3,13 +3,15 @@ internal import IPLD
 
 /// Walks the trees of many snapshots, and what they share only once.
 ///
-/// Whether a subtree keeps the rules follows from its own nodes, so one that was walked without finding anything is passed over wherever it
-/// comes again. What it consists of is kept, as numbers, and gone through each time: a snapshot has its own CAR, in which every block of
-/// the subtree has to be, and its own blobs, which are counted once each.
+/// Whether a subtree keeps the rules follows from its own nodes, so one that was walked without
+/// finding anything is passed over wherever it comes again. What it consists of is kept, as
+/// numbers, and gone through each time: a snapshot has its own CAR, in which every block of the
+/// subtree has to be, and its own blobs, which are counted once each.
 ///
 /// Invariants:
 /// 1. A node is known only if everything below it was there, and nothing was wrong with it.
-/// 2. In ``links`` a known node has, from where ``starts`` says, how many links it has, its layer, and the links in the order of its keys.
+/// 2. In ``links`` a known node has, from where ``starts`` says, how many links it has, its layer,
+///    and the links in the order of its keys.
 struct SharedTrees {
   /// What a walk came to.
   struct Tree {

@@ -122,7 +122,8 @@ struct SnapshotChecks {
 
   /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read where they are.
   ///
-  /// Successive snapshots have nearly the same, so what was gathered for one serves the others, until they lack too much of it.
+  /// Successive snapshots have nearly the same, so what was gathered for one serves the others,
+  /// until they lack too much of it.
   private mutating func gather(_ runs: [Range<UInt64>], limit: UInt64) throws -> GatheredSections? {
     guard runs.count > GatheredSections.maximumRuns else { return nil }
     if let gathered {

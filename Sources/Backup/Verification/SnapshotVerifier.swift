@@ -4,8 +4,8 @@ internal import IPLD
 
 /// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each tree, every blob.
 ///
-/// The bytes of the file are hashed once. What snapshots share is not looked at again in each of them, but for their CARs, each of which has
-/// a digest of its own.
+/// The bytes of the file are hashed once. What snapshots share is not looked at again in each of
+/// them, but for their CARs, each of which has a digest of its own.
 public struct SnapshotVerifier {
   /// How much is looked at.
   public typealias Depth = ArchiveVerifier.Depth
@@ -29,9 +29,11 @@ public struct SnapshotVerifier {
   ///
   /// - Parameters:
   ///   - reader: the archive.
-  ///   - depth: `quick` compares stored bytes with their checksums and believes the manifests: it neither decompresses nor hashes nor walks.
+  ///   - depth: `quick` compares stored bytes with their checksums and believes the manifests: it
+  ///     neither decompresses nor hashes nor walks.
   ///   - scope: which snapshots; the file itself is verified as a whole in any case.
-  /// - Throws: ``BackupError`` if there is no room for a temporary file; what is wrong with the archive is in the report.
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; what is wrong with the
+  ///   archive is in the report.
   public func verify(_ reader: ArchiveReader, _ depth: Depth, _ scope: Scope = .all) throws
     -> Report
   {

@@ -28,8 +28,9 @@ enum Console {
 
   /// Opens something under the numbers of standard input, output and error that are closed, before anything else is.
   ///
-  /// Otherwise the first file that is opened would get the number, and results would be written into it. What is opened is a
-  /// folder, so that reading from it fails, and writing to it as to a closed descriptor.
+  /// Otherwise the first file that is opened would get the number, and results would be written
+  /// into it. What is opened is a folder, so that reading from it fails, and writing to it as to a
+  /// closed descriptor.
   static func occupyStandardDescriptors() {
     for descriptor in CInt(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
       _ = unsafe open("/", O_RDONLY)
@@ -72,7 +73,8 @@ enum Console {
 
   /// Text in which nothing rules the terminal: records and archives may say anything, and what they say is shown.
   ///
-  /// Control characters are written as escapes, except the colours that are set here, and line feeds where they are kept.
+  /// Control characters are written as escapes, except the colours that are set here, and line
+  /// feeds where they are kept.
   static func visible(_ text: String, keepingLines: Bool) -> String {
     func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.isTerminalControl }
     guard text.unicodeScalars.contains(where: isControl) else { return text }

@@ -16,8 +16,8 @@ internal import CArguments
 
 /// What the machine says about itself and the moment.
 ///
-/// With `SOURCE_DATE_EPOCH` set (seconds since 1970) the moment is that one and nothing takes any time, so that the same input gives the same
-/// archive, byte for byte.
+/// With `SOURCE_DATE_EPOCH` set (seconds since 1970) the moment is that one and nothing takes any
+/// time, so that the same input gives the same archive, byte for byte.
 enum Host {
   private static let fixedSeconds: Int? = {
     guard let text = unsafe getenv("SOURCE_DATE_EPOCH") else { return nil }

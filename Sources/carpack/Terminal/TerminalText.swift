@@ -3,8 +3,8 @@ internal import IPLD
 
 /// Bytes of unknown content on their way to a terminal, piece by piece.
 ///
-/// They are read as UTF-8. Control characters other than line feeds and tabs are written as escapes, such as `\u{1b}`, and
-/// bytes that are no text as U+FFFD.
+/// They are read as UTF-8. Control characters other than line feeds and tabs are written as
+/// escapes, such as `\u{1b}`, and bytes that are no text as U+FFFD.
 struct TerminalText {
   /// The beginning of a character whose end is yet to come: three bytes at most.
   private var beginning: [UInt8] = []

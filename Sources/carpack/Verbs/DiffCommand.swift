@@ -86,7 +86,8 @@ struct SnapshotPair {
   /// What people call the account.
   let account: String
 
-  /// The snapshots that are meant: none is the newest and the one before it; one is that one and the newest of its account; two are these.
+  /// The snapshots that are meant: none is the newest and the one before it; one is that one and
+  /// the newest of its account; two are these.
   init(_ opened: OpenedArchive, _ selectors: [SnapshotSelector], account: String?) throws {
     let history = try opened.usableHistory()
     let did = try account.map { text throws in try history.account(text) }

@@ -106,7 +106,8 @@ struct PackCommand: ParsableCommand {
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
-      // Packing fails like this, too, on an archive whose only footer is damaged: replacing it would destroy the backup.
+      // Packing fails like this, too, on an archive whose only footer is damaged: replacing it
+      // would destroy the backup.
       guard try !ArchiveTraces.are(in: storage.map()) else {
         throw Failure(
           "\(output) is a damaged archive: no footer holds, and nothing is appended",

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import Backup
 
-/// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is known, one object a line.
+/// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is
+/// known, one object a line.
 struct SnapshotList {
   private let opened: OpenedArchive
   private let entries: [SnapshotHistory.Entry]

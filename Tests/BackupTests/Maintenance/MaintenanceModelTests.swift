@@ -8,7 +8,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What archives hold, without any archive: for each snapshot its account, its time, its CAR, and the blobs that were at hand.
+/// What archives hold, without any archive: for each snapshot its account, its time, its CAR, and
+/// the blobs that were at hand.
 private struct ArchiveModel {
   struct Entry: Hashable {
     let did: String
