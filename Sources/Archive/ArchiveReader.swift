@@ -257,9 +257,9 @@ public final class ArchiveReader: Sendable {
         let location = try locate(ordinal)
         switch location.body {
         case .pack(let frame, let index):
-          // What is left of a damaged pack is looked at section by section.
+          // What is left of a damaged pack, or stands in for it, is looked at section by section.
           let count =
-            frame.failure != nil
+            frame.failure != nil || location.asked != location.ordinal
             ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
           if isHashing || frame.failure != nil {
             for number in index..<index + count { try check(frame, number) }

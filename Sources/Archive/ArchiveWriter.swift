@@ -9,7 +9,8 @@ public import IPLD
 /// ```
 ///
 /// 1. A section is in the index only if its bytes hashed to its CID, or nobody can tell.
-/// 2. No CID is stored twice: appending one that is there answers with the number it has.
+/// 2. No CID is stored twice, unless what there is of it is damaged: appending one that is there
+///    answers with the number it has.
 /// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that
 ///    is dropped leaves a tail that readers ignore, and that the next writer adopts.
 /// 4. Committed bytes are never written again.
@@ -38,6 +39,10 @@ public struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
+  /// Whether a damaged section was written again, so that the next footer has to say so.
+  public internal(set) var isHealing: Bool
+  /// The damaged packs of which all that is left was written again, by their first sections.
+  var savedFrames: Set<UInt64>
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
   var isUncertain: Bool
 
@@ -93,6 +98,8 @@ public struct ArchiveWriter: ~Copyable {
     readBack = nil
     adoptedSectionCount = 0
     hasFailed = false
+    isHealing = false
+    savedFrames = []
     isUncertain = false
   }
 
@@ -228,16 +235,6 @@ public struct ArchiveWriter: ~Copyable {
     try checkUsable()
     packs.close(next: pending.nextOrdinal)
     try drain()
-  }
-
-  /// The number of the section if it is there already.
-  mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
-    let candidates = pending.ordinals(key)
-    if let ordinal = try find(cid, among: candidates) { return ordinal }
-    guard candidates.count < ArchiveLimits.aliases else {
-      throw ArchiveError(.tooManyAliases(cid))
-    }
-    return try committed?.ordinal(of: cid)
   }
 
   /// Refuses a section if the segment it goes into would be longer than a frame can be.

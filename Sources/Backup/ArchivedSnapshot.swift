@@ -152,18 +152,20 @@ public struct ArchivedSnapshot: Sendable {
 
   /// The order as it is written, with positions below `limit`.
   func writtenOrder(limit: UInt64) throws -> BlockOrder {
+    let maximumRuns = reader.maximumRuns
+    let maximumLength = BlockOrder.maximumLength(ofRuns: maximumRuns)
     var encoded: [UInt8] = []
     switch snapshot.car.order {
     case .inline(let bytes): encoded = bytes
     case .pages(let pages):
       for page in pages {
         encoded += try block(page).bytes
-        guard encoded.count <= BlockOrder.maximumEncoded else {
-          throw SnapshotError.malformedOrder
+        guard encoded.count <= maximumLength else {
+          throw SnapshotError.tooManyRuns(limit: maximumRuns)
         }
       }
     }
-    let order = try BlockOrder(encoded, limit: limit)
+    let order = try BlockOrder(encoded, limit: limit, maximumRuns: maximumRuns)
     guard order.count == snapshot.car.sectionCount else { throw SnapshotError.malformedOrder }
     return order
   }
@@ -180,6 +182,25 @@ public struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
   public func extras() throws -> [CID] {
     try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
+  }
+
+  /// What is known of blobs beside those that records refer to: by this snapshot, or, if its pages
+  /// are damaged, by the one before it of the same account.
+  ///
+  /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
+  func readableLists() throws -> (extras: [CID], missing: [BlobLedger.Missing]) {
+    var snapshot = self
+    while true {
+      do {
+        return (try snapshot.extras(), try snapshot.missingBlobs())
+      } catch let error where error.isDamage {
+        guard
+          let earlier = try Self.newest(
+            of: snapshot.snapshot.did, from: snapshot.snapshot.previous, in: reader)
+        else { return ([], []) }
+        snapshot = earlier
+      }
+    }
   }
 
   /// The account's DID document as it was received; nil if it is not known.
@@ -218,4 +239,9 @@ extension ArchiveReader {
   ///
   /// Whatever a footer claims, an archive has at least one byte for each section.
   var sectionLimit: UInt64 { min(sectionCount, fileSize) }
+
+  /// The most runs that an order of a snapshot may have.
+  var maximumRuns: Int {
+    BlockOrder.maximumRuns(ofSections: limits.allowsLarge ? .max : sectionLimit)
+  }
 }

@@ -22,8 +22,10 @@ struct BlobPacking {
   private var extrasBytes: UInt64 = 0
   /// The blobs that are held though no record refers to them: those of the snapshot before, and those taken now.
   private(set) var extras: [CID] = []
-  /// What was missing in the snapshot before, and why.
+  /// What was missing in the snapshot before, and why, and what is damaged now.
   private var missingBefore: [BlobLedger.Missing] = []
+  /// The blobs that are damaged though no record refers to them, and are taken if they are given.
+  private var damagedExtras: Set<CID> = []
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
   /// How many files no record refers to and were left out.
@@ -45,25 +47,46 @@ struct BlobPacking {
     }
     guard let archive else { return }
     let entries = table.entries
-    for (entry, match) in zip(entries, try archive.matches(entries.count) { entries[$0].cid }) {
-      guard let match else { continue }
-      held[entry.cid] = held[entry.cid] ?? match.bodyLength
-      heldBefore.insert(entry.cid)
+    let states = try archive.states(entries.count, isChecking: true) { entries[$0].cid }
+    for (entry, state) in zip(entries, states) {
+      switch state {
+      case .held(_, let length):
+        held[entry.cid] = held[entry.cid] ?? length
+        heldBefore.insert(entry.cid)
+      case .damaged:
+        missingBefore.append(BlobLedger.Missing(cid: entry.cid, reason: .lost, size: entry.size))
+      case .missing: break
+      }
     }
     guard let base else { return }
-    let earlier = try base.extras()
-    for (cid, match) in zip(earlier, try archive.matches(earlier.count) { earlier[$0] }) {
-      guard let match, !table.contains(cid) else { continue }
-      extras.append(cid)
-      extrasBytes += match.bodyLength
-      held[cid] = match.bodyLength
-      heldBefore.insert(cid)
+    let (earlier, missing) = try base.readableLists()
+    try lookUp(extras: earlier.filter { !table.contains($0) }, in: archive)
+    for (entry, state) in zip(missing, try archive.states(missing.count) { missing[$0].cid }) {
+      if case .missing = state { missingBefore.append(entry) }
     }
-    let missing = try base.missingBlobs()
-    for (entry, match) in zip(missing, try archive.matches(missing.count) { missing[$0].cid })
-    where match == nil {
-      missingBefore.append(entry)
+  }
+
+  /// Looks for the blobs that no record refers to.
+  private mutating func lookUp(extras earlier: [CID], in archive: ArchiveReader) throws {
+    let states = try archive.states(earlier.count, isChecking: true) { earlier[$0] }
+    for (cid, state) in zip(earlier, states) {
+      if let length = state.bodyLength {
+        extras.append(cid)
+        extrasBytes += length
+        held[cid] = length
+        heldBefore.insert(cid)
+      } else {
+        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: nil)
+        entry.isReferenced = false
+        missingBefore.append(entry)
+        damagedExtras.insert(cid)
+      }
     }
+  }
+
+  /// Whether a file with this content goes into the archive.
+  private func takes(_ cid: CID) -> Bool {
+    table.contains(cid) || keepsExtras || damagedExtras.contains(cid)
   }
 
   /// Takes what is wanted of the files.
@@ -74,7 +97,7 @@ struct BlobPacking {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
       if let claimed, heldBefore.contains(claimed) { continue }
-      if let claimed, !table.contains(claimed), !keepsExtras {
+      if let claimed, !takes(claimed) {
         leftOutCount += 1
         continue
       }
@@ -96,8 +119,7 @@ struct BlobPacking {
   private mutating func pack(
     _ path: String, _ cid: CID, _ bytes: Span<UInt8>, into writer: inout ArchiveWriter
   ) throws {
-    let isReferenced = table.contains(cid)
-    guard isReferenced || keepsExtras else {
+    guard takes(cid) else {
       leftOutCount += 1
       return
     }
@@ -121,7 +143,7 @@ struct BlobPacking {
       return
     }
     held[cid] = UInt64(bytes.count)
-    if !isReferenced {
+    if !table.contains(cid) {
       extras.append(cid)
       extrasBytes += UInt64(bytes.count)
     }

@@ -14,14 +14,15 @@ public enum BlobState: Equatable, Sendable {
 extension ArchivedSnapshot {
   /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is decompressed once.
   ///
+  /// - Throws: `ArchiveError` if the file cannot be read.
   /// - Returns: The state of each, in the order of `blobs`.
-  public func states(of blobs: [CID]) -> [BlobState] {
-    do {
-      return try reader.matches(blobs.count) { blobs[$0] }
-        .map { $0.map { .held($0.bodyLength) } ?? .missing }
-    } catch {
-      // With damage each is looked for by itself, to say which are lost.
-      return blobs.map { state(of: $0) }
+  public func states(of blobs: [CID]) throws -> [BlobState] {
+    try reader.states(blobs.count) { blobs[$0] }.map { state in
+      switch state {
+      case .held(_, let length): .held(length)
+      case .missing: .missing
+      case .damaged(let error): .damaged("\(error)")
+      }
     }
   }
 
@@ -32,5 +33,16 @@ extension ArchivedSnapshot {
     } catch {
       return .damaged("\(error)")
     }
+  }
+}
+
+extension ArchiveStorage {
+  /// How many sections of the archive that this is do not hold by the checksums of what is stored,
+  /// and were not written again.
+  ///
+  /// - Throws: `ArchiveError` if the file cannot be read.
+  func damagedSectionCount() throws -> Int {
+    let reader = try ArchiveReader(map(), ignoresTail: true)
+    return try reader.damagedSections().reduce(0) { $0 + $1.count }
   }
 }

@@ -32,8 +32,10 @@ extension BlockOrder {
 
   /// The order whose positions are ordinals, of this one that is relative to `base`.
   ///
-  /// - Throws: ``SnapshotError`` if the runs come to more than any CAR has.
-  package func resolved(over base: BlockOrder, first: UInt64) throws(SnapshotError) -> BlockOrder {
+  /// - Throws: ``SnapshotError`` if there are more than `maximumRuns`.
+  package func resolved(
+    over base: BlockOrder, first: UInt64, maximumRuns: Int = .max
+  ) throws(SnapshotError) -> BlockOrder {
     // Where each run of the base begins, and where the last ends.
     var starts: [UInt64] = [0]
     for run in base.runs { starts.append(starts[starts.count - 1] + UInt64(run.count)) }
@@ -49,7 +51,7 @@ extension BlockOrder {
           resolved.append(position &+ offset..<end &+ offset)
           position = end
           index += 1
-          guard resolved.runs.count <= Self.maximumRuns else { throw .malformedOrder }
+          guard resolved.runs.count <= maximumRuns else { throw .tooManyRuns(limit: maximumRuns) }
         }
       }
       if position < run.upperBound {

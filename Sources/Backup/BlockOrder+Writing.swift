@@ -6,20 +6,29 @@ struct OrderBasis {
   let manifest: CID
   /// How many orders its own is relative to, one upon the other.
   let depth: Int
-  /// Its order; asked for only if it is of use.
-  let order: () throws -> BlockOrder
+  /// Its order, asked for only if it is of use; nil if it is damaged.
+  let order: () throws -> BlockOrder?
 
   /// A basis of these parts.
-  init(manifest: CID, depth: Int, order: @escaping () throws -> BlockOrder) {
+  init(manifest: CID, depth: Int, order: @escaping () throws -> BlockOrder?) {
     self.manifest = manifest
     self.depth = depth
     self.order = order
   }
 
-  /// A snapshot that lies in the archive; nil if it has no manifest.
+  /// A snapshot that lies in the archive; nil if it has no manifest, or its order is damaged.
   init?(_ archived: ArchivedSnapshot) throws {
     guard let cid = archived.cid else { return nil }
-    self.init(manifest: cid, depth: try archived.orderDepth(), order: archived.order)
+    guard let depth = try Self.unlessDamaged(archived.orderDepth) else { return nil }
+    self.init(manifest: cid, depth: depth) { try Self.unlessDamaged(archived.order) }
+  }
+
+  private static func unlessDamaged<Value>(_ body: () throws -> Value) throws -> Value? {
+    do {
+      return try body()
+    } catch let error where error.isDamage {
+      return nil
+    }
   }
 }
 
@@ -40,12 +49,12 @@ extension BlockOrder {
   ///
   /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what asking for the basis throws.
   func written(after basis: OrderBasis?) throws -> WrittenOrder {
+    let maximumRuns = Self.maximumRuns(ofSections: runs.reduce(0) { max($0, $1.upperBound) })
     let (shortest, base) = try shortest(after: basis)
     let encoded = shortest.encoded
-    guard encoded.count <= Self.maximumEncoded else {
-      throw BackupError.malformedRepository(
-        "the CAR repeats its blocks in an order that takes over \(Self.maximumEncoded) bytes to write down"
-      )
+    guard runs.count <= maximumRuns, encoded.count <= Self.maximumLength(ofRuns: maximumRuns)
+    else {
+      throw BackupError.malformedRepository("the CAR repeats its blocks too often, in too many orders")
     }
     let depth = base == nil ? 0 : (basis?.depth ?? 0) + 1
     guard encoded.count > Self.maximumInline else {
@@ -56,9 +65,10 @@ extension BlockOrder {
   }
 
   private func shortest(after basis: OrderBasis?) throws -> (BlockOrder, Snapshot.OrderBase?) {
-    guard let basis, runs.count > 1 || basis.depth > 0, basis.depth < Self.maximumDepth
+    guard let basis, runs.count > 1 || basis.depth > 0, basis.depth < Self.maximumDepth,
+      let base = try basis.order()
     else { return (self, nil) }
-    let (relative, first) = relative(to: try basis.order())
+    let (relative, first) = relative(to: base)
     let overhead = basis.manifest.bytes.count + 16
     guard relative.encoded.count + overhead < encoded.count else { return (self, nil) }
     return (relative, Snapshot.OrderBase(manifest: basis.manifest, first: first))

@@ -11,12 +11,18 @@ public struct BlockOrder: Equatable, Sendable {
   static let maximumInline = 1024
   /// The longest page, in bytes.
   static let maximumPage = 1 << 20
-  /// The most that is read of all pages together.
+  /// The most runs of an order of an archive with so many sections.
+  ///
+  /// An order that has each section once cannot have more runs than sections. There is room for
+  /// some that a CAR repeats.
+  static func maximumRuns(ofSections count: UInt64) -> Int {
+    Int(min(count, 1 << 24)) * 2 + 1 << 16
+  }
+
+  /// The most bytes that are read of an order of so many runs.
   ///
   /// A page may come twice, so a small archive could name any amount.
-  static let maximumEncoded = 64 << 20
-  /// The most runs that orders relative to one another may come to: as many as 64 MiB can hold.
-  static let maximumRuns = 1 << 25
+  static func maximumLength(ofRuns count: Int) -> Int { min(count * 20, 64 << 20) }
   /// How many orders may be relative to one another before one is absolute again.
   static let maximumDepth = 31
 
@@ -69,10 +75,11 @@ public struct BlockOrder: Equatable, Sendable {
     }
   }
 
-  /// Reads runs of positions below `limit`.
+  /// Reads at most `maximumRuns` runs of positions below `limit`.
   ///
-  /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, or a position outside `0..<limit`.
-  public init(_ bytes: [UInt8], limit: UInt64) throws(SnapshotError) {
+  /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, a position
+  ///   outside `0..<limit`, or too many runs.
+  public init(_ bytes: [UInt8], limit: UInt64, maximumRuns: Int = .max) throws(SnapshotError) {
     let span = bytes.span
     let limit = min(limit, UInt64(Int64.max))
     var offset = 0
@@ -86,6 +93,7 @@ public struct BlockOrder: Equatable, Sendable {
       guard !overflow, first >= 0, UInt64(first) < limit, length <= limit - UInt64(first) else {
         throw .malformedOrder
       }
+      guard runs.count < maximumRuns else { throw .tooManyRuns(limit: maximumRuns) }
       expected = UInt64(first) + length
       runs.append(UInt64(first)..<expected)
     }

@@ -12,9 +12,13 @@ public enum MissingBlobs {
     public let record: String?
     /// Its media type, as a record says.
     public let mimeType: String?
+    /// What is wrong with it, if it is here and damaged.
+    public let damage: String?
   }
 
   /// The blobs that records of a snapshot refer to, or that a server listed, and that the archive does not hold now.
+  ///
+  /// What is stored of each is compared with its checksum, so this takes as long as to read the blobs once.
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is damaged.
   public static func of(_ archived: ArchivedSnapshot) throws -> [Entry] {
@@ -27,19 +31,34 @@ public enum MissingBlobs {
     let known = Dictionary(noted.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
     var entries: [Entry] = []
     let referenced = blobs.entries
-    for (entry, match) in zip(
-      referenced, try archived.reader.matches(referenced.count) { referenced[$0].cid })
-    where match == nil {
+    let reader = archived.reader
+    let states = try reader.states(referenced.count, isChecking: true) { referenced[$0].cid }
+    for (entry, state) in zip(referenced, states) where state.bodyLength == nil {
+      let reason: BlobLedger.Reason = state.isDamaged ? .lost : .notProvided
       let blob =
-        known[entry.cid]
-        ?? BlobLedger.Missing(cid: entry.cid, reason: .notProvided, size: entry.size)
-      entries.append(Entry(blob: blob, record: entry.firstRecord, mimeType: entry.mimeType))
+        known[entry.cid] ?? BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size)
+      entries.append(
+        Entry(
+          blob: blob, record: entry.firstRecord, mimeType: entry.mimeType, damage: state.damage))
     }
     let listed = noted.filter { !$0.isReferenced && !blobs.contains($0.cid) }
-    for (blob, match) in zip(listed, try archived.reader.matches(listed.count) { listed[$0].cid })
-    where match == nil {
-      entries.append(Entry(blob: blob, record: nil, mimeType: nil))
+    let extras = try archived.extras().map { extra in
+      var blob = BlobLedger.Missing(cid: extra, reason: .lost, size: nil)
+      blob.isReferenced = false
+      return blob
+    }
+    let others = listed + extras
+    let otherStates = try reader.states(others.count, isChecking: true) { others[$0].cid }
+    for (blob, state) in zip(others, otherStates) where state.bodyLength == nil {
+      entries.append(Entry(blob: blob, record: nil, mimeType: nil, damage: state.damage))
     }
     return entries
+  }
+}
+
+extension SectionState {
+  /// What is wrong with what is there; nil if nothing is.
+  fileprivate var damage: String? {
+    if case .damaged(let error) = self { "\(error)" } else { nil }
   }
 }

@@ -8,7 +8,8 @@ public import SystemPackage
 /// The CAR is inspected first, so that nothing is written for one that is not what it should be.
 /// Then those of its blocks that the archive does not have go into it in their order, then the
 /// blobs, then what is known about the account, then the manifest. If the newest snapshot of the
-/// account says all that already, nothing is written, and what there is is synced.
+/// account says all that already, none is added, and what there is is synced. What of all this is
+/// in the archive and damaged is written again.
 public struct RepositoryPacker {
   /// How to pack.
   public struct Options: Sendable {
@@ -49,8 +50,12 @@ public struct RepositoryPacker {
     public let snapshot: Snapshot
     /// What is committed now.
     public let generation: Generation
-    /// Whether the newest snapshot of the account was the same, so that nothing was written.
+    /// Whether the newest snapshot of the account was the same, so that none was added.
     public let isUnchanged: Bool
+    /// Whether damaged sections were written again.
+    public let isHealed: Bool
+    /// If some were, or no snapshot was added: how many sections of the archive are damaged still.
+    public let damagedSectionCount: Int
     /// How many bytes the archive has grown by.
     public let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
@@ -187,22 +192,25 @@ public struct RepositoryPacker {
         plcLog: ArchiveWriter.cid(document: facts.plcLog) ?? base?.snapshot.plcLog,
         extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
         isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0)
-      if let base, let generation = writer.generation, snapshot.saysNothingNew(after: base.snapshot)
+      try writer.append(
+        documents: [facts.didDocument, facts.plcLog], pages: extrasPages + missingPages)
+      var isUnchanged = false
+      let generation: Generation
+      if let base, snapshot.saysNothingNew(after: base.snapshot),
+        let committed = try writer.endWithoutSnapshot()
       {
-        try writer.abandon()
+        (isUnchanged, snapshot, generation) = (true, base.snapshot, committed)
         // A run that was killed may have written all of it and synced nothing.
         try storage.synchronize()
         try storage.synchronizeName()
-        return Report(
-          inspection: inspection, snapshot: base.snapshot, generation: generation,
-          isUnchanged: true, bytesAdded: 0, missing: ledger.missing, refused: blobs.refused,
-          leftOutCount: blobs.leftOutCount)
+      } else {
+        snapshot.durationMilliseconds = options.milliseconds() - begin
+        generation = try writer.commit(snapshot)
       }
-      snapshot.durationMilliseconds = options.milliseconds() - begin
-      let generation = try writer.commit(
-        snapshot, documents: [facts.didDocument, facts.plcLog], pages: extrasPages + missingPages)
       return Report(
-        inspection: inspection, snapshot: snapshot, generation: generation, isUnchanged: false,
+        inspection: inspection, snapshot: snapshot, generation: generation,
+        isUnchanged: isUnchanged, isHealed: writer.isHealing,
+        damagedSectionCount: isUnchanged || writer.isHealing ? try storage.damagedSectionCount() : 0,
         bytesAdded: generation.committedLength - start, missing: ledger.missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     } catch {

@@ -62,8 +62,9 @@ struct ResolvedOrders {
     let (sum, overflow) = base.order.count.addingReportingOverflow(end - first)
     let order = try archived.writtenOrder(limit: overflow ? .max : sum)
     return Resolved(
-      order: try order.resolved(over: base.order, first: first), depth: base.depth + 1,
-      did: base.did)
+      order: try order.resolved(
+        over: base.order, first: first, maximumRuns: archived.reader.maximumRuns),
+      depth: base.depth + 1, did: base.did)
   }
 
   private mutating func keep(_ resolved: Resolved, of archived: ArchivedSnapshot) -> Resolved {

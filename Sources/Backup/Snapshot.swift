@@ -174,6 +174,8 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedField(String)
   /// The order of the CAR's sections is not what it must be.
   case malformedOrder
+  /// The order has more runs than an archive of this size should need.
+  case tooManyRuns(limit: Int)
   /// The order refers to an earlier snapshot in a way that is not known here.
   case unknownOrder(String)
   /// A page of a list is not what it must be.
@@ -192,6 +194,8 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
       "the manifest is of version \(version); this carpack reads version \(Snapshot.version)"
     case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
     case .malformedOrder: "the manifest's order of blocks is malformed"
+    case .tooManyRuns(let limit):
+      "the manifest's order of blocks has more than \(limit) runs, which the archive's size does not suggest (--allow-large reads it)"
     case .unknownOrder(let kind):
       "the manifest orders its blocks in a way (\(kind)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"

@@ -11,16 +11,20 @@ extension ArchiveReader {
   /// The index as it is at the moment.
   var index: ArchiveIndex { state.withLock { $0.index } }
 
-  func locate(_ cid: CID) throws -> SectionLocation? {
+  /// Where the section with this CID is; nil if it is not there.
+  ///
+  /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it begins.
+  func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
+    func look() throws -> SectionLocation? {
+      try withFile { (file) throws in try locate(cid, isChecking: isChecking, index, in: file) }
+    }
     do {
-      if let location = try withFile({ (file) throws in try locate(cid, index, in: file) }) {
-        return location
-      }
+      if let location = try look() { return location }
       guard try checkIndex(after: nil) else { return nil }
     } catch let error as ArchiveError {
       guard try checkIndex(after: error) else { throw error }
     }
-    return try withFile { (file) throws in try locate(cid, index, in: file) }
+    return try look()
   }
 
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
@@ -76,7 +80,7 @@ extension ArchiveReader {
     }
   }
 
-  /// The section that supersedes a damaged one: an intact one with the same short key, written later.
+  /// The section that supersedes a damaged one: the last intact one with the same short key, written later.
   ///
   /// Only 32 bits of the damaged section's key are known. Whether it is the same section, the
   /// digest of a CAR or the CID by which it is asked for tells.
@@ -85,9 +89,10 @@ extension ArchiveReader {
     return try withFile { (file) throws in
       guard let short = shortKey(of: ordinal, index, in: file), short != .max else { return nil }
       let key = SectionKey(prefix: UInt64(short) << 32)
-      for candidate in try index.candidates(key, in: file) where candidate != ordinal {
+      for candidate in try index.candidates(key, in: file).reversed() where candidate > ordinal {
         do throws(ArchiveError) {
           var location = try locate(candidate, index, in: file)
+          guard firstDamage(of: location, in: file) == nil else { continue }
           location.asked = ordinal
           return location
         } catch {
@@ -99,8 +104,7 @@ extension ArchiveReader {
     }
   }
 
-  private func shortKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>) -> UInt32?
-  {
+  func shortKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>) -> UInt32? {
     let keys =
       state.withLock { $0.shortKeys }
       ?? {
@@ -111,15 +115,17 @@ extension ArchiveReader {
     return ordinal < UInt64(keys.count) ? keys[Int(ordinal)] : nil
   }
 
-  func locate(_ cid: CID, _ index: ArchiveIndex, in file: Span<UInt8>)
-    throws(ArchiveError) -> SectionLocation?
-  {
+  private func locate(
+    _ cid: CID, isChecking: Bool, _ index: ArchiveIndex, in file: Span<UInt8>
+  ) throws(ArchiveError) -> SectionLocation? {
     var failure: ArchiveError?
     let key = SectionKey(cid)
     for ordinal in try index.candidates(key, in: file) {
       do throws(ArchiveError) {
         let location = try locate(ordinal, index, in: file)
-        if location.prefix.cid == cid { return location }
+        guard location.prefix.cid == cid else { continue }
+        if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
+        return location
       } catch {
         // Another section with the same key may be the one. A lost section whose key is not known has any CID.
         if case .lostSection = error.reason, SectionKey.short(key.prefix) == .max { continue }
@@ -130,7 +136,7 @@ extension ArchiveReader {
     return nil
   }
 
-  private func locate(_ ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
+  func locate(_ ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
     throws(ArchiveError) -> SectionLocation
   {
     guard let position = index.position(of: ordinal, in: file) else {

@@ -3,32 +3,38 @@ internal import Synchronization
 
 /// Finding many sections at once.
 extension ArchiveReader {
-  /// A section that is there.
-  public struct Match: Sendable {
-    /// Its number.
-    public let ordinal: UInt64
-    /// How many bytes its body has.
-    public let bodyLength: UInt64
-  }
-
-  /// Which of many CIDs the archive has, and how long their bodies are.
+  /// How the archive stands with many CIDs.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
+  ///   - isChecking: Whether all frames of a section are compared with their checksums; without
+  ///     it, of a large section, the beginning is read.
   ///   - workers: How many threads.
   ///   - cid: The CID with a number, whichever thread asks.
-  /// - Throws: ``ArchiveError`` if a frame that one of them would be in is damaged.
-  /// - Returns: For each CID its section; nil if it is not there.
-  public func matches(
-    _ count: Int, workers: Int? = nil, cid: @Sendable (Int) -> CID
-  ) throws -> [Match?] {
-    let matches = Mutex([Match?](repeating: nil, count: count))
-    _ = try ordinals(count, workers: workers, cid: cid) { found in
-      matches.withLock { matches in
-        for (index, match) in found { matches[index] = match }
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  /// - Returns: The state of each.
+  public func states(
+    _ count: Int, isChecking: Bool = false, workers: Int? = nil, cid: @Sendable (Int) -> CID
+  ) throws -> [SectionState] {
+    let states = Mutex([SectionState](repeating: .missing, count: count))
+    _ = try ordinals(count, isChecking: isChecking, workers: workers, cid: cid) { found in
+      states.withLock { states in
+        for (index, state) in found { states[index] = state }
       }
     }
-    return matches.withLock { $0 }
+    return states.withLock { $0 }
+  }
+
+  /// How the archive stands with a CID.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  func state(of cid: CID, isChecking: Bool) throws -> SectionState {
+    do {
+      guard let location = try locate(cid, isChecking: isChecking) else { return .missing }
+      return .held(ordinal: location.ordinal, bodyLength: location.prefix.bodyLength)
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return .damaged(error)
+    }
   }
 
   /// Under which numbers the archive has many CIDs.
@@ -42,17 +48,19 @@ extension ArchiveReader {
   ///   - count: How many CIDs there are.
   ///   - workers: How many threads.
   ///   - cid: The CID with a number, whichever thread asks.
-  /// - Throws: ``ArchiveError`` if a frame that one of them would be in is damaged.
-  /// - Returns: For each CID its number; `UInt64.max` if it is not there.
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  /// - Returns: For each CID its number; `UInt64.max` if it is not there, or damaged.
   public func ordinals(
     _ count: Int, workers: Int? = nil, cid: @Sendable (Int) -> CID
   ) throws -> [UInt64] {
-    try ordinals(count, workers: workers, cid: cid) { _ in }
+    try ordinals(count, isChecking: false, workers: workers, cid: cid) { _ in }
   }
 
+  private typealias Found = [(index: Int, state: SectionState)]
+
   private func ordinals(
-    _ count: Int, workers: Int?, cid: @Sendable (Int) -> CID,
-    each: @Sendable ([(index: Int, match: Match)]) -> Void
+    _ count: Int, isChecking: Bool, workers: Int?, cid: @Sendable (Int) -> CID,
+    each: @Sendable (Found) -> Void
   ) throws -> [UInt64] {
     let workers = workers ?? SystemCalls.processorCount
     var ordinals = try likelyOrdinals(count, workers: workers, cid: cid)
@@ -66,7 +74,7 @@ extension ArchiveReader {
     Parallel.perform(groups.count, workers: workers) { number in
       do {
         let group = order[groups[number]]
-        let found = try confirm(group, likely, cid)
+        let found = try confirm(group, likely, isChecking: isChecking, cid)
         // Each look into a frame brings some of its neighbours along.
         if number % Self.groupsBetweenReleases == 0 { file.releasePages() }
         each(found)
@@ -81,12 +89,9 @@ extension ArchiveReader {
     if let error = failure.withLock({ $0 }) { throw error }
     for index in unconfirmed.withLock({ $0 }) {
       // Another section begins like this one, which happens once in some thousand archives; or the frame is damaged.
-      let location = try locate(cid(index))
-      ordinals[index] = location?.ordinal ?? .max
-      guard let location else { continue }
-      each([
-        (index, Match(ordinal: location.ordinal, bodyLength: location.prefix.bodyLength))
-      ])
+      let state = try state(of: cid(index), isChecking: isChecking)
+      if case .held(let ordinal, _) = state { ordinals[index] = ordinal } else { ordinals[index] = .max }
+      each([(index, state)])
     }
     return ordinals
   }
@@ -136,22 +141,25 @@ extension ArchiveReader {
 
   /// Those of some CIDs, all in one frame by the index, that are there.
   private func confirm(
-    _ group: ArraySlice<UInt32>, _ likely: [UInt64], _ cid: @Sendable (Int) -> CID
-  ) throws -> [(index: Int, match: Match)] {
+    _ group: ArraySlice<UInt32>, _ likely: [UInt64], isChecking: Bool,
+    _ cid: @Sendable (Int) -> CID
+  ) throws -> Found {
     guard let first = group.first else { return [] }
     return try withFile { (file) throws in
       guard let sections = try sectionsOfFrame(likely[Int(first)], in: file) else { return [] }
-      var found: [(index: Int, match: Match)] = []
+      var found: Found = []
       for index in group.lazy.map({ Int($0) }) {
         let prefix: SectionPrefix
         switch sections {
-        case .large(let only): prefix = only
+        case .large(let only):
+          if isChecking, firstDamage(ofLarge: likely[index], only, in: file) != nil { continue }
+          prefix = only
         case .pack(let frame):
           guard let number = frame.index(of: likely[index]) else { continue }
           prefix = try frame.prefix(number)
         }
         if prefix.cid == cid(index) {
-          found.append((index, Match(ordinal: likely[index], bodyLength: prefix.bodyLength)))
+          found.append((index, .held(ordinal: likely[index], bodyLength: prefix.bodyLength)))
         }
       }
       return found

@@ -75,15 +75,16 @@ extension ArchiveReader {
     do throws(ArchiveError) {
       return try part(number, at: location, in: file)
     } catch {
-      // The table may be what is wrong. In another one the section begins elsewhere.
-      guard try checkIndex(after: error), let again = try locate(location.prefix.cid) else {
-        throw error
-      }
+      // The table may be what is wrong: in another one the section begins elsewhere. Or it was written again.
+      let again =
+        try checkIndex(after: error)
+        ? try locate(location.prefix.cid) : try successor(of: location.ordinal)
+      guard let again, again.prefix.cid == location.prefix.cid else { throw error }
       return try withFile { (file) throws in try part(number, at: again, in: file) }
     }
   }
 
-  private func part(
+  func part(
     _ number: UInt64, at location: SectionLocation, in file: Span<UInt8>
   ) throws(ArchiveError) -> DataFrame {
     let (cid, index) = (location.prefix.cid, location.index)

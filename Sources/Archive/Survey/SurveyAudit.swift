@@ -476,37 +476,17 @@ struct SurveyAudit {
   }
 }
 
-extension FrameEntry {
-  /// More sections than a frame of any content can hold.
-  fileprivate var maximumSectionCount: Int { ArchiveLimits.frameContent / 5 }
-}
-
 extension ArchiveReader {
-  /// The ordinals of the sections that may have this key.
-  func candidates(_ key: SectionKey) throws -> [UInt64] {
-    try withFile { (file) throws in try index.candidates(key, in: file) }
-  }
-
-  /// The CID of a section; nil if it is damaged.
+  /// The CID of a section; nil if it, or the frame it is in, is damaged.
   func intactCID(of ordinal: UInt64) throws -> CID? {
     do {
       let location = try locate(ordinal)
-      return location.asked == location.ordinal ? location.prefix.cid : nil
+      guard location.asked == location.ordinal,
+        try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
+      else { return nil }
+      return location.prefix.cid
     } catch let error as ArchiveError where !error.isOfSystem {
       return nil
-    }
-  }
-
-  /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.
-  func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
-    do {
-      guard let location = try successor(of: ordinal) else { return false }
-      let place = try withFile { (file) in
-        location.index.entry(at: location.position, in: file).offset
-      }
-      return !damaged.contains(place)
-    } catch {
-      return false
     }
   }
 }

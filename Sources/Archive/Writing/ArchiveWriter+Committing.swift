@@ -77,9 +77,11 @@ extension ArchiveWriter {
       previousFooterOffset: previous?.footerOffset,
       committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
       sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
-      segments: segments, minorVersion: previous?.minorVersion ?? Footer.minorVersion,
+      segments: segments,
+      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, isHealing ? 1 : 0),
       features: FeatureFlags(
-        required: features.required, optional: features.optional | options.optionalFeatures))
+        required: features.required | (isHealing ? FeatureFlags.repaired : 0),
+        optional: features.optional | options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)
     isUncertain = true

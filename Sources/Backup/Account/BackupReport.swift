@@ -27,6 +27,10 @@ public struct BackupReport: Sendable {
   public let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
   public let bytesAdded: UInt64
+  /// Whether damaged sections were written again.
+  public let isHealed: Bool
+  /// If damage was found: how many sections of the archive are damaged still.
+  public let damagedSectionCount: Int
   /// How long it took, in milliseconds.
   public let milliseconds: Int
   /// The blobs that are missing.
@@ -40,8 +44,7 @@ public struct BackupReport: Sendable {
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: .upToDate, isRepositoryUnchanged: true, bytesAdded: 0, milliseconds: milliseconds,
-      missing: [],
-      warnings: warnings)
+      outcome: .upToDate, isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false,
+      damagedSectionCount: 0, milliseconds: milliseconds, missing: [], warnings: warnings)
   }
 }

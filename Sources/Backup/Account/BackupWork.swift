@@ -58,14 +58,21 @@ struct BackupWork: Sendable {
     let latest = try await latestCommit()
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     if let base, isUnchanged, base.snapshot.isWhole {
-      try target.publish()
-      return .upToDate(
-        base, at: target.path, milliseconds: options.milliseconds() - begin,
-        warnings: warnings.all)
+      if try target.damagedSectionCount() == 0 {
+        try target.publish()
+        return .upToDate(
+          base, at: target.path, milliseconds: options.milliseconds() - begin,
+          warnings: warnings.all)
+      }
+      warn("the archive is damaged; what the server still has of it is written again")
     }
     observer(.progress(BackupProgress(.repository)))
-    let fetched =
-      if let base, isUnchanged { try restored(base) } else { try await fetchRepository(target) }
+    let fetched: RepositoryFetcher.Fetched
+    if let base, isUnchanged, case .success(let restored) = try restored(base) {
+      fetched = restored
+    } else {
+      fetched = try await fetchRepository(target)
+    }
     observer(
       .repository(
         records: fetched.repository.inspection.recordCount,
@@ -84,7 +91,7 @@ struct BackupWork: Sendable {
     -> BackupReport
   {
     identity.warnings.forEach(warn)
-    return try await write(try restored(base), listed: nil, plcLog: plcLog, to: target)
+    return try await write(try restored(base).get(), listed: nil, plcLog: plcLog, to: target)
   }
 
   private func write(
@@ -128,14 +135,17 @@ struct BackupWork: Sendable {
     throw BackupError.accountUnavailable(identity.did.text, state.sentence)
   }
 
-  /// The repository that the archive has already.
-  private func restored(_ base: ArchivedSnapshot) throws -> RepositoryFetcher.Fetched {
+  /// The repository that the archive has already; a failure if it is damaged.
+  private func restored(
+    _ base: ArchivedSnapshot
+  ) throws -> Result<RepositoryFetcher.Fetched, BackupError> {
     let restored = try RestoredRepository(base)
-    if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
-    return RepositoryFetcher.Fetched(
-      repository: try CheckedRepository(
-        restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
-      origin: base.snapshot.fetched ?? Snapshot.Fetched())
+    if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
+    return .success(
+      RepositoryFetcher.Fetched(
+        repository: try CheckedRepository(
+          restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
+        origin: base.snapshot.fetched ?? Snapshot.Fetched()))
   }
 
   private func fetchRepository(_ target: ArchiveTarget) async throws -> RepositoryFetcher.Fetched {
@@ -242,18 +252,23 @@ struct BackupWork: Sendable {
       isComplete: repository.inspection.isComplete, hostSystem: options.hostSystem,
       durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin)
     let documents = [identity.document, plcLog]
-    let (written, generation) = try await appender.perform { writer in
+    let (written, generation, isHealed) = try await appender.perform { [base] writer in
+      try writer.append(documents: documents, pages: extrasPages + missingPages)
+      if let base = base?.snapshot, base.isWhole, snapshot.saysNothingNew(after: base),
+        let generation = try writer.endWithoutSnapshot()
+      {
+        return (base, generation, writer.isHealing)
+      }
       var snapshot = snapshot
       snapshot.previous = writer.generation?.head?.cid
-      let generation = try writer.commit(
-        snapshot, documents: documents, pages: extrasPages + missingPages)
-      return (snapshot, generation)
+      return (snapshot, try writer.commit(snapshot), writer.isHealing)
     }
+    let isUnchanged = base?.snapshot.commit == written.commit
     return BackupReport(
       path: target.path, snapshot: written, generation: generation,
-      outcome: written.isWhole ? .complete : .incomplete,
-      isRepositoryUnchanged: base?.snapshot.commit == written.commit,
-      bytesAdded: appender.bytesAdded(by: generation),
+      outcome: written.isWhole ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
+      bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
+      damagedSectionCount: isHealed || isUnchanged ? try target.damagedSectionCount() : 0,
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)
   }

@@ -4,8 +4,8 @@ internal import IPLD
 public import SystemPackage
 internal import XRPC
 
-/// Asks once more for the blobs that an archive lacks: the account's server, and then every server
-/// where the account was before.
+/// Asks once more for the blobs that an archive lacks, or that are damaged in it: the account's
+/// server, and then every server where the account was before.
 public struct BlobFill: Sendable {
   private let backup: AccountBackup
 
@@ -62,7 +62,7 @@ public struct BlobFill: Sendable {
     _ base: ArchivedSnapshot, servers known: [String?], _ target: ArchiveTarget
   ) async throws -> BackupReport {
     let begin = backup.options.milliseconds()
-    guard !base.snapshot.blobs.isComplete else {
+    guard try !base.snapshot.blobs.isComplete || target.damagedSectionCount() > 0 else {
       try target.publish()
       return .upToDate(base, at: target.path, milliseconds: 0)
     }

@@ -26,9 +26,10 @@ struct BlobReconciliation: Sendable {
   private var held: [CID: UInt64] = [:]
   /// The blobs that no record refers to: those of the snapshot before that are held still, and those that the server lists.
   private let unreferenced: [CID]
-  private let unreferencedListed: Set<CID>
+  /// Those of them that are asked for: the server lists them, or they are damaged.
+  private var unreferencedListed: Set<CID>
   /// What was missing in the snapshot before.
-  private let missingBefore: [CID: BlobLedger.Missing]
+  private var missingBefore: [CID: BlobLedger.Missing]
   /// What came in.
   private var newCount = 0
   private var newBytes: UInt64 = 0
@@ -48,11 +49,10 @@ struct BlobReconciliation: Sendable {
   ) throws {
     table = blobs
     listedCount = listed?.count
-    let missing = try base?.missingBlobs() ?? []
+    let (extras, missing) = try base?.readableLists() ?? ([], [])
     missingBefore = Dictionary(
       missing.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
     let listed = listed ?? missing.filter { !$0.isReferenced }.map(\.cid)
-    let extras = try base?.extras() ?? []
     var seen: Set<CID> = []
     unreferenced = (extras + listed).filter {
       !blobs.contains($0) && seen.insert($0).inserted
@@ -62,8 +62,15 @@ struct BlobReconciliation: Sendable {
     let cids = entries.map(\.cid) + unreferenced
     for cid in cids { held[cid] = inCAR(cid) }
     if let archive {
-      for (cid, match) in zip(cids, try archive.matches(cids.count) { cids[$0] }) {
-        if let match { held[cid] = match.bodyLength }
+      let states = try archive.states(cids.count, isChecking: true) { cids[$0] }
+      for (cid, state) in zip(cids, states) {
+        if let length = state.bodyLength { held[cid] = length }
+        guard state.isDamaged, held[cid] == nil else { continue }
+        let isReferenced = blobs.contains(cid)
+        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: nil)
+        entry.isReferenced = isReferenced
+        missingBefore[cid] = entry
+        if !isReferenced { unreferencedListed.insert(cid) }
       }
     }
     wanted =

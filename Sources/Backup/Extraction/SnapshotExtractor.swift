@@ -276,7 +276,7 @@ public struct SnapshotExtractor {
   private mutating func writeBlobs(_ blobs: [(cid: CID, mimeType: String?)]) throws {
     let earlier = report
     var findings: [(index: Int, report: Report)] = []
-    for (done, index) in archiveOrder(of: blobs.map(\.cid)).enumerated() {
+    for (done, index) in try archiveOrder(of: blobs.map(\.cid)).enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
       report = Report()
       try writeBlob(blobs[index].cid, mimeType: blobs[index].mimeType)
@@ -286,15 +286,10 @@ public struct SnapshotExtractor {
     for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
   }
 
-  /// The indices of blobs in the order in which these lie in the archive; in their own order where it is damaged.
-  private func archiveOrder(of cids: [CID]) -> [Int] {
-    do {
-      let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
-      return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
-    } catch {
-      // What is lost of it, looking for each by itself says.
-      return Array(cids.indices)
-    }
+  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or missing come last.
+  private func archiveOrder(of cids: [CID]) throws -> [Int] {
+    let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
+    return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
   }
 
   private mutating func writeBlob(_ cid: CID, mimeType: String?) throws {

@@ -59,8 +59,8 @@ struct CopyVerification {
   /// Looks in the sources for blobs that are referred to and not in the new archive.
   private func checkMissing(_ cids: [CID]) throws {
     for source in sources {
-      let held = try source.reading { try source.reader.matches(cids.count) { cids[$0] } }
-      if let index = held.firstIndex(where: { $0 != nil }) {
+      let states = try source.reading { try source.reader.states(cids.count) { cids[$0] } }
+      if let index = states.firstIndex(where: { $0.bodyLength != nil }) {
         throw BackupError.copyFailed("the blob \(cids[index]) is not in it")
       }
     }

@@ -81,6 +81,7 @@ extension SectionCopier {
 
   /// The order in the new archive of sections that have been copied.
   func newOrder(_ order: BlockOrder, from source: Int) throws -> BlockOrder {
+    let maximumRuns = sources[source].reader.maximumRuns
     var new = BlockOrder()
     for run in order.runs {
       for ordinal in run {
@@ -88,9 +89,10 @@ extension SectionCopier {
           throw BackupError.copyFailed("a section was passed over")
         }
         new.append(ordinal)
-      }
-      guard new.runs.count <= BlockOrder.maximumRuns else {
-        throw BackupError.damagedArchive(sources[source].name, "\(SnapshotError.malformedOrder)")
+        guard new.runs.count <= maximumRuns else {
+          throw BackupError.damagedArchive(
+            sources[source].name, "\(SnapshotError.tooManyRuns(limit: maximumRuns))")
+        }
       }
     }
     return new

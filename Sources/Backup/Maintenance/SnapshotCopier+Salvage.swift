@@ -111,8 +111,8 @@ extension SnapshotCopier {
     snapshot.extrasPages = try append(BlobLedger.pages(extras: lists.extras))
     loss.blobCount += max(snapshot.blobs.extras - lists.extras.count, 0)
     snapshot.blobs.extras = lists.extras.count
-    snapshot.blobs.extrasBytes = try reader.matches(lists.extras.count) { lists.extras[$0] }
-      .reduce(0) { $0 + ($1?.bodyLength ?? 0) }
+    snapshot.blobs.extrasBytes = try reader.states(lists.extras.count) { lists.extras[$0] }
+      .reduce(0) { $0 + ($1.bodyLength ?? 0) }
     snapshot.blobs.listedMissing += lists.lostExtras.count
     loss.blobs += lists.lostExtras
     missing.note(lost: lists.lostExtras.map { ($0, nil) }, areReferenced: false)
@@ -123,8 +123,8 @@ extension SnapshotCopier {
     let known = sections.blocks[source].blobs
     blobLengths += repeatElement(.max, count: known.count - blobLengths.count)
     let uncounted = held.filter { blobLengths[$0] == .max }.map { ($0, known[$0].cid) }
-    let matches = try sections.sources[source].reader.matches(uncounted.count) { uncounted[$0].1 }
-    for ((blob, _), match) in zip(uncounted, matches) { blobLengths[blob] = match?.bodyLength ?? 0 }
+    let states = try sections.sources[source].reader.states(uncounted.count) { uncounted[$0].1 }
+    for ((blob, _), state) in zip(uncounted, states) { blobLengths[blob] = state.bodyLength ?? 0 }
     return held.reduce(0) { $0 + blobLengths[$1] }
   }
 

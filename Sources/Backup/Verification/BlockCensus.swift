@@ -24,8 +24,16 @@ struct BlockCensus {
   /// Where each block is, by its CID.
   let table: BlockTable
   private let kinds: [Kind]
-  /// Which numbers the sections have here that have these in the archive.
-  private let runs: [(ordinals: Range<UInt64>, index: Int)]
+  /// Sections that follow one another, and so do the blocks that they are.
+  private struct Run {
+    var ordinals: Range<UInt64>
+    let index: Int
+  }
+
+  /// Which numbers the sections have here that have these in the archive, in order of ordinals.
+  private let runs: [Run]
+  /// The same without sections that are another time what one before them is, in order of the numbers here.
+  private let firstRuns: [Run]
   private let spool: TemporaryFile
   private let mapped: MappedFile
 
@@ -43,7 +51,7 @@ struct BlockCensus {
     mapped = try spool.map()
     var table = BlockTable(expecting: intake.kinds.count)
     var kinds: [Kind] = []
-    var runs: [(ordinals: Range<UInt64>, index: Int)] = []
+    var (runs, firstRuns): ([Run], [Run]) = ([], [])
     kinds.reserveCapacity(intake.kinds.count)
     try mapped.withBytes { bytes throws(CARError) in
       var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
@@ -51,16 +59,13 @@ struct BlockCensus {
       var place = 0
       while let (section, cid) = try cursor.next(in: bytes) {
         let (index, isNew) = table.insert(section, cid, in: bytes)
-        if isNew { kinds.append(intake.kinds[position]) }
         while position >= intake.runs[place].position + intake.runs[place].count { place += 1 }
         let run = intake.runs[place]
         let ordinal = run.first + UInt64(position - run.position)
-        if let last = runs.last, last.ordinals.upperBound == ordinal,
-          last.index + last.ordinals.count == index
-        {
-          runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<ordinal + 1
-        } else {
-          runs.append((ordinal..<ordinal + 1, index))
+        Self.append(ordinal, index, to: &runs)
+        if isNew {
+          kinds.append(intake.kinds[position])
+          Self.append(ordinal, index, to: &firstRuns)
         }
         position += 1
       }
@@ -68,6 +73,17 @@ struct BlockCensus {
     self.table = table
     self.kinds = kinds
     self.runs = runs
+    self.firstRuns = firstRuns
+  }
+
+  private static func append(_ ordinal: UInt64, _ index: Int, to runs: inout [Run]) {
+    if let last = runs.last, last.ordinals.upperBound == ordinal,
+      last.index + last.ordinals.count == index
+    {
+      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<ordinal + 1
+    } else {
+      runs.append(Run(ordinals: ordinal..<ordinal + 1, index: index))
+    }
   }
 
   /// How many blocks there are.
@@ -80,12 +96,12 @@ struct BlockCensus {
   /// The number that a block has in the archive.
   func ordinal(_ index: Int) -> UInt64 {
     // The last run that begins at it or before.
-    var (low, high) = (0, runs.count)
+    var (low, high) = (0, firstRuns.count)
     while high - low > 1 {
       let middle = (low + high) / 2
-      if runs[middle].index <= index { low = middle } else { high = middle }
+      if firstRuns[middle].index <= index { low = middle } else { high = middle }
     }
-    return runs[low].ordinals.lowerBound + UInt64(index - runs[low].index)
+    return firstRuns[low].ordinals.lowerBound + UInt64(index - firstRuns[low].index)
   }
 
   /// Calls `body` with the bytes in which ``table`` finds the blocks.

@@ -24,7 +24,10 @@ struct BackupSummary {
       }
     guard !isShort else {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
-      Console.print("\(report.path): \(verdict)\(growth)")
+      let damage =
+        report.damagedSectionCount > 0
+        ? ", \(Console.red("\(Quantity.count(report.damagedSectionCount, "section")) damaged"))" : ""
+      Console.print("\(report.path): \(verdict)\(damage)\(growth)")
       return
     }
     Console.print("\(report.path): \(verdict)")
@@ -43,6 +46,12 @@ struct BackupSummary {
           + ((blobs.new ?? 0) > 0
             ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
             : ""))
+    }
+    if report.isHealed { Console.print("  damaged sections were written again") }
+    if report.damagedSectionCount > 0 {
+      Console.print(
+        "  \(Console.red("damaged:")) \(Quantity.count(report.damagedSectionCount, "section")) (\"carpack verify\" says what is lost)"
+      )
     }
     for (reason, count) in reasons {
       Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")

@@ -81,14 +81,14 @@ struct ListCommand: ParsableCommand {
     }
     if blobs || all {
       let entries = inspection.blobs.entries
-      for (entry, state) in zip(entries, archived.states(of: entries.map(\.cid))) {
+      for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
         listing.add(
           Listing.Row(
             path: entry.firstRecord, cid: entry.cid, kind: "blob", type: entry.mimeType,
             state: state, declaredSize: entry.size))
       }
       let extras = try archived.extras()
-      for (extra, state) in zip(extras, archived.states(of: extras)) {
+      for (extra, state) in zip(extras, try archived.states(of: extras)) {
         listing.add(
           Listing.Row(path: nil, cid: extra, kind: "extra", type: nil, state: state))
       }

@@ -10,9 +10,9 @@ struct MissingCommand: ParsableCommand {
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
     discussion: """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either. "carpack fill" tries again.
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup".
 
-      Exit status: 0 nothing is missing, 10 something is.
+      Exit status: 0 nothing is missing, 10 something is, 11 something is damaged.
       """)
 
   @OptionGroup var archive: ArchiveArgument
@@ -26,15 +26,17 @@ struct MissingCommand: ParsableCommand {
 
   func run() throws {
     let opened = try archive.open()
-    var count = 0
+    var (count, damagedCount) = (0, 0)
     for archived in try opened.snapshots(snapshot) {
       for entry in try MissingBlobs.of(archived) {
         count += 1
+        if entry.damage != nil { damagedCount += 1 }
         show(entry, of: archived.snapshot)
       }
     }
-    if count == 0 { common.say("nothing is missing") }
-    let status = ExitStatus.worst(opened.status, count == 0 ? .success : .incomplete)
+    if count == 0 { common.say("nothing is missing, and what is stored of the blobs is not damaged") }
+    let status = ExitStatus.worst(
+      opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
 
@@ -45,6 +47,7 @@ struct MissingCommand: ParsableCommand {
       json.beginObject()
       json.field("account", snapshot.did.text)
       BackupJSON.write(entry, to: &json)
+      json.field("damage", found.damage)
       json.field("record", found.record)
       json.field("type", found.mimeType)
       json.endObject()
@@ -56,6 +59,9 @@ struct MissingCommand: ParsableCommand {
     let facts = [found.mimeType, entry.size.map { Quantity.bytes($0) }].compactMap { $0 }
     if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
     text += found.record.map { " of \($0)" } ?? ", listed by the server"
+    if let damage = found.damage {
+      return Console.print("\(text): it is damaged: \(damage)")
+    }
     text += ": \(entry.reason.sentence)"
     if let status = entry.status { text += " (HTTP \(status))" }
     if let first = entry.firstTried, let last = entry.lastTried {

@@ -183,7 +183,8 @@ struct PackCommand: ParsableCommand {
     if json { printJSON(report) } else { printSummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
-      report.missing.isEmpty && report.inspection.isComplete ? .success : .incomplete)
+      report.missing.isEmpty && report.inspection.isComplete ? .success : .incomplete,
+      report.damagedSectionCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
 
@@ -193,7 +194,7 @@ struct PackCommand: ParsableCommand {
     let size = report.generation.committedLength
     let content = report.generation.streamLength
     let growth =
-      report.isUnchanged
+      report.isUnchanged && !report.isHealed
       ? "nothing new"
       : report.bytesAdded < size ? "\(Quantity.bytes(report.bytesAdded)) added" : nil
     common.say(
@@ -202,6 +203,12 @@ struct PackCommand: ParsableCommand {
     common.say(
       "  \(snapshot.handle?.text ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))"
         + (blobs.extras > 0 ? ", \(Quantity.count(blobs.extras, "extra"))" : ""))
+    if report.isHealed { common.say("  damaged sections were written again") }
+    if report.damagedSectionCount > 0 {
+      Console.say(
+        "carpack: \(Console.red("damaged:")) \(Quantity.count(report.damagedSectionCount, "section")) of the archive (\"carpack verify\" says what is lost)"
+      )
+    }
     if report.leftOutCount > 0 {
       common.say(
         "  \(Quantity.count(report.leftOutCount, "file")) left out, for no record refers to \(report.leftOutCount == 1 ? "it" : "them") (--extras keeps them)"
@@ -227,6 +234,9 @@ struct PackCommand: ParsableCommand {
     json.field("bytesAdded", report.bytesAdded)
     json.key("unchanged")
     json.boolean(report.isUnchanged)
+    json.key("healed")
+    json.boolean(report.isHealed)
+    json.field("damagedSections", report.damagedSectionCount)
     json.field("streamBytes", report.generation.streamLength)
     json.field("sections", report.generation.sectionCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })

@@ -1,0 +1,138 @@
+internal import IPLD
+internal import Synchronization
+
+/// What of an archive is damaged, by the checksums of what is stored: nothing is decompressed, and no section hashed.
+extension ArchiveReader {
+  /// The sections of frames that do not have their checksums, except for those that were written again.
+  ///
+  /// It takes as long as to read the file once.
+  ///
+  /// - Parameter workers: How many threads.
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  /// - Returns: Their numbers, ascending.
+  public func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
+    let entries = try withFile { (file) in index.frames(in: file) }
+    let damaged = damagedFrames(entries, workers: workers ?? SystemCalls.processorCount)
+    let places = Set(damaged.map { entries[$0].offset })
+    var found: [Range<UInt64>] = []
+    for number in damaged {
+      let first = entries[number].firstOrdinal
+      let next = number + 1 < entries.count ? entries[number + 1].firstOrdinal : sectionCount
+      // A frame with the same number as the next holds part of one section.
+      let end = min(max(next, first + 1), first + UInt64(entries[number].maximumSectionCount))
+      for ordinal in first..<end where !isSuperseded(ordinal, places) {
+        if let last = found.last, last.upperBound >= ordinal {
+          found[found.count - 1] = last.lowerBound..<max(last.upperBound, ordinal + 1)
+        } else {
+          found.append(ordinal..<ordinal + 1)
+        }
+      }
+    }
+    return found
+  }
+
+  /// Which of some frames do not have their checksums.
+  private func damagedFrames(_ entries: [FrameEntry], workers: Int) -> [Int] {
+    let chunk = 16
+    let damaged = Mutex<[Int]>([])
+    Parallel.perform((entries.count + chunk - 1) / chunk, workers: workers) { number in
+      let range = number * chunk..<min(entries.count, (number + 1) * chunk)
+      let found = file.withBytes { bytes in
+        range.filter { !Self.holds(entries[$0], in: bytes.extracting(first: readableLength)) }
+      }
+      if number % 8 == 0 { file.releasePages() }
+      if !found.isEmpty { damaged.withLock { $0 += found } }
+    }
+    return damaged.withLock { $0.sorted() }
+  }
+
+  private static func holds(_ entry: FrameEntry, in file: Span<UInt8>) -> Bool {
+    guard entry.end <= UInt64(file.count), entry.storedLength > 0 else { return false }
+    let bytes = file.extracting(Int(entry.offset)..<Int(entry.end))
+    return XXH64.hash(bytes) == entry.checksum
+  }
+
+  /// What is wrong with the frames of a section that has been located; nil if they have their checksums.
+  func firstDamage(of location: SectionLocation, in file: Span<UInt8>) -> ArchiveError? {
+    switch location.body {
+    case .pack(let frame, _): frame.failure
+    case .frames: firstDamage(behind: 0, of: location, in: file)
+    }
+  }
+
+  /// What is wrong with the frames of a large section; nil if they have their checksums.
+  func firstDamage(ofLarge ordinal: UInt64, _ prefix: SectionPrefix, in file: Span<UInt8>)
+    -> ArchiveError?
+  {
+    do throws(ArchiveError) {
+      let location = try locate(ordinal, index, in: file)
+      guard location.prefix.cid == prefix.cid else {
+        return ArchiveError(.damagedSection(prefix.cid))
+      }
+      return firstDamage(of: location, in: file)
+    } catch {
+      return error
+    }
+  }
+
+  private func firstDamage(
+    behind first: UInt64, of location: SectionLocation, in file: Span<UInt8>
+  ) -> ArchiveError? {
+    var number = first + 1
+    while number < location.prefix.frameCount {
+      do throws(ArchiveError) {
+        _ = try part(number, at: location, in: file)
+      } catch {
+        return error
+      }
+      number += 1
+    }
+    return nil
+  }
+
+  /// The numbers of the sections that begin in the same frame as this one.
+  func neighbours(of ordinal: UInt64) throws -> Range<UInt64>? {
+    let index = index
+    return try withFile { (file) in
+      guard let position = index.position(of: ordinal, in: file) else { return nil }
+      let entry = index.entry(at: position, in: file)
+      let end = index.firstOrdinal(behind: position, in: file)
+      return entry.firstOrdinal..<min(
+        end, entry.firstOrdinal + UInt64(entry.maximumSectionCount))
+    }
+  }
+
+  /// A section of a damaged pack that still hashes to its CID; nil if this one does not.
+  func salvaged(_ ordinal: UInt64) throws -> (cid: CID, body: [UInt8])? {
+    let location: SectionLocation
+    do {
+      location = try locate(ordinal)
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return nil
+    }
+    guard location.asked == location.ordinal, case .pack(let frame, let index) = location.body,
+      frame.failure != nil
+    else { return nil }
+    let bytes = frame.bytes
+    let range = frame.range(index).dropFirst(location.prefix.length)
+    return (location.prefix.cid, bytes.span.array(range))
+  }
+
+  /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.
+  func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
+    do {
+      guard let location = try successor(of: ordinal) else { return false }
+      let place = try withFile { (file) in
+        location.index.entry(at: location.position, in: file).offset
+      }
+      return !damaged.contains(place)
+    } catch {
+      return false
+    }
+  }
+}
+
+extension FrameEntry {
+  /// More sections than a frame of any content can hold.
+  var maximumSectionCount: Int { ArchiveLimits.frameContent / 5 }
+}

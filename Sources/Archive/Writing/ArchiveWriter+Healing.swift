@@ -1,0 +1,101 @@
+internal import IPLD
+
+/// Damaged sections, written again (FORMAT 5.2).
+///
+/// A section whose frame does not hold is not in the archive for one who appends it: it is written
+/// again, and supersedes the damaged one. What is left of the other sections of that frame is
+/// written again with it, so that, if the source has the rest, nothing needs the frame any more.
+extension ArchiveWriter {
+  /// The number of the section if it is there already and holds.
+  mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
+    let candidates = pending.ordinals(key)
+    if let ordinal = try find(cid, among: candidates) { return ordinal }
+    guard candidates.count < ArchiveLimits.aliases else {
+      throw ArchiveError(.tooManyAliases(cid))
+    }
+    guard let committed else { return nil }
+    switch try committed.state(of: cid, isChecking: true) {
+    case .held(let ordinal, _): return ordinal
+    case .missing: return nil
+    case .damaged:
+      isHealing = true
+      for candidate in try committed.candidates(key) { try saveNeighbours(of: candidate) }
+      // It may have been one of them.
+      return try find(cid, among: pending.ordinals(key))
+    }
+  }
+
+  /// Writes again what is left of a damaged pack.
+  private mutating func saveNeighbours(of ordinal: UInt64) throws {
+    guard let committed, let range = try committed.neighbours(of: ordinal),
+      savedFrames.insert(range.lowerBound).inserted
+    else { return }
+    for ordinal in range {
+      guard let (cid, body) = try committed.salvaged(ordinal) else { continue }
+      try append(verified: cid, body.span)
+    }
+  }
+
+  /// Writes damaged sections again, as far as they can be had.
+  ///
+  /// Of a damaged section that hashes to its CID no more, 32 bits of the key are known. What
+  /// another archive has under the same 32 bits is taken, so that once in some million sections
+  /// one comes along that was never there.
+  ///
+  /// - Parameters:
+  ///   - damaged: The numbers of the sections.
+  ///   - sources: Other archives that may have them.
+  /// - Throws: ``ArchiveError`` if another archive cannot be read; what the storage throws.
+  /// - Returns: How many sections were written.
+  @discardableResult
+  public mutating func heal(_ damaged: [Range<UInt64>], from sources: [ArchiveReader] = []) throws
+    -> UInt64
+  {
+    try checkUsable()
+    guard let committed else { return 0 }
+    let before = pending.nextOrdinal
+    for ordinal in damaged.joined() {
+      isHealing = true
+      try saveNeighbours(of: ordinal)
+      for source in sources {
+        for other in try source.likelyTwins(of: ordinal, in: committed) {
+          try copy(other, from: source)
+        }
+      }
+    }
+    return pending.nextOrdinal - before
+  }
+
+  /// Appends a section of another archive, if it holds.
+  private mutating func copy(_ ordinal: UInt64, from source: ArchiveReader) throws {
+    let section: Section
+    do {
+      section = try source.section(at: ordinal)
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return
+    }
+    guard try begin(section.cid, length: section.bodyLength) == nil else { return }
+    do {
+      try source.read(section.cid) { try take($0) }
+      try finish()
+    } catch let error as ArchiveError where !error.isOfSystem {
+      // It is damaged there, too.
+      try cancel()
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// The ordinals of the sections that may have this key.
+  func candidates(_ key: SectionKey) throws -> [UInt64] {
+    try withFile { (file) throws in try index.candidates(key, in: file) }
+  }
+
+  /// The numbers of sections here that may be the section `ordinal` of another archive.
+  fileprivate func likelyTwins(of ordinal: UInt64, in other: ArchiveReader) throws -> [UInt64] {
+    let index = other.index
+    let short = try other.withFile { (file) in other.shortKey(of: ordinal, index, in: file) }
+    guard let short, short != .max else { return [] }
+    return try candidates(SectionKey(prefix: UInt64(short) << 32))
+  }
+}
