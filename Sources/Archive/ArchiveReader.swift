@@ -115,7 +115,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if an index segment is not there.
   init(_ file: MappedFile, committed: Generation) throws {
     self.file = file
-    limits = ReadLimits(allowsLarge: true)
+    limits = ReadLimits()
     fileSize = UInt64(file.count)
     generation = committed
     readableLength = Int(committed.committedLength)

@@ -45,6 +45,15 @@ public final class RestoredRepository {
     return isHuger || isHugest ? .max : limit
   }
 
+  /// Refuses a CAR that is longer than ``maximumLength(in:)``, unless that is allowed.
+  ///
+  /// - Throws: ``BackupError/tooLarge(_:limit:)``.
+  static func checkLength(of archived: ArchivedSnapshot) throws(BackupError) {
+    let limit = maximumLength(in: archived.reader)
+    let length = archived.snapshot.car.byteCount
+    guard archived.allowsLarge || length <= limit else { throw .tooLarge(length, limit: limit) }
+  }
+
   /// Puts a snapshot's CAR together.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
@@ -57,12 +66,7 @@ public final class RestoredRepository {
     var flaw: String?
     do {
       guard archived.cid != nil else { throw SnapshotError.noSnapshot }
-      let (length, limit) = (
-        archived.snapshot.car.byteCount, Self.maximumLength(in: archived.reader)
-      )
-      guard archived.allowsLarge || length <= limit else {
-        throw BackupError.tooLarge(length, limit: limit)
-      }
+      try Self.checkLength(of: archived)
       try Self.copyExactly(archived, to: spool, observer)
     } catch let error as BackupError {
       throw error

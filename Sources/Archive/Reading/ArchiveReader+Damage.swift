@@ -16,11 +16,7 @@ extension ArchiveReader {
     let places = Set(damaged.map { entries[$0].offset })
     var found: [Range<UInt64>] = []
     for number in damaged {
-      let first = entries[number].firstOrdinal
-      let next = number + 1 < entries.count ? entries[number + 1].firstOrdinal : sectionCount
-      // A frame with the same number as the next holds part of one section.
-      let end = min(max(next, first + 1), first + UInt64(entries[number].maximumSectionCount))
-      for ordinal in first..<end where !isSuperseded(ordinal, places) {
+      for ordinal in ordinals(of: number, in: entries) where !isSuperseded(ordinal, places) {
         if let last = found.last, last.upperBound >= ordinal {
           found[found.count - 1] = last.lowerBound..<max(last.upperBound, ordinal + 1)
         } else {
@@ -31,8 +27,16 @@ extension ArchiveReader {
     return found
   }
 
+  /// The numbers of the sections that have bytes in a frame of the table.
+  func ordinals(of number: Int, in entries: [FrameEntry]) -> Range<UInt64> {
+    let first = entries[number].firstOrdinal
+    let next = number + 1 < entries.count ? entries[number + 1].firstOrdinal : sectionCount
+    // A frame with the same number as the next holds part of one section.
+    return first..<min(max(next, first + 1), first + UInt64(entries[number].maximumSectionCount))
+  }
+
   /// Which of some frames do not have their checksums.
-  private func damagedFrames(_ entries: [FrameEntry], workers: Int) -> [Int] {
+  func damagedFrames(_ entries: [FrameEntry], workers: Int) -> [Int] {
     let chunk = 16
     let damaged = Mutex<[Int]>([])
     Parallel.perform((entries.count + chunk - 1) / chunk, workers: workers) { number in

@@ -23,6 +23,8 @@ public struct ArchiveRepair {
     public internal(set) var bytesVoided: UInt64 = 0
     /// How many bytes behind everything whole were cut off.
     public internal(set) var bytesCutOff: UInt64 = 0
+    /// How many damaged sections were written again.
+    public internal(set) var sectionsHealed: UInt64 = 0
     /// How many sections are lost, as far as is known.
     public internal(set) var lostSectionCount: UInt64 = 0
     /// The first thing that could not be repaired; nil if there is none.
@@ -31,6 +33,7 @@ public struct ArchiveRepair {
     /// Whether the file is as it was.
     public var isUnchanged: Bool {
       segments.isEmpty && footers.isEmpty && !isReindexed && bytesVoided == 0 && bytesCutOff == 0
+        && sectionsHealed == 0
     }
   }
 
@@ -42,18 +45,23 @@ public struct ArchiveRepair {
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
+  ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage throws. Whatever was
   ///   written by then is right, and repairing again goes on.
   /// - Returns: What was done.
   public static func run(
-    _ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits(),
+    _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
+    limits: ReadLimits = ReadLimits(),
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
     var repair = ArchiveRepair(storage, progress)
-    try repair.run(limits)
+    let survey = try repair.run(limits)
+    if let survey {
+      try repair.heal(survey, SectionHealing(storage: storage, limits: limits, sources: sources))
+    }
     return repair.report
   }
 
@@ -64,7 +72,10 @@ public struct ArchiveRepair {
     self.progress = progress
   }
 
-  private mutating func run(_ limits: ReadLimits) throws {
+  /// Makes index and footers right.
+  ///
+  /// - Returns: What was found, if not everything is whole.
+  private mutating func run(_ limits: ReadLimits) throws -> Survey? {
     var file = try storage.map()
     // A file of a later version is not touched.
     _ = try ArchiveReader.lastGeneration(of: file)
@@ -80,8 +91,16 @@ public struct ArchiveRepair {
     }
     let generation = try ArchiveReader.lastGeneration(of: file)
     try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
-    report.lostSectionCount = survey.lostOrdinals.reduce(0) { $0 + UInt64($1.count) }
-    report.firstLost = survey.firstLost ?? (survey.isWhole ? nil : survey.firstGap)
+    return survey.isWhole ? nil : survey
+  }
+
+  /// Writes again what can be had of what is lost, and says what cannot.
+  private mutating func heal(_ survey: Survey, _ healing: SectionHealing) throws {
+    report.sectionsHealed = try healing.write(survey)
+    report.bytesVoided += try healing.void()
+    let verification = try ArchiveVerifier(healing.reader()).verify(.full, progress: progress)
+    report.firstLost = verification.findings.first { $0.severity == .damaged }?.error
+    report.lostSectionCount = verification.damagedOrdinals.reduce(0) { $0 + UInt64($1.count) }
   }
 
   /// Appends an index and a footer if what is there is not what the last footer says, and makes
@@ -229,26 +248,5 @@ extension Survey {
           || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
       }
     }
-  }
-
-  /// The first thing that is no frame, and stays so where it is not certain that nothing is lost with it.
-  fileprivate var firstGap: ArchiveError? {
-    for (_, landmark) in landmarks where landmark.range.lowerBound < end {
-      if case .gap(_, let error) = landmark { return error }
-    }
-    return nil
-  }
-
-  /// The first thing that is lost.
-  fileprivate var firstLost: ArchiveError? {
-    if let failure = header?.failure { return failure }
-    if let damaged = frames.first(where: { !$0.state.isIntact }) {
-      return observations.frames.first { $0.offset == damaged.offset }
-        ?? ArchiveError(.damagedFrame("it does not hold"), offset: damaged.offset)
-    }
-    if let (cid, place) = observations.damaged.first {
-      return ArchiveError(.damagedSection(cid), offset: place)
-    }
-    return lostOrdinals.first.map { ArchiveError(.lostSection($0.lowerBound)) }
   }
 }

@@ -55,6 +55,12 @@ extension ArchiveWriter {
       try flush()
       head = try newHead(manifest, ordinal)
     }
+    // A manifest that was written again is where the footer has to point.
+    if manifest == nil, isHealing, let old = head,
+      let ordinal = try find(old.cid, among: pending.ordinals(SectionKey(old.cid)))
+    {
+      head = try newHead(old.cid, ordinal)
+    }
     try flush()
     // From here on an error leaves it open how much of this is in the file.
     hasFailed = true

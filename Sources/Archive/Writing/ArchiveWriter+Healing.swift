@@ -56,12 +56,16 @@ extension ArchiveWriter {
     let before = pending.nextOrdinal
     for ordinal in damaged.joined() {
       isHealing = true
+      // A manifest has a frame for itself, here too.
+      let isAlone = try committed.neighbours(of: ordinal)?.count ?? 1 == 1
+      if isAlone { try flush() }
       try saveNeighbours(of: ordinal)
       for source in sources {
         for other in try source.likelyTwins(of: ordinal, in: committed) {
           try copy(other, from: source)
         }
       }
+      if isAlone { try flush() }
     }
     return pending.nextOrdinal - before
   }

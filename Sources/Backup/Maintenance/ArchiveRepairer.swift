@@ -3,7 +3,8 @@ internal import IPLD
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
 ///
-/// Indexes and footers are repaired by ``ArchiveRepair``. A snapshot that was listed before, and is
+/// Indexes and footers are repaired by ``ArchiveRepair``, which also writes lost sections again
+/// that another archive has. A snapshot that was listed before, and is
 /// not on the chain of manifests afterwards, is put into the chain by one more generation and
 /// marked as found; the archive head stays what a footer vouches for.
 public struct ArchiveRepairer {
@@ -27,18 +28,26 @@ public struct ArchiveRepairer {
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
+  ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
   /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
   ///   what was written by then is right, and repairing again goes on.
-  public func repair(_ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits()) throws
-    -> Report
-  {
+  public func repair(
+    _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
+    limits: ReadLimits = ReadLimits()
+  ) throws -> Report {
     try storage.lock()
     let before = try ArchiveReader(storage.map(), limits: limits)
     try before.surveyEverything()
-    let listed = try SnapshotHistory(of: before).entries
-    let report = try ArchiveRepair.run(storage, limits: limits) { done, total in
+    var listed = try SnapshotHistory(of: before).entries
+    let report = try ArchiveRepair.run(storage, from: sources, limits: limits) { done, total in
       observer(Progress(stage: "examining", done: done, total: total))
+    }
+    if report.sectionsHealed > 0 {
+      // A manifest that was lost may be there again, and no footer may lead to it.
+      let healed = try ArchiveReader(storage.map(), limits: limits)
+      try healed.surveyEverything()
+      listed = try SnapshotHistory(of: healed).entries
     }
     let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard reader.generation.number > 0, !listed.isEmpty else {

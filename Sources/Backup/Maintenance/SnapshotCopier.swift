@@ -121,6 +121,7 @@ struct SnapshotCopier: ~Copyable {
     do {
       return try archive.reading {
         guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+        try RestoredRepository.checkLength(of: archived)
         let order = try orders[source].order(of: archived).order
         // No section has fewer bytes than its length and its CID.
         guard order.count <= archived.snapshot.car.byteCount,

@@ -91,6 +91,7 @@ struct SnapshotChecks {
   /// - Throws: what is wrong with it.
   private mutating func checkCAR(_ archived: ArchivedSnapshot) throws -> [Range<UInt64>] {
     let car = archived.snapshot.car
+    try RestoredRepository.checkLength(of: archived)
     let runs = try orders.order(of: archived).order.runs
     let digest = CARDigest(limit: car.byteCount)
     let begin = doneCount

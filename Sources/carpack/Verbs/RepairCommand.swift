@@ -13,7 +13,7 @@ struct RepairCommand: ParsableCommand {
     discussion: """
       Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
 
-      Damaged data cannot be made again. "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
+      Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 
       Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 73 the file cannot be written to, or the output exists.
       """)
@@ -28,6 +28,13 @@ struct RepairCommand: ParsableCommand {
     completion: .file())
   var output: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Another archive that may have what is lost, such as an older copy (repeatable).",
+      valueName: "file"),
+    completion: .file(extensions: ["zst"]))
+  var from: [String] = []
+
   @Flag(help: "With -o: replace the output if it exists.")
   var force = false
 
@@ -39,6 +46,10 @@ struct RepairCommand: ParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
+    if !from.isEmpty && output != nil {
+      throw ValidationError(
+        "--from writes lost data again in place; \"carpack merge\" makes a new archive of several")
+    }
     if force && output == nil { throw ValidationError("--force is for the output that -o names") }
   }
 
@@ -52,14 +63,21 @@ struct RepairCommand: ParsableCommand {
 
   private func repair() throws {
     let repairer = ArchiveRepairer(observer: ProgressLine.observer(quiet: common.quiet))
-    let report = try repairer.repair(FileStorage.open(FilePath(file)))
+    let storage = try FileStorage.open(FilePath(file))
+    let sources = try from.map { name in
+      guard !NewArchiveFile.areSame(FilePath(name), FilePath(file)) else {
+        throw Failure("--from: \(name) is the archive itself", status: .usage)
+      }
+      return try ArchiveReader(path: FilePath(name))
+    }
+    let report = try repairer.repair(storage, from: sources)
     Console.endProgress()
     if json { printJSON(report) } else { printText(report) }
     if let lost = report.archive.firstLost {
       Failure(
         "\(file): \(lost)",
         hint:
-          "\"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else",
+          "\"carpack verify\" says what is lost with it; \"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else",
         status: .damaged
       ).say()
       throw ExitStatus.damaged
@@ -78,6 +96,10 @@ struct RepairCommand: ParsableCommand {
     }
     if report.bytesCutOff > 0 {
       done.append("\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off")
+    }
+    if report.sectionsHealed > 0 {
+      done.append(
+        "\(Quantity.count(Int(clamping: report.sectionsHealed), "section")) written again")
     }
     if report.isReindexed { done.append("a new index appended") }
     if report.bytesVoided > 0 {
@@ -102,6 +124,7 @@ struct RepairCommand: ParsableCommand {
     json.key("reindexed")
     json.boolean(report.isReindexed)
     json.field("bytesVoided", report.bytesVoided)
+    json.field("sectionsHealed", report.sectionsHealed)
     json.field("snapshotsFound", whole.namedCount)
     json.field("lostSections", report.lostSectionCount)
     json.field("lost", report.firstLost.map { "\($0)" })

@@ -10,7 +10,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(2))) struct `Blobs on their way into an archive` {
+@Suite(.timeLimit(.minutes(15))) struct `Blobs on their way into an archive` {
   private let storage = MemoryStorage()
   private let folder: TemporaryFolder
   private static let header: [UInt8] = CARHeader(roots: [.blob([1])]).bytes

@@ -9,7 +9,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(2))) struct `Names of archives` {
+@Suite(.timeLimit(.minutes(15))) struct `Names of archives` {
   private let alice: StandInAccount
   private let scene: AccountScene
 

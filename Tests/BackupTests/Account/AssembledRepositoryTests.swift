@@ -8,7 +8,7 @@ import Testing
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(5))) struct `A repository put together from what has changed` {
+@Suite(.timeLimit(.minutes(15))) struct `A repository put together from what has changed` {
   private static let file = "a.car.zst"
 
   private func restored(_ snapshot: ArchivedSnapshot, _ order: RestoredRepository.Order) throws

@@ -7,7 +7,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(2))) struct `A server's list of blobs` {
+@Suite(.timeLimit(.minutes(15))) struct `A server's list of blobs` {
   private static let page = BlobListing.pageLength
 
   /// CIDs of blobs that nobody needs.

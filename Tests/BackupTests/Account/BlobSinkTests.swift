@@ -7,7 +7,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(2))) struct `A sink for a blob` {
+@Suite(.timeLimit(.minutes(15))) struct `A sink for a blob` {
   /// The kinds of places that a blob may be in.
   private enum Place: String { case memory, file, streaming }
 

@@ -9,7 +9,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(3))) struct `A backup of many accounts` {
+@Suite(.timeLimit(.minutes(15))) struct `A backup of many accounts` {
   private struct Broken: Error, Equatable {}
 
   /// Accounts, and perhaps an error behind them.
@@ -148,7 +148,7 @@ import XRPC
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `A backup whose account or server is not as it was` {
+@Suite(.timeLimit(.minutes(15))) struct `A backup whose account or server is not as it was` {
   @Test func `goes by what the archive knows while the directory is away, and says so`()
     async throws
   {

@@ -6,7 +6,7 @@ import XRPC
 
 @testable import Backup
 
-@Suite(.timeLimit(.minutes(2))) struct `A queue of pieces` {
+@Suite(.timeLimit(.minutes(15))) struct `A queue of pieces` {
   private struct Dislike: Error, Equatable {}
 
   /// Takes everything out, on a thread of its own as the archive's is.

@@ -1,0 +1,134 @@
+internal import IPLD
+
+/// Writes damaged sections of an archive again, as far as they can be had, and makes voids of the
+/// frames that nothing needs any more (FORMAT 5.2).
+///
+/// A section can be had from what is left of its frame, or from another archive. Without another
+/// archive only frames that have lost nothing are written again: of any other the rest can be read
+/// where it is.
+struct SectionHealing {
+  let storage: any ArchiveStorage
+  let limits: ReadLimits
+  /// Other archives that may have what is lost.
+  let sources: [ArchiveReader]
+
+  /// Writes them, and ends a generation.
+  ///
+  /// A manifest that a footer names as the newest and that was lost becomes it again.
+  ///
+  /// - Parameter survey: What was found before.
+  /// - Throws: ``ArchiveError`` if an archive cannot be read; what the storage throws.
+  /// - Returns: How many sections were written.
+  func write(_ survey: Survey) throws -> UInt64 {
+    let reader = try reader()
+    guard reader.generation.number > 0 else { return 0 }
+    let damaged = try reader.damagedSections()
+    let wanted = sources.isEmpty ? try reader.salvageable(damaged) : damaged + survey.lost
+    guard !wanted.isEmpty else { return 0 }
+    var writer = try ArchiveWriter.open(storage, carHeader: reader.carHeader)
+    do {
+      let count = try writer.heal(wanted, from: sources)
+      guard count > 0 else { return 0 }
+      try writer.commit(manifest: writer.healed(survey.newestNamed))
+      return count
+    } catch {
+      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
+      do { try writer.abandon() } catch _ {}
+      throw error
+    }
+  }
+
+  /// Makes voids of what does not hold, if every section that the index counts is there: in a frame
+  /// that holds, or written again.
+  ///
+  /// - Throws: what the storage throws.
+  /// - Returns: How many bytes it has.
+  func void() throws -> UInt64 {
+    var total: UInt64 = 0
+    // What follows a frame that is gone may have been a part of the same section.
+    while true {
+      let count = try voidOnce()
+      guard count > 0 else { return total }
+      total += count
+    }
+  }
+
+  private func voidOnce() throws -> UInt64 {
+    let reader = try reader()
+    guard reader.generation.features.isRepaired else { return 0 }
+    let survey = try Survey(reader.file, limits: limits)
+    let places = Set(survey.frames.filter { !$0.state.isIntact }.map(\.offset))
+    guard survey.sectionCount <= reader.generation.sectionCount,
+      survey.lost.joined().allSatisfy({ reader.isSuperseded($0, places) })
+    else { return 0 }
+    var count = 0
+    for range in survey.rubble { count += try GenerationEnding.void(range, in: storage) }
+    if count > 0 { try storage.synchronize() }
+    return UInt64(count)
+  }
+
+  /// What is committed now.
+  func reader() throws -> ArchiveReader {
+    try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+  }
+}
+
+extension ArchiveReader {
+  /// The damaged sections whose frames have lost nothing: all sections in them hash to their CIDs.
+  fileprivate func salvageable(_ damaged: [Range<UInt64>]) throws -> [Range<UInt64>] {
+    var found: [Range<UInt64>] = []
+    for range in damaged {
+      var ordinal = range.lowerBound
+      while ordinal < range.upperBound {
+        let frame = try neighbours(of: ordinal) ?? ordinal..<ordinal + 1
+        if try frame.allSatisfy({ try salvaged($0) != nil }) { found.append(frame) }
+        ordinal = max(frame.upperBound, ordinal + 1)
+      }
+    }
+    return found
+  }
+}
+
+extension ArchiveWriter {
+  /// A manifest that was written again, and is in a frame of its own.
+  fileprivate mutating func healed(_ manifest: CID?) throws -> CID? {
+    guard let manifest else { return nil }
+    return try find(manifest, among: pending.ordinals(SectionKey(manifest))) == nil ? nil : manifest
+  }
+}
+
+extension Survey {
+  /// The ordinals that no intact frame holds, and those of large sections that are not all there.
+  fileprivate var lost: [Range<UInt64>] {
+    lostOrdinals
+      + incomplete.map { frames[$0].firstOrdinal }.filter { $0 != .max }.map { $0..<$0 + 1 }
+  }
+
+  /// The newest manifest by the last footer that holds, wherever it stands.
+  fileprivate var newestNamed: CID? {
+    var newest: SeenFooter?
+    for (_, landmark) in landmarks {
+      if case .footer(let footer) = landmark, footer.number > newest?.number ?? 0 {
+        newest = footer
+      }
+    }
+    return newest?.head
+  }
+
+  /// Everything that is no frame, or one that does not hold, in ranges that do not touch.
+  fileprivate var rubble: [Range<Int>] {
+    var ranges = frames.filter { !$0.state.isIntact }.map { Int($0.offset)..<Int($0.end) }
+    for (_, landmark) in landmarks {
+      if case .gap(let range, _) = landmark { ranges.append(range) }
+    }
+    var joined: [Range<Int>] = []
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let last = joined.last, last.upperBound >= range.lowerBound {
+        joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+      } else {
+        joined.append(range)
+      }
+    }
+    return joined
+  }
+}
