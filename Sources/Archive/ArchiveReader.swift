@@ -37,6 +37,8 @@ public final class ArchiveReader: Sendable {
     var sectionCount: UInt64
     /// Whether the index can be relied on: its checksums hold, or a survey made it.
     var isIndexChecked: Bool
+    /// Whether the whole file may be surveyed when something is not where the index says.
+    var maySurvey = true
     var recovery: Recovery?
     /// The survey of the whole file, if there was one.
     var survey: Survey?
@@ -124,7 +126,9 @@ public final class ArchiveReader: Sendable {
       try ArchiveIndex(committed, in: bytes)
     }
     state = Mutex(
-      State(index: index, sectionCount: committed.sectionCount, isIndexChecked: false))
+      State(
+        index: index, sectionCount: committed.sectionCount, isIndexChecked: false,
+        maySurvey: false))
   }
 
   /// What the last footer that holds says; nil if there is none.
@@ -135,6 +139,16 @@ public final class ArchiveReader: Sendable {
         .map {
           (frame) throws in try Footer.read(bytes, frame)
         }
+    }
+  }
+
+  /// Refuses an archive that says that it decompresses to more than its size suggests.
+  ///
+  /// - Throws: ``ArchiveError``, unless the reader's limits allow it.
+  public func refuseTooMuchContent() throws(ArchiveError) {
+    let limit = limits.content(ofFile: fileSize)
+    guard generation.streamLength <= limit else {
+      throw ArchiveError(.tooMuchContent(limit: limit))
     }
   }
 

@@ -80,6 +80,25 @@ public struct ArchiveWriter: ~Copyable {
     return writer
   }
 
+  /// Opens an archive of which something is committed, to append to it, and locks it.
+  ///
+  /// - Parameters:
+  ///   - storage: Where the bytes go.
+  ///   - options: How.
+  /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter` if nothing is committed.
+  public static func reopen(
+    _ storage: any ArchiveStorage, options: ArchiveOptions = ArchiveOptions()
+  ) throws -> ArchiveWriter {
+    try storage.lock()
+    guard try ArchiveReader.lastGeneration(of: storage.map()) != nil else {
+      throw ArchiveError(.noFooter)
+    }
+    let (log, committed, adopted) = try begin(storage, [])
+    var writer = ArchiveWriter(log: log, committed: committed, options: options)
+    writer.adoptedSectionCount = adopted
+    return writer
+  }
+
   init(log: FrameLog, committed: ArchiveReader?, options: ArchiveOptions) {
     let previous = committed?.generation
     let next = previous?.sectionCount ?? 0

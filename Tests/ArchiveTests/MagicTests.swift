@@ -12,7 +12,8 @@ import Testing
   }
 
   private func last(_ bytes: [UInt8], before end: Int) -> Int? {
-    ArchiveMagic.last(in: bytes.span, before: end)
+    var search = ArchiveMagic.BackwardSearch(before: end)
+    return search.next(in: bytes.span)
   }
 
   @Test func `is found at every alignment, whole only, from both ends`() {
@@ -37,11 +38,8 @@ import Testing
       long.replaceSubrange(place..<place + 16, with: magic)
     }
     var found: [Int] = []
-    var end = long.count
-    while let place = ArchiveMagic.last(in: long.span, before: end) {
-      found.append(place)
-      end = place
-    }
+    var search = ArchiveMagic.BackwardSearch(before: long.count)
+    while let place = search.next(in: long.span) { found.append(place) }
     #expect(found == [200_001, 131_072, 65_530, 5])
   }
 

@@ -57,6 +57,49 @@ struct `Asking once more for what is missing` {
 }
 
 @Suite(.enabled(if: Command.path != nil, "\(Command.absence)"))
+struct `A damaged archive of an account that is online` {
+  /// A backup with a byte changed in the middle of each blob's frame.
+  private static func scene() throws -> NetworkScene {
+    let scene = try NetworkScene(blobs: 4, large: [9_000_000])
+    #expect(try scene.backUp().status == 0)
+    var bytes = try scene.folder.read(NetworkScene.archive)
+    for blob in scene.account.blobs.values {
+      let pattern = blob.bytes[blob.bytes.count / 2..<blob.bytes.count / 2 + 16]
+      let place = try #require(bytes.firstRange(of: pattern)?.lowerBound)
+      bytes[place] ^= 1
+    }
+    try scene.folder.write(NetworkScene.archive, bytes)
+    return scene
+  }
+
+  @Test(arguments: ["backup", "fill"]) func `is mended from the server`(verb: String) throws {
+    let scene = try Self.scene()
+    #expect(try scene.command.run("carpack verify \(NetworkScene.archive)").status == 11)
+    let missing = try scene.command.run("carpack missing \(NetworkScene.archive)")
+    #expect(missing.status == 11)
+    #expect(missing.text.split(separator: "\n").count == scene.account.blobs.count)
+    let result =
+      verb == "backup"
+      ? try scene.backUp()
+      : try scene.command.run("carpack fill \(NetworkScene.archive) \(scene.flags)")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.text.contains("damaged sections were written again"))
+    try scene.expectWhole()
+    let count = scene.requestCount(of: "getBlob")
+    let again = try scene.backUp()
+    #expect(again.status == 0 && again.text.contains("up to date"))
+    #expect(scene.requestCount(of: "getBlob") == count)
+  }
+
+  @Test func `that the server cannot mend is not said to be up to date`() throws {
+    let scene = try Self.scene()
+    for cid in scene.account.blobs.keys { scene.account.lose(cid) }
+    let result = try scene.backUp()
+    #expect(result.status == 11, "\(result.text)\(result.errors)")
+  }
+}
+
+@Suite(.enabled(if: Command.path != nil, "\(Command.absence)"))
 struct `A directory of names that is away` {
   @Test func `does not keep a known account from being backed up, by the key it had`() throws {
     let scene = try NetworkScene(blobs: 3)

@@ -71,27 +71,40 @@ package enum ArchiveMagic {
     return place
   }
 
-  /// The last place before `end` where the magic begins and occurs in full.
-  ///
-  /// - Parameter letGo: called after every 4 MiB that have been looked at.
-  package static func last(
-    in bytes: Span<UInt8>, before end: Int, letGo: () -> Void = {}
-  ) -> Int? {
-    // Windows of 64 KiB from the back, each overlapping the next by what an occurrence may stick out.
-    var upper = min(end, bytes.count)
-    while upper > 0 {
-      let lower = max(0, upper - 65_536)
-      let part = bytes.extracting(lower..<min(upper + length - 1, bytes.count))
-      var found: Int?
-      var place = 0
-      while let hit = next(in: part, from: place), lower + hit < upper {
-        found = lower + hit
-        place = hit + length
-      }
-      if let found { return found }
-      upper = lower
-      if upper % (4 << 20) < 65_536 { letGo() }
+  /// Where the magic occurs, from the back.
+  package struct BackwardSearch {
+    /// What has been searched begins here.
+    private var start: Int
+    /// The places in the window that was searched last that have not been handed out.
+    private var found: [Int] = []
+    private let letGo: () -> Void
+
+    private static let window = 65_536
+
+    /// A search for what begins before `end`.
+    ///
+    /// - Parameter letGo: called after every 4 MiB that have been looked at.
+    package init(before end: Int, letGo: @escaping () -> Void = {}) {
+      start = end
+      self.letGo = letGo
     }
-    return nil
+
+    /// The next place; nil if there is none.
+    package mutating func next(in bytes: Span<UInt8>) -> Int? {
+      while found.isEmpty {
+        let upper = min(start, bytes.count)
+        guard upper > 0 else { return nil }
+        start = max(0, upper - Self.window)
+        // Each window overlaps the next by what an occurrence may stick out.
+        let part = bytes.extracting(start..<min(upper + length - 1, bytes.count))
+        var place = 0
+        while let hit = ArchiveMagic.next(in: part, from: place), start + hit < upper {
+          found.append(start + hit)
+          place = hit + length
+        }
+        if start % (4 << 20) < Self.window { letGo() }
+      }
+      return found.removeLast()
+    }
   }
 }

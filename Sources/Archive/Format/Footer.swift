@@ -80,12 +80,11 @@ public enum Footer {
   ///
   /// - Parameter letGo: called now and then while a long tail is searched.
   package static func last(
-    in file: Span<UInt8>, before end: Int, letGo: () -> Void = {}
+    in file: Span<UInt8>, before end: Int, letGo: @escaping () -> Void = {}
   ) -> SkippableFrame? {
-    var end = end
-    while let magic = ArchiveMagic.last(in: file, before: end, letGo: letGo) {
+    var search = ArchiveMagic.BackwardSearch(before: end, letGo: letGo)
+    while let magic = search.next(in: file) {
       if let frame = frame(file, at: magic - 8) { return frame }
-      end = magic
     }
     return nil
   }

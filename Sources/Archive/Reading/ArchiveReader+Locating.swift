@@ -32,22 +32,48 @@ extension ArchiveReader {
       return try withFile { (file) throws in try locate(ordinal, index, in: file) }
     } catch let error as ArchiveError {
       guard ordinal < sectionCount else { throw error }
-      if try checkIndex(after: error) {
-        return try withFile { (file) throws in try locate(ordinal, index, in: file) }
-      }
-      guard let successor = try successor(of: ordinal) else { throw error }
-      return successor
+      if let successor = try successor(of: ordinal) { return successor }
+      guard try checkIndex(after: error) else { throw error }
+      return try withFile { (file) throws in try locate(ordinal, index, in: file) }
     }
   }
 
   /// Makes sure of the index when something was not found or not as it should be.
+  ///
+  /// Where another frame stands than the index says, or none at all, frames were moved, and a
+  /// survey finds them.
   ///
   /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
   /// - Returns: Whether there is another index now, so that it is worth to look again.
   func checkIndex(after failure: ArchiveError?) throws -> Bool {
     let index = state.withLock { $0.isIndexChecked ? nil : $0.index }
     // Another thread may have just exchanged it; looking again then costs little.
-    guard let index else { return false }
+    if let index, try checkIndex(index, after: failure) { return true }
+    guard let place = failure?.offset, state.withLock({ $0.survey == nil && $0.maySurvey }),
+      try withFile({ (file) in !mayBeDamaged(at: place, in: file) })
+    else { return false }
+    try rebuildIndex(damagedAt: nil)
+    return true
+  }
+
+  /// Whether a data frame begins at a place, and does not hold.
+  private func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
+    guard place < UInt64(file.count) else { return false }
+    switch file.firstWord(at: Int(place)) {
+    case VoidFrame.zstdMagic: return true
+    case DataFrame.zstdMagic: break
+    default: return false
+    }
+    do throws(ArchiveError) {
+      let frame = try DataFrame(file, at: Int(place), limit: file.count)
+      _ = try decoder.content(of: frame, in: file)
+      return false
+    } catch {
+      return true
+    }
+  }
+
+  private func checkIndex(_ index: ArchiveIndex, after failure: ArchiveError?) throws -> Bool {
     if let damaged = try withFile({ (file) in index.firstDamaged(in: file) }) {
       try rebuildIndex(damagedAt: UInt64(damaged.frame.offset))
     } else if case .damagedIndex = failure?.reason {

@@ -34,6 +34,8 @@ extension ArchiveReader {
     isHashing: Bool, _ chunk: (Span<UInt8>) throws -> Void
   ) throws {
     let prefix = location.prefix
+    let limit = limits.content(ofFile: fileSize)
+    guard prefix.bodyLength <= limit else { throw ArchiveError(.tooMuchContent(limit: limit)) }
     var hash = BodyHash(prefix.cid)
     for number in 0..<prefix.frameCount {
       let frame: DataFrame

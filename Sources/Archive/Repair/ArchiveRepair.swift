@@ -74,7 +74,7 @@ public struct ArchiveRepair {
 
   /// Makes index and footers right.
   ///
-  /// - Returns: What was found, if not everything is whole.
+  /// - Returns: What was found, if not everything holds.
   private mutating func run(_ limits: ReadLimits) throws -> Survey? {
     var file = try storage.map()
     // A file of a later version is not touched.
@@ -91,7 +91,7 @@ public struct ArchiveRepair {
     }
     let generation = try ArchiveReader.lastGeneration(of: file)
     try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
-    return survey.isWhole ? nil : survey
+    return survey.isWhole && survey.isTiled ? nil : survey
   }
 
   /// Writes again what can be had of what is lost, and says what cannot.

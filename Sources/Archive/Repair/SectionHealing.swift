@@ -25,7 +25,7 @@ struct SectionHealing {
     let damaged = try reader.damagedSections()
     let wanted = sources.isEmpty ? try reader.salvageable(damaged) : damaged + survey.lost
     guard !wanted.isEmpty else { return 0 }
-    var writer = try ArchiveWriter.open(storage, carHeader: reader.carHeader)
+    var writer = try ArchiveWriter.reopen(storage)
     do {
       let count = try writer.heal(wanted, from: sources)
       guard count > 0 else { return 0 }
@@ -62,7 +62,9 @@ struct SectionHealing {
       survey.lost.joined().allSatisfy({ reader.isSuperseded($0, places) })
     else { return 0 }
     var count = 0
-    for range in survey.rubble { count += try GenerationEnding.void(range, in: storage) }
+    for range in try reader.withFile({ (file) in survey.rubble(in: file) }) {
+      count += try GenerationEnding.void(range, in: storage)
+    }
     if count > 0 { try storage.synchronize() }
     return UInt64(count)
   }
@@ -116,8 +118,19 @@ extension Survey {
   }
 
   /// Everything that is no frame, or one that does not hold, in ranges that do not touch.
-  fileprivate var rubble: [Range<Int>] {
-    var ranges = frames.filter { !$0.state.isIntact }.map { Int($0.offset)..<Int($0.end) }
+  fileprivate func rubble(in file: Span<UInt8>) -> [Range<Int>] {
+    let decoder = FrameDecoder()
+    var ranges: [Range<Int>] = []
+    for frame in frames where !frame.state.isIntact {
+      let range = Int(frame.offset)..<Int(frame.end)
+      // One that says something out of place is a frame all the same.
+      do throws(ArchiveError) {
+        let found = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
+        _ = try decoder.content(of: found, in: file)
+      } catch {
+        ranges.append(range)
+      }
+    }
     for (_, landmark) in landmarks {
       if case .gap(let range, _) = landmark { ranges.append(range) }
     }

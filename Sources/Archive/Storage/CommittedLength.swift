@@ -18,9 +18,8 @@ enum CommittedLength {
       let lower = max(0, upper - window)
       let bytes = try read(
         descriptor, lower..<min(size, upper + ArchiveMagic.length - 1))
-      var end = min(upper - lower, bytes.count)
-      while let magic = ArchiveMagic.last(in: bytes.span, before: end) {
-        end = magic
+      var search = ArchiveMagic.BackwardSearch(before: upper - lower)
+      while let magic = search.next(in: bytes.span) {
         let place = lower + magic - 8
         guard place >= 0 else { continue }
         let candidate = try read(descriptor, place..<min(size, place + Footer.maximumLength))

@@ -45,6 +45,15 @@ struct FrameScan {
       self.role = role
       self.cutShort = cutShort
     }
+
+    /// The frame, if it does not hold.
+    var brokenFrame: DataFrame? {
+      switch unit {
+      case .data(let frame): report.failure == nil ? nil : frame
+      case .header(let frame): headerFailure == nil ? nil : frame
+      case .skippable, .void, .gap: nil
+      }
+    }
   }
 
   private let limit: Int
@@ -95,7 +104,7 @@ struct FrameScan {
       examine(batch, mapped)
       for item in batch {
         try deliver(item, consume)
-        guard case .data(let frame) = item.unit, item.report.failure != nil else { continue }
+        guard let frame = item.brokenFrame else { continue }
         // Where this frame ends is only what it says itself, so what seemed to come after it may be nothing.
         let isMoved = mapped.withBytes { bytes in
           walk.resume(after: frame, in: bytes.extracting(first: limit))

@@ -25,6 +25,8 @@ package struct FrameTables: Sendable {
   /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked for.
   private var byChecksum: [(checksum: UInt64, table: UInt32, entry: UInt32)]?
 
+  /// How many bytes a small frame is believed to have grown by.
+  private static let maximumInsertion = 4096
   /// How many entries are sorted by their checksums: 64 MiB.
   private static let maximumSorted = 1 << 22
 
@@ -65,7 +67,9 @@ package struct FrameTables: Sendable {
         guard !overflow, place >= 0,
           let entry = entry(at: UInt64(place), in: table.segment, file)
         else { continue }
-        for shift in Set([moved, table.shift]) {
+        // That so much was inserted into the frame is less likely than that the segment alone was moved.
+        let isLikely = abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
+        for shift in isLikely ? Set([moved, table.shift]) : [moved] {
           let end = Int(clamping: entry.end).addingReportingOverflow(shift)
           if !end.overflow, end.partialValue > start, isBoundary(end.partialValue) {
             return end.partialValue

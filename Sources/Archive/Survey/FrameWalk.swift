@@ -74,7 +74,21 @@ struct FrameWalk {
     default:
       let frame = try DataFrame(file, at: start, limit: limit)
       place = frame.end
-      return start == 0 ? .header(frame) : .data(frame)
+      return start == 0 && !beginsWithSection(frame, in: file) ? .header(frame) : .data(frame)
+    }
+  }
+
+  /// Whether what a frame holds begins as a section does: then frame 0 is gone, and another stands in its place.
+  private func beginsWithSection(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    do throws(ArchiveError) {
+      let content =
+        frame.isRaw
+        ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+        : try decoder.content(of: frame, in: file)
+      _ = try SectionPrefix(content.span, at: 0, place: UInt64(frame.offset))
+      return true
+    } catch {
+      return false
     }
   }
 

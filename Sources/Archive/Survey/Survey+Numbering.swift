@@ -165,6 +165,19 @@ extension Survey {
       lost += skipped
       end = frame.firstOrdinal + (frame.state == .sections ? UInt64(frame.sectionCount) : 0)
     }
+    leaveNoRoom(in: order)
+  }
+
+  /// Forgets the ordinals of damaged frames that had no section: another frame begins with the same.
+  private mutating func leaveNoRoom(in order: [Int]) {
+    var taken: Set<UInt64> = []
+    for index in order where frames[index].state == .sections {
+      taken.insert(frames[index].firstOrdinal)
+    }
+    for index in order
+    where frames[index].state == .damaged && taken.contains(frames[index].firstOrdinal) {
+      frames[index].firstOrdinal = .max
+    }
   }
 
   /// One more than the highest ordinal there was, by what is here and by the last footer that can be right.

@@ -28,17 +28,23 @@ public struct ArchiveCompactor {
   }
 
   private let copier: ArchiveCopier
+  private let limits: ReadLimits
 
   /// A compactor that compresses at a zstd level.
-  public init(level: Int = 3, observer: @escaping Progress.Observer = { _ in }) {
-    self.init(level: level, observer: observer) { try $0.storage() }
+  public init(
+    level: Int = 3, limits: ReadLimits = ReadLimits(),
+    observer: @escaping Progress.Observer = { _ in }
+  ) {
+    self.init(level: level, limits: limits, observer: observer) { try $0.storage() }
   }
 
   /// A compactor that writes to a storage of another kind (tests).
   package init(
-    level: Int = 3, observer: @escaping Progress.Observer = { _ in },
+    level: Int = 3, limits: ReadLimits = ReadLimits(),
+    observer: @escaping Progress.Observer = { _ in },
     storage: @escaping (NewArchiveFile) throws -> any ArchiveStorage
   ) {
+    self.limits = limits
     copier = ArchiveCopier(level: level, observer: observer, storage: storage)
   }
 
@@ -54,7 +60,8 @@ public struct ArchiveCompactor {
     let old = try FileStorage.open(path)
     return try withExtendedLifetime(old) {
       let size = try old.size
-      let archive = try SourceArchive(ArchiveReader(try old.map()), name: path.string)
+      let archive = try SourceArchive(
+        ArchiveReader(try old.map(), limits: limits), name: path.string)
       let target = try NewArchiveFile(NewArchiveFile.resolved(path), replacing: true)
       return try copy(archive, to: target, willWrite) { generation, leftOutCount in
         guard try old.size == size, try old.isInPlace else {
@@ -78,7 +85,8 @@ public struct ArchiveCompactor {
   public func compact(
     _ path: FilePath, to target: NewArchiveFile, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
-    let archive = try SourceArchive(try ArchiveReader(path: path), name: path.string)
+    let archive = try SourceArchive(
+      try ArchiveReader(path: path, limits: limits), name: path.string)
     return try copy(archive, to: target, willWrite) { _, _ in true }
   }
 

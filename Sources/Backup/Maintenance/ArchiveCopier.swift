@@ -27,6 +27,7 @@ struct ArchiveCopier {
     _ links: [ChainLink], of sources: [SourceArchive], to target: NewArchiveFile,
     _ willWrite: (FilePath) -> Void, publish: (Generation, Int) throws -> Report
   ) throws -> Report {
+    for source in sources { try source.reader.refuseTooMuchContent() }
     let links = ChainLink.chain(links)
     let new = try storage(target)
     do {

@@ -64,7 +64,7 @@ public struct ArchiveRepairer {
     let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
       ChainLink(cid, isVouched: named.contains(cid) && history.vouches(for: cid))
     }
-    var writer = try ArchiveWriter.open(storage, carHeader: reader.carHeader)
+    var writer = try ArchiveWriter.reopen(storage)
     do {
       let generation = try FoundSnapshots.name(
         links, in: SourceArchive(damaged: reader, history), with: &writer)

@@ -17,7 +17,9 @@ struct CopyVerification {
   ///   ``BackupError/damagedArchive(_:_:)`` if it is so in a source, too.
   func verify(_ storage: any ArchiveStorage) throws {
     do {
-      let reader = try ArchiveReader(try storage.map())
+      let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
+      let reader = try ArchiveReader(
+        try storage.map(), limits: ReadLimits(allowsLarge: allowsLarge))
       let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
       try check(report)
       for (new, link) in zip(report.snapshots.reversed(), links) {

@@ -3,6 +3,17 @@ internal import ArgumentParser
 internal import Backup
 internal import IPLD
 
+/// How much an archive may hold.
+struct LimitOptions: ParsableArguments {
+  @Flag(
+    help:
+      "Read an archive that holds far more than its size suggests, and put together CARs that are much larger than it."
+  )
+  var allowLarge = false
+
+  var limits: ReadLimits { ReadLimits(allowsLarge: allowLarge) }
+}
+
 /// The archive that a verb reads.
 struct ArchiveArgument: ParsableArguments {
   @Argument(
@@ -10,18 +21,15 @@ struct ArchiveArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var file: String
 
-  @Flag(
-    help:
-      "Read an archive that holds far more than its size suggests, and put together CARs that are much larger than it."
-  )
-  var allowLarge = false
+  @OptionGroup var limits: LimitOptions
 
   /// Opens it.
   func open() throws -> OpenedArchive {
     let input = try InputFile(file)
     try refuseCAR(input)
-    let limits = ReadLimits(allowsLarge: allowLarge)
-    return OpenedArchive(reader: try ArchiveReader(path: input.path, limits: limits), input: input)
+    let reader = try ArchiveReader(path: input.path, limits: limits.limits)
+    try reader.refuseTooMuchContent()
+    return OpenedArchive(reader: reader, input: input)
   }
 
   /// A CAR is recognised, and its owner told which verb to use.

@@ -35,6 +35,8 @@ struct CompactCommand: ParsableCommand {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var limits: LimitOptions
+
   @Flag(help: "Write a report as JSON.")
   var json = false
 
@@ -47,7 +49,8 @@ struct CompactCommand: ParsableCommand {
 
   func run() throws {
     let compactor = ArchiveCompactor(
-      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+      level: compression.level, limits: limits.limits,
+      observer: ProgressLine.observer(quiet: common.quiet))
     let report: ArchiveCompactor.Report
     if let output {
       try MergeCommand.refuseInput(output, among: [file])

@@ -32,6 +32,8 @@ struct MergeCommand: ParsableCommand {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var limits: LimitOptions
+
   @Flag(help: "Write a report as JSON.")
   var json = false
 
@@ -44,7 +46,7 @@ struct MergeCommand: ParsableCommand {
   func run() throws {
     try Self.refuseInput(output, among: files)
     let target = try NewArchiveFile(FilePath(output), replacing: force)
-    let archives = try files.map(Self.open)
+    let archives = try files.map(open)
     let merger = ArchiveMerger(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
     let report = try merger.merge(archives, to: target) {
@@ -56,9 +58,9 @@ struct MergeCommand: ParsableCommand {
   }
 
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
-  private static func open(_ file: String) throws -> SourceArchive {
+  private func open(_ file: String) throws -> SourceArchive {
     do {
-      return try SourceArchive(try ArchiveReader(path: FilePath(file)), name: file)
+      return try SourceArchive(try ArchiveReader(path: FilePath(file), limits: limits.limits), name: file)
     } catch let error where error is ArchiveError || error is SnapshotError {
       let failure = Failure(error)
       let isNamed = failure.message.contains(file)

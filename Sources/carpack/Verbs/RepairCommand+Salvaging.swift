@@ -17,7 +17,7 @@ extension RepairCommand {
       let storage = try target.storage()
       Interruption.removeIfInterrupted(target.temporaryPath.string)
       report = try ArchiveSalvager.salvage(
-        ArchiveReader(path: FilePath(file)), into: storage, options: options,
+        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage, options: options,
         observer: ProgressLine.observer(quiet: common.quiet))
       try target.publish()
       Interruption.removeIfInterrupted(nil)

@@ -40,6 +40,8 @@ struct RepairCommand: ParsableCommand {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var limits: LimitOptions
+
   @Flag(help: "Write a report as JSON.")
   var json = false
 
@@ -68,9 +70,9 @@ struct RepairCommand: ParsableCommand {
       guard !NewArchiveFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
       }
-      return try ArchiveReader(path: FilePath(name))
+      return try ArchiveReader(path: FilePath(name), limits: limits.limits)
     }
-    let report = try repairer.repair(storage, from: sources)
+    let report = try repairer.repair(storage, from: sources, limits: limits.limits)
     Console.endProgress()
     if json { printJSON(report) } else { printText(report) }
     if let lost = report.archive.firstLost {
