@@ -54,7 +54,8 @@ extension BlockOrder {
     let encoded = shortest.encoded
     guard runs.count <= maximumRuns, encoded.count <= Self.maximumLength(ofRuns: maximumRuns)
     else {
-      throw BackupError.malformedRepository("the CAR repeats its blocks too often, in too many orders")
+      throw BackupError.malformedRepository(
+        "the CAR repeats its blocks too often, in too many orders")
     }
     let depth = base == nil ? 0 : (basis?.depth ?? 0) + 1
     guard encoded.count > Self.maximumInline else {

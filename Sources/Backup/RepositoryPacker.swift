@@ -210,7 +210,8 @@ public struct RepositoryPacker {
       return Report(
         inspection: inspection, snapshot: snapshot, generation: generation,
         isUnchanged: isUnchanged, isHealed: writer.isHealing,
-        damagedSectionCount: isUnchanged || writer.isHealing ? try storage.damagedSectionCount() : 0,
+        damagedSectionCount: isUnchanged || writer.isHealing
+          ? try storage.damagedSectionCount() : 0,
         bytesAdded: generation.committedLength - start, missing: ledger.missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     } catch {

@@ -101,8 +101,9 @@ extension ArchiveReader {
       guard let position = index.position(of: ordinal, in: file) else { return nil }
       let entry = index.entry(at: position, in: file)
       let end = index.firstOrdinal(behind: position, in: file)
-      return entry.firstOrdinal..<min(
-        end, entry.firstOrdinal + UInt64(entry.maximumSectionCount))
+      return entry
+        .firstOrdinal..<min(
+          end, entry.firstOrdinal + UInt64(entry.maximumSectionCount))
     }
   }
 

@@ -173,6 +173,25 @@ extension ArchiveReader {
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
       return try location(of: ordinal, index, position, in: frame, file)
     }
+    switch open(entry, in: file) {
+    case .pack(let frame): return try location(of: ordinal, index, position, in: frame, file)
+    case .large(let prefix, let frame, let content):
+      guard entry.firstOrdinal == ordinal else { throw misplaced(ordinal, index, entry.offset) }
+      return SectionLocation(
+        ordinal: ordinal, asked: ordinal, prefix: prefix, index: index, position: position,
+        body: .frames(first: frame, content: content))
+    }
+  }
+
+  /// A frame in which sections begin.
+  private enum OpenedFrame {
+    /// What is left of one that does not hold is one of these, too.
+    case pack(DecodedFrame)
+    /// The first of a large section, and its content, if it had to be decompressed to read the prefix.
+    case large(SectionPrefix, DataFrame, content: [UInt8]?)
+  }
+
+  private func open(_ entry: FrameEntry, in file: Span<UInt8>) -> OpenedFrame {
     let decoded: DecodedFrame
     do throws(ArchiveError) {
       let frame = try load(entry, in: file)
@@ -181,12 +200,8 @@ extension ArchiveReader {
         ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
         : try decoder.content(of: frame, in: file)
       let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
-      if prefix.isLarge {
-        guard entry.firstOrdinal == ordinal, frame.contentSize == prefix.contentSize(ofFrame: 0)
-        else { throw misplaced(ordinal, index, entry.offset) }
-        return SectionLocation(
-          ordinal: ordinal, asked: ordinal, prefix: prefix, index: index, position: position,
-          body: .frames(first: frame, content: frame.isRaw ? nil : beginning))
+      if prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0) {
+        return .large(prefix, frame, content: frame.isRaw ? nil : beginning)
       }
       let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
       decoded = try DecodedFrame(
@@ -199,7 +214,7 @@ extension ArchiveReader {
         place: entry.offset, error)
     }
     cache.insert(decoded)
-    return try location(of: ordinal, index, position, in: decoded, file)
+    return .pack(decoded)
   }
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {

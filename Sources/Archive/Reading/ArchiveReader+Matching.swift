@@ -90,7 +90,11 @@ extension ArchiveReader {
     for index in unconfirmed.withLock({ $0 }) {
       // Another section begins like this one, which happens once in some thousand archives; or the frame is damaged.
       let state = try state(of: cid(index), isChecking: isChecking)
-      if case .held(let ordinal, _) = state { ordinals[index] = ordinal } else { ordinals[index] = .max }
+      if case .held(let ordinal, _) = state {
+        ordinals[index] = ordinal
+      } else {
+        ordinals[index] = .max
+      }
       each([(index, state)])
     }
     return ordinals

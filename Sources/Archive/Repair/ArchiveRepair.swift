@@ -29,6 +29,8 @@ public struct ArchiveRepair {
     public internal(set) var lostSectionCount: UInt64 = 0
     /// The first thing that could not be repaired; nil if there is none.
     public internal(set) var firstLost: ArchiveError?
+    /// Whether something did not hold. Snapshots may then lack what nothing in the file tells of any more.
+    public internal(set) var wasDamaged = false
 
     /// Whether the file is as it was.
     public var isUnchanged: Bool {
@@ -60,6 +62,7 @@ public struct ArchiveRepair {
     var repair = ArchiveRepair(storage, progress)
     let survey = try repair.run(limits)
     if let survey {
+      repair.report.wasDamaged = true
       try repair.heal(survey, SectionHealing(storage: storage, limits: limits, sources: sources))
     }
     return repair.report

@@ -56,9 +56,11 @@ package struct FrameTables: Sendable {
   /// Where a frame that begins at `start` and is damaged may end, by any table.
   ///
   /// - Parameter isBoundary: Whether something begins or the file ends at a place.
+  /// - Returns: The end; and whether it is as long as the table says, and not only if as much was
+  ///   inserted or removed as the table itself was moved by.
   mutating func end(
     ofFrameAt start: Int, in file: Span<UInt8>, _ isBoundary: (Int) -> Bool
-  ) -> Int? {
+  ) -> (place: Int, isExact: Bool)? {
     for table in tables.reversed() {
       for moved in Set([0, table.shift]) {
         lookupBudget -= 1
@@ -68,11 +70,12 @@ package struct FrameTables: Sendable {
           let entry = entry(at: UInt64(place), in: table.segment, file)
         else { continue }
         // That so much was inserted into the frame is less likely than that the segment alone was moved.
-        let isLikely = abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
+        let isLikely =
+          abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
         for shift in isLikely ? Set([moved, table.shift]) : [moved] {
           let end = Int(clamping: entry.end).addingReportingOverflow(shift)
           if !end.overflow, end.partialValue > start, isBoundary(end.partialValue) {
-            return end.partialValue
+            return (end.partialValue, shift == moved)
           }
         }
       }

@@ -110,7 +110,8 @@ struct FrameWalk {
       Self.isBoundary($0, limit: limit, in: file)
     }
     if let end {
-      return end
+      return end.isExact
+        ? end.place : knownFrame(from: start + 1, to: end.place, in: file) ?? end.place
     }
     if let seemingEnd, Self.isBoundary(seemingEnd, limit: limit, in: file) { return seemingEnd }
     var searched = start + 1
@@ -145,6 +146,22 @@ struct FrameWalk {
     let found = ArchiveMagic.next(in: file.extracting(first: limit), from: start)
     nextMagic = (start, found)
     return found
+  }
+
+  /// The first place at or after `start` and before `end` where a data frame holds that a table knows.
+  ///
+  /// What looks like a frame inside a damaged one may be a part of a blob.
+  private mutating func knownFrame(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
+    var start = start
+    while let place = nextFrame(from: start, to: end, in: file) {
+      start = place + 1
+      guard let frame = try? DataFrame(file, at: place, limit: limit) else { continue }
+      let checksum = XXH64.hash(file.extracting(frame.range))
+      let known = tables?.frame(
+        at: UInt64(place), checksum: checksum, storedLength: frame.length, in: file)
+      if known != nil { return place }
+    }
+    return nil
   }
 
   /// The first place at or after `start` and before `end` where a data frame holds.

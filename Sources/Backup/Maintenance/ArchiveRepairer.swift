@@ -14,6 +14,8 @@ public struct ArchiveRepairer {
     public let archive: ArchiveRepair.Report
     /// How many snapshots were found and named.
     public let namedCount: Int
+    /// The first thing that is damaged still; nil if nothing is.
+    public let damage: String?
 
     /// Whether the file is as it was.
     public var isUnchanged: Bool { archive.isUnchanged && namedCount == 0 }
@@ -37,6 +39,18 @@ public struct ArchiveRepairer {
     limits: ReadLimits = ReadLimits()
   ) throws -> Report {
     try storage.lock()
+    let (report, namedCount) = try repairAndName(storage, sources, limits)
+    var damage = report.firstLost.map { "\($0)" }
+    if damage == nil, report.wasDamaged {
+      let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+      damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
+    }
+    return Report(archive: report, namedCount: namedCount, damage: damage)
+  }
+
+  private func repairAndName(
+    _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits
+  ) throws -> (ArchiveRepair.Report, namedCount: Int) {
     let before = try ArchiveReader(storage.map(), limits: limits)
     try before.surveyEverything()
     var listed = try SnapshotHistory(of: before).entries
@@ -51,12 +65,12 @@ public struct ArchiveRepairer {
     }
     let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard reader.generation.number > 0, !listed.isEmpty else {
-      return Report(archive: report, namedCount: 0)
+      return (report, 0)
     }
     let history = try SnapshotHistory(of: reader)
     let named = Set(history.entries.map(\.cid))
     let found = try Self.missing(listed, history, reader)
-    guard !found.isEmpty else { return Report(archive: report, namedCount: 0) }
+    guard !found.isEmpty else { return (report, 0) }
     // In the order of the file, as they were listed.
     let places = try (history.entries.map(\.cid) + found).map {
       ($0, try reader.ordinal(of: $0) ?? 0)
@@ -68,7 +82,7 @@ public struct ArchiveRepairer {
     do {
       let generation = try FoundSnapshots.name(
         links, in: SourceArchive(damaged: reader, history), with: &writer)
-      return Report(archive: report, namedCount: generation == nil ? 0 : found.count)
+      return (report, generation == nil ? 0 : found.count)
     } catch {
       // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
       do { try writer.abandon() } catch _ {}

@@ -68,12 +68,3 @@ struct CopyVerification {
     }
   }
 }
-
-extension SnapshotVerifier.Report {
-  /// The first thing that is damaged; nil if nothing is.
-  fileprivate var firstDamage: String? {
-    if !archive.isIntact { return archive.findings.first.map { "\($0)" } ?? "it is damaged" }
-    return damage.first
-      ?? damagedBlobs.first.map { "the blob \($0.cid) is damaged: \($0.why)" }
-  }
-}

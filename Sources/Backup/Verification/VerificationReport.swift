@@ -92,3 +92,12 @@ extension SnapshotVerifier {
     }
   }
 }
+
+extension SnapshotVerifier.Report {
+  /// The first thing that is damaged; nil if nothing is.
+  var firstDamage: String? {
+    if !archive.isIntact { return archive.findings.first.map { "\($0)" } ?? "it is damaged" }
+    return damage.first
+      ?? damagedBlobs.first.map { "the blob \($0.cid) is damaged: \($0.why)" }
+  }
+}

@@ -26,7 +26,8 @@ struct BackupSummary {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
       let damage =
         report.damagedSectionCount > 0
-        ? ", \(Console.red("\(Quantity.count(report.damagedSectionCount, "section")) damaged"))" : ""
+        ? ", \(Console.red("\(Quantity.count(report.damagedSectionCount, "section")) damaged"))"
+        : ""
       Console.print("\(report.path): \(verdict)\(damage)\(growth)")
       return
     }

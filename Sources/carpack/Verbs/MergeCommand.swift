@@ -60,7 +60,8 @@ struct MergeCommand: ParsableCommand {
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
   private func open(_ file: String) throws -> SourceArchive {
     do {
-      return try SourceArchive(try ArchiveReader(path: FilePath(file), limits: limits.limits), name: file)
+      return try SourceArchive(
+        try ArchiveReader(path: FilePath(file), limits: limits.limits), name: file)
     } catch let error where error is ArchiveError || error is SnapshotError {
       let failure = Failure(error)
       let isNamed = failure.message.contains(file)

@@ -34,7 +34,9 @@ struct MissingCommand: ParsableCommand {
         show(entry, of: archived.snapshot)
       }
     }
-    if count == 0 { common.say("nothing is missing, and what is stored of the blobs is not damaged") }
+    if count == 0 {
+      common.say("nothing is missing, and what is stored of the blobs is not damaged")
+    }
     let status = ExitStatus.worst(
       opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }

@@ -75,9 +75,9 @@ struct RepairCommand: ParsableCommand {
     let report = try repairer.repair(storage, from: sources, limits: limits.limits)
     Console.endProgress()
     if json { printJSON(report) } else { printText(report) }
-    if let lost = report.archive.firstLost {
+    if let damage = report.damage {
       Failure(
-        "\(file): \(lost)",
+        "\(file): \(damage)",
         hint:
           "\"carpack verify\" says what is lost with it; \"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else",
         status: .damaged
@@ -129,7 +129,7 @@ struct RepairCommand: ParsableCommand {
     json.field("sectionsHealed", report.sectionsHealed)
     json.field("snapshotsFound", whole.namedCount)
     json.field("lostSections", report.lostSectionCount)
-    json.field("lost", report.firstLost.map { "\($0)" })
+    json.field("lost", whole.damage)
     json.endObject()
     json.newline()
     Console.print(&json)
