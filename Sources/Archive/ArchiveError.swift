@@ -177,7 +177,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   /// Whether the system refused something, so that nothing is said about the bytes.
-  var isOfSystem: Bool {
+  package var isOfSystem: Bool {
     switch reason {
     case .system, .commitUncertain: true
     default: false

@@ -162,7 +162,7 @@ public struct RepositoryPacker {
     var archiveOptions = ArchiveOptions(level: options.level)
     let (storage, startsOver) = try open(repository, blocks.header)
     archiveOptions.startsOver = startsOver
-    var writer = try ArchiveWriter.open(
+    var writer = try ArchiveWriter.openNaming(
       storage, carHeader: blocks.header, options: archiveOptions)
     do {
       let base = try writer.reader.flatMap { reader in

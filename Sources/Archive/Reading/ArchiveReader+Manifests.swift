@@ -14,7 +14,7 @@ extension ArchiveReader {
   }
 
   /// What may be manifests, in file order: those that follow the last footer, or, once the whole
-  /// file was surveyed, all.
+  /// file was surveyed, all. A copy of one that the index knows elsewhere is none.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
   public var manifestCandidates: [ManifestCandidate] {
@@ -22,10 +22,13 @@ extension ArchiveReader {
       guard let survey = state.withLock({ $0.survey }) ?? survey else { return [] }
       let found = file.withBytes { bytes in survey.unlinkedManifests(index, in: bytes) }
       return try found.compactMap { manifest in
-        try ordinal(of: manifest.shape.cid).map {
-          ManifestCandidate(
-            cid: manifest.shape.cid, ordinal: $0, offset: survey.frames[manifest.frame].offset)
-        }
+        let offset = survey.frames[manifest.frame].offset
+        guard let location = try locate(manifest.shape.cid),
+          try withFile({ (file) in location.index.entry(at: location.position, in: file) }).offset
+            == offset
+        else { return nil }
+        return ManifestCandidate(
+          cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)
       }
     }
   }

@@ -62,7 +62,6 @@ public struct ArchiveRepair {
     var repair = ArchiveRepair(storage, progress)
     let survey = try repair.run(limits)
     if let survey {
-      repair.report.wasDamaged = true
       try repair.heal(survey, SectionHealing(storage: storage, limits: limits, sources: sources))
     }
     return repair.report
@@ -84,17 +83,44 @@ public struct ArchiveRepair {
     _ = try ArchiveReader.lastGeneration(of: file)
     var survey = try Survey(file, limits: limits, progress: progress)
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
+    report.wasDamaged = !(survey.isWhole && survey.isTiled)
     var restoring = GenerationRestoring(storage, survey)
     try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
     if restoring.hasWritten {
       report.segments = restoring.segments
       report.footers = restoring.footers
+    }
+    let hasAdopted = try adoptTail()
+    if restoring.hasWritten || hasAdopted {
       file = try storage.map()
       survey = try Survey(file, limits: limits, progress: progress)
     }
     let generation = try ArchiveReader.lastGeneration(of: file)
     try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
     return survey.isWhole && survey.isTiled ? nil : survey
+  }
+
+  /// Ends what an interrupted write has left behind the last footer, as a writer would.
+  ///
+  /// - Returns: Whether anything was changed.
+  private mutating func adoptTail() throws -> Bool {
+    let file = try storage.map()
+    guard let generation = try ArchiveReader.lastGeneration(of: file),
+      generation.committedLength < UInt64(file.count)
+    else { return false }
+    do {
+      let committed = try ArchiveReader(file, committed: generation)
+      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil
+      else { return false }
+      let count = try TailAdoption(storage, file, after: committed).run(carHeader: [])
+      report.isReindexed = count > 0
+      let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0
+      if count == 0 { report.bytesCutOff = UInt64(file.count) - end }
+      return true
+    } catch let error as ArchiveError where !error.isOfSystem {
+      // A writer would refuse: more than the end is damaged, and what follows decides.
+      return false
+    }
   }
 
   /// Writes again what can be had of what is lost, and says what cannot.

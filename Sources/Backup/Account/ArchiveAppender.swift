@@ -30,10 +30,10 @@ final class ArchiveAppender: Sendable {
 
   /// Opens an archive to append to it, or begins one.
   ///
-  /// - Throws: as `ArchiveWriter.open` does.
+  /// - Throws: as `ArchiveWriter.openNaming` does.
   init(_ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions) throws {
     self.storage = storage
-    let writer = try ArchiveWriter.open(storage, carHeader: carHeader, options: options)
+    let writer = try ArchiveWriter.openNaming(storage, carHeader: carHeader, options: options)
     startLength = writer.generation?.committedLength ?? 0
     owner = Owner(writer)
   }

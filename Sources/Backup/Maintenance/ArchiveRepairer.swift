@@ -1,5 +1,4 @@
 public import Archive
-internal import IPLD
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
 ///
@@ -63,49 +62,6 @@ public struct ArchiveRepairer {
       try healed.surveyEverything()
       listed = try SnapshotHistory(of: healed).entries
     }
-    let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
-    guard reader.generation.number > 0, !listed.isEmpty else {
-      return (report, 0)
-    }
-    let history = try SnapshotHistory(of: reader)
-    let named = Set(history.entries.map(\.cid))
-    let found = try Self.missing(listed, history, reader)
-    guard !found.isEmpty else { return (report, 0) }
-    // In the order of the file, as they were listed.
-    let places = try (history.entries.map(\.cid) + found).map {
-      ($0, try reader.ordinal(of: $0) ?? 0)
-    }
-    let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
-      ChainLink(cid, isVouched: named.contains(cid) && history.vouches(for: cid))
-    }
-    var writer = try ArchiveWriter.reopen(storage)
-    do {
-      let generation = try FoundSnapshots.name(
-        links, in: SourceArchive(damaged: reader, history), with: &writer)
-      return (report, generation == nil ? 0 : found.count)
-    } catch {
-      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
-    }
-  }
-
-  /// Those of the snapshots listed before that are not listed now, nor made again.
-  private static func missing(
-    _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
-  ) throws -> [CID] {
-    var contents = ManifestContents(reader)
-    for entry in history.entries { contents.note(entry.cid, entry.commit) }
-    let known = Set(history.entries.map(\.cid))
-    return listed.filter { entry in
-      !known.contains(entry.cid) && contents.same(as: entry.cid, entry.commit) == nil
-    }.map(\.cid)
-  }
-}
-
-extension SnapshotHistory {
-  /// Whether a footer leads to a snapshot of the history.
-  fileprivate func vouches(for cid: CID) -> Bool {
-    entries.contains { $0.cid == cid && $0.isVouched }
+    return (report, try FoundSnapshots.put(listed, into: storage, limits: limits))
   }
 }

@@ -1,4 +1,4 @@
-package import Archive
+internal import Archive
 internal import IPLD
 
 /// Changing the chain of an archive by appending to it.
@@ -34,29 +34,5 @@ extension ManifestChain {
         try append(map, nil, of: snapshot.did)
       }
     }
-  }
-}
-
-/// Snapshots that were found in a file though no sound footer leads to them.
-public enum FoundSnapshots {
-  /// Puts them into the chain of manifests, by appending a generation.
-  ///
-  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those
-  /// that were found say `unvouched` from then on.
-  ///
-  /// - Parameters:
-  ///   - links: the snapshots, the oldest first, those that were found in their places.
-  ///   - archive: where they are.
-  ///   - writer: the same archive, open for appending, with the ordinals that its reader has.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer throws.
-  ///   What was appended then is left to the caller to abandon.
-  /// - Returns: what is committed; nil if the chain names all of them already.
-  package static func name(
-    _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
-  ) throws -> Generation? {
-    let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
-    guard let head = chain.head, head != writer.generation?.head?.cid else { return nil }
-    try chain.write(into: &writer)
-    return try writer.commit(manifest: head)
   }
 }
