@@ -309,6 +309,30 @@ class Archive:
                 return Section(ordinal, cid, size, start, frames)
         raise Damaged(f"section {ordinal} is not there")
 
+    def number(self, ordinal):
+        """The section that an ordinal means: section 5.2."""
+        try:
+            section = self.locate(ordinal)
+            self.read(section)
+            return section
+        except Damaged:
+            later = self.later(ordinal) if self.repaired and self.found is None else ()
+            for other in later:
+                try:
+                    section = self.locate(other)
+                    self.read(section)
+                    return section
+                except Damaged:
+                    continue
+            raise
+
+    def later(self, ordinal):
+        """The ordinals behind this one that have its short key, the last first."""
+        entries = [(short, s.base + n) for s in self.segments
+                   for short, n in struct.iter_unpack("<II", self.data[s.entries:s.entries + 8 * s.n])]
+        own = next((short for short, n in entries if n == ordinal), 0xFFFFFFFF)
+        return sorted((n for short, n in entries if short == own != 0xFFFFFFFF and n > ordinal), reverse=True)
+
     def read(self, section):
         """The body of a section, checked."""
         parts = [self.content(*frame) for frame in section.frames]
@@ -322,7 +346,10 @@ class Archive:
         """Section 5, "One section"."""
         for section in self.candidates(cid):
             if section.cid == cid:
-                return self.read(section)
+                try:
+                    return self.read(section)
+                except Damaged as why:
+                    self.problem(str(why))
         raise Damaged(f"{cid_text(cid)} is not in " + ("what is left of the file" if self.problems else "the file"))
 
     def listing(self):
@@ -439,7 +466,7 @@ class Archive:
             for ordinal in [None] + self.order(manifest):
                 piece = car["header"]
                 if ordinal is not None:
-                    s = self.locate(ordinal)
+                    s = self.number(ordinal)
                     piece = to_varint(len(s.cid) + s.length) + s.cid + self.read(s)
                 digest.update(piece)
                 size += file.write(piece)
@@ -454,7 +481,7 @@ class Archive:
 
     def canonical(self, manifest):
         """The sections of a manifest's CAR in canonical order, and their bodies: section 6.1."""
-        sections = {s.cid: s for s in map(self.locate, self.order(manifest))}
+        sections = {s.cid: s for s in map(self.number, self.order(manifest))}
         waiting, done = [(manifest["commit"], "commit")], set()
         while waiting:
             cid, kind = waiting.pop()

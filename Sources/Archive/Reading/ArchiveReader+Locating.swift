@@ -66,6 +66,7 @@ extension ArchiveReader {
     }
     do throws(ArchiveError) {
       let frame = try DataFrame(file, at: Int(place), limit: file.count)
+      if frame.isRaw { return !RawFrame.checksumHolds(of: frame, in: file) }
       _ = try decoder.content(of: frame, in: file)
       return false
     } catch {

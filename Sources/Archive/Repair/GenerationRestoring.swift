@@ -255,8 +255,11 @@ extension Survey {
 
 extension Survey.Frame {
   /// The frame as a table has it.
+  ///
+  /// One that does not hold is not to pass for one that does: its checksum is the complement.
   var entry: FrameEntry {
     FrameEntry(
-      offset: offset, checksum: checksum, firstOrdinal: firstOrdinal, storedLength: storedLength)
+      offset: offset, checksum: state.isIntact ? checksum : ~checksum, firstOrdinal: firstOrdinal,
+      storedLength: storedLength)
   }
 }

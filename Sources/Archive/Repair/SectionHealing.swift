@@ -127,6 +127,7 @@ extension Survey {
       do throws(ArchiveError) {
         let found = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
         _ = try decoder.content(of: found, in: file)
+        if found.isRaw, !RawFrame.checksumHolds(of: found, in: file) { ranges.append(range) }
       } catch {
         ranges.append(range)
       }

@@ -92,7 +92,8 @@ import Testing
       #expect(try Array(self.series.bytes[..<bytes.count]) == damaged, comment)
       try checkHealed(comment)
       // There is nothing to do any more.
-      let newest = try #require(series.cars[#require(series.heads.last)])
+      let head = try #require(series.heads.last)
+      let newest = try #require(series.cars[head])
       let again = try series.pack(newest, blobs: blobs) { $0.keepsExtras = true }
       #expect(again.isUnchanged && !again.isHealed && again.bytesAdded == 0, comment)
     }
