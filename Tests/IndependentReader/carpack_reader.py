@@ -683,7 +683,7 @@ def show(value, **options):
 
 def main():
     parser = argparse.ArgumentParser(description="Reads carpack archives by Docs/FORMAT.md.")
-    parser.add_argument("command", choices=["list", "log", "blob", "snapshot", "car", "missing", "extras", "verify"])
+    parser.add_argument("command", choices=["list", "walk", "log", "blob", "snapshot", "car", "missing", "extras", "verify"])
     parser.add_argument("file")
     parser.add_argument("argument", nargs="?", help="blob: a CID; car: the file to write")
     parser.add_argument("--json", action="store_true", help="list: one JSON object per line")
@@ -693,6 +693,11 @@ def main():
         parser.error(f"{args.command} takes {'one more argument' if args.argument is None else 'no further argument'}")
     try:
         archive = Archive(args.file)
+        if args.command == "walk":
+            # Every section that is intact, wherever it lies, whatever footers and indexes say.
+            archive.end = len(archive.data)
+            for section in archive.walk():
+                print(cid_text(section.cid))
         if args.command == "list":
             for s in archive.listing():
                 if args.json:

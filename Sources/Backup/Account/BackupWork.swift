@@ -58,7 +58,7 @@ struct BackupWork: Sendable {
     let latest = try await latestCommit()
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     if let base, isUnchanged, base.snapshot.isWhole {
-      if try target.damagedSectionCount() == 0 {
+      if try !options.checksHeld || target.damagedSectionCount() == 0 {
         try target.publish()
         return .upToDate(
           base, at: target.path, milliseconds: options.milliseconds() - begin,
@@ -268,7 +268,8 @@ struct BackupWork: Sendable {
       path: target.path, snapshot: written, generation: generation,
       outcome: written.isWhole ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
       bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
-      damagedSectionCount: isHealed || isUnchanged ? try target.damagedSectionCount() : 0,
+      damagedSectionCount: isHealed || isUnchanged && options.checksHeld
+        ? try target.damagedSectionCount() : 0,
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)
   }

@@ -62,7 +62,10 @@ public struct BlobFill: Sendable {
     _ base: ArchivedSnapshot, servers known: [String?], _ target: ArchiveTarget
   ) async throws -> BackupReport {
     let begin = backup.options.milliseconds()
-    guard try !base.snapshot.blobs.isComplete || target.damagedSectionCount() > 0 else {
+    guard
+      try !base.snapshot.blobs.isComplete
+        || backup.options.checksHeld && target.damagedSectionCount() > 0
+    else {
       try target.publish()
       return .upToDate(base, at: target.path, milliseconds: 0)
     }

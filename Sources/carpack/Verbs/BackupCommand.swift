@@ -13,11 +13,11 @@ struct BackupCommand: ParsableCommand {
     discussion: """
       ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.
 
-      Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
+      Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
 
       What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
 
-      Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
+      Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
       """)
 
   @Argument(

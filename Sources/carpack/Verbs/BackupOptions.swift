@@ -13,6 +13,10 @@ struct BackupOptions: ParsableArguments {
   @Flag(help: "Write what happens as JSON, one event a line.")
   var json = false
 
+  @Flag(
+    help: "Believe that what the archive holds is what was written: compare it with no checksums.")
+  var quick = false
+
   @OptionGroup var common: CommonOptions
 
   /// How it is shown.
@@ -39,6 +43,7 @@ struct BackupOptions: ParsableArguments {
       tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
       milliseconds: Host.milliseconds)
     options.level = compression.level
+    options.checksHeld = !quick
     options.connections = network.connections
     options.session = try login.session()
     return options

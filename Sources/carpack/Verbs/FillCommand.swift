@@ -8,7 +8,7 @@ internal import XRPC
 struct FillCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fill",
-    abstract: "Try once more to get the blobs that an archive lacks.",
+    abstract: "Try once more to get the blobs that an archive lacks, or that are damaged in it.",
     discussion: """
       The account's server of today is asked first, then every server where the account was before, as far as the archive's snapshots and the PLC directory's history name them. What comes is compared with its CID and appended, with a new snapshot whose ledger says what is missing still.
 

@@ -15,11 +15,11 @@ struct PackCommand: ParsableCommand {
 
       Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
 
-      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. Several accounts may share an archive. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
+      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. What is damaged in it and is among what is packed is written again. Several accounts may share an archive. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
 
       --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
 
-      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive.
+      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
       """)
 
   @Argument(
