@@ -14,7 +14,9 @@ extension ArchiveReader {
   }
 
   /// What may be manifests, in file order: those that follow the last footer, or, once the whole
-  /// file was surveyed, all. A copy of one that the index knows elsewhere is none.
+  /// file was surveyed, all.
+  ///
+  /// A copy of one that the index knows elsewhere is none.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
   public var manifestCandidates: [ManifestCandidate] {

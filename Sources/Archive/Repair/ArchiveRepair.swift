@@ -29,7 +29,9 @@ public struct ArchiveRepair {
     public internal(set) var lostSectionCount: UInt64 = 0
     /// The first thing that could not be repaired; nil if there is none.
     public internal(set) var firstLost: ArchiveError?
-    /// Whether something did not hold. Snapshots may then lack what nothing in the file tells of any more.
+    /// Whether something did not hold.
+    ///
+    /// Snapshots may then lack what nothing in the file tells of any more.
     public internal(set) var wasDamaged = false
 
     /// Whether the file is as it was.
@@ -90,7 +92,7 @@ public struct ArchiveRepair {
       report.segments = restoring.segments
       report.footers = restoring.footers
     }
-    let hasAdopted = try adoptTail()
+    let hasAdopted = try adoptTail(limits)
     if restoring.hasWritten || hasAdopted {
       file = try storage.map()
       survey = try Survey(file, limits: limits, progress: progress)
@@ -103,14 +105,16 @@ public struct ArchiveRepair {
   /// Ends what an interrupted write has left behind the last footer, as a writer would.
   ///
   /// - Returns: Whether anything was changed.
-  private mutating func adoptTail() throws -> Bool {
+  private mutating func adoptTail(_ limits: ReadLimits) throws -> Bool {
     let file = try storage.map()
     guard let generation = try ArchiveReader.lastGeneration(of: file),
       generation.committedLength < UInt64(file.count)
     else { return false }
     do {
       let committed = try ArchiveReader(file, committed: generation)
-      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil
+      // A writer makes voids of damaged packs, and here what is left of them is kept.
+      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil,
+        try Survey(file, after: generation, limits: limits).salvaged.isEmpty
       else { return false }
       let count = try TailAdoption(storage, file, after: committed).run(carHeader: [])
       report.isReindexed = count > 0
