@@ -112,9 +112,9 @@ public struct ArchiveRepair {
     else { return false }
     do {
       let committed = try ArchiveReader(file, committed: generation)
-      // A writer makes voids of damaged packs, and here what is left of them is kept.
+      // A writer makes voids of damaged frames, and gives what follows other ordinals.
       guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil,
-        try Survey(file, after: generation, limits: limits).salvaged.isEmpty
+        try Survey(file, after: generation, limits: limits).frames.allSatisfy(\.state.isIntact)
       else { return false }
       let count = try TailAdoption(storage, file, after: committed).run(carHeader: [])
       report.isReindexed = count > 0

@@ -39,7 +39,8 @@ struct TailAdoption {
       let last = survey.frames.indices.last { !dropped.contains($0) }
       let hasLost = survey.hasLost(dropped)
       let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
-      guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost
+      guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
+        !survey.hasEndedGenerationBehindDamage
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
@@ -210,6 +211,18 @@ extension Survey {
       || landmarks.contains { entry in
         if case .gap = entry.landmark { entry.frameCount < frames.count } else { false }
       }
+  }
+
+  /// Whether a generation was ended behind a frame that does not hold: its index, and data behind that.
+  ///
+  /// Data follows only when a footer is on the medium, and with it everything before.
+  fileprivate var hasEndedGenerationBehindDamage: Bool {
+    guard let first = frames.firstIndex(where: { !$0.state.isIntact }) else { return false }
+    return landmarks.contains { entry in
+      guard case .segment = entry.landmark else { return false }
+      return entry.frameCount > first && entry.frameCount < frames.count
+        && frames[entry.frameCount...].contains { $0.state.isIntact }
+    }
   }
 
   /// Whether something before a frame does not hold, is not adopted, or was made to count no more.
