@@ -92,7 +92,7 @@ public struct ArchiveRepair {
       report.segments = restoring.segments
       report.footers = restoring.footers
     }
-    let hasAdopted = try adoptTail(limits)
+    let hasAdopted = try adoptTail()
     if restoring.hasWritten || hasAdopted {
       file = try storage.map()
       survey = try Survey(file, limits: limits, progress: progress)
@@ -105,18 +105,19 @@ public struct ArchiveRepair {
   /// Ends what an interrupted write has left behind the last footer, as a writer would.
   ///
   /// - Returns: Whether anything was changed.
-  private mutating func adoptTail(_ limits: ReadLimits) throws -> Bool {
+  private mutating func adoptTail() throws -> Bool {
     let file = try storage.map()
     guard let generation = try ArchiveReader.lastGeneration(of: file),
       generation.committedLength < UInt64(file.count)
     else { return false }
     do {
       let committed = try ArchiveReader(file, committed: generation)
-      // A writer makes voids of damaged frames, and gives what follows other ordinals.
-      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil,
-        try Survey(file, after: generation, limits: limits).frames.allSatisfy(\.state.isIntact)
+      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil
       else { return false }
-      let count = try TailAdoption(storage, file, after: committed).run(carHeader: [])
+      var adoption = TailAdoption(storage, file, after: committed)
+      // A writer makes voids of damaged frames, and gives what follows other ordinals.
+      adoption.keepsRemains = true
+      let count = try adoption.run(carHeader: [])
       report.isReindexed = count > 0
       let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0
       if count == 0 { report.bytesCutOff = UInt64(file.count) - end }

@@ -12,6 +12,8 @@ struct TailAdoption {
   private let storage: any ArchiveStorage
   private let file: MappedFile
   private let committed: ArchiveReader?
+  /// Whether a tail is refused in which something does not hold that is worth keeping: what is left of a damaged pack, or ordinals.
+  var keepsRemains = false
 
   /// The adoption of what follows what `committed` reads, or of a file in which nothing is committed.
   init(_ storage: any ArchiveStorage, _ file: MappedFile, after committed: ArchiveReader?) {
@@ -40,7 +42,8 @@ struct TailAdoption {
       let hasLost = survey.hasLost(dropped)
       let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
       guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
-        !survey.hasEndedGenerationBehindDamage
+        !survey.hasEndedGenerationBehindDamage(dropped),
+        !keepsRemains || !isTorn && survey.salvaged.isEmpty
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
@@ -216,12 +219,12 @@ extension Survey {
   /// Whether a generation was ended behind a frame that does not hold: its index, and data behind that.
   ///
   /// Data follows only when a footer is on the medium, and with it everything before.
-  fileprivate var hasEndedGenerationBehindDamage: Bool {
+  fileprivate func hasEndedGenerationBehindDamage(_ dropped: Set<Int>) -> Bool {
     guard let first = frames.firstIndex(where: { !$0.state.isIntact }) else { return false }
     return landmarks.contains { entry in
       guard case .segment = entry.landmark else { return false }
       return entry.frameCount > first && entry.frameCount < frames.count
-        && frames[entry.frameCount...].contains { $0.state.isIntact }
+        && (entry.frameCount..<frames.count).contains { !dropped.contains($0) }
     }
   }
 
