@@ -85,7 +85,8 @@ public struct ArchiveWriter: ~Copyable {
   /// - Parameters:
   ///   - storage: Where the bytes go.
   ///   - options: How.
-  /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter` if nothing is committed.
+  /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter` if
+  ///   nothing is committed.
   public static func reopen(
     _ storage: any ArchiveStorage, options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {

@@ -96,7 +96,7 @@ public struct RepositoryPacker {
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
   ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and
-  ///     removed if packing fails; what an earlier run has left there is gone on with, and stays.
+  ///     removed if packing fails; what an earlier run has left there is continued, and stays.
   ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run
   ///     has left something in it.
   /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;

@@ -12,7 +12,7 @@ struct TailAdoption {
   private let storage: any ArchiveStorage
   private let file: MappedFile
   private let committed: ArchiveReader?
-  /// Whether a tail is refused in which something does not hold that is worth keeping: what is left of a damaged pack, or ordinals.
+  /// Whether a tail is refused if adopting it would lose what is left of a damaged pack, or change ordinals.
   var keepsRemains = false
 
   /// The adoption of what follows what `committed` reads, or of a file in which nothing is committed.

@@ -63,8 +63,8 @@ public final class MappedFile: @unchecked Sendable {
 
   /// Lets go of the pages that have been read; they are read again when they are wanted.
   ///
-  /// Each page that is touched brings its neighbours into the process, so that whoever looks at a
-  /// few bytes all over a large file would soon have all of it.
+  /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
+  /// over a large file would soon map all of it.
   func releasePages() {
     guard isMapping, let address = unsafe address else { return }
     unsafe SystemCalls.release(address, length: count)

@@ -155,6 +155,7 @@ struct FrameWalk {
     var start = start
     while let place = nextFrame(from: start, to: end, in: file) {
       start = place + 1
+      // It was read a moment ago, so this does not fail.
       guard let frame = try? DataFrame(file, at: place, limit: limit) else { continue }
       let checksum = XXH64.hash(file.extracting(frame.range))
       let known = tables?.frame(

@@ -63,7 +63,7 @@ final class ArchiveTarget {
       let reader = try ArchiveReader(storage.map(), ignoresTail: true)
       if reader.generation.number > 0 { self.reader = reader }
     } catch is ArchiveError {
-      // The writer tells what can be gone on with, and begins again where nothing can: nobody has
+      // The writer decides what can be continued, and begins again where nothing can: nobody has
       // been told of this file.
     }
   }

@@ -125,8 +125,8 @@ final class OpenedArchive {
     }
   }
 
-  /// Why the newest manifest cannot be used, if it is not for damage: whoever wrote it knew more,
-  /// and an older one in its place would mislead.
+  /// Why the newest manifest cannot be used, if that is not damage: a later version wrote it, and an
+  /// older one in its place would mislead.
   private func newestIsForeign(_ history: SnapshotHistory) -> SnapshotError? {
     guard let first = history.breaks.first(where: { $0.isOfManifest }), first.after == nil,
       case .unusableManifest(_, let error) = first.reason
