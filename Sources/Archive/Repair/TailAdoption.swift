@@ -56,7 +56,9 @@ struct TailAdoption {
         return 0
       }
       try void(dropped, before: last, in: survey)
-      try end(survey, behind: last, head, required: isTorn ? FeatureFlags.repaired : 0, in: bytes)
+      let isRepaired = try isTorn || supersedesDamage(survey)
+      try end(
+        survey, behind: last, head, required: isRepaired ? FeatureFlags.repaired : 0, in: bytes)
       return survey.sectionCount - survey.firstOrdinal
     }
   }
@@ -113,6 +115,21 @@ struct TailAdoption {
       if isDropping || !frame.state.isIntact { dropped.insert(number) }
     }
     return dropped
+  }
+
+  /// Whether something that is adopted was written because what is committed of it is damaged.
+  private func supersedesDamage(_ survey: Survey) throws -> Bool {
+    guard let committed else { return false }
+    for frame in survey.frames where frame.state == .sections {
+      for index in 0..<Int(frame.sectionCount) {
+        let key = SectionKey(prefix: survey.keys[frame.firstKey + index])
+        for candidate in try committed.candidates(key)
+        where try committed.intactCID(of: candidate) == nil {
+          return true
+        }
+      }
+    }
+    return false
   }
 
   /// Whether a section of a frame is in the archive already, and whole there.

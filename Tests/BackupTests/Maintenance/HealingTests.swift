@@ -138,6 +138,25 @@ import Testing
     }
   }
 
+  @Test func `is mended by the next pack if the power failed while it was being mended`() throws {
+    let newest = try #require(series.cars[series.heads[2]])
+    let (range, _) = try #require(
+      try frames().first { $0.sections == [CID.blob(blobs["1"] ?? [])] })
+    var damaged = bytes
+    damaged[range.upperBound - 9] ^= 1
+    try write(damaged)
+    var series = series
+    let healed = try series.pack(newest, blobs: blobs).generation
+    let mended = try series.bytes
+    let segment = try #require(healed.segments.last)
+    for length in [segment.offset, healed.footerOffset, healed.footerOffset + 50] {
+      try write(Array(mended[..<Int(length)]))
+      _ = try series.pack(newest, blobs: blobs)
+      #expect(try verdict() == .intact, "cut off at \(length)")
+      #expect(try series.reader.generation.features.isRepaired)
+    }
+  }
+
   @Test func `that is given only a part of what is lost says what is damaged still`() throws {
     let large = try #require(blobs["2"])
     let lost = try frames().filter { $0.sections == [CID.blob(large)] }
