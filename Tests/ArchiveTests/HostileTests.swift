@@ -91,6 +91,26 @@ struct Forgery {
     }
   }
 
+  @Test(arguments: [false, true], [1, 30, 1 << 31] as [UInt32])
+  func `is found out if no frame has its first sections`(_ isRepaired: Bool, _ shift: UInt32)
+    throws
+  {
+    let forgery = try Forgery(in: try TemporaryFolder(), name: "shifted")
+    let forged = forgery.forged { bytes in
+      if isRepaired { bytes[forgery.footer.lowerBound + 32] = 1 }
+      // Every entry of the table in front of the checksum, which counts its ordinals from the base.
+      let count = Int(bytes.span.u32(forgery.segment.lowerBound + 44))
+      for number in 1...count {
+        let place = forgery.segment.upperBound - 8 - 24 * number + 16
+        var word: [UInt8] = []
+        word.append(littleEndian: bytes.span.u32(place) &+ shift)
+        bytes.replaceSubrange(place..<place + 4, with: word)
+      }
+    }
+    let found = try forgery.attempt(forged, "ordinals are higher by \(shift)")
+    #expect(found?.isIntact == false)
+  }
+
   @Test func `is found out whichever byte of its footer is changed`() throws {
     let forgery = try Forgery(in: try TemporaryFolder(), name: "footer")
     for place in forgery.footer.dropLast(8) {

@@ -1,0 +1,114 @@
+internal import IPLD
+
+/// What the footers say, compared with the frames.
+extension SurveyAudit {
+  mutating func checkFooters(in file: Span<UInt8>) {
+    // What lies before the last footer of a repaired file need not count.
+    guard !generation.features.isRepaired else { return }
+    var count: UInt64 = 0
+    var last: Generation?
+    let isWhole = survey.isTiled && listed.count == survey.frames.count
+    var frame = 0
+    var (sectionCount, streamLength) = (
+      UInt64(0), UInt64(survey.header?.frame.contentSize ?? 0)
+    )
+    var isBroken = false
+    for (frameCount, landmark) in survey.landmarks where landmark.range.lowerBound < end {
+      while frame < frameCount {
+        sectionCount += UInt64(survey.frames[frame].sectionCount)
+        streamLength += UInt64(survey.frames[frame].contentSize)
+        frame += 1
+      }
+      if case .gap = landmark { isBroken = true }
+      guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
+      count += 1
+      do throws(ArchiveError) {
+        let footer = try Footer.read(file, seen.frame)
+        let place = UInt64(seen.frame.offset)
+        if !isBroken {
+          guard footer.number == count, footer.previousFooterOffset == last?.footerOffset else {
+            throw ArchiveError(
+              .malformedFooter("it does not follow the one before it"), offset: place)
+          }
+        }
+        if isWhole, verification.isComplete {
+          guard footer.sectionCount == sectionCount, footer.streamLength == streamLength else {
+            throw ArchiveError(
+              .malformedFooter(
+                "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, and there are "
+                  + "\(sectionCount) in \(streamLength)"), offset: place)
+          }
+        }
+        // The segments it names may be dead by now, and still have to be there.
+        _ = try ArchiveIndex(footer, in: file)
+        last = footer
+      } catch {
+        verification.note(.damaged, error)
+      }
+    }
+    if !isBroken, count != generation.number {
+      verification.note(
+        .damaged, .malformedFooter("\(count) footers make \(generation.number) generations"),
+        at: generation.footerOffset)
+    }
+  }
+
+  /// Whether the manifests that footers name are where they say.
+  mutating func checkHeads(in file: Span<UInt8>) throws {
+    var checked: Generation.Head?
+    for (_, landmark) in survey.landmarks where landmark.range.upperBound <= end {
+      guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
+      // What lies before the last footer of a repaired file need not count.
+      guard !generation.features.isRepaired || seen.frame.end == end else { continue }
+      do throws(ArchiveError) {
+        let footer = try Footer.read(file, seen.frame)
+        guard let head = footer.head, head != checked else { continue }
+        checked = head
+        guard let number = listed[head.frameOffset] else {
+          // That its frame is damaged has been told.
+          guard !isBroken(at: head.frameOffset) else { continue }
+          throw ArchiveError(
+            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+        }
+        guard verification.isComplete else { continue }
+        let frame = survey.frames[number]
+        guard frame.state == .sections, frame.sectionCount == 1,
+          try cid(of: head.ordinal) == head.cid,
+          isOrdinal(head.ordinal, of: frame.offset, in: file)
+        else {
+          throw ArchiveError(
+            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+        }
+      } catch {
+        // What cannot be read of a footer has been told.
+        if case .malformedFooter = error.reason { verification.note(.damaged, error) }
+      }
+    }
+  }
+
+  private func cid(of ordinal: UInt64) throws(ArchiveError) -> CID? {
+    do {
+      return try reader.intactCID(of: ordinal)
+    } catch {
+      throw error as? ArchiveError ?? ArchiveError(.unknownOrdinal(ordinal))
+    }
+  }
+
+  private func isBroken(at offset: UInt64) -> Bool {
+    var (low, high) = (0, broken.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if broken[middle].offset < offset { low = middle + 1 } else { high = middle }
+    }
+    return low < broken.count && broken[low].offset == offset
+  }
+
+  /// Whether the index says that a frame begins with an ordinal.
+  private func isOrdinal(_ ordinal: UInt64, of offset: UInt64, in file: Span<UInt8>) -> Bool {
+    guard let segment = segments.first(where: { $0.base <= ordinal && ordinal < $0.end }),
+      let index = segment.frameIndex(of: ordinal, in: file)
+    else { return false }
+    let entry = segment.frameEntry(index, in: file)
+    return entry.offset == offset && entry.firstOrdinal == ordinal
+  }
+}

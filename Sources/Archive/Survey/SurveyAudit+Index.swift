@@ -1,0 +1,222 @@
+internal import IPLD
+
+/// What the index says, compared with the frames.
+extension SurveyAudit {
+  mutating func openIndex(in file: Span<UInt8>) {
+    guard generation.number > 0 else { return }
+    do throws(ArchiveError) {
+      let index = try ArchiveIndex(generation, in: file)
+      if let damaged = index.firstDamaged(in: file) {
+        throw ArchiveError(
+          .damagedIndex("its checksum does not hold"), offset: UInt64(damaged.frame.offset))
+      }
+      segments = index.segments
+    } catch {
+      verification.note(.damaged, error)
+    }
+  }
+
+  mutating func compareFrames(in file: Span<UInt8>) {
+    var found: [UInt64: Int] = [:]
+    for (number, frame) in survey.frames.enumerated() where frame.offset < UInt64(end) {
+      found[frame.offset] = number
+    }
+    for segment in segments {
+      for index in 0..<segment.frameCount {
+        let entry = segment.frameEntry(index, in: file)
+        if let number = found[entry.offset], isAsListed(survey.frames[number], entry) {
+          listed[entry.offset] = number
+        } else {
+          broken.append(entry)
+        }
+      }
+    }
+    let brokenOffsets = Set(broken.map(\.offset))
+    for frame in survey.frames
+    where frame.offset < UInt64(end) && frame.state.isIntact && listed[frame.offset] == nil {
+      guard !brokenOffsets.contains(frame.offset) else { continue }
+      verification.note(
+        .damaged, .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
+    }
+    broken.sort { $0.offset < $1.offset }
+  }
+
+  private func isAsListed(_ frame: Survey.Frame, _ entry: FrameEntry) -> Bool {
+    frame.checksum == entry.checksum && frame.storedLength == entry.storedLength
+      && frame.state.isIntact
+  }
+
+  /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of which none is.
+  mutating func walkOrdinals(in file: Span<UInt8>) throws {
+    let isRepaired = generation.features.isRepaired
+    let damaged = Set(broken.map(\.offset))
+    let salvaged = salvagedIndices
+    defer { superseded.sort { $0.lowerBound < $1.lowerBound } }
+    for segment in segments {
+      // Every ordinal before this one is accounted for.
+      var next = segment.base
+      for index in 0..<segment.frameCount {
+        let entry = segment.frameEntry(index, in: file)
+        let end =
+          index + 1 < segment.frameCount
+          ? segment.frameEntry(index + 1, in: file).firstOrdinal : segment.end
+        guard entry.firstOrdinal < segment.end else {
+          verification.note(
+            .damaged, .damagedIndex("a frame has sections that are not of its segment"),
+            at: entry.offset)
+          continue
+        }
+        noteMissing(next..<max(next, entry.firstOrdinal), isRepaired, damaged, at: entry.offset)
+        // A frame with the same number as the next holds part of one section.
+        let range = entry.firstOrdinal..<max(end, entry.firstOrdinal + 1)
+        next = max(next, entry.firstOrdinal)
+        if damaged.contains(entry.offset) {
+          let isSuperseded =
+            isRepaired && range.count <= entry.maximumSectionCount
+            && range.allSatisfy { reader.isSuperseded($0, damaged) }
+          if isSuperseded {
+            superseded.append(Int(entry.offset)..<Int(clamping: entry.end))
+          } else {
+            noteLost(range, salvaged[entry.offset] ?? [])
+          }
+          next = max(next, range.upperBound)
+        } else if let number = listed[entry.offset] {
+          let frame = survey.frames[number]
+          // A continuation holds a part of the section before it.
+          next = max(next, entry.firstOrdinal + UInt64(max(1, frame.sectionCount)))
+          if frame.state == .sections, entry.firstOrdinal < end, next > end,
+            verification.isComplete
+          {
+            verification.note(
+              .damaged, .damagedIndex("two frames have the same sections"), at: entry.offset)
+          }
+        }
+      }
+      noteMissing(
+        next..<max(next, segment.end), isRepaired, damaged, at: UInt64(segment.frame.offset))
+    }
+  }
+
+  /// Which sections of damaged frames are left, by the offsets of these.
+  private var salvagedIndices: [UInt64: [Int]] {
+    var indices: [UInt64: [Int]] = [:]
+    for section in survey.salvaged {
+      indices[survey.frames[section.frame].offset, default: []].append(section.index)
+    }
+    return indices
+  }
+
+  private mutating func noteLost(_ range: Range<UInt64>, _ salvaged: [Int]) {
+    var start = range.lowerBound
+    for index in salvaged {
+      let saved = range.lowerBound + UInt64(index)
+      guard saved >= start, saved < range.upperBound else { continue }
+      verification.noteDamaged(start..<saved)
+      start = saved + 1
+    }
+    verification.noteDamaged(start..<max(start, range.upperBound))
+  }
+
+  /// Takes note of ordinals that no frame holds.
+  private mutating func noteMissing(
+    _ range: Range<UInt64>, _ isRepaired: Bool, _ damaged: Set<UInt64>, at place: UInt64
+  ) {
+    guard verification.isComplete, !range.isEmpty else { return }
+    guard isRepaired else {
+      return verification.note(
+        .damaged, .damagedIndex("it counts sections that are not there"), at: place)
+    }
+    for ordinal in range.prefix(ArchiveVerification.listLimit)
+    where !reader.isSuperseded(ordinal, damaged) {
+      verification.noteDamaged(ordinal..<ordinal + 1)
+      verification.note(.damaged, .lostSection(ordinal), at: nil)
+    }
+  }
+
+  /// Makes every live segment again from the frames, which must give the same bytes.
+  mutating func compareSegments(in file: Span<UInt8>) throws {
+    var repeated = Set<UInt64>()
+    for (number, segment) in segments.enumerated() {
+      let table = (0..<segment.frameCount).map { segment.frameEntry($0, in: file) }
+      let isSorted = zip(table, table.dropFirst()).allSatisfy {
+        ($0.firstOrdinal, $0.offset) < ($1.firstOrdinal, $1.offset)
+      }
+      let keys = keys(of: segment, table, in: file)
+      let builder = IndexSegmentBuilder(base: segment.base, keys: keys, frames: table[...])
+      if !isSorted
+        || !builder.isEncoded(in: file, at: segment.frame.offset, length: segment.frame.length)
+      {
+        verification.note(
+          .damaged, .damagedIndex("a segment is not what the frames make it"),
+          at: UInt64(segment.frame.offset))
+      }
+      repeated.formUnion(builder.repeatedKeys(keys))
+      for older in segments[..<number] {
+        for index in 0..<keys.count where older.mayContain(keys[index], in: file) {
+          repeated.insert(keys[index])
+        }
+      }
+    }
+    try checkRepeated(repeated)
+  }
+
+  /// The keys of a segment's sections by what is there; those of lost ones as the segment has them.
+  private func keys(of segment: IndexSegment, _ table: [FrameEntry], in file: Span<UInt8>)
+    -> KeyList
+  {
+    var keys = [UInt64?](repeating: nil, count: segment.count)
+    for entry in table {
+      guard let number = listed[entry.offset], survey.frames[number].state == .sections else {
+        continue
+      }
+      let frame = survey.frames[number]
+      let first = Int(clamping: entry.firstOrdinal - segment.base)
+      for index in 0..<Int(frame.sectionCount) where first + index < keys.count {
+        keys[first + index] = survey.keys[frame.firstKey + index]
+      }
+    }
+    var list = KeyList()
+    if keys.contains(where: { $0 == nil }) {
+      for index in 0..<segment.count {
+        let entry = segment.entry(index, in: file)
+        let ordinal = Int(entry & 0xffff_ffff)
+        if ordinal < keys.count, keys[ordinal] == nil { keys[ordinal] = entry & ~0xffff_ffff }
+      }
+    }
+    for key in keys { list.append(key ?? 0) }
+    return list
+  }
+
+  /// Looks at sections with equal keys: the same bytes may be there under several CIDs, but no CID
+  /// twice, unless the earlier is damaged.
+  private mutating func checkRepeated(_ keys: Set<UInt64>) throws {
+    for key in keys.sorted() where SectionKey.short(key) != .max {
+      do {
+        var seen = Set<CID>()
+        for ordinal in try reader.candidates(SectionKey(prefix: key)) {
+          guard let cid = try reader.intactCID(of: ordinal) else { continue }
+          if !seen.insert(cid).inserted {
+            verification.note(.damaged, .repeatedSection(cid), at: nil)
+          }
+        }
+      } catch let error as ArchiveError {
+        verification.note(.damaged, error)
+      }
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// The CID of a section; nil if it, or the frame it is in, is damaged.
+  func intactCID(of ordinal: UInt64) throws -> CID? {
+    do {
+      let location = try locate(ordinal)
+      guard location.asked == location.ordinal,
+        try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
+      else { return nil }
+      return location.prefix.cid
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return nil
+    }
+  }
+}
