@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// How much is read of an archive, by what its file can honestly hold.
 ///
 /// Every section holds a hash that does not compress, and media hardly does, so an honest archive decompresses
@@ -12,12 +14,11 @@ public struct ReadLimits: Sendable {
   /// How many bytes of content a file of so many bytes may have.
   public func content(ofFile size: UInt64) -> UInt64 {
     guard !allowsLarge else { return .max }
-    let (scaled, overflow) = size.multipliedReportingOverflow(by: Self.maximumRatio)
-    return overflow ? .max : max(scaled, scaled &+ Self.alwaysAllowed)
+    return size.multipliedSaturated(by: Self.maximumRatio).addingSaturated(Self.alwaysAllowed)
   }
 
   /// How many frames a file of so many bytes may have.
-  func frames(ofFile size: Int) -> Int { allowsLarge ? .max : max(1 << 20, size >> 12) }
+  func frames(ofFile size: Int) -> Int { allowsLarge ? .max : max(1 << 18, size >> 10) }
 
   /// How many ordinals may be lost of a file of so many bytes.
   ///

@@ -47,8 +47,8 @@ extension BlockOrder {
         var index = starts.partitioningIndex { $0 > position } - 1
         while position < min(run.upperBound, count) {
           let end = min(run.upperBound, starts[index + 1])
-          let offset = base.runs[index].lowerBound &- starts[index]
-          resolved.append(position &+ offset..<end &+ offset)
+          let first = base.runs[index].lowerBound + (position - starts[index])
+          resolved.append(first..<first + (end - position))
           position = end
           index += 1
           guard resolved.runs.count <= maximumRuns else { throw .tooManyRuns(limit: maximumRuns) }

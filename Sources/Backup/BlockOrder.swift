@@ -36,10 +36,7 @@ public struct BlockOrder: Equatable, Sendable {
   ///
   /// Saturated: hostile runs over the same positions may add up to more than a number can be.
   public var count: UInt64 {
-    runs.reduce(0) { total, run in
-      let (sum, overflow) = total.addingReportingOverflow(run.upperBound - run.lowerBound)
-      return overflow ? .max : sum
-    }
+    runs.reduce(0) { $0.addingSaturated($1.upperBound - $1.lowerBound) }
   }
 
   /// Adds the position of the next section.

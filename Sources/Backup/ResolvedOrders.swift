@@ -59,8 +59,7 @@ struct ResolvedOrders {
     guard let first = archived.snapshot.car.base?.first, base.did == archived.snapshot.did,
       base.depth < BlockOrder.maximumDepth
     else { throw SnapshotError.malformedOrder }
-    let (sum, overflow) = base.order.count.addingReportingOverflow(end - first)
-    let order = try archived.writtenOrder(limit: overflow ? .max : sum)
+    let order = try archived.writtenOrder(limit: base.order.count.addingSaturated(end - first))
     return Resolved(
       order: try order.resolved(
         over: base.order, first: first, maximumRuns: archived.reader.maximumRuns),

@@ -38,11 +38,9 @@ public final class RestoredRepository {
   ///
   /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB could fill any disk.
   public static func maximumLength(in reader: ArchiveReader) -> UInt64 {
-    let (expanded, isHuge) = reader.fileSize.multipliedReportingOverflow(by: maximumExpansion)
-    let stream = min(reader.generation.streamLength, isHuge ? .max : expanded)
-    let (repeated, isHuger) = stream.multipliedReportingOverflow(by: maximumRepetition)
-    let (limit, isHugest) = repeated.addingReportingOverflow(minimumLimit)
-    return isHuger || isHugest ? .max : limit
+    let expanded = reader.fileSize.multipliedSaturated(by: maximumExpansion)
+    let stream = min(reader.generation.streamLength, expanded)
+    return stream.multipliedSaturated(by: maximumRepetition).addingSaturated(minimumLimit)
   }
 
   /// Refuses a CAR that is longer than ``maximumLength(in:)``, unless that is allowed.

@@ -1,6 +1,5 @@
 import Archive
 import ArchiveTestSupport
-import Foundation
 import IPLD
 import SystemPackage
 import TestSupport
@@ -48,10 +47,10 @@ private enum Damage {
   }
 }
 
-@Suite(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
-struct `What an independent walker finds intact in a damaged archive` {
+/// An archive of some generations, and all that was ever in it.
+private struct Original {
   /// A snapshot, and all that its CAR needs.
-  private struct Known {
+  struct Known {
     let head: CID
     let car: [UInt8]
     let sections: Set<CID>
@@ -59,38 +58,90 @@ struct `What an independent walker finds intact in a damaged archive` {
     let bases: [CID]
   }
 
-  private static func series(_ random: inout SeededGenerator) throws -> Series {
+  let series: Series
+  let bytes: [UInt8]
+  let reader: ArchiveReader
+  private(set) var snapshots: [Known] = []
+  /// The lengths the file had when a generation had ended.
+  private let ends: Set<Int>
+  private let repository: TestRepository
+
+  init(_ random: inout SeededGenerator) throws {
     var series = try Series()
-    var repository = try TestRepository(posts: 30)
+    var repository = try TestRepository(posts: 5 + Int(random.next() % 40))
     var blobs: [String: [UInt8]] = [:]
-    for (number, length) in [300, 70_000, 2000, 66_000, 1000].enumerated() {
-      let blob = random.next() % 2 == 0 ? random.bytes(length) : random.text(length)
-      blobs["\(number)"] = blob
-      repository.rev = "3lscuqc52or\(2 + number)x"
-      try repository.add("app.bsky.feed.post/b\(number)", blob: .blob(blob), size: blob.count)
-      try series.pack(repository.car(), blobs: blobs)
-    }
-    return series
-  }
-
-  private static func known(_ series: Series) throws -> [Known] {
-    let reader = try series.reader
-    return try series.heads.map { head in
-      let snapshot = try ArchivedSnapshot(head, in: reader)
-      var bases: [CID] = []
-      var next = snapshot.snapshot.car.base?.manifest
-      while let base = next {
-        bases.append(base)
-        next = try ArchivedSnapshot(base, in: reader).snapshot.car.base?.manifest
+    var ends: Set<Int> = []
+    for number in 0..<3 + Int(random.next() % 10) {
+      repository.rev = Self.rev(number)
+      if random.next() % 4 > 0 {
+        let length = [300, 1000, 66_000, 70_000][Int(random.next() % 4)]
+        let blob = random.next() % 2 == 0 ? random.bytes(length) : random.text(length)
+        blobs["\(number)"] = blob
+        try repository.add("app.bsky.feed.post/b\(number)", blob: .blob(blob), size: blob.count)
+      } else {
+        try repository.add("app.bsky.feed.like/l\(number)", ["n": .integer(Int128(number))])
       }
-      let ordinals = try snapshot.order().runs.joined()
-      return Known(
-        head: head, car: try #require(series.cars[head]),
-        sections: Set(try ordinals.map { try reader.section(at: $0).cid }), bases: bases)
+      try series.pack(repository.car(), blobs: blobs)
+      try ends.insert(series.bytes.count)
+    }
+    self.series = series
+    self.repository = repository
+    self.ends = ends
+    bytes = try series.bytes
+    reader = try series.reader
+    for head in series.heads { snapshots.append(try known(head)) }
+  }
+
+  private static func rev(_ number: Int) -> String {
+    let digits = Array("234567abcdefghijklmnopqrstuvwxyz")
+    return "3lscuqc52o\(digits[number / 32])\(digits[number % 32])x"
+  }
+
+  private func known(_ head: CID) throws -> Known {
+    let snapshot = try ArchivedSnapshot(head, in: reader)
+    var bases: [CID] = []
+    var next = snapshot.snapshot.car.base?.manifest
+    while let base = next {
+      bases.append(base)
+      next = try ArchivedSnapshot(base, in: reader).snapshot.car.base?.manifest
+    }
+    let ordinals = try snapshot.order().runs.joined()
+    return Known(
+      head: head, car: try #require(series.cars[head]),
+      sections: Set(try ordinals.map { try reader.section(at: $0).cid }), bases: bases)
+  }
+
+  /// The snapshots of which everything is among these sections.
+  func snapshots(among found: Set<CID>) -> [Known] {
+    snapshots.filter {
+      found.contains($0.head) && found.isSuperset(of: $0.sections)
+        && found.isSuperset(of: $0.bases)
     }
   }
 
-  private static func walk(_ path: String) throws -> Set<CID> {
+  /// Whether these bytes are what was there when a generation had ended.
+  func isWhole(_ bytes: [UInt8]) -> Bool {
+    ends.contains(bytes.count) && self.bytes.starts(with: bytes)
+  }
+
+  /// A CAR of what the repository may become next.
+  func nextCAR() throws -> [UInt8] {
+    var repository = repository
+    repository.rev = Self.rev(100)
+    try repository.add("app.bsky.feed.like/next", ["n": .integer(100)])
+    return try repository.car()
+  }
+}
+
+@Suite(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
+struct `What an independent walker finds intact in a damaged archive` {
+  private let folder: TemporaryFolder
+  private let options = RepositoryPacker.Options(
+    tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func walk(_ path: String) throws -> Set<CID> {
     let result = try IndependentReader.run(["walk", path])
     return Set(
       String(decoding: result.output, as: UTF8.self).split(separator: "\n").compactMap {
@@ -98,78 +149,97 @@ struct `What an independent walker finds intact in a damaged archive` {
       })
   }
 
-  @Test func `is given back by repair in place, and by repair into a new file`() throws {
-    var random = SeededGenerator(printing: 0x5ec0_0001)
-    let series = try Self.series(&random)
-    let bytes = try series.bytes
-    let known = try Self.known(series)
-    let whole = try series.reader
-    var lostCount = 0
+  @Test func `is given back by repair in place, by repair into a new file, and after the next pack`()
+    throws
+  {
+    var (lostCount, caseCount) = (0, 0)
     for var round in Torture.rounds(40, from: 0x5ec0_1000) {
-      let (damaged, what) = Damage.befall(bytes, &round.random)
-      let comment: Comment = "\(round):\(what)"
-      let path = try series.folder.write("damaged.car.zst", damaged)
-      let found = try Self.walk(path)
-      lostCount += Int(whole.generation.sectionCount) - found.count
-      let snapshots = known.filter {
-        found.contains($0.head) && found.isSuperset(of: $0.sections)
-          && found.isSuperset(of: $0.bases)
+      let original = try Original(&round.random)
+      for _ in 0..<5 {
+        let (damaged, what) = Damage.befall(original.bytes, &round.random)
+        let comment: Comment = "\(round):\(what)"
+        let path = try folder.write("damaged.car.zst", damaged)
+        let found = try walk(path)
+        caseCount += 1
+        lostCount += Int(original.reader.generation.sectionCount) - found.count
+        try checkVerdict(of: path, isWhole: original.isWhole(damaged), comment)
+        // Manifests are made again in a new file.
+        try checkSalvage(of: path, found.subtracting(original.series.heads), original, found, comment)
+        try checkRepair(of: path, found, original, comment)
       }
-      // Manifests are made again in a new file.
-      try checkSalvage(of: path, found.subtracting(series.heads), snapshots, whole, series, comment)
-      try checkRepair(of: path, found, snapshots, whole, comment)
     }
-    Torture.report(counts: "\(lostCount) sections were lost")
+    Torture.report(counts: "\(caseCount) damages, \(lostCount) sections lost")
     #expect(lostCount > 0)
   }
 
+  private func checkVerdict(of path: String, isWhole: Bool, _ comment: Comment) throws {
+    do {
+      let reader = try ArchiveReader(path: FilePath(path))
+      let verdict = try SnapshotVerifier().verify(reader, .full).verdict
+      #expect((verdict == .intact) == isWhole, comment)
+    } catch is ArchiveError {
+      #expect(!isWhole, comment)
+    }
+  }
+
   private func checkSalvage(
-    of path: String, _ found: Set<CID>, _ snapshots: [Known], _ whole: ArchiveReader,
-    _ series: Series, _ comment: Comment
+    of path: String, _ sections: Set<CID>, _ original: Original, _ found: Set<CID>,
+    _ comment: Comment
   ) throws {
-    let new = FilePath(series.folder.file("new.car.zst"))
-    let options = RepositoryPacker.Options(
-      tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    let new = FilePath(folder.file("new.car.zst"))
     do {
       _ = try ArchiveSalvager.salvage(
         ArchiveReader(path: FilePath(path)), into: FileStorage.openOrCreate(new), options: options)
     } catch {
       // Without any section that is intact there is nothing to be saved.
-      #expect(found.isEmpty && snapshots.isEmpty, "\(comment): \(error)")
+      #expect(sections.isEmpty && found.isEmpty, "\(comment): \(error)")
       return
     }
-    try check(ArchiveReader(path: new), found, snapshots, whole, comment)
+    try check(ArchiveReader(path: new), sections, original, found, comment)
   }
 
   private func checkRepair(
-    of path: String, _ found: Set<CID>, _ snapshots: [Known], _ whole: ArchiveReader,
-    _ comment: Comment
+    of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {
     let report: ArchiveRepairer.Report
     do {
       report = try ArchiveRepairer().repair(FileStorage.open(FilePath(path)))
     } catch {
-      #expect(snapshots.isEmpty, "\(comment): \(error)")
+      #expect(original.snapshots(among: found).isEmpty, "\(comment): \(error)")
       return
     }
     let reader = try ArchiveReader(path: FilePath(path))
-    try check(reader, found, snapshots, whole, comment)
+    try check(reader, found, original, found, comment)
     let verdict = try SnapshotVerifier().verify(reader, .full).verdict
     #expect((verdict == .damaged) == (report.damage != nil), comment)
-    let repaired = try Data(contentsOf: URL(filePath: path))
+    let repaired = try folder.read("damaged.car.zst")
     _ = try ArchiveRepairer().repair(FileStorage.open(FilePath(path)))
-    #expect(try Data(contentsOf: URL(filePath: path)) == repaired, comment)
+    #expect(try folder.read("damaged.car.zst") == repaired, comment)
+    try checkNextPack(of: path, found, original, comment)
+  }
+
+  private func checkNextPack(
+    of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
+  ) throws {
+    try folder.write("next.car", original.nextCAR())
+    do {
+      _ = try RepositoryPacker(options).pack(
+        InputFile(folder.file("next.car")), folders: [], appendingTo: FileStorage.open(FilePath(path)))
+    } catch {
+      Issue.record("\(comment): the next pack says \(error)")
+    }
+    try check(ArchiveReader(path: FilePath(path)), found, original, found, comment)
   }
 
   private func check(
-    _ reader: ArchiveReader, _ found: Set<CID>, _ snapshots: [Known], _ whole: ArchiveReader,
+    _ reader: ArchiveReader, _ sections: Set<CID>, _ original: Original, _ found: Set<CID>,
     _ comment: Comment
   ) throws {
-    for cid in found where try reader.body(of: cid) != whole.body(of: cid) {
+    for cid in sections where try reader.body(of: cid) != original.reader.body(of: cid) {
       Issue.record("\(comment): \(cid) is not given back")
     }
     let listed = try SnapshotHistory(of: reader).entries
-    for snapshot in snapshots {
+    for snapshot in original.snapshots(among: found) {
       let digest = SHA256.digest(of: snapshot.car.span)
       guard let entry = listed.first(where: { $0.carSHA256 == digest }) else {
         Issue.record("\(comment): the snapshot \(snapshot.head) is not listed")

@@ -21,10 +21,7 @@ package struct FrameEntry: Equatable, Sendable {
   package let storedLength: UInt32
 
   /// Where it ends; saturated, for an entry may say anything.
-  package var end: UInt64 {
-    let (end, overflow) = offset.addingReportingOverflow(UInt64(storedLength))
-    return overflow ? .max : end
-  }
+  package var end: UInt64 { offset.addingSaturated(UInt64(storedLength)) }
 
   package init(offset: UInt64, checksum: UInt64, firstOrdinal: UInt64, storedLength: UInt32) {
     self.offset = offset
@@ -35,12 +32,12 @@ package struct FrameEntry: Equatable, Sendable {
 
   /// Reads the entry at `offset` of a segment that begins with the ordinal `base`.
   ///
-  /// - Precondition: it lies within `file`.
+  /// - Precondition: it lies within `file`, and `base` is below 2^62, as that of every segment.
   @inline(__always)
   package init(_ file: Span<UInt8>, at offset: Int, base: UInt64) {
     self.offset = file.u64(offset)
     checksum = file.u64(offset + 8)
-    firstOrdinal = base &+ UInt64(file.u32(offset + 16))
+    firstOrdinal = base + UInt64(file.u32(offset + 16))
     storedLength = file.u32(offset + 20)
   }
 

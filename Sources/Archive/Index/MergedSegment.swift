@@ -59,7 +59,9 @@ struct MergedSegment {
       var encoder = try SegmentEncoder(
         fanOutBits: fanOutBits, base: base, count: count, frameCount: frameCount)
       try encoder.append(fanOut: fanOut(in: bytes), sink)
-      var cursors = older.map { Cursor($0, shift: UInt32($0.base - base), in: bytes) }
+      var cursors = try older.map { (segment) throws in
+        try Cursor(segment, shift: UInt32(segment.base - base), in: bytes)
+      }
       let shift = UInt32(newer.base - base)
       var rest = newer.entries[...]
       while true {
@@ -73,7 +75,7 @@ struct MergedSegment {
         guard let least else { break }
         try encoder.append(entry: least, sink)
         if let source {
-          cursors[source].advance(in: bytes)
+          try cursors[source].advance(in: bytes)
         } else {
           rest.removeFirst()
         }
@@ -112,20 +114,28 @@ struct MergedSegment {
     /// The entry there, its ordinal counted from the merged segment's base; nil behind the last.
     private(set) var entry: UInt64?
 
-    init(_ segment: IndexSegment, shift: UInt32, in file: Span<UInt8>) {
+    init(_ segment: IndexSegment, shift: UInt32, in file: Span<UInt8>) throws(ArchiveError) {
       self.segment = segment
       self.shift = shift
-      read(in: file)
+      try read(in: file)
     }
 
-    mutating func advance(in file: Span<UInt8>) {
+    mutating func advance(in file: Span<UInt8>) throws(ArchiveError) {
       index += 1
-      read(in: file)
+      try read(in: file)
     }
 
-    private mutating func read(in file: Span<UInt8>) {
-      entry =
-        index < segment.count ? segment.entry(index, in: file) &+ UInt64(shift) : nil
+    private mutating func read(in file: Span<UInt8>) throws(ArchiveError) {
+      entry = nil
+      guard index < segment.count else { return }
+      let entry = segment.entry(index, in: file)
+      // A higher one would spoil the key.
+      guard entry & 0xffff_ffff < UInt64(segment.count) else {
+        throw ArchiveError(
+          .damagedIndex("an entry names an ordinal outside it"),
+          offset: UInt64(segment.frame.offset))
+      }
+      self.entry = entry + UInt64(shift)
     }
   }
 }

@@ -40,7 +40,7 @@ struct SnapshotChecks {
     self.damaged = damaged
     self.observer = observer
     trees = SharedTrees(census)
-    byteCount = total.reduce(0) { $0 &+ $1.carByteCount }
+    byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
   }
 
   /// The first of the records that break the data model, with why.
@@ -97,7 +97,7 @@ struct SnapshotChecks {
     let begin = doneCount
     func take(_ bytes: Span<UInt8>) throws {
       try digest.take(bytes)
-      observer(Progress(stage: "snapshots", done: begin &+ digest.count, total: byteCount))
+      observer(Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
     }
     try take(car.header.span)
     // Each section has been hashed with the file, and the whole is hashed here.
@@ -114,7 +114,7 @@ struct SnapshotChecks {
     } else {
       try reader.copySections(runs, isHashing: false, to: take)
     }
-    doneCount = begin &+ car.byteCount
+    doneCount = begin.addingSaturated(car.byteCount)
     guard digest.count == car.byteCount, digest.finish() == car.sha256 else {
       throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
     }
