@@ -152,6 +152,13 @@ public final class ArchiveReader: Sendable {
     }
   }
 
+  /// Another reader of what is committed, whose survey changes nothing for who reads by this one.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read any more.
+  package func another() throws -> ArchiveReader {
+    try ArchiveReader(file, limits: limits, ignoresTail: true)
+  }
+
   /// Lets go of the file's pages, for somebody who looks at many places far from one another.
   package func releasePages() { file.releasePages() }
 

@@ -40,7 +40,7 @@ public struct ArchivedSnapshot: Sendable {
 
   /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there is none.
   ///
-  /// - Throws: ``SnapshotError`` if a manifest on the way cannot be used; `ArchiveError` if it is damaged.
+  /// - Throws: `ArchiveError` if the archive cannot be read.
   static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
     -> ArchivedSnapshot?
   {
@@ -50,17 +50,62 @@ public struct ArchivedSnapshot: Sendable {
   /// The newest snapshot that is one of those looked for, with `head` for the archive's newest
   /// manifest; nil if there is none.
   ///
-  /// - Throws: ``SnapshotError`` if a manifest on the way cannot be used; `ArchiveError` if it is damaged.
+  /// - Parameter later: The snapshot that follows `head`, if it is not the newest.
+  /// - Throws: `ArchiveError` if the archive cannot be read.
   static func newest(
-    from head: CID?, in reader: ArchiveReader, where matches: (ArchivedSnapshot) -> Bool
+    from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
+    where matches: (ArchivedSnapshot) -> Bool
   ) throws -> ArchivedSnapshot? {
-    var next = head
-    while let cid = next {
-      let snapshot = try ArchivedSnapshot(cid, in: reader)
-      if matches(snapshot) { return snapshot }
-      next = snapshot.snapshot.previous
+    var found: ArchivedSnapshot?
+    try walk(from: head, after: later, in: reader) { snapshot in
+      if matches(snapshot) { found = snapshot }
+      return found == nil
     }
-    return nil
+    return found
+  }
+
+  /// Visits the snapshots from a manifest back to the first.
+  ///
+  /// Where a manifest is lost, it goes on with those before it that footers lead to.
+  ///
+  /// - Parameters:
+  ///   - head: The manifest to begin with.
+  ///   - later: The one that follows it, if it is not the newest.
+  ///   - reader: The archive.
+  ///   - visit: Answers whether to go on.
+  /// - Throws: `ArchiveError` if the archive cannot be read; what `visit` throws.
+  static func walk(
+    from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
+    _ visit: (ArchivedSnapshot) throws -> Bool
+  ) throws {
+    var (next, later) = (head, later)
+    while let cid = next {
+      guard let snapshot = try unlessLost(cid, in: reader) else {
+        return try walk(before: later, in: reader, visit)
+      }
+      guard try visit(snapshot) else { return }
+      (next, later) = (snapshot.snapshot.previous, cid)
+    }
+  }
+
+  private static func walk(
+    before later: CID?, in reader: ArchiveReader, _ visit: (ArchivedSnapshot) throws -> Bool
+  ) throws {
+    // A survey gives ordinals anew, so it is another reader's.
+    let entries = try SnapshotHistory(of: try reader.another()).entries
+    for entry in entries.prefix(while: { $0.cid != later }).reversed() where entry.isVouched {
+      // This reader's index may not lead to it.
+      guard let snapshot = try unlessLost(entry.cid, in: reader) else { continue }
+      guard try visit(snapshot) else { return }
+    }
+  }
+
+  private static func unlessLost(_ cid: CID, in reader: ArchiveReader) throws -> ArchivedSnapshot? {
+    do {
+      return try ArchivedSnapshot(cid, in: reader)
+    } catch let error where error.isDamage {
+      return nil
+    }
   }
 
   /// The snapshot that a manifest describes.
@@ -196,7 +241,8 @@ public struct ArchivedSnapshot: Sendable {
       } catch let error where error.isDamage {
         guard
           let earlier = try Self.newest(
-            of: snapshot.snapshot.did, from: snapshot.snapshot.previous, in: reader)
+            from: snapshot.snapshot.previous, after: snapshot.cid, in: reader,
+            where: { [did = snapshot.snapshot.did] in $0.snapshot.did == did })
         else { return ([], []) }
         snapshot = earlier
       }
@@ -239,6 +285,18 @@ extension ArchiveReader {
   ///
   /// Whatever a footer claims, an archive has at least one byte for each section.
   var sectionLimit: UInt64 { min(sectionCount, fileSize) }
+
+  /// Whether the newest manifest is lost.
+  var hasLostHead: Bool {
+    get throws {
+      guard let head = generation.head else { return false }
+      do {
+        return try section(of: head.cid) == nil
+      } catch let error where error.isDamage {
+        return true
+      }
+    }
+  }
 
   /// The most runs that an order of a snapshot may have.
   var maximumRuns: Int {

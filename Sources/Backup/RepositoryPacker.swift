@@ -54,7 +54,8 @@ public struct RepositoryPacker {
     public let isUnchanged: Bool
     /// Whether damaged sections were written again.
     public let isHealed: Bool
-    /// If some were, or no snapshot was added: how many sections of the archive are damaged still.
+    /// If some were, the newest snapshot was lost, or none was added: how many sections of the
+    /// archive are damaged still.
     public let damagedSectionCount: Int
     /// How many bytes the archive has grown by.
     public let bytesAdded: UInt64
@@ -210,8 +211,9 @@ public struct RepositoryPacker {
       return Report(
         inspection: inspection, snapshot: snapshot, generation: generation,
         isUnchanged: isUnchanged, isHealed: writer.isHealing,
-        damagedSectionCount: isUnchanged || writer.isHealing
-          ? try storage.damagedSectionCount() : 0,
+        damagedSectionCount: try isUnchanged || writer.isHealing
+          || writer.reader?.hasLostHead == true
+          ? storage.damagedSectionCount() : 0,
         bytesAdded: generation.committedLength - start, missing: ledger.missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     } catch {

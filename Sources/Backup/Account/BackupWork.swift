@@ -268,8 +268,8 @@ struct BackupWork: Sendable {
       path: target.path, snapshot: written, generation: generation,
       outcome: written.isWhole ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
       bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
-      damagedSectionCount: isHealed || isUnchanged && options.checksHeld
-        ? try target.damagedSectionCount() : 0,
+      damagedSectionCount: try isHealed || isUnchanged && options.checksHeld || archive.hasLostHead
+        ? target.damagedSectionCount() : 0,
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)
   }

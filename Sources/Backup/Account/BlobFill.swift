@@ -47,13 +47,11 @@ public struct BlobFill: Sendable {
   private static func history(of reader: ArchiveReader) throws -> [[ArchivedSnapshot]] {
     var accounts: [DID: [ArchivedSnapshot]] = [:]
     var order: [DID] = []
-    var next = reader.generation.head?.cid
-    while let cid = next {
-      let snapshot = try ArchivedSnapshot(cid, in: reader)
+    try ArchivedSnapshot.walk(from: reader.generation.head?.cid, in: reader) { snapshot in
       let did = snapshot.snapshot.did
       if accounts[did] == nil { order.append(did) }
       accounts[did, default: []].append(snapshot)
-      next = snapshot.snapshot.previous
+      return true
     }
     return order.compactMap { accounts[$0] }
   }
