@@ -24,6 +24,24 @@ static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, i
 #endif
 }
 
+/* Sets an extended attribute of a file: setxattr. Where there is no such call, and on other systems, it fails without touching errno. */
+static inline int carpack_set_attribute(const char *path, const char *name, const void *value, size_t size) {
+#if defined(__GLIBC__) && defined(SYS_setxattr)
+  return (int)syscall(SYS_setxattr, path, name, value, size, 0);
+#else
+  return -1;
+#endif
+}
+
+/* Reads an extended attribute of a file: getxattr. It answers its length, or fails as the other does. */
+static inline int64_t carpack_attribute(const char *path, const char *name, void *value, size_t size) {
+#if defined(__GLIBC__) && defined(SYS_getxattr)
+  return syscall(SYS_getxattr, path, name, value, size);
+#else
+  return -1;
+#endif
+}
+
 /* Renames a file unless something has the new name: renameat2 with RENAME_NOREPLACE. Fails with EINVAL where the file system
    cannot. Where there is no such call, and on other systems, it fails without touching errno. Both paths are relative to the
    current folder, AT_FDCWD, whose header would make this module the owner of half the C library. */

@@ -149,7 +149,8 @@ struct `What an independent walker finds intact in a damaged archive` {
       })
   }
 
-  @Test func `is given back by repair in place, by repair into a new file, and after the next pack`()
+  @Test
+  func `is given back by repair in place, by repair into a new file, and after the next pack`()
     throws
   {
     var (lostCount, caseCount) = (0, 0)
@@ -164,7 +165,8 @@ struct `What an independent walker finds intact in a damaged archive` {
         lostCount += Int(original.reader.generation.sectionCount) - found.count
         try checkVerdict(of: path, isWhole: original.isWhole(damaged), comment)
         // Manifests are made again in a new file.
-        try checkSalvage(of: path, found.subtracting(original.series.heads), original, found, comment)
+        try checkSalvage(
+          of: path, found.subtracting(original.series.heads), original, found, comment)
         try checkRepair(of: path, found, original, comment)
       }
     }
@@ -195,7 +197,7 @@ struct `What an independent walker finds intact in a damaged archive` {
       #expect(sections.isEmpty && found.isEmpty, "\(comment): \(error)")
       return
     }
-    try check(ArchiveReader(path: new), sections, original, found, comment)
+    try check(ArchiveReader(path: new), sections, original, found, "\(comment), a new file")
   }
 
   private func checkRepair(
@@ -209,7 +211,7 @@ struct `What an independent walker finds intact in a damaged archive` {
       return
     }
     let reader = try ArchiveReader(path: FilePath(path))
-    try check(reader, found, original, found, comment)
+    try check(reader, found, original, found, "\(comment), repaired")
     let verdict = try SnapshotVerifier().verify(reader, .full).verdict
     #expect((verdict == .damaged) == (report.damage != nil), comment)
     let repaired = try folder.read("damaged.car.zst")
@@ -224,11 +226,13 @@ struct `What an independent walker finds intact in a damaged archive` {
     try folder.write("next.car", original.nextCAR())
     do {
       _ = try RepositoryPacker(options).pack(
-        InputFile(folder.file("next.car")), folders: [], appendingTo: FileStorage.open(FilePath(path)))
+        InputFile(folder.file("next.car")), folders: [],
+        appendingTo: FileStorage.open(FilePath(path)))
     } catch {
       Issue.record("\(comment): the next pack says \(error)")
     }
-    try check(ArchiveReader(path: FilePath(path)), found, original, found, comment)
+    try check(
+      ArchiveReader(path: FilePath(path)), found, original, found, "\(comment), packed again")
   }
 
   private func check(

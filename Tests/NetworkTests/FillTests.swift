@@ -1,5 +1,8 @@
+import Archive
+import Backup
 import IPLD
 import StandIn
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -89,6 +92,29 @@ struct `A damaged archive of an account that is online` {
     let again = try scene.backUp()
     #expect(again.status == 0 && again.text.contains("up to date"))
     #expect(scene.requestCount(of: "getBlob") == count)
+  }
+
+  @Test(arguments: ["backup", "fill"])
+  func `whose newest snapshot is lost is gone on with, and said to be damaged`(verb: String) throws
+  {
+    let scene = try NetworkScene(blobs: 4)
+    #expect(try scene.backUp().status == 0)
+    try scene.account.advance()
+    #expect(try scene.backUp().status == 0)
+    let path = FilePath(scene.folder.file(NetworkScene.archive))
+    let head = try #require(try ArchiveReader(path: path).generation.head)
+    var bytes = try scene.folder.read(NetworkScene.archive)
+    bytes[Int(head.frameOffset) + 40] ^= 1
+    try scene.folder.write(NetworkScene.archive, bytes)
+    try scene.account.advance()
+    let result =
+      verb == "backup"
+      ? try scene.backUp()
+      : try scene.command.run("carpack fill \(NetworkScene.archive) \(scene.flags)")
+    #expect(result.status == 11, "\(result.text)\(result.errors)")
+    let newest = try #require(try SnapshotHistory(of: ArchiveReader(path: path)).newest)
+    #expect(newest.number == (verb == "backup" ? 2 : 1))
+    #expect(scene.requestCount(of: "getRepo") == (verb == "backup" ? 3 : 2))
   }
 
   @Test func `that the server cannot mend is not said to be up to date`() throws {

@@ -35,8 +35,11 @@ package struct DataFrame: Equatable, Sendable {
 
   /// Reads the frame that begins at `offset` and must end by `limit`.
   ///
+  /// - Parameter mayLackChecksum: Whether the bytes may end in its checksum; such a frame does not hold.
   /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end first.
-  package init(_ file: Span<UInt8>, at offset: Int, limit: Int) throws(ArchiveError) {
+  package init(
+    _ file: Span<UInt8>, at offset: Int, limit: Int, mayLackChecksum: Bool = false
+  ) throws(ArchiveError) {
     let limit = min(limit, file.count)
     (headerLength, contentSize) = try Self.readHeader(file, at: offset, limit: limit)
     self.offset = offset
@@ -71,12 +74,14 @@ package struct DataFrame: Equatable, Sendable {
       }
       if header & 1 == 1 { break }
     }
-    guard place <= stop - 4 else { throw ArchiveError(.truncated, offset: UInt64(offset)) }
+    guard place <= (mayLackChecksum ? stop : stop - 4) else {
+      throw ArchiveError(.truncated, offset: UInt64(offset))
+    }
     guard !onlyRaw || rawContent == contentSize else {
       throw ArchiveError(
         .malformedFrame("its blocks do not add up to its content size"), offset: UInt64(offset))
     }
-    length = place + 4 - offset
+    length = min(place + 4, stop) - offset
     isRaw = onlyRaw
   }
 

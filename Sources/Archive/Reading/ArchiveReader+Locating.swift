@@ -219,10 +219,11 @@ extension ArchiveReader {
   }
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
-    guard entry.end <= UInt64(file.count) else { return [] }
+    guard entry.offset <= UInt64(file.count) else { return [] }
     // If not even its blocks can be told apart, nothing is left.
     guard
-      let frame = try? DataFrame(file, at: Int(entry.offset), limit: Int(entry.end)),
+      let frame = try? DataFrame(
+        file, at: Int(entry.offset), limit: Int(clamping: entry.end), mayLackChecksum: true),
       frame.contentSize <= ArchiveLimits.bodyPerFrame
     else { return [] }
     return decoder.salvage(frame, in: file)

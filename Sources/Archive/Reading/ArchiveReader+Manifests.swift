@@ -22,7 +22,9 @@ extension ArchiveReader {
   public var manifestCandidates: [ManifestCandidate] {
     get throws {
       guard let survey = state.withLock({ $0.survey }) ?? survey else { return [] }
-      let found = file.withBytes { bytes in survey.unlinkedManifests(index, in: bytes) }
+      let found = file.withBytes { bytes in
+        survey.unlinkedManifests(index, withSalvaged: true, in: bytes)
+      }
       return try found.compactMap { manifest in
         let offset = survey.frames[manifest.frame].offset
         guard let location = try locate(manifest.shape.cid),

@@ -185,7 +185,10 @@ public struct ArchiveRepair {
     var kept: [Generation.Segment] = []
     var older: [IndexSegment] = []
     var base: UInt64 = 0
-    if keepsIndex, let generation, survey.sectionCount > generation.sectionCount {
+    // A segment has a frame at least: if all that is new is lost, all is indexed anew.
+    if keepsIndex, let generation, survey.sectionCount > generation.sectionCount,
+      survey.table.last.map({ $0.firstOrdinal >= generation.sectionCount }) ?? false
+    {
       let live = generation.segments
       let count = SegmentMerging.keptCount(
         live, newSections: Int(survey.sectionCount - generation.sectionCount),
@@ -195,7 +198,7 @@ public struct ArchiveRepair {
         $0.base >= kept.last?.end ?? 0
       }
       base = generation.sectionCount
-    } else if keepsIndex, let generation {
+    } else if keepsIndex, let generation, survey.sectionCount == generation.sectionCount {
       kept = generation.segments
       base = survey.sectionCount
     }

@@ -60,8 +60,12 @@ struct BlockLinks {
 
 extension Survey {
   /// What may be manifests and is linked to by no block that was surveyed, nor by one in a frame of `index`.
-  func unlinkedManifests(_ index: ArchiveIndex, in file: Span<UInt8>) -> [Manifest] {
-    let found = manifests
+  func unlinkedManifests(
+    _ index: ArchiveIndex, withSalvaged: Bool = false, in file: Span<UInt8>
+  ) -> [Manifest] {
+    let found =
+      withSalvaged
+      ? (manifests + salvagedManifests).sorted { $0.frame < $1.frame } : manifests
     if found.isEmpty { return found }
     var links = BlockLinks(to: found.map(\.shape.cid))
     let decoder = FrameDecoder()

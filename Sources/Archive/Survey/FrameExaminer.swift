@@ -182,6 +182,9 @@ struct FrameExaminer: Sendable {
       switch prefix.cid.verify(body) {
       case .matches:
         report.salvaged.append(.init(index: index, key: SectionKey(prefix.cid).prefix))
+        if decoded.isComplete, decoded.count == 1 {
+          report.manifest = ManifestShape(prefix.cid, body)
+        }
       case .mismatch: report.damaged.append(prefix.cid)
       case .cannotVerify: report.unverifiable.append(prefix.cid)
       }

@@ -56,11 +56,11 @@ package struct FrameTables: Sendable {
   /// Where a frame that begins at `start` and is damaged may end, by any table.
   ///
   /// - Parameter isBoundary: Whether something begins or the file ends at a place.
-  /// - Returns: The end; and whether it is as long as the table says, and not only if as much was
-  ///   inserted or removed as the table itself was moved by.
+  /// - Returns: The end; and where it ends if it is as long as the table says, which is another place
+  ///   if as much was inserted or removed as the table itself was moved by.
   mutating func end(
     ofFrameAt start: Int, in file: Span<UInt8>, _ isBoundary: (Int) -> Bool
-  ) -> (place: Int, isExact: Bool)? {
+  ) -> (place: Int, asStored: Int)? {
     for table in tables.reversed() {
       for moved in Set([0, table.shift]) {
         lookupBudget -= 1
@@ -75,7 +75,7 @@ package struct FrameTables: Sendable {
         for shift in isLikely ? Set([moved, table.shift]) : [moved] {
           let end = Int(clamping: entry.end).addingReportingOverflow(shift)
           if !end.overflow, end.partialValue > start, isBoundary(end.partialValue) {
-            return (end.partialValue, shift == moved)
+            return (end.partialValue, start + Int(entry.storedLength))
           }
         }
       }

@@ -52,6 +52,10 @@ struct FrameWalk {
       return try frame(in: file)
     } catch {
       place = resumption(after: start, in: file)
+      // All of its content may be there.
+      if let frame = try? DataFrame(file, at: start, limit: place, mayLackChecksum: true) {
+        return .data(frame)
+      }
       return .gap(start..<place, error)
     }
   }
@@ -110,8 +114,9 @@ struct FrameWalk {
       Self.isBoundary($0, limit: limit, in: file)
     }
     if let end {
-      return end.isExact
-        ? end.place : knownFrame(from: start + 1, to: end.place, in: file) ?? end.place
+      return end.place == end.asStored
+        ? end.place
+        : knownFrame(from: start + 1, to: end.place, anyFrom: end.asStored, in: file) ?? end.place
     }
     if let seemingEnd, Self.isBoundary(seemingEnd, limit: limit, in: file) { return seemingEnd }
     var searched = start + 1
@@ -148,12 +153,16 @@ struct FrameWalk {
     return found
   }
 
-  /// The first place at or after `start` and before `end` where a data frame holds that a table knows.
+  /// The first place at or after `start` and before `end` where a data frame holds that a table
+  /// knows, or that begins at or after `behind`.
   ///
   /// What looks like a frame inside a damaged one may be a part of a blob.
-  private mutating func knownFrame(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
+  private mutating func knownFrame(
+    from start: Int, to end: Int, anyFrom behind: Int, in file: Span<UInt8>
+  ) -> Int? {
     var start = start
     while let place = nextFrame(from: start, to: end, in: file) {
+      guard place < behind else { return place }
       start = place + 1
       // It was read a moment ago, so this does not fail.
       guard let frame = try? DataFrame(file, at: place, limit: limit) else { continue }

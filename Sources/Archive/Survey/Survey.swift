@@ -120,6 +120,8 @@ package struct Survey: Sendable {
   package internal(set) var salvaged: [Salvaged] = []
   /// What may be manifests, in file order.
   package internal(set) var manifests: [Manifest] = []
+  /// What may be manifests, in frames that do not hold.
+  package internal(set) var salvagedManifests: [Manifest] = []
   /// Sections of frames that hold whose hash function is not known here, by their numbers in ``keys``.
   package internal(set) var unproved: [Int] = []
   /// One more than the highest ordinal.
@@ -343,12 +345,15 @@ extension Survey {
       report.failure == nil
       ? report.isContinuation ? .continuation : .sections
       : report.isContinuation ? .damagedContinuation : .damaged
-    if state == .sections {
-      if let shape = report.manifest {
-        manifests.append(Manifest(frame: frames.count, shape: shape))
+    if let shape = report.manifest {
+      let manifest = Manifest(frame: frames.count, shape: shape)
+      if state == .sections {
+        manifests.append(manifest)
+      } else {
+        salvagedManifests.append(manifest)
       }
-      unproved += report.unproved.map { keys.count + $0 }
     }
+    if state == .sections { unproved += report.unproved.map { keys.count + $0 } }
     salvaged += report.salvaged.map {
       Salvaged(frame: frames.count, index: $0.index, key: $0.key)
     }

@@ -222,7 +222,7 @@ public struct SnapshotHistory: Sendable {
   private mutating func addFound(
     in reader: ArchiveReader, behind footer: UInt64, _ limit: Int
   ) throws {
-    let candidates = try reader.manifestCandidates.filter { $0.offset >= footer }
+    let candidates = try laterCandidates(in: reader, behind: footer)
     guard !candidates.isEmpty else { return }
     var known = Set(entries.map(\.cid))
     var contents = ManifestContents(reader)
@@ -247,6 +247,35 @@ public struct SnapshotHistory: Sendable {
       }
     }
     entries += found.reversed()
+  }
+
+  /// The candidates that a sound chain cannot have forgotten: those behind its footer, and those
+  /// that lie before it now, were not in the archive then, and lead to its newest manifest.
+  private func laterCandidates(in reader: ArchiveReader, behind footer: UInt64) throws
+    -> [ArchiveReader.ManifestCandidate]
+  {
+    let candidates = try reader.manifestCandidates
+    var later = candidates.filter { $0.offset >= footer }
+    guard let newest = entries.last, footer == reader.generation.committedLength else {
+      return later
+    }
+    var known = Set(later.map(\.cid))
+    known.insert(newest.cid)
+    let moved = candidates.filter {
+      $0.offset < footer && $0.ordinal >= reader.generation.sectionCount
+    }
+    for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
+      do {
+        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
+        guard let previous = snapshot.previous, known.contains(previous) else { continue }
+        known.insert(candidate.cid)
+        later.append(candidate)
+      } catch is SnapshotError {
+        // It has the shape of a manifest, and is none.
+        continue
+      }
+    }
+    return later.sorted { $0.ordinal < $1.ordinal }
   }
 
   /// Puts the snapshots into the order in which their manifests lie in the file.

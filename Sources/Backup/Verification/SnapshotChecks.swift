@@ -97,7 +97,8 @@ struct SnapshotChecks {
     let begin = doneCount
     func take(_ bytes: Span<UInt8>) throws {
       try digest.take(bytes)
-      observer(Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
+      observer(
+        Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
     }
     try take(car.header.span)
     // Each section has been hashed with the file, and the whole is hashed here.

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Archive
 internal import ArgumentParser
 internal import Backup
 internal import IPLD
@@ -10,7 +11,7 @@ struct MissingCommand: ParsableCommand {
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
     discussion: """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup".
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well.
 
       Exit status: 0 nothing is missing, 10 something is, 11 something is damaged.
       """)
@@ -26,23 +27,37 @@ struct MissingCommand: ParsableCommand {
 
   func run() throws {
     let opened = try archive.open()
+    let mark = VerificationMark(of: opened.input.path)
     var (count, damagedCount) = (0, 0)
     for archived in try opened.snapshots(snapshot) {
       for entry in try MissingBlobs.of(archived) {
         count += 1
         if entry.damage != nil { damagedCount += 1 }
-        show(entry, of: archived.snapshot)
+        show(entry, of: archived.snapshot, mark)
       }
     }
     if count == 0 {
       common.say("nothing is missing, and what is stored of the blobs is not damaged")
     }
+    common.say(Self.sentence(mark, opened.reader.generation))
     let status = ExitStatus.worst(
       opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
 
-  private func show(_ found: MissingBlobs.Entry, of snapshot: Snapshot) {
+  /// When the whole archive was last verified.
+  private static func sentence(_ mark: VerificationMark?, _ generation: Generation) -> String {
+    guard let mark else { return "never verified (\"carpack verify\" looks at all of the file)" }
+    var text = "last verified \(mark.time): \(mark.verdict)"
+    if generation.committedLength > mark.committedLength {
+      text += "; \(Quantity.bytes(generation.committedLength - mark.committedLength)) came later"
+    }
+    return text
+  }
+
+  private func show(
+    _ found: MissingBlobs.Entry, of snapshot: Snapshot, _ mark: VerificationMark?
+  ) {
     let entry = found.blob
     if json {
       var json = JSONWriter()
@@ -52,6 +67,7 @@ struct MissingCommand: ParsableCommand {
       json.field("damage", found.damage)
       json.field("record", found.record)
       json.field("type", found.mimeType)
+      json.field("archiveVerified", mark?.time)
       json.endObject()
       json.newline()
       Console.print(&json)

@@ -16,6 +16,8 @@ struct VerifyCommand: ParsableCommand {
 
       Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
 
+      When the file was verified, and what came of it, is noted beside its content in the extended attribute user.carpack.verified, where the file system has such; "carpack missing" says it.
+
       Exit status: 0 intact, 10 something is missing or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """)
 
@@ -36,6 +38,13 @@ struct VerifyCommand: ParsableCommand {
     let verifier = SnapshotVerifier(observer: ProgressLine.observer(quiet: common.quiet))
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, scope(opened))
     Console.endProgress()
+    // Where it cannot be noted, for the file is not ours or on a medium that is not written, nothing is.
+    if !quick {
+      VerificationMark(
+        time: Host.now, verdict: report.verdict,
+        committedLength: opened.reader.generation.committedLength
+      ).put(on: opened.input.path)
+    }
     let rendering = VerifyReport(opened, report)
     if json { try rendering.printJSON() } else { rendering.printText(common) }
     switch report.verdict {

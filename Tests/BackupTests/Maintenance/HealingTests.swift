@@ -157,6 +157,23 @@ import Testing
     }
   }
 
+  @Test func `whose newest snapshot is lost takes the next, and says that something is damaged`()
+    throws
+  {
+    let last = series.heads[2]
+    let lost = try #require(try frames().first { $0.sections == [last] })
+    var damaged = bytes
+    damaged[lost.range.upperBound - 9] ^= 1
+    try write(damaged)
+    var series = series
+    let report = try series.pack(try #require(series.cars[last]))
+    #expect(!report.isUnchanged && report.damagedSectionCount == 1)
+    let history = try SnapshotHistory(of: series.reader)
+    #expect(history.entries.map(\.cid) == [series.heads[0], series.heads[1], series.heads[3]])
+    #expect(history.entries.map(\.isVouched) == [true, true, true])
+    #expect(history.breaks.count == 1)
+  }
+
   @Test func `that is given only a part of what is lost says what is damaged still`() throws {
     let large = try #require(blobs["2"])
     let lost = try frames().filter { $0.sections == [CID.blob(large)] }

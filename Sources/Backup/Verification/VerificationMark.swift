@@ -1,0 +1,66 @@
+internal import CGlibc
+public import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// When an archive was last verified, and what came of it.
+///
+/// It is kept beside the content of the file, in the extended attribute `user.carpack.verified`: the
+/// time, the verdict, and how many bytes were committed then, with a space between. It says something
+/// of this file on this medium, so it is right that most ways to copy a file leave it behind. Where
+/// the file system or the file's owner does not allow it there is none.
+public struct VerificationMark: Equatable, Sendable {
+  /// When it was verified, in RFC 3339 and UTC.
+  public let time: String
+  /// What came of it.
+  public let verdict: SnapshotVerifier.Verdict
+  /// How many bytes were committed then.
+  public let committedLength: UInt64
+
+  private static let name = "user.carpack.verified"
+  private static let maximumLength = 128
+
+  /// A mark of these parts.
+  public init(time: String, verdict: SnapshotVerifier.Verdict, committedLength: UInt64) {
+    self.time = time
+    self.verdict = verdict
+    self.committedLength = committedLength
+  }
+
+  /// Reads what `text` says; nil if that is no mark.
+  init?(_ text: String) {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count == 3, Moment(String(parts[0])) != nil,
+      let verdict = SnapshotVerifier.Verdict(rawValue: String(parts[1])),
+      let length = UInt64(parts[2])
+    else { return nil }
+    self.init(time: String(parts[0]), verdict: verdict, committedLength: length)
+  }
+
+  /// The mark of a file; nil if it has none.
+  public init?(of path: FilePath) {
+    var bytes = [UInt8](repeating: 0, count: Self.maximumLength)
+    #if canImport(Darwin)
+      let length = unsafe getxattr(path.string, Self.name, &bytes, bytes.count, 0, 0)
+    #else
+      let length = Int(unsafe carpack_attribute(path.string, Self.name, &bytes, bytes.count))
+    #endif
+    guard length > 0 else { return nil }
+    self.init(String(decoding: bytes.prefix(length), as: UTF8.self))
+  }
+
+  /// Puts the mark on a file, if that has room for it and lets us.
+  ///
+  /// - Returns: Whether it did.
+  @discardableResult
+  public func put(on path: FilePath) -> Bool {
+    let bytes = Array("\(time) \(verdict.rawValue) \(committedLength)".utf8)
+    #if canImport(Darwin)
+      return unsafe setxattr(path.string, Self.name, bytes, bytes.count, 0, 0) == 0
+    #else
+      return unsafe carpack_set_attribute(path.string, Self.name, bytes, bytes.count) == 0
+    #endif
+  }
+}
