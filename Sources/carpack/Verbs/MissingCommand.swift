@@ -39,7 +39,7 @@ struct MissingCommand: ParsableCommand {
     if count == 0 {
       common.say("nothing is missing, and what is stored of the blobs is not damaged")
     }
-    common.say(Self.sentence(mark, opened.reader.generation))
+    if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
     let status = ExitStatus.worst(
       opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
