@@ -37,6 +37,12 @@ public enum Torture {
     }
   }
 
+  /// Keeps a file to look at, in the folder that `CARPACK_KEEP` names.
+  public static func keep(_ bytes: [UInt8], _ name: String) throws {
+    guard let folder = ProcessInfo.processInfo.environment["CARPACK_KEEP"] else { return }
+    try Data(bytes).write(to: URL(filePath: "\(folder)/\(name)"))
+  }
+
   /// Says what a test did, for whoever reads the output of `make test`.
   public static func report(counts: String, _ purpose: String = #function) {
     print("torture: \(purpose.filter { $0 != "`" }): \(counts)")

@@ -159,6 +159,7 @@ struct `What an independent walker finds intact in a damaged archive` {
       for _ in 0..<5 {
         let (damaged, what) = Damage.befall(original.bytes, &round.random)
         let comment: Comment = "\(round):\(what)"
+        try Torture.keep(damaged, "damaged-\(caseCount).car.zst")
         let path = try folder.write("damaged.car.zst", damaged)
         let found = try walk(path)
         caseCount += 1

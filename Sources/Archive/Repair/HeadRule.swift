@@ -7,20 +7,26 @@ internal import IPLD
 /// manifest was the newest up to there.
 struct HeadRule {
   private let heads: [Int: Generation.Head]
+  /// The first in the file, of copies.
+  private let named: [CID: Generation.Head]
   private let previous: [Int: CID?]
 
   /// A rule for these manifests of a survey.
   init(_ manifests: [Survey.Manifest], _ survey: Survey) {
     var heads: [Int: Generation.Head] = [:]
+    var named: [CID: Generation.Head] = [:]
     var previous: [Int: CID?] = [:]
     for manifest in manifests {
       let frame = survey.frames[manifest.frame]
       guard frame.firstOrdinal != .max else { continue }
-      heads[manifest.frame] = Generation.Head(
+      let head = Generation.Head(
         cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
+      heads[manifest.frame] = head
+      if named[head.cid] == nil { named[head.cid] = head }
       previous[manifest.frame] = .some(manifest.shape.previous)
     }
     self.heads = heads
+    self.named = named
     self.previous = previous
   }
 
@@ -35,7 +41,7 @@ struct HeadRule {
     after generation: Generation?, in survey: Survey, _ frames: Range<Int>,
     _ landmarks: ArraySlice<(frameCount: Int, landmark: Survey.Landmark)>
   ) -> Generation.Head? {
-    var head = generation?.head.map { known in heads.values.first { $0.cid == known.cid } ?? known }
+    var head = generation?.head.map { named[$0.cid] ?? $0 }
     var candidate: Generation.Head?
     // A copy of an older part of the file says nothing new.
     var newest = generation?.number ?? 0
@@ -44,9 +50,9 @@ struct HeadRule {
       if let found = candidate { head = found }
       candidate = nil
       guard case .footer(let footer) = landmark, !footer.isInPlace, footer.number > newest,
-        let cid = footer.head, let named = heads.values.first(where: { $0.cid == cid })
+        let cid = footer.head, let meant = named[cid]
       else { return }
-      (head, newest) = (named, footer.number)
+      (head, newest) = (meant, footer.number)
     }
     for number in frames {
       while let (count, landmark) = rest.first, count <= number {

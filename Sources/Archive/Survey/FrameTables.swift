@@ -62,7 +62,8 @@ package struct FrameTables: Sendable {
     ofFrameAt start: Int, in file: Span<UInt8>, _ isBoundary: (Int) -> Bool
   ) -> (place: Int, asStored: Int)? {
     for table in tables.reversed() {
-      for moved in Set([0, table.shift]) {
+      // Where it was written comes first, and the length that the table gives.
+      for moved in table.shift == 0 ? [0] : [0, table.shift] {
         lookupBudget -= 1
         guard lookupBudget > 0 else { return nil }
         let (place, overflow) = start.subtractingReportingOverflow(moved)
@@ -72,7 +73,7 @@ package struct FrameTables: Sendable {
         // That so much was inserted into the frame is less likely than that the segment alone was moved.
         let isLikely =
           abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
-        for shift in isLikely ? Set([moved, table.shift]) : [moved] {
+        for shift in isLikely && moved != table.shift ? [moved, table.shift] : [moved] {
           let end = Int(clamping: entry.end).addingReportingOverflow(shift)
           if !end.overflow, end.partialValue > start, isBoundary(end.partialValue) {
             return (end.partialValue, start + Int(entry.storedLength))

@@ -135,7 +135,7 @@ struct FrameWalk {
       switch file.firstWord(at: place) {
       case SkippableFrame.zstdMagic: _ = try SkippableFrame(file, at: place)
       case VoidFrame.zstdMagic: _ = try VoidFrame(file, at: place)
-      default: _ = try DataFrame(file, at: place, limit: limit)
+      default: _ = try DataFrame(file, at: place, limit: limit, mayLackChecksum: true)
       }
       return true
     } catch {
