@@ -154,7 +154,8 @@ public struct ArchiveRepair {
     // Without a footer and without a manifest there is nothing to make count.
     if generation == nil, manifests.isEmpty { throw ArchiveError(.noFooter) }
     try cutOff(behind: end)
-    guard survey.frames.contains(where: { $0.state == .sections }) else { return }
+    // A segment has a frame at least, and may have none that holds.
+    guard !survey.table.isEmpty else { return }
     let isClean = isIndexed && survey.isWhole && (isRegular || isRepaired)
     // A new index tells no more what was lost, so only now it is known whether a gap held any data.
     if survey.isWhole { try void(survey, before: end) }

@@ -69,7 +69,6 @@ extension SurveyAudit {
         noteMissing(next..<max(next, entry.firstOrdinal), isRepaired, damaged, at: entry.offset)
         // A frame with the same number as the next holds part of one section.
         let range = entry.firstOrdinal..<max(end, entry.firstOrdinal + 1)
-        next = max(next, entry.firstOrdinal)
         if damaged.contains(entry.offset) {
           let isSuperseded =
             isRepaired && range.count <= entry.maximumSectionCount
@@ -83,9 +82,10 @@ extension SurveyAudit {
         } else if let number = listed[entry.offset] {
           let frame = survey.frames[number]
           // A continuation holds a part of the section before it.
-          next = max(next, entry.firstOrdinal + UInt64(max(1, frame.sectionCount)))
-          if frame.state == .sections, entry.firstOrdinal < end, next > end,
-            verification.isComplete
+          let covered = entry.firstOrdinal + UInt64(max(1, frame.sectionCount))
+          next = max(next, covered)
+          if verification.isComplete, frame.state == .sections, entry.firstOrdinal < end,
+            covered > end
           {
             verification.note(
               .damaged, .damagedIndex("two frames have the same sections"), at: entry.offset)
