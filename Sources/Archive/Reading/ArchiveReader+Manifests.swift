@@ -49,9 +49,18 @@ extension ArchiveReader {
 
   /// The newest manifests by the footers that hold and do not stand where they were written, the
   /// newest first, and where these footers lie.
-  public var movedHeads: [(cid: CID, offset: UInt64)] {
+  public var movedHeads: [(cid: CID, offset: UInt64)] { survey.map(movedHeads) ?? [] }
+
+  /// The manifests that footers of later generations name, wherever these lie now, once the whole
+  /// file was surveyed.
+  package var laterHeads: Set<CID> {
+    let heads = state.withLock { $0.survey }.map(movedHeads) ?? []
+    return Set(heads.map(\.cid))
+  }
+
+  private func movedHeads(_ survey: Survey) -> [(cid: CID, offset: UInt64)] {
     // A copy of an older part of the file says nothing new.
-    let moved = (survey?.landmarks ?? []).compactMap { entry in
+    let moved = survey.landmarks.compactMap { entry in
       guard case .footer(let footer) = entry.landmark, !footer.isInPlace,
         footer.number > generation.number
       else { return nil as Survey.SeenFooter? }

@@ -249,8 +249,9 @@ public struct SnapshotHistory: Sendable {
     entries += found.reversed()
   }
 
-  /// The candidates that a sound chain cannot have forgotten: those behind its footer, and those
-  /// that lie before it now, were not in the archive then, and lead to its newest manifest.
+  /// The candidates that a sound chain cannot have forgotten: those behind its footer, and of those
+  /// that lie before it now and were not in the archive then the ones that lead to its newest
+  /// manifest, or that a later footer names.
   private func laterCandidates(in reader: ArchiveReader, behind footer: UInt64) throws
     -> [ArchiveReader.ManifestCandidate]
   {
@@ -261,13 +262,15 @@ public struct SnapshotHistory: Sendable {
     }
     var known = Set(later.map(\.cid))
     known.insert(newest.cid)
+    let named = reader.laterHeads
     let moved = candidates.filter {
       $0.offset < footer && $0.ordinal >= reader.generation.sectionCount
     }
     for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
       do {
         let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
-        guard let previous = snapshot.previous, known.contains(previous) else { continue }
+        let leadsBack = snapshot.previous.map { known.contains($0) } ?? false
+        guard leadsBack || named.contains(candidate.cid) else { continue }
         known.insert(candidate.cid)
         later.append(candidate)
       } catch is SnapshotError {
