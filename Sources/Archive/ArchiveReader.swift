@@ -12,7 +12,7 @@ public import SystemPackage
 ///    that does not hash to its CID is an error.
 /// 2. The index is never believed: what it points to is compared with the whole CID, and when
 ///    something is not found, or not what it should be, the index is checked, and made by a
-///    ``Survey`` instead if it is damaged.
+///    `Survey` instead if it is damaged.
 /// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
 public final class ArchiveReader: Sendable {
   /// What was committed.

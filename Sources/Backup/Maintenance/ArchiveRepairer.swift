@@ -2,7 +2,7 @@ public import Archive
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
 ///
-/// Indexes and footers are repaired by ``ArchiveRepair``, which also writes lost sections again
+/// Indexes and footers are repaired by `ArchiveRepair`, which also writes lost sections again
 /// that another archive has. A snapshot that was listed before, and is
 /// not on the chain of manifests afterwards, is put into the chain by one more generation and
 /// marked as found; the archive head stays what a footer vouches for.
