@@ -152,7 +152,9 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// Another reader of what is committed, whose survey changes nothing for who reads by this one.
+  /// Another reader of the same file.
+  ///
+  /// A survey by it leaves the ordinals of this one as they are.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read any more.
   package func another() throws -> ArchiveReader {

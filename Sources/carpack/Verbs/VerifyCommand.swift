@@ -16,7 +16,7 @@ struct VerifyCommand: ParsableCommand {
 
       Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
 
-      When the file was verified, and what came of it, is noted beside its content in the extended attribute user.carpack.verified, where the file system has such; "carpack missing" says it.
+      When all of the file was verified, without --quick, --at and --account, and what came of it, is noted beside its content in the extended attribute user.carpack.verified, where the file system has such; "carpack missing" says it.
 
       Exit status: 0 intact, 10 something is missing or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """)
@@ -36,10 +36,12 @@ struct VerifyCommand: ParsableCommand {
   func run() throws {
     let opened = try archive.open()
     let verifier = SnapshotVerifier(observer: ProgressLine.observer(quiet: common.quiet))
-    let report = try verifier.verify(opened.reader, quick ? .quick : .full, scope(opened))
+    let wanted = try scope(opened)
+    let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
-    // Where it cannot be noted, for the file is not ours or on a medium that is not written, nothing is.
-    if !quick {
+    // What was asked of some snapshots only says nothing of the whole file. Where the file is not ours, or its
+    // medium takes no notes, none is left.
+    if !quick, case .all = wanted {
       VerificationMark(
         time: Host.now, verdict: report.verdict,
         committedLength: opened.reader.generation.committedLength
