@@ -8,7 +8,7 @@ public import TestSupport
 /// round of every suite.
 public enum Torture {
   /// How many tests share the time, each case of those that have several counted; each is given as much of it as the cores can spare.
-  private static let testCount = 21.0
+  private static let testCount = 22.0
 
   /// How long all of them together go on; nil for the few rounds of every day.
   public static let seconds: Double? =

@@ -71,7 +71,7 @@ private struct Original {
     var repository = try TestRepository(posts: 5 + Int(random.next() % 40))
     var blobs: [String: [UInt8]] = [:]
     var ends: Set<Int> = []
-    for number in 0..<3 + Int(random.next() % 10) {
+    for number in 0..<1 + Int(random.next() % 12) {
       repository.rev = Self.rev(number)
       if random.next() % 4 > 0 {
         let length = [300, 1000, 66_000, 70_000][Int(random.next() % 4)]
@@ -81,7 +81,9 @@ private struct Original {
       } else {
         try repository.add("app.bsky.feed.like/l\(number)", ["n": .integer(Int128(number))])
       }
-      try series.pack(repository.car(), blobs: blobs)
+      // Names no record has, so that these are extras.
+      if random.next() % 4 == 0 { blobs["extra \(number)"] = random.bytes(500) }
+      try series.pack(repository.car(), blobs: blobs) { $0.keepsExtras = true }
       try ends.insert(series.bytes.count)
     }
     self.series = series
@@ -150,7 +152,7 @@ struct `What an independent walker finds intact in a damaged archive` {
   }
 
   @Test
-  func `is given back by repair in place, by repair into a new file, and after the next pack`()
+  func `is given back by repair in place, by repair into a new file, and by the next pack`()
     throws
   {
     var (lostCount, caseCount) = (0, 0)
@@ -168,6 +170,8 @@ struct `What an independent walker finds intact in a damaged archive` {
         // Manifests are made again in a new file.
         try checkSalvage(
           of: path, found.subtracting(original.series.heads), original, found, comment)
+        try checkPack(of: path, found, original, comment)
+        try folder.write("damaged.car.zst", damaged)
         try checkRepair(of: path, found, original, comment)
       }
     }
@@ -198,7 +202,43 @@ struct `What an independent walker finds intact in a damaged archive` {
       #expect(sections.isEmpty && found.isEmpty, "\(comment): \(error)")
       return
     }
-    try check(ArchiveReader(path: new), sections, original, found, "\(comment), a new file")
+    let reader = try ArchiveReader(path: new)
+    try check(reader, sections, original, found, "\(comment), a new file")
+    // What was lost is left out, or noted, and what is there goes on as an archive like any other.
+    let report = try SnapshotVerifier().verify(reader, .full)
+    #expect(report.verdict != .damaged, "\(comment), a new file: \(report)")
+    do {
+      _ = try ArchiveCompactor().compact(new)
+    } catch {
+      Issue.record("\(comment): a new file cannot be compacted: \(error)")
+    }
+  }
+
+  /// Packing without any repair refuses and leaves the file as it is, or keeps all that is intact.
+  private func checkPack(
+    of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
+  ) throws {
+    let before = try folder.read("damaged.car.zst")
+    let comment: Comment = "\(comment), packed at once"
+    do {
+      try pack(original.nextCAR(), into: path)
+    } catch {
+      // Only of what has lost its beginning may it say that it is something else.
+      let isBegun = try original.reader.section(at: 0).cid
+      if error as? ArchiveError == ArchiveError(.begunOtherwise), found.contains(isBegun) {
+        Issue.record("\(comment): \(error)")
+      }
+      #expect(try folder.read("damaged.car.zst") == before, comment)
+      return
+    }
+    try check(ArchiveReader(path: FilePath(path)), found, original, found, comment)
+  }
+
+  private func pack(_ car: [UInt8], into path: String) throws {
+    try folder.write("next.car", car)
+    _ = try RepositoryPacker(options).pack(
+      InputFile(folder.file("next.car")), folders: [],
+      appendingTo: FileStorage.open(FilePath(path)))
   }
 
   private func checkRepair(
@@ -224,11 +264,8 @@ struct `What an independent walker finds intact in a damaged archive` {
   private func checkNextPack(
     of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {
-    try folder.write("next.car", original.nextCAR())
     do {
-      _ = try RepositoryPacker(options).pack(
-        InputFile(folder.file("next.car")), folders: [],
-        appendingTo: FileStorage.open(FilePath(path)))
+      try pack(original.nextCAR(), into: path)
     } catch {
       Issue.record("\(comment): the next pack says \(error)")
     }
