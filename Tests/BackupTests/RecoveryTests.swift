@@ -1,10 +1,10 @@
-import Archive
 import ArchiveTestSupport
 import IPLD
 import SystemPackage
 import TestSupport
 import Testing
 
+@testable import Archive
 @testable import Backup
 
 /// What was done to a file at random.
@@ -17,7 +17,7 @@ private enum Damage {
     for _ in 0..<(random.next() % 3 == 0 ? 2 : 1) {
       guard bytes.count > 1000 else { break }
       // The ends of the file, where indexes and footers lie, as often as the rest.
-      let span = random.next() % 2 == 0 ? bytes.count : 1500
+      let span = random.next() % 2 == 0 ? bytes.count : min(bytes.count, 1500)
       let place = bytes.count - 1 - Int(random.next() % UInt64(span))
       let length = [1, 16, 300, 4096][Int(random.next() % 4)]
       let end = min(bytes.count, place + length)
@@ -126,6 +126,14 @@ private struct Original {
     ends.contains(bytes.count) && self.bytes.starts(with: bytes)
   }
 
+  /// How long frame 0 is, which holds the CAR header.
+  var headerLength: Int {
+    get throws {
+      let first = try reader.withFile { (file) in try DataFrame(file, at: 0, limit: file.count) }
+      return first.end
+    }
+  }
+
   /// A CAR of what the repository may become next.
   func nextCAR() throws -> [UInt8] {
     var repository = repository
@@ -204,6 +212,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     }
     let reader = try ArchiveReader(path: new)
     try check(reader, sections, original, found, "\(comment), a new file")
+    guard reader.generation.head != nil else { return }
     // What was lost is left out, or noted, and what is there goes on as an archive like any other.
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict != .damaged, "\(comment), a new file: \(report)")
@@ -214,7 +223,8 @@ struct `What an independent walker finds intact in a damaged archive` {
     }
   }
 
-  /// Packing without any repair refuses and leaves the file as it is, or keeps all that is intact.
+  /// Packing without any repair refuses and leaves the file as it is, or keeps all snapshots that
+  /// are intact. Of a torn frame behind the last footer it keeps nothing.
   private func checkPack(
     of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {
@@ -224,14 +234,15 @@ struct `What an independent walker finds intact in a damaged archive` {
       try pack(original.nextCAR(), into: path)
     } catch {
       // Only of what has lost its beginning may it say that it is something else.
-      let isBegun = try original.reader.section(at: 0).cid
-      if error as? ArchiveError == ArchiveError(.begunOtherwise), found.contains(isBegun) {
+      if error as? ArchiveError == ArchiveError(.begunOtherwise),
+        try before.starts(with: original.bytes.prefix(original.headerLength))
+      {
         Issue.record("\(comment): \(error)")
       }
       #expect(try folder.read("damaged.car.zst") == before, comment)
       return
     }
-    try check(ArchiveReader(path: FilePath(path)), found, original, found, comment)
+    try check(ArchiveReader(path: FilePath(path)), [], original, found, comment)
   }
 
   private func pack(_ car: [UInt8], into path: String) throws {

@@ -58,6 +58,16 @@ extension ArchiveReader {
     return Set(heads.map(\.cid))
   }
 
+  /// Whether a footer may have stood behind the last that holds.
+  package var mayHaveLostFooter: Bool {
+    !laterHeads.isEmpty
+      || file.withBytes { bytes in
+        !Footer.remains(
+          in: bytes, from: Int(clamping: generation.committedLength), after: generation
+        ).isEmpty
+      }
+  }
+
   private func movedHeads(_ survey: Survey) -> [(cid: CID, offset: UInt64)] {
     // A copy of an older part of the file says nothing new.
     let moved = survey.landmarks.compactMap { entry in

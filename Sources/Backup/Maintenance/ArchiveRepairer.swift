@@ -53,6 +53,7 @@ public struct ArchiveRepairer {
     let before = try ArchiveReader(storage.map(), limits: limits)
     try before.surveyEverything()
     var listed = try SnapshotHistory(of: before).entries
+    let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
     let report = try ArchiveRepair.run(storage, from: sources, limits: limits) { done, total in
       observer(Progress(stage: "examining", done: done, total: total))
     }
@@ -62,6 +63,9 @@ public struct ArchiveRepairer {
       try healed.surveyEverything()
       listed = try SnapshotHistory(of: healed).entries
     }
-    return (report, try FoundSnapshots.put(listed, into: storage, limits: limits))
+    return (
+      report,
+      try FoundSnapshots.put(listed, unfinished: unfinished, into: storage, limits: limits)
+    )
   }
 }

@@ -30,18 +30,21 @@ public enum FoundSnapshots {
   ///
   /// - Parameters:
   ///   - listed: what was listed before.
+  ///   - unfinished: those of them that are put there only if they are whole; see ``unfinished(among:in:)``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.
   /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.
   /// - Returns: How many were put into the chain.
   static func put(
-    _ listed: [SnapshotHistory.Entry], into storage: any ArchiveStorage,
+    _ listed: [SnapshotHistory.Entry], unfinished: Set<CID>, into storage: any ArchiveStorage,
     limits: ReadLimits = ReadLimits()
   ) throws -> Int {
     let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard reader.generation.number > 0, !listed.isEmpty else { return 0 }
     let history = try SnapshotHistory(of: reader)
-    let found = try missing(listed, history, reader)
+    let found = try missing(listed, history, reader).filter { cid in
+      try !unfinished.contains(cid) || isWhole(cid, in: reader)
+    }
     guard !found.isEmpty else { return 0 }
     // In the order of the file, as they were listed.
     let places = try (history.entries.map(\.cid) + found).map {
@@ -60,6 +63,28 @@ public enum FoundSnapshots {
       // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
       do { try writer.abandon() } catch _ {}
       throw error
+    }
+  }
+
+  /// Those of the snapshots of an archive that an unfinished write has left.
+  ///
+  /// The power may have gone before their blocks got to the medium. Where a footer was behind them
+  /// they were whole once, and what they lack is damage.
+  static func unfinished(among listed: [SnapshotHistory.Entry], in reader: ArchiveReader) throws
+    -> Set<CID>
+  {
+    guard !reader.mayHaveLostFooter else { return [] }
+    return Set(
+      try listed.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
+  }
+
+  private static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
+    do {
+      return try RestoredRepository(ArchivedSnapshot(manifest, in: reader)).isExact
+    } catch let error as ArchiveError where error.isOfSystem {
+      throw error
+    } catch is ArchiveError, is SnapshotError {
+      return false
     }
   }
 
@@ -82,29 +107,45 @@ extension ArchiveWriter {
   /// What an unfinished write has left is adopted. A whole snapshot among it that does not become
   /// the newest is put into the chain of manifests, marked as found.
   ///
-  /// - Throws: as ``open(_:carHeader:options:)`` does; ``BackupError``.
+  /// - Throws: as ``open(_:carHeader:options:)`` does, but that an archive whose only footers are
+  ///   damaged is not called something else; ``BackupError``.
   static func openNaming(
     _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions
   ) throws -> ArchiveWriter {
     try storage.lock()
-    let listed = options.startsOver ? [] : try offered(storage)
-    let writer = try open(storage, carHeader: carHeader, options: options)
-    guard !listed.isEmpty, try FoundSnapshots.put(listed, into: storage) > 0 else { return writer }
+    let offered = options.startsOver ? nil : try offered(storage)
+    let writer: ArchiveWriter
+    do {
+      writer = try open(storage, carHeader: carHeader, options: options)
+    } catch let error as ArchiveError
+      where error.reason == .notAnArchive || error.reason == .begunOtherwise
+    {
+      guard try !ArchiveTraces.are(in: storage.map()) else { throw ArchiveError(.noFooter) }
+      throw error
+    }
+    guard let (listed, unfinished) = offered,
+      try FoundSnapshots.put(listed, unfinished: unfinished, into: storage) > 0
+    else { return writer }
     return try open(storage, carHeader: carHeader, options: options)
   }
 
   /// The snapshots of an archive, if some of them are found behind its last footer.
-  private static func offered(_ storage: any ArchiveStorage) throws -> [SnapshotHistory.Entry] {
-    guard try storage.size > 0 else { return [] }
+  private static func offered(_ storage: any ArchiveStorage) throws -> (
+    listed: [SnapshotHistory.Entry], unfinished: Set<CID>
+  )? {
+    guard try storage.size > 0 else { return nil }
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(storage.map())
     } catch let error as ArchiveError where !error.isOfSystem {
       // Opening it to write says what is wrong.
-      return []
+      return nil
     }
-    guard reader.generation.number > 0, reader.recovery?.interruptedTail ?? 0 > 0 else { return [] }
+    guard reader.generation.number > 0, reader.recovery?.interruptedTail ?? 0 > 0 else {
+      return nil
+    }
     let entries = try SnapshotHistory(of: reader).entries
-    return entries.contains { !$0.isVouched } ? entries : []
+    guard entries.contains(where: { !$0.isVouched }) else { return nil }
+    return (entries, try FoundSnapshots.unfinished(among: entries, in: reader))
   }
 }

@@ -62,7 +62,9 @@ public struct SnapshotVerifier {
         reader, $0, except: Set(archive.damagedSections), total: entries, observer: observer)
     }
     for entry in entries {
-      var found = SnapshotReport(entry: entry, isJudged: judged.contains(entry.number))
+      var found = SnapshotReport(
+        entry: entry, isJudged: judged.contains(entry.number),
+        isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
       if checks != nil {
         checks?.check(&found)
       } else {
@@ -91,5 +93,12 @@ public struct SnapshotVerifier {
 
   private func take(_ reader: ArchiveReader, _ archive: ArchiveVerification) throws -> BlockCensus {
     try BlockCensus(reader, except: Set(archive.damagedSections), observer: observer)
+  }
+}
+
+extension ArchiveReader {
+  /// Whether a section was written before the last footer.
+  func isCommitted(_ cid: CID) throws -> Bool {
+    try ordinal(of: cid).map { $0 < generation.sectionCount } ?? false
   }
 }

@@ -33,6 +33,9 @@ extension SnapshotVerifier {
     public let entry: SnapshotHistory.Entry
     /// Whether the verdict on the whole counts what it lacks.
     public let isJudged: Bool
+    /// Whether a footer names it, or one that comes after it. A snapshot that an unfinished write
+    /// has left lacks what had not got to the medium, and no damage has to be behind that.
+    public let isCommitted: Bool
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []
     /// Blobs that are referred to and not there, but for those that a newer snapshot in the report lacks too.
@@ -46,14 +49,15 @@ extension SnapshotVerifier {
     /// How many blobs are there and damaged.
     public internal(set) var damagedBlobCount = 0
 
-    init(entry: SnapshotHistory.Entry, isJudged: Bool) {
+    init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
       self.entry = entry
       self.isJudged = isJudged
+      self.isCommitted = isCommitted
     }
 
     /// What it comes to.
     public var verdict: Verdict {
-      if !damage.isEmpty || damagedBlobCount > 0 { return .damaged }
+      if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
       return entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
         ? .intact : .incomplete
     }

@@ -103,18 +103,16 @@ struct PackCommand: ParsableCommand {
     let report: RepositoryPacker.Report
     do {
       report = try packer(input).pack(input.car, folders: input.folders, appendingTo: storage)
+    } catch let error as ArchiveError where error.reason == .noFooter {
+      // Replacing it would destroy the backup.
+      throw Failure(
+        "\(output) is a damaged archive: no footer holds, and nothing is appended",
+        hint:
+          "\"carpack repair \(output)\" puts right what can be; \"carpack verify\" says what is lost",
+        status: .damaged)
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
-      // Packing fails like this, too, on an archive whose only footer is damaged: replacing it
-      // would destroy the backup.
-      guard try !ArchiveTraces.are(in: storage.map()) else {
-        throw Failure(
-          "\(output) is a damaged archive: no footer holds, and nothing is appended",
-          hint:
-            "\"carpack repair \(output)\" puts right what can be; \"carpack verify\" says what is lost",
-          status: .damaged)
-      }
       throw Failure(
         "\(error)", hint: "use --force to replace it, or choose another name",
         status: .cannotCreate)

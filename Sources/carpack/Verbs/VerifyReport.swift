@@ -53,15 +53,19 @@ struct VerifyReport {
     var said: Set<String> = []
     for snapshot in report.snapshots {
       for what in snapshot.damage where said.insert(what).inserted {
-        Console.say("carpack: \(Console.red("damaged:")) \(place(snapshot))\(what)")
+        Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(what)")
       }
     }
+  }
+
+  private func mark(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
+    snapshot.isCommitted ? Console.red("damaged:") : Console.yellow("unfinished:")
   }
 
   private func sayLostBlobs() {
     for snapshot in report.snapshots {
       for blob in snapshot.damagedBlobs {
-        Console.say("carpack: \(Console.red("damaged:")) \(place(snapshot))\(text(blob))")
+        Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(text(blob))")
       }
       for blob in snapshot.missingBlobs {
         Console.say("carpack: \(Console.yellow("missing:")) \(place(snapshot))\(text(blob))")
