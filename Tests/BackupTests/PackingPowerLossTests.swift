@@ -106,9 +106,12 @@ private struct PromisedPacking {
       // As often as not what was packed before, which may be nothing new.
       if random.next() % 2 == 0 { try change() }
       let car = try repository.car()
-      let kinds = [Set<StorageOperation>.every, [.synchronize], [.write], [.write, .synchronize]]
+      let kinds: [(Set<StorageOperation>, count: Int)] = [
+        (.every, 12), ([.synchronize], 3), ([.write], 12), ([.write, .synchronize], 12),
+      ]
+      let (operations, count) = kinds[Int(random.next() % 4)]
       let fault = StorageFault(
-        Int.random(in: 1...12, using: &random), of: kinds[Int(random.next() % 4)],
+        Int.random(in: 1...count, using: &random), of: operations,
         random.next() % 2 == 0 ? .once : .forEver,
         part: random.next() % 2 == 0 ? 0 : Double.random(in: 0..<1, using: &random))
       storage.conditions = .init(random.next() % 4 == 0 ? [] : [fault])

@@ -1,3 +1,4 @@
+import ATProtocol
 import ArchiveTestSupport
 import IPLD
 import SystemPackage
@@ -61,6 +62,9 @@ private struct Original {
   let series: Series
   let bytes: [UInt8]
   let reader: ArchiveReader
+  /// The newest CAR, and a folder with all blobs.
+  let newest: [UInt8]
+  var blobs: BlobFolder { BlobFolder(series.folder.file("blobs")) }
   private(set) var snapshots: [Known] = []
   /// The lengths the file had when a generation had ended.
   private let ends: Set<Int>
@@ -71,7 +75,7 @@ private struct Original {
     var repository = try TestRepository(posts: 5 + Int(random.next() % 40))
     var blobs: [String: [UInt8]] = [:]
     var ends: Set<Int> = []
-    for number in 0..<1 + Int(random.next() % 12) {
+    for number in 0..<(random.next() % 4 == 0 ? 1 : 3 + Int(random.next() % 10)) {
       repository.rev = Self.rev(number)
       if random.next() % 4 > 0 {
         let length = [300, 1000, 66_000, 70_000][Int(random.next() % 4)]
@@ -91,6 +95,7 @@ private struct Original {
     self.ends = ends
     bytes = try series.bytes
     reader = try series.reader
+    newest = try repository.car()
     for head in series.heads { snapshots.append(try known(head)) }
   }
 
@@ -174,7 +179,7 @@ struct `What an independent walker finds intact in a damaged archive` {
         let found = try walk(path)
         caseCount += 1
         lostCount += Int(original.reader.generation.sectionCount) - found.count
-        try checkVerdict(of: path, isWhole: original.isWhole(damaged), comment)
+        try checkVerdict(of: path, original, isWhole: original.isWhole(damaged), comment)
         // Manifests are made again in a new file.
         try checkSalvage(
           of: path, found.subtracting(original.series.heads), original, found, comment)
@@ -187,13 +192,39 @@ struct `What an independent walker finds intact in a damaged archive` {
     #expect(lostCount > 0)
   }
 
-  private func checkVerdict(of path: String, isWhole: Bool, _ comment: Comment) throws {
+  private func checkVerdict(
+    of path: String, _ original: Original, isWhole: Bool, _ comment: Comment
+  ) throws {
     do {
       let reader = try ArchiveReader(path: FilePath(path))
       let verdict = try SnapshotVerifier().verify(reader, .full).verdict
       #expect((verdict == .intact) == isWhole, comment)
+      try checkMissing(reader, original, comment)
     } catch is ArchiveError {
       #expect(!isWhole, comment)
+    }
+  }
+
+  /// Of the blobs that the newest snapshot refers to, each is listed as missing or can be read.
+  private func checkMissing(_ reader: ArchiveReader, _ original: Original, _ comment: Comment)
+    throws
+  {
+    let newest: ArchivedSnapshot
+    let missing: [MissingBlobs.Entry]
+    do {
+      newest = try ArchivedSnapshot.newest(in: reader)
+      missing = try MissingBlobs.of(newest)
+    } catch is SnapshotError {
+      return
+    } catch is BackupError {
+      return
+    }
+    let listed = Set(missing.map(\.blob.cid))
+    let car = try RestoredRepository(newest).withBytes { $0.array }
+    for blob in try RepositoryInspector.inspect(car.span).blobs.entries
+    where !listed.contains(blob.cid) {
+      let isThere = try reader.body(of: blob.cid) == original.reader.body(of: blob.cid)
+      #expect(isThere, "\(comment): \(blob.cid) is not listed as missing")
     }
   }
 
@@ -230,8 +261,10 @@ struct `What an independent walker finds intact in a damaged archive` {
   ) throws {
     let before = try folder.read("damaged.car.zst")
     let comment: Comment = "\(comment), packed at once"
+    let isNew = before.count % 2 == 0
+    let report: RepositoryPacker.Report
     do {
-      try pack(original.nextCAR(), into: path)
+      report = try pack(isNew ? original.nextCAR() : original.newest, [original.blobs], into: path)
     } catch {
       // Only of what has lost its beginning may it say that it is something else.
       if error as? ArchiveError == ArchiveError(.begunOtherwise),
@@ -242,13 +275,21 @@ struct `What an independent walker finds intact in a damaged archive` {
       #expect(try folder.read("damaged.car.zst") == before, comment)
       return
     }
-    try check(ArchiveReader(path: FilePath(path)), [], original, found, comment)
+    let reader = try ArchiveReader(path: FilePath(path))
+    try check(reader, [], original, found, comment)
+    if report.isUnchanged || report.isHealed, report.damagedSectionCount == 0 {
+      let verdict = try SnapshotVerifier().verify(reader, .full).verdict
+      #expect(verdict != .damaged, comment)
+    }
   }
 
-  private func pack(_ car: [UInt8], into path: String) throws {
+  @discardableResult
+  private func pack(_ car: [UInt8], _ folders: [BlobFolder] = [], into path: String) throws
+    -> RepositoryPacker.Report
+  {
     try folder.write("next.car", car)
-    _ = try RepositoryPacker(options).pack(
-      InputFile(folder.file("next.car")), folders: [],
+    return try RepositoryPacker(options).pack(
+      InputFile(folder.file("next.car")), folders: folders,
       appendingTo: FileStorage.open(FilePath(path)))
   }
 
