@@ -36,13 +36,27 @@ extension ArchivedSnapshot {
   }
 }
 
+/// What of an archive does not hold by the checksums of what is stored.
+public struct StoredDamage: Equatable, Sendable {
+  /// How many sections do not, and were not written again.
+  public var sectionCount = 0
+  /// Whether something else does not, an index or a footer.
+  public var isElsewhere = false
+
+  /// Whether everything holds.
+  public var isNone: Bool { self == StoredDamage() }
+}
+
 extension ArchiveStorage {
-  /// How many sections of the archive that this is do not hold by the checksums of what is stored,
-  /// and were not written again.
+  /// What of the archive that this is does not hold by the checksums of what is stored.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
-  func damagedSectionCount() throws -> Int {
+  func storedDamage() throws -> StoredDamage {
     let reader = try ArchiveReader(map(), ignoresTail: true)
-    return try reader.damagedSections().reduce(0) { $0 + $1.count }
+    guard try ArchiveVerifier(reader).verify(.quick).worst == .damaged else {
+      return StoredDamage()
+    }
+    let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
+    return StoredDamage(sectionCount: count, isElsewhere: count == 0)
   }
 }

@@ -54,9 +54,9 @@ public struct RepositoryPacker {
     public let isUnchanged: Bool
     /// Whether damaged sections were written again.
     public let isHealed: Bool
-    /// If some were, the newest snapshot was lost, or none was added: how many sections of the
-    /// archive are damaged still.
-    public let damagedSectionCount: Int
+    /// If some were, the newest snapshot was lost, or none was added: what of the archive is
+    /// damaged still.
+    public let damage: StoredDamage
     /// How many bytes the archive has grown by.
     public let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
@@ -201,8 +201,7 @@ public struct RepositoryPacker {
         let committed = try writer.endWithoutSnapshot()
       {
         (isUnchanged, snapshot, generation) = (true, base.snapshot, committed)
-        // A run that was killed may have written all of it and synced nothing.
-        try storage.synchronize()
+        // A run that was killed may not have waited for the name; the content was synced at opening.
         try storage.synchronizeName()
       } else {
         snapshot.durationMilliseconds = options.milliseconds() - begin
@@ -211,9 +210,8 @@ public struct RepositoryPacker {
       return Report(
         inspection: inspection, snapshot: snapshot, generation: generation,
         isUnchanged: isUnchanged, isHealed: writer.isHealing,
-        damagedSectionCount: try isUnchanged || writer.isHealing
-          || writer.reader?.hasLostHead == true
-          ? storage.damagedSectionCount() : 0,
+        damage: try isUnchanged || writer.isHealing || writer.reader?.hasLostHead == true
+          ? storage.storedDamage() : StoredDamage(),
         bytesAdded: generation.committedLength - start, missing: ledger.missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     } catch {

@@ -77,6 +77,8 @@ private struct PromisedPacking {
         _ = try pack(try #require(promised.last), left)
         try check(left, [.intact])
       } catch {
+        try Torture.keep(storage.surviving(loss).bytes, "left.car.zst")
+        try Torture.keep(storage.bytes, "before.car.zst")
         throw Unexpected("\(state) \(loss): \(error)")
       }
     }

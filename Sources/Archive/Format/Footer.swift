@@ -34,6 +34,15 @@ public enum Footer {
   /// The minor version that is written; others are read.
   public static let minorVersion: UInt16 = 0
 
+  /// How many bytes lie between the last index segment that a footer names and the footer, where
+  /// that was written; 0 if it names none.
+  static func lengthFromLastSegment(in file: Span<UInt8>, _ frame: SkippableFrame) -> UInt64 {
+    guard let count = segmentCount(length: frame.length), count > 0 else { return 0 }
+    let own = file.u64(frame.end - trailerLength)
+    let segment = file.u64(frame.offset + segmentsOffset + (count - 1) * segmentLength)
+    return segment < own ? own - segment : 0
+  }
+
   static let segmentsOffset = 128
   private static let segmentLength = 24
   /// Its own offset, and the checksum.

@@ -39,7 +39,7 @@ struct TailAdoption {
         .filter(\.isNext).map(\.offset)
       let dropped = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
-      let hasLost = survey.hasLost(dropped)
+      let hasLost = survey.hasLost(dropped, before: footers.first)
       let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
       guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
         !survey.hasEndedGenerationBehindDamage(dropped),
@@ -225,11 +225,13 @@ struct TailAdoption {
 }
 
 extension Survey {
-  /// Whether something does not hold or is not adopted, except at the end.
-  fileprivate func hasLost(_ dropped: Set<Int>) -> Bool {
-    !dropped.isEmpty
+  /// Whether something does not hold or is not adopted, except at the end; and where a footer was,
+  /// nothing from there on counts.
+  fileprivate func hasLost(_ dropped: Set<Int>, before footer: Int?) -> Bool {
+    let count = footer.map { place in frames.count { $0.offset < UInt64(place) } } ?? frames.count
+    return dropped.contains { $0 < count }
       || landmarks.contains { entry in
-        if case .gap = entry.landmark { entry.frameCount < frames.count } else { false }
+        if case .gap = entry.landmark { entry.frameCount < count } else { false }
       }
   }
 

@@ -89,10 +89,13 @@ extension Survey {
     var next: UInt64?
     var passed = landmarks[...]
     for index in frames.indices.reversed() {
+      var segmentLength: UInt64 = 0
       while let (count, landmark) = passed.last, count > index {
         passed.removeLast()
         if let told = landmark.tells { next = told }
-        if case .gap = landmark { next = nil }
+        if case .footer(let footer) = landmark { segmentLength = footer.segmentLength }
+        // As long as the segment that the footer behind it names, it was that and no data.
+        if case .gap(let range, _) = landmark, UInt64(range.count) != segmentLength { next = nil }
       }
       let frame = frames[index]
       guard frame.state != .damaged else {

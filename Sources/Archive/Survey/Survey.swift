@@ -60,6 +60,8 @@ package struct Survey: Sendable {
     package let number: UInt64
     package let sectionCount: UInt64
     package let head: CID?
+    /// How many bytes there were from the last index segment that it names to itself.
+    package let segmentLength: UInt64
   }
 
   /// What lies between data frames.
@@ -316,7 +318,8 @@ extension Survey {
           SeenFooter(
             frame: frame, isInPlace: own == UInt64(frame.offset),
             number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
-            head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil }))
+            head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
+            segmentLength: Footer.lengthFromLastSegment(in: file, frame)))
       default: return .other(frame, nil)
       }
     } catch {

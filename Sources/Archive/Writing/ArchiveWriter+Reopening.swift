@@ -12,6 +12,9 @@ extension ArchiveWriter {
     -> (log: FrameLog, committed: ArchiveReader?, adopted: UInt64)
   {
     guard try storage.size > 0 else { return (try beginFile(storage, carHeader), nil, 0) }
+    // Whoever wrote the last footer may not have waited for it; nothing may get to the medium
+    // before it that follows it.
+    try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)
     let adopted = try TailAdoption(storage, file, after: reader).run(carHeader: carHeader)

@@ -86,7 +86,7 @@ public struct AccountBackup: Sendable {
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.isWhole, try !options.checksHeld || target.damagedSectionCount() == 0
+      base.snapshot.isWhole, try !options.checksHeld || target.storedDamage().isNone
     {
       try target.publish()
       return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)

@@ -91,7 +91,7 @@ final class ArchiveTarget {
   /// How many sections do not hold by the checksums of what is stored, those of all snapshots.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
-  func damagedSectionCount() throws -> Int { try opened?.damagedSectionCount() ?? 0 }
+  func storedDamage() throws -> StoredDamage { try opened?.storedDamage() ?? StoredDamage() }
 
   /// Lets others write to the file: nothing more will be written to it from here.
   func release() { opened?.unlock() }

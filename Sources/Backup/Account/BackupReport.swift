@@ -30,7 +30,7 @@ public struct BackupReport: Sendable {
   /// Whether damaged sections were written again.
   public let isHealed: Bool
   /// If damage was found: how many sections of the archive are damaged still.
-  public let damagedSectionCount: Int
+  public let damage: StoredDamage
   /// How long it took, in milliseconds.
   public let milliseconds: Int
   /// The blobs that are missing.
@@ -45,6 +45,6 @@ public struct BackupReport: Sendable {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
       outcome: .upToDate, isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false,
-      damagedSectionCount: 0, milliseconds: milliseconds, missing: [], warnings: warnings)
+      damage: StoredDamage(), milliseconds: milliseconds, missing: [], warnings: warnings)
   }
 }

@@ -58,7 +58,7 @@ struct BackupWork: Sendable {
     let latest = try await latestCommit()
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     if let base, isUnchanged, base.snapshot.isWhole {
-      if try !options.checksHeld || target.damagedSectionCount() == 0 {
+      if try !options.checksHeld || target.storedDamage().isNone {
         try target.publish()
         return .upToDate(
           base, at: target.path, milliseconds: options.milliseconds() - begin,
@@ -268,8 +268,8 @@ struct BackupWork: Sendable {
       path: target.path, snapshot: written, generation: generation,
       outcome: written.isWhole ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
       bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
-      damagedSectionCount: try isHealed || isUnchanged && options.checksHeld || archive.hasLostHead
-        ? target.damagedSectionCount() : 0,
+      damage: try isHealed || isUnchanged && options.checksHeld || archive.hasLostHead
+        ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)
   }

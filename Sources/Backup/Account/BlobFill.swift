@@ -62,7 +62,7 @@ public struct BlobFill: Sendable {
     let begin = backup.options.milliseconds()
     guard
       try !base.snapshot.blobs.isComplete
-        || backup.options.checksHeld && target.damagedSectionCount() > 0
+        || backup.options.checksHeld && !target.storedDamage().isNone
     else {
       try target.publish()
       return .upToDate(base, at: target.path, milliseconds: 0)

@@ -164,16 +164,20 @@ public struct SnapshotHistory: Sendable {
     _ reader: ArchiveReader, _ heads: [(cid: CID, offset: UInt64)], _ limit: Int
   ) throws -> UInt64? {
     var starts = heads.map { (cid: $0.cid, offset: $0.offset, isVouched: true) }
-    var seen: Set<CID> = []
+    // The manifests that were looked at, and whether the chain from there leads to its beginning.
+    var seen: [CID: Bool] = [:]
     var contents = ManifestContents(reader)
     while !starts.isEmpty {
       let head = starts.removeFirst()
-      guard !seen.contains(head.cid) else { continue }
+      guard seen[head.cid] == nil else { continue }
       let breakCount = breaks.count
+      var chain: [CID] = []
       let first = entries.count
       var next: CID? = head.cid
       var isAgain = false
-      while let cid = next, !isAgain, seen.insert(cid).inserted {
+      while let cid = next, !isAgain, seen[cid] == nil {
+        seen[cid] = false
+        chain.append(cid)
         guard entries.count < limit else {
           note(.tooMany)
           return head.offset
@@ -196,7 +200,9 @@ public struct SnapshotHistory: Sendable {
           note(.unusableManifest(cid, error))
         }
       }
-      let isSound = breaks.count == breakCount
+      let isSound =
+        breaks.count == breakCount && (isAgain || next.map { seen[$0] ?? false } ?? true)
+      if isSound { for cid in chain { seen[cid] = true } }
       // What older footers name and an unbroken chain passes by has been forgotten on purpose.
       if isSound, head.isVouched { return head.offset }
       if breakCount == 0 {

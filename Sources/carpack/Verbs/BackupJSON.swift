@@ -89,7 +89,7 @@ enum BackupJSON {
       $0.field("bytes", report.generation.committedLength)
       $0.key("healed")
       $0.boolean(report.isHealed)
-      $0.field("damagedSections", report.damagedSectionCount)
+      report.damage.writeFields(to: &$0)
       $0.field("milliseconds", report.milliseconds)
       $0.field("archiveHead", report.generation.head.map { "\($0.cid)" })
       report.snapshot.writeFields(to: &$0)

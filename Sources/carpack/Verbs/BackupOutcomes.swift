@@ -61,7 +61,7 @@ final class BackupOutcomes: Sendable {
         state.counts[report.outcome, default: 0] += 1
         state.bytesAdded += report.bytesAdded
         state.statuses.insert(report.outcome == .incomplete ? ExitStatus.incomplete.number : 0)
-        if report.damagedSectionCount > 0 { state.statuses.insert(ExitStatus.damaged.number) }
+        if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
       if isJSON {
         BackupJSON.print(report, of: account)

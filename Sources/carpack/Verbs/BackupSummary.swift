@@ -25,9 +25,7 @@ struct BackupSummary {
     guard !isShort else {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
       let damage =
-        report.damagedSectionCount > 0
-        ? ", \(Console.red("\(Quantity.count(report.damagedSectionCount, "section")) damaged"))"
-        : ""
+        report.damage.isNone ? "" : ", \(Console.red("\(report.damage.text) damaged"))"
       Console.print("\(report.path): \(verdict)\(damage)\(growth)")
       return
     }
@@ -49,9 +47,9 @@ struct BackupSummary {
             : ""))
     }
     if report.isHealed { Console.print("  damaged sections were written again") }
-    if report.damagedSectionCount > 0 {
+    if !report.damage.isNone {
       Console.print(
-        "  \(Console.red("damaged:")) \(Quantity.count(report.damagedSectionCount, "section")) (\"carpack verify\" says what is lost)"
+        "  \(Console.red("damaged:")) \(report.damage.text) (\"carpack verify\" says what is lost)"
       )
     }
     for (reason, count) in reasons {
@@ -74,5 +72,19 @@ struct BackupSummary {
     let counts = Dictionary(grouping: report.missing, by: \.reason).mapValues(\.count)
     return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
       .map { ($0.key, $0.value) }
+  }
+}
+
+extension StoredDamage {
+  /// What is damaged, in a word or two.
+  var text: String {
+    sectionCount > 0 ? Quantity.count(sectionCount, "section") : "an index, a footer or the header"
+  }
+
+  /// Writes the fields that `--json` has for it.
+  func writeFields(to json: inout JSONWriter) {
+    json.field("damagedSections", sectionCount)
+    json.key("damagedElsewhere")
+    json.boolean(isElsewhere)
   }
 }

@@ -182,7 +182,7 @@ struct PackCommand: ParsableCommand {
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
       report.missing.isEmpty && report.inspection.isComplete ? .success : .incomplete,
-      report.damagedSectionCount == 0 ? .success : .damaged)
+      report.damage.isNone ? .success : .damaged)
     if status != .success { throw status }
   }
 
@@ -202,9 +202,9 @@ struct PackCommand: ParsableCommand {
       "  \(snapshot.handle?.text ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))"
         + (blobs.extras > 0 ? ", \(Quantity.count(blobs.extras, "extra"))" : ""))
     if report.isHealed { common.say("  damaged sections were written again") }
-    if report.damagedSectionCount > 0 {
+    if !report.damage.isNone {
       Console.say(
-        "carpack: \(Console.red("damaged:")) \(Quantity.count(report.damagedSectionCount, "section")) of the archive (\"carpack verify\" says what is lost)"
+        "carpack: \(Console.red("damaged:")) \(report.damage.text) of the archive (\"carpack verify\" says what is lost)"
       )
     }
     if report.leftOutCount > 0 {
@@ -234,7 +234,7 @@ struct PackCommand: ParsableCommand {
     json.boolean(report.isUnchanged)
     json.key("healed")
     json.boolean(report.isHealed)
-    json.field("damagedSections", report.damagedSectionCount)
+    report.damage.writeFields(to: &json)
     json.field("streamBytes", report.generation.streamLength)
     json.field("sections", report.generation.sectionCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })

@@ -86,7 +86,7 @@ import Testing
         let report = try series.pack(car, blobs: blobs) { $0.keepsExtras = true }
         #expect(report.generation.features.isRepaired || !report.isHealed, comment)
         let isSound = try series.reader.damagedSections().isEmpty
-        #expect(report.damagedSectionCount == 0 || !isSound, comment)
+        #expect(report.damage.isNone || !isSound, comment)
         if isSound { break }
       }
       #expect(try Array(self.series.bytes[..<bytes.count]) == damaged, comment)
@@ -167,7 +167,7 @@ import Testing
     try write(damaged)
     var series = series
     let report = try series.pack(try #require(series.cars[last]))
-    #expect(!report.isUnchanged && report.damagedSectionCount == 1)
+    #expect(!report.isUnchanged && report.damage.sectionCount == 1)
     let history = try SnapshotHistory(of: series.reader)
     #expect(history.entries.map(\.cid) == [series.heads[0], series.heads[1], series.heads[3]])
     #expect(history.entries.map(\.isVouched) == [true, true, true])
