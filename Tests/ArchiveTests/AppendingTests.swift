@@ -263,7 +263,7 @@ import Testing
     let whole = archive.storage.bytes
     let storage = MemoryStorage(
       Array(whole[..<Int(generation.footerOffset)]),
-      .init([StorageFault(2, of: [.synchronize])]))
+      .init([StorageFault(3, of: [.synchronize])]))
     #expect(throws: ArchiveError(.commitUncertain(code: StorageFault.inputOutput))) {
       _ = try ArchiveWriter.open(storage, carHeader: SampleArchive.header)
     }

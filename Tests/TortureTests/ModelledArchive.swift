@@ -209,11 +209,12 @@ struct ModelledArchive {
   /// Cuts off what follows the last footer, or gives it the one that it lacks.
   private mutating func tidy() throws {
     guard try reader != nil else { return }
-    let storage = try storage()
-    let report = try ArchiveRepair.run(storage)
+    let (storage, before) = (try storage(), bytes)
+    let report = try ArchiveRepairer().repair(storage)
     bytes = storage.bytes
     let length = try reader?.generation.committedLength
-    guard report.firstLost == nil, length == UInt64(bytes.count) else {
+    guard report.damage == nil, length == UInt64(bytes.count) else {
+      try Torture.keep(before, "untidy.car.zst")
       throw Unexpected("what was interrupted is not cut off: \(report)")
     }
     hasLostPower = false
@@ -236,10 +237,11 @@ struct ModelledArchive {
     }
     let storage = MemoryStorage(bytes)
     let report = try ArchiveRepair.run(storage)
-    guard storage.bytes == whole else {
+    // That a generation was the first to be repaired is told by nothing but its footer.
+    guard storage.bytes == whole || generation.features.isRepaired && report.firstLost == nil else {
       throw Unexpected("repairing gives another file: \(report)")
     }
-    bytes = whole
+    bytes = storage.bytes
   }
 
   private mutating func compact() throws {

@@ -42,6 +42,7 @@ public struct ArchiveRepair {
   }
 
   private let storage: any ArchiveStorage
+  private let keepsOrdinals: Bool
   private let progress: (UInt64, UInt64) -> Void
   private var report = Report()
 
@@ -51,17 +52,20 @@ public struct ArchiveRepair {
   ///   - storage: The archive; it is locked.
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
+  ///   - keepsOrdinals: Whether the ordinals of what an unfinished write has left stay as they are,
+  ///     because a snapshot there is whole, or a footer was behind it. Otherwise what is torn of it
+  ///     counts no more, as for a writer.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage throws. Whatever was
   ///   written by then is right, and repairing again goes on.
   /// - Returns: What was done.
   public static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
-    limits: ReadLimits = ReadLimits(),
+    limits: ReadLimits = ReadLimits(), keepsOrdinals: Bool = true,
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
-    var repair = ArchiveRepair(storage, progress)
+    var repair = ArchiveRepair(storage, keepsOrdinals, progress)
     let survey = try repair.run(limits)
     if let survey {
       try repair.heal(survey, SectionHealing(storage: storage, limits: limits, sources: sources))
@@ -70,9 +74,11 @@ public struct ArchiveRepair {
   }
 
   private init(
-    _ storage: any ArchiveStorage, _ progress: @escaping (UInt64, UInt64) -> Void
+    _ storage: any ArchiveStorage, _ keepsOrdinals: Bool,
+    _ progress: @escaping (UInt64, UInt64) -> Void
   ) {
     self.storage = storage
+    self.keepsOrdinals = keepsOrdinals
     self.progress = progress
   }
 
@@ -117,6 +123,7 @@ public struct ArchiveRepair {
       var adoption = TailAdoption(storage, file, after: committed)
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       adoption.keepsRemains = true
+      adoption.keepsOrdinals = keepsOrdinals
       let count = try adoption.run(carHeader: [])
       report.isReindexed = count > 0
       let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0

@@ -12,8 +12,11 @@ struct TailAdoption {
   private let storage: any ArchiveStorage
   private let file: MappedFile
   private let committed: ArchiveReader?
-  /// Whether a tail is refused if adopting it would lose what is left of a damaged pack, or change ordinals.
+  /// Whether a tail is refused if adopting it would lose what is left of a damaged pack.
   var keepsRemains = false
+  /// Whether a tail is refused if adopting it would give sections other ordinals, which an order of
+  /// blocks may name.
+  var keepsOrdinals = false
 
   /// The adoption of what follows what `committed` reads, or of a file in which nothing is committed.
   init(_ storage: any ArchiveStorage, _ file: MappedFile, after committed: ArchiveReader?) {
@@ -43,7 +46,7 @@ struct TailAdoption {
       let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
       guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
         !survey.hasEndedGenerationBehindDamage(dropped),
-        !keepsRemains || !isTorn && survey.salvaged.isEmpty
+        !keepsRemains || survey.salvaged.isEmpty, !keepsOrdinals || !isTorn
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }

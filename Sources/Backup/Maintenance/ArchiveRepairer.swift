@@ -54,7 +54,12 @@ public struct ArchiveRepairer {
     try before.surveyEverything()
     var listed = try SnapshotHistory(of: before).entries
     let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
-    let report = try ArchiveRepair.run(storage, from: sources, limits: limits) { done, total in
+    let keepsOrdinals =
+      try before.mayHaveLostFooter
+      || unfinished.contains { try FoundSnapshots.isWhole($0, in: before) }
+    let report = try ArchiveRepair.run(
+      storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals
+    ) { done, total in
       observer(Progress(stage: "examining", done: done, total: total))
     }
     if report.sectionsHealed > 0 {

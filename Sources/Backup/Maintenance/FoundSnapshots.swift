@@ -78,7 +78,7 @@ public enum FoundSnapshots {
       try listed.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
   }
 
-  private static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
+  static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
       return try RestoredRepository(ArchivedSnapshot(manifest, in: reader)).isExact
     } catch let error as ArchiveError where error.isOfSystem {
