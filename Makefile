@@ -42,7 +42,7 @@ test: release ## build and run all suites (set CARPACK_CORPUS to have real repos
 	$(SWIFT) test -c release --scratch-path .build/tests
 
 torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
-	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests|RecoveryTests'
+	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'
 
 demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
 	$(SWIFT) build -c release $(STATIC) --product stand-in

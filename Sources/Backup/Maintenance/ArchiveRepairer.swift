@@ -1,4 +1,5 @@
 public import Archive
+internal import IPLD
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
 ///
@@ -68,9 +69,11 @@ public struct ArchiveRepairer {
       try healed.surveyEverything()
       listed = try SnapshotHistory(of: healed).entries
     }
+    // If nothing is damaged, what a snapshot lacks was never there.
+    let incomplete = report.firstLost == nil ? Set(listed.map(\.cid)) : unfinished
     return (
       report,
-      try FoundSnapshots.put(listed, unfinished: unfinished, into: storage, limits: limits)
+      try FoundSnapshots.put(listed, unfinished: incomplete, into: storage, limits: limits)
     )
   }
 }
