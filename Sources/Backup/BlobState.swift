@@ -40,7 +40,7 @@ extension ArchivedSnapshot {
 public struct StoredDamage: Equatable, Sendable {
   /// How many sections do not, and were not written again.
   public var sectionCount = 0
-  /// Whether something else does not, an index or a footer.
+  /// Whether, though all of them do, something else does not: an index, a footer or the header.
   public var isElsewhere = false
 
   /// Whether everything holds.
@@ -52,7 +52,9 @@ extension ArchiveStorage {
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
   func storedDamage() throws -> StoredDamage {
-    let reader = try ArchiveReader(map(), ignoresTail: true)
+    // Whatever its owner has put into it is theirs.
+    let reader = try ArchiveReader(
+      map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
     guard try ArchiveVerifier(reader).verify(.quick).worst == .damaged else {
       return StoredDamage()
     }

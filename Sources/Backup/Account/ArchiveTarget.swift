@@ -88,7 +88,7 @@ final class ArchiveTarget {
     return storage
   }
 
-  /// How many sections do not hold by the checksums of what is stored, those of all snapshots.
+  /// What does not hold by the checksums of what is stored, of all snapshots.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
   func storedDamage() throws -> StoredDamage { try opened?.storedDamage() ?? StoredDamage() }

@@ -29,7 +29,7 @@ public struct BackupReport: Sendable {
   public let bytesAdded: UInt64
   /// Whether damaged sections were written again.
   public let isHealed: Bool
-  /// If damage was found: how many sections of the archive are damaged still.
+  /// If damage was found: what of the archive is damaged still.
   public let damage: StoredDamage
   /// How long it took, in milliseconds.
   public let milliseconds: Int

@@ -70,10 +70,10 @@ public struct ArchiveRepairer {
       listed = try SnapshotHistory(of: healed).entries
     }
     // If nothing is damaged, what a snapshot lacks was never there.
-    let incomplete = report.firstLost == nil ? Set(listed.map(\.cid)) : unfinished
+    let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : unfinished
     return (
       report,
-      try FoundSnapshots.put(listed, unfinished: incomplete, into: storage, limits: limits)
+      try FoundSnapshots.put(listed, doubtful: doubtful, into: storage, limits: limits)
     )
   }
 }

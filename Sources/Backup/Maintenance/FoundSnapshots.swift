@@ -30,20 +30,20 @@ public enum FoundSnapshots {
   ///
   /// - Parameters:
   ///   - listed: what was listed before.
-  ///   - unfinished: those of them that are put there only if they are whole; see ``unfinished(among:in:)``.
+  ///   - doubtful: those of them that are put there only if they are whole; see ``unfinished(among:in:)``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.
   /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.
   /// - Returns: How many were put into the chain.
   static func put(
-    _ listed: [SnapshotHistory.Entry], unfinished: Set<CID>, into storage: any ArchiveStorage,
+    _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
     limits: ReadLimits = ReadLimits()
   ) throws -> Int {
     let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard reader.generation.number > 0, !listed.isEmpty else { return 0 }
     let history = try SnapshotHistory(of: reader)
     let found = try missing(listed, history, reader).filter { cid in
-      try !unfinished.contains(cid) || isWhole(cid, in: reader)
+      try !doubtful.contains(cid) || isWhole(cid, in: reader)
     }
     guard !found.isEmpty else { return 0 }
     // In the order of the file, as they were listed.
@@ -78,6 +78,7 @@ public enum FoundSnapshots {
       try listed.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
   }
 
+  /// Whether a snapshot's CAR can be given back bit for bit.
   static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
       return try RestoredRepository(ArchivedSnapshot(manifest, in: reader)).isExact
@@ -85,6 +86,10 @@ public enum FoundSnapshots {
       throw error
     } catch is ArchiveError, is SnapshotError {
       return false
+    } catch let error as BackupError {
+      // Much longer than the archive, or what else its manifest claims.
+      guard case .system = error else { return false }
+      throw error
     }
   }
 
@@ -124,7 +129,7 @@ extension ArchiveWriter {
       throw error
     }
     guard let (listed, unfinished) = offered,
-      try FoundSnapshots.put(listed, unfinished: unfinished, into: storage) > 0
+      try FoundSnapshots.put(listed, doubtful: unfinished, into: storage) > 0
     else { return writer }
     return try open(storage, carHeader: carHeader, options: options)
   }
