@@ -119,7 +119,7 @@ extension ArchiveWriter {
   ) throws -> ArchiveWriter {
     try storage.lock()
     let offered = options.startsOver ? nil : try offered(storage)
-    let writer: ArchiveWriter
+    var writer: ArchiveWriter
     do {
       writer = try open(storage, carHeader: carHeader, options: options)
     } catch let error as ArchiveError
@@ -128,15 +128,20 @@ extension ArchiveWriter {
       guard try !ArchiveTraces.are(in: storage.map()) else { throw ArchiveError(.noFooter) }
       throw error
     }
-    guard let (listed, unfinished) = offered,
-      try FoundSnapshots.put(listed, doubtful: unfinished, into: storage) > 0
-    else { return writer }
+    guard let (listed, unfinished, last) = offered else { return writer }
+    // The last frame may have lacked a part of its checksum, and is cut off then.
+    try writer.append(verified: last.cid, last.bytes.span)
+    try writer.checkpoint()
+    guard try FoundSnapshots.put(listed, doubtful: unfinished, into: storage) > 0 else {
+      return writer
+    }
     return try open(storage, carHeader: carHeader, options: options)
   }
 
-  /// The snapshots of an archive, if some of them are found behind its last footer.
+  /// The snapshots of an archive, if some of them are found behind its last footer; and of these
+  /// the manifest of the last.
   private static func offered(_ storage: any ArchiveStorage) throws -> (
-    listed: [SnapshotHistory.Entry], unfinished: Set<CID>
+    listed: [SnapshotHistory.Entry], unfinished: Set<CID>, last: Block
   )? {
     guard try storage.size > 0 else { return nil }
     let reader: ArchiveReader
@@ -150,7 +155,10 @@ extension ArchiveWriter {
       return nil
     }
     let entries = try SnapshotHistory(of: reader).entries
-    guard entries.contains(where: { !$0.isVouched }) else { return nil }
-    return (entries, try FoundSnapshots.unfinished(among: entries, in: reader))
+    guard let last = entries.last(where: { !$0.isVouched }) else { return nil }
+    return (
+      entries, try FoundSnapshots.unfinished(among: entries, in: reader),
+      try ArchivedSnapshot.block(last.cid, in: reader)
+    )
   }
 }

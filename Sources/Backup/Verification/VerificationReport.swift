@@ -33,8 +33,9 @@ extension SnapshotVerifier {
     public let entry: SnapshotHistory.Entry
     /// Whether the verdict on the whole counts what it lacks.
     public let isJudged: Bool
-    /// Whether a footer names it, or one that comes after it. A snapshot that an unfinished write
-    /// has left lacks what had not got to the medium, and no damage has to be behind that.
+    /// Whether a footer names it, or one that comes after it.
+    ///
+    /// A snapshot that an unfinished write has left lacks what had not got to the medium, and no damage has to be behind that.
     public let isCommitted: Bool
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []
