@@ -159,7 +159,9 @@ public struct ArchiveRepair {
     }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
-    if generation == nil, manifests.isEmpty { throw ArchiveError(.noFooter) }
+    if generation == nil, manifests.isEmpty, survey.salvagedManifests.isEmpty {
+      throw ArchiveError(.noFooter)
+    }
     try cutOff(behind: end)
     // A segment has a frame at least, and may have none that holds.
     guard !survey.table.isEmpty else { return }

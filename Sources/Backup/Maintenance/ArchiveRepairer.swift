@@ -69,8 +69,8 @@ public struct ArchiveRepairer {
       try healed.surveyEverything()
       listed = try SnapshotHistory(of: healed).entries
     }
-    // If nothing is damaged, what a snapshot lacks was never there.
-    let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : unfinished
+    // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
+    let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
     return (
       report,
       try FoundSnapshots.put(listed, doubtful: doubtful, into: storage, limits: limits)
