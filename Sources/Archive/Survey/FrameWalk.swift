@@ -52,7 +52,8 @@ struct FrameWalk {
       return try frame(in: file)
     } catch {
       place = resumption(after: start, in: file)
-      // All of its content may be there, and only its checksum cut off. Otherwise it is a gap, for the reason caught above.
+      // All of its content may be there, and only its checksum cut off. Otherwise it is a gap, for
+      // the reason caught above.
       if let frame = try? DataFrame(file, at: start, limit: place, mayLackChecksum: true) {
         return .data(frame)
       }

@@ -12,8 +12,8 @@ extension ArchiveWriter {
     -> (log: FrameLog, committed: ArchiveReader?, adopted: UInt64)
   {
     guard try storage.size > 0 else { return (try beginFile(storage, carHeader), nil, 0) }
-    // Whoever wrote the last footer may not have waited for it; nothing may get to the medium
-    // before it that follows it.
+    // The writer before may have stopped before its footer was synced. The footer has to be on the
+    // medium before anything behind it.
     try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)

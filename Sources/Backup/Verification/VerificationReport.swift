@@ -33,9 +33,10 @@ extension SnapshotVerifier {
     public let entry: SnapshotHistory.Entry
     /// Whether the verdict on the whole counts what it lacks.
     public let isJudged: Bool
-    /// Whether a footer names it, or one that comes after it.
+    /// Whether the last footer covers it.
     ///
-    /// A snapshot that an unfinished write has left lacks what had not got to the medium, and no damage has to be behind that.
+    /// A snapshot that an unfinished write has left may lack blocks without any damage: they had not
+    /// got to the medium.
     public let isCommitted: Bool
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []

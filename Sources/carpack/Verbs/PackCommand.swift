@@ -204,7 +204,8 @@ struct PackCommand: ParsableCommand {
     if report.isHealed { common.say("  damaged sections were written again") }
     if !report.damage.isNone {
       Console.say(
-        "carpack: \(Console.red("damaged:")) \(report.damage.text) of the archive (\"carpack verify\" says what is lost)"
+        "carpack: \(Console.red("damaged:")) \(report.damage.text) of the archive "
+          + "(\"carpack verify\" says what is lost)"
       )
     }
     if report.leftOutCount > 0 {
