@@ -16,7 +16,8 @@ struct VerifyCommand: ParsableCommand {
 
       Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
 
-      When all of the file was verified, without --quick, --at and --account, and what came of it, is noted beside its content in the extended attribute user.carpack.verified, where the file system has such; "carpack missing" says it.
+      Without --quick, --at and --account, the time and the verdict are noted in the extended attribute \
+      user.carpack.verified, where the file system has such. "carpack missing" shows them.
 
       Exit status: 0 intact, 10 something is missing or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """)
