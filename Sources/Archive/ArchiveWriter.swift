@@ -215,6 +215,27 @@ public struct ArchiveWriter: ~Copyable {
     return ordinal
   }
 
+  /// Appends a section whose body came in pieces and has been hashed already, unless it is there.
+  ///
+  /// - Throws: what the storage throws.
+  @discardableResult
+  package mutating func append(verified cid: CID, pieces: [[UInt8]]) throws -> UInt64 {
+    if pieces.count == 1 {
+      let body = pieces[0]
+      return try append(verified: cid, body.span)
+    }
+    let length = pieces.reduce(0) { $0 + $1.count }
+    guard length >= ArchiveLimits.largeBody else {
+      let body = Array(pieces.joined())
+      return try append(verified: cid, body.span)
+    }
+    try checkUsable()
+    if let ordinal = try existing(cid, SectionKey(cid)) { return ordinal }
+    try begin(cid, length: UInt64(length), isVerified: true)
+    for piece in pieces { try take(piece.span) }
+    return try finish()
+  }
+
   /// Appends a section whose body is read piece by piece, unless it is there already, and answers with its number.
   ///
   /// The body goes straight to the end of the file, is hashed on the way, and is cut off again if

@@ -32,10 +32,12 @@ public struct BlobLedger: Equatable, Sendable {
     public static let noAnswer = Reason(rawValue: "no-answer")
     /// The server sent it on to where nobody should be sent.
     public static let hostileRedirect = Reason(rawValue: "hostile-redirect")
-    /// What the server sent had no end, or was far longer than the record says.
+    /// What the server sent had no end, or was longer than a blob may be.
     public static let tooLarge = Reason(rawValue: "too-large")
     /// Its CID has a hash function that cannot be checked, so that nothing can be accepted for it.
     public static let unverifiable = Reason(rawValue: "unverifiable")
+    /// There was no room for it on the disk.
+    public static let noRoom = Reason(rawValue: "no-room")
     /// It had not been asked for when the backup was interrupted.
     public static let notTried = Reason(rawValue: "not-tried")
 
@@ -48,8 +50,9 @@ public struct BlobLedger: Equatable, Sendable {
       case .rateLimited: "the server answered too many requests, each time"
       case .noAnswer: "no whole answer came"
       case .hostileRedirect: "the server pointed to an address that is not followed"
-      case .tooLarge: "the server sent far more than it should have"
+      case .tooLarge: "it is longer than a blob may be (--max-blob)"
       case .unverifiable: "its hash function is not known here, so nothing can be accepted for it"
+      case .noRoom: "there was no room for it on the disk"
       case .notTried: "not asked for yet"
       case .notProvided: "not among the files given"
       case .mismatch: "the content offered for it was something else"

@@ -37,6 +37,11 @@ public struct NetworkOptions: Sendable {
 public enum NetworkEvent: Sendable {
   /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which there are none of, and without header fields.
   case request(method: String, url: String, outcome: String, seconds: Double)
-  /// Something is tried again after a while.
+  /// Something is tried again after so many seconds.
   case retry(host: String, seconds: Double, why: String)
+  /// A host is waited for, so many seconds at most, by all that ask it.
+  case wait(host: String, seconds: Double, why: String)
+
+  /// A wait from here on is announced, in seconds.
+  static let leastWait = 2.0
 }

@@ -94,7 +94,7 @@ import Testing
   @Test func `keeps an error that is not declared`() async throws {
     let error = await #expect(throws: XRPCError.self) {
       _ = try await answering(400, "{\"error\":\"InvalidRequest\",\"message\":\"Blob not found\"}")
-        .stream(GetBlob(did: did, cid: cid), into: RecordingSink())
+        .bytes(GetBlob(did: did, cid: cid), limit: 100)
     }
     #expect(error?.declared(GetBlob.DeclaredError.self) == nil)
     #expect(error?.name == "InvalidRequest")
@@ -151,10 +151,11 @@ import Testing
     let (client, scripted) = client { _, _ in
       (200, [(name: "content-type", value: "text/html")], [1, 2, 3])
     }
-    let sink = RecordingSink()
-    let response = try await client.stream(GetRepo(did: did), into: sink)
-    #expect(response["content-type"] == "text/html")
-    #expect(sink.bytes == [1, 2, 3])
+    let (type, bytes) = try await client.stream(GetRepo(did: did), isCompressed: true) { response in
+      (response["content-type"], try await response.read())
+    }
+    #expect(type == "text/html")
+    #expect(bytes == [1, 2, 3])
     #expect(try await client.bytes(GetBlob(did: did, cid: cid), limit: 3) == [1, 2, 3])
     #expect(scripted.transport.log.map(\.acceptsCompression) == [true, false])
   }

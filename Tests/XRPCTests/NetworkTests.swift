@@ -28,6 +28,9 @@ struct ScriptedNetwork {
     var retries: [Double] {
       all.compactMap { if case .retry(_, let seconds, _) = $0 { seconds } else { nil } }
     }
+    var waits: [Double] {
+      all.compactMap { if case .wait(_, let seconds, _) = $0 { seconds } else { nil } }
+    }
   }
 }
 
@@ -54,7 +57,8 @@ struct ScriptedNetwork {
 
   @Test func `tries again what may pass, longer and longer, and then gives up`() async throws {
     let scripted = ScriptedNetwork { _, _ in (500, [], []) }
-    let delivery = try await scripted.network.send(HTTPRequest(.get, url), to: RecordingSink())
+    let (delivery, value) = try await scripted.network.send(HTTPRequest(.get, url)) { _ in 1 }
+    #expect(value == nil)
     #expect(delivery.response.status == 500)
     #expect(delivery.attempts == 6)
     #expect(scripted.transport.count == 6)
@@ -84,7 +88,7 @@ struct ScriptedNetwork {
     #expect(scripted.transport.count == 1)
   }
 
-  @Test func `does not try again what the sink or an address rule has refused`() async throws {
+  @Test func `does not try again what the receiver or an address rule has refused`() async throws {
     let url = url
     let scripted = ScriptedNetwork { _, number in
       if number == 1 { throw TransportError(.refusedAddress("10.0.0.1"), url: url) }
@@ -93,9 +97,9 @@ struct ScriptedNetwork {
     await #expect(throws: TransportError(.refusedAddress("10.0.0.1"), url: url)) {
       _ = try await scripted.network.get(url, limit: 5)
     }
-    await #expect(throws: RecordingSink.Full()) {
-      _ = try await scripted.network.send(
-        HTTPRequest(.get, url), to: RecordingSink { $0.limit = 2 })
+    struct Full: Error {}
+    await #expect(throws: Full.self) {
+      _ = try await scripted.network.send(HTTPRequest(.get, url)) { _ in throw Full() }
     }
     #expect(scripted.transport.count == 2)
   }
@@ -130,7 +134,7 @@ struct ScriptedNetwork {
       #expect(error.reason == .overloaded)
     }
     #expect(scripted.transport.count <= 40)
-    #expect(scripted.clock.naps.allSatisfy { $0 >= 0.01 && $0 <= RateLimit.longestWait })
+    #expect(scripted.clock.naps.allSatisfy { $0 >= 0.01 && $0 <= RateLimitFields.longestWait })
     // Others do not have to find that out again, each for itself.
     let before = scripted.transport.count
     for _ in 0..<100 {
@@ -242,7 +246,7 @@ struct ScriptedNetwork {
   }
 }
 
-@Suite struct `the budget of a host` {
+@Suite struct `the limits of a host` {
   private func spend(_ count: Int, _ host: String, _ change: (inout NetworkOptions) -> Void)
     async throws -> ScriptedNetwork
   {
@@ -311,20 +315,20 @@ struct ScriptedNetwork {
         try await group.waitForAll()
       }
     }
-    let budget = scripted.network.budget(for: Authority(host: "pds.test", port: 443))
+    let limits = scripted.network.limits.limits(of: Authority(host: "pds.test", port: 443))
     try await run(50)
     #expect(underWay.withLock { $0.most } <= 8)
-    #expect(await budget.currentConcurrency == 8)
+    #expect(limits.concurrency == 8)
     underWay.withLock { $0.overload = true }
     try await run(1)
-    #expect(await budget.currentConcurrency == 4)
+    #expect(limits.concurrency == 4)
     try await run(2)
-    #expect(await budget.currentConcurrency <= 2)
+    #expect(limits.concurrency <= 2)
     underWay.withLock { $0 = (0, 0, false) }
     try await run(2)
     #expect(underWay.withLock { $0.most } <= 2)
     try await run(100)
-    #expect(await budget.currentConcurrency == 8)
+    #expect(limits.concurrency == 8)
   }
 
   @Test func `stays wide for a host that fails now and then`() async throws {
@@ -340,8 +344,8 @@ struct ScriptedNetwork {
       }
       try await group.waitForAll()
     }
-    let budget = scripted.network.budget(for: Authority(host: "pds.test", port: 443))
-    #expect(await budget.currentConcurrency >= 4)
+    let limits = scripted.network.limits.limits(of: Authority(host: "pds.test", port: 443))
+    #expect(limits.concurrency >= 4)
     #expect(scripted.transport.count == 1249)
   }
 
@@ -355,6 +359,6 @@ struct ScriptedNetwork {
     #expect(scripted.clock.now == 50)
     _ = try await scripted.network.get("https://other.test/b", limit: 5)
     #expect(scripted.clock.now == 50)
-    #expect(scripted.events.retries.contains(50))
+    #expect(scripted.events.waits == [50])
   }
 }

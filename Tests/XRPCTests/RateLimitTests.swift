@@ -3,8 +3,8 @@ import Testing
 @testable import XRPC
 
 @Suite struct `what an answer says of limits` {
-  private func read(_ fields: [(name: String, value: String)]) -> RateLimit {
-    RateLimit(HTTPResponse(status: 429, fields: fields, url: ""), unixTime: 1_800_000_000)
+  private func read(_ fields: [(name: String, value: String)]) -> RateLimitFields {
+    RateLimitFields(HTTPResponse(status: 429, fields: fields, url: ""), unixTime: 1_800_000_000)
   }
 
   @Test func `is read as the reference server writes it`() {
@@ -50,7 +50,7 @@ import Testing
       ("retry-after", text), ("ratelimit-reset", text), ("ratelimit-limit", text),
       ("ratelimit-remaining", text), ("ratelimit-policy", "10;w=\(text)"),
     ])
-    #expect(said == RateLimit())
+    #expect(said == RateLimitFields())
   }
 
   @Test(arguments: ["9999999999", "999999999"])
@@ -95,26 +95,51 @@ import Testing
 }
 
 @Suite struct `trying again` {
+  private func retry(attempts: Int = 6, chance: Double) -> Retry {
+    Retry(attempts: attempts, clock: VirtualClock(), chance: { chance })
+  }
+
   @Test func `waits twice as long each time, and up to a cap`() {
-    let policy = RetryPolicy(attempts: 6)
-    let longest = (1...10).map { policy.delay(failures: $0, chance: 1) }
+    let retry = retry(chance: 1)
+    let longest = (1...10).map { retry.delay(failures: $0) }
     #expect(longest == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60])
-    #expect(policy.delay(failures: 5, chance: 0.25) == 2)
-    #expect(policy.delay(failures: 1_000_000, chance: 1) == 60)
+    #expect(self.retry(chance: 0.25).delay(failures: 5) == 2)
+    #expect(retry.delay(failures: 1_000_000) == 60)
   }
 
   @Test func `never waits for nothing at all`() {
-    let policy = RetryPolicy(attempts: 6)
-    for failures in 0..<40 { #expect(policy.delay(failures: failures, chance: 0) > 0) }
+    for failures in 0..<40 { #expect(retry(chance: 0).delay(failures: failures) > 0) }
+  }
+
+  @Test func `ends when it comes out well, when it stays, or often enough`() async throws {
+    struct Fault: Error {}
+    for (attempts, wellAt, staysAt, expected) in [
+      (6, 3, 9, 3), (6, 9, 2, 2), (4, 9, 9, 4), (0, 9, 9, 1),
+    ] {
+      var count = 0
+      var waits: [String] = []
+      let (result, made) = try await retry(attempts: attempts, chance: 1).run(
+        { () -> Result<Int, any Error> in
+          count += 1
+          return count >= wellAt ? .success(7) : .failure(Fault())
+        },
+        mayPass: { result in
+          if case .success = result { return nil }
+          return count >= staysAt ? nil : "odd"
+        }, waiting: { waits.append($1) })
+      #expect(made == expected && count == expected)
+      #expect(waits.count == expected - 1)
+      if case .success(let value) = result { #expect(value == 7 && expected == wellAt) }
+    }
   }
 
   @Test(arguments: [408, 429, 500, 502, 503, 504, 524])
   func `helps against what passes`(status: Int) {
-    #expect(RetryPolicy.isTransient(status: status))
+    #expect(Retry.isTransient(status: status))
   }
 
   @Test(arguments: [200, 301, 400, 401, 403, 404, 405, 410, 416, 451, 501, 505])
   func `does not help against what stays`(status: Int) {
-    #expect(!RetryPolicy.isTransient(status: status))
+    #expect(!Retry.isTransient(status: status))
   }
 }

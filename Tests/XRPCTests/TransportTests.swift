@@ -19,14 +19,31 @@ struct Loopback {
     transport = try CurlTransport(options)
   }
 
+  /// Sends a request, and reads all of the answer's body.
   func get(
-    _ path: String, into sink: some ResponseSink, fields: [(name: String, value: String)] = [],
+    _ path: String, from offset: Int = 0, fields: [(name: String, value: String)] = [],
     compressed: Bool = true
-  ) async throws -> (HTTPResponse, errorBody: [UInt8]) {
-    try await transport.send(
-      HTTPRequest(.get, server.url + path, fields: fields, acceptsCompression: compressed),
-      to: sink)
+  ) async throws -> (HTTPResponse, body: [UInt8]) {
+    let response = try await begin(path, from: offset, fields: fields, compressed: compressed)
+    return (response, try await response.read())
   }
+
+  /// Sends a request; nobody has read the body yet.
+  func begin(
+    _ path: String, from offset: Int = 0, fields: [(name: String, value: String)] = [],
+    compressed: Bool = true
+  ) async throws -> HTTPResponse {
+    var request = HTTPRequest(
+      .get, server.url + path, fields: fields, acceptsCompression: compressed, isStreamed: true)
+    request.isPrepared = true
+    request.offset = UInt64(offset)
+    return try await transport.send(request)
+  }
+}
+
+extension HTTPResponse {
+  /// All of the body.
+  func read() async throws -> [UInt8] { try await body.collect(upTo: .max, of: url) }
 }
 
 /// Bytes that are not all the same.
@@ -41,13 +58,11 @@ func content(_ count: Int) -> [UInt8] {
       response.fields = [("X-Odd", " spaced  ")]
       try response.send(body, type: "image/png")
     }
-    let sink = RecordingSink()
-    let (response, errorBody) = try await loopback.get("/a?b=c", into: sink)
+    let (response, received) = try await loopback.get("/a?b=c")
     #expect(response.status == 200)
     #expect(response["x-odd"] == "spaced")
     #expect(response.contentLength == 1_000_000)
-    #expect(sink.bytes == body)
-    #expect(errorBody.isEmpty)
+    #expect(received == body)
     let exchange = try #require(loopback.server.log.first)
     #expect(exchange["user-agent"] == "carpack-tests")
     #expect(exchange["accept-encoding"] == "gzip, deflate")
@@ -56,7 +71,7 @@ func content(_ count: Int) -> [UInt8] {
 
   @Test func `uses a connection again`() async throws {
     let loopback = try Loopback { _, response in try response.send("x") }
-    for _ in 0..<5 { _ = try await loopback.get("/", into: RecordingSink(), compressed: false) }
+    for _ in 0..<5 { _ = try await loopback.get("/", compressed: false) }
     // Not one always: where the machine has so much to do that two minutes pass, an idle connection is given up.
     #expect(loopback.server.connectionCount < 5)
     #expect(loopback.server.log.last?["accept-encoding"] == nil)
@@ -72,7 +87,7 @@ func content(_ count: Int) -> [UInt8] {
     _ = try await loopback.transport.send(
       HTTPRequest(
         .post, loopback.server.url + "/p", fields: [("Content-Type", "application/json")],
-        body: body), to: RecordingSink())
+        body: body))
     let request = try #require(received.withLock { $0 })
     #expect(request.body == body)
     #expect(request["expect"] == nil)
@@ -80,37 +95,43 @@ func content(_ count: Int) -> [UInt8] {
   }
 
   @Test(arguments: [400, 404, 429, 500])
-  func `keeps the body of an answer that is not one of success`(status: Int) async throws {
+  func `brings the body of an answer that is not one of success`(status: Int) async throws {
     let loopback = try Loopback { _, response in
       response.status = status
       try response.send("{\"error\":\"Odd\"}")
     }
-    let sink = RecordingSink()
-    let (response, errorBody) = try await loopback.get("/", into: sink)
+    let (response, body) = try await loopback.get("/")
     #expect(response.status == status)
-    #expect(String(decoding: errorBody, as: UTF8.self) == "{\"error\":\"Odd\"}")
-    #expect(sink.begins.isEmpty)
+    #expect(String(decoding: body, as: UTF8.self) == "{\"error\":\"Odd\"}")
   }
 
-  @Test func `keeps no more of an endless error than is worth showing`() async throws {
+  @Test func `reads no more of an endless error than is worth showing`() async throws {
     let loopback = try Loopback { _, response in
       response.status = 500
       response.distortion = .endless
       try response.send("oh")
     }
-    let (response, errorBody) = try await loopback.get("/", into: RecordingSink())
+    var options = NetworkOptions(userAgent: "carpack-tests")
+    options.allowsLoopback = true
+    let (response, body) = try await Network(options).get(
+      loopback.server.url, limit: 1 << 20, retries: false)
     #expect(response.status == 500)
-    #expect(errorBody.count == maximumErrorBody)
+    #expect(body.count == maximumErrorBody)
   }
 
-  @Test func `what the sink throws ends the transfer and comes out`() async throws {
+  @Test func `letting go of a body ends its transfer`() async throws {
+    let ended = AsyncStream<Void>.makeStream()
     let loopback = try Loopback { _, response in
+      defer { ended.continuation.yield() }
       response.distortion = .endless
       try response.send("x", type: "text/plain")
     }
-    await #expect(throws: RecordingSink.Full()) {
-      _ = try await loopback.get("/", into: RecordingSink { $0.limit = 300_000 })
-    }
+    var response: HTTPResponse? = try await loopback.begin("/")
+    var iterator = response?.body.makeAsyncIterator()
+    #expect(try await iterator?.next()?.isEmpty == false)
+    (response, iterator) = (nil, nil)
+    // The server notices.
+    for await _ in ended.stream { break }
   }
 
   @Test(
@@ -123,7 +144,7 @@ func content(_ count: Int) -> [UInt8] {
       try response.send(content(100_000))
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     guard case .cutOff = error?.reason else {
       Issue.record("it is \(String(describing: error))")
@@ -138,7 +159,7 @@ func content(_ count: Int) -> [UInt8] {
       try response.send(content(100_000), framing: .chunked)
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     guard case .cutOff = error?.reason else {
       Issue.record("it is \(String(describing: error))")
@@ -150,10 +171,9 @@ func content(_ count: Int) -> [UInt8] {
   func `takes a body whose length is not known`(framing: LoopbackResponse.Framing) async throws {
     let body = content(100_000)
     let loopback = try Loopback { _, response in try response.send(body, framing: framing) }
-    let sink = RecordingSink()
-    let (response, _) = try await loopback.get("/", into: sink)
+    let (response, received) = try await loopback.get("/")
     #expect(response.contentLength == nil)
-    #expect(sink.bytes == body)
+    #expect(received == body)
   }
 
   @Test(arguments: [Distortion.stalled(at: 0.5), .stalled(at: 0), .dripping(bytesPerSecond: 2)])
@@ -163,7 +183,7 @@ func content(_ count: Int) -> [UInt8] {
       try response.send(content(1000))
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .stalled(seconds: 1))
   }
@@ -173,7 +193,7 @@ func content(_ count: Int) -> [UInt8] {
       try response.pauseForEver()
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .stalled(seconds: 1))
   }
@@ -185,7 +205,7 @@ func content(_ count: Int) -> [UInt8] {
       while true { try response.sendRaw(field) }
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     guard case .malformedAnswer = error?.reason else {
       Issue.record("it is \(String(describing: error))")
@@ -202,7 +222,7 @@ func content(_ count: Int) -> [UInt8] {
       }
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .stalled(seconds: 1))
   }
@@ -217,15 +237,14 @@ func content(_ count: Int) -> [UInt8] {
       try response.sendRaw(Array(answer.joined(separator: "\r\n").utf8))
       response.close()
     }
-    let sink = RecordingSink()
-    let (response, _) = try await loopback.get("/", into: sink)
+    let (response, body) = try await loopback.get("/")
     #expect(response.status == 200)
     #expect(response["x-real"] == "yes")
     #expect(response["x-folded"] == "a b")
     #expect(response["link"] == nil)
     #expect(response["x-late"] == nil)
-    #expect(sink.begins == [0])
-    #expect(String(decoding: sink.bytes, as: UTF8.self) == "abc")
+    #expect(response.offset == 0)
+    #expect(String(decoding: body, as: UTF8.self) == "abc")
   }
 
   @Test func `what is not HTTP is refused`() async throws {
@@ -234,7 +253,7 @@ func content(_ count: Int) -> [UInt8] {
       response.close()
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     guard case .malformedAnswer = error?.reason else {
       Issue.record("it is \(String(describing: error))")
@@ -249,14 +268,14 @@ func content(_ count: Int) -> [UInt8] {
       arrived.continuation.yield()
       try response.pauseForEver()
     }
-    let task = Task { try await loopback.get("/", into: RecordingSink()) }
+    let task = Task { try await loopback.get("/") }
     for await _ in arrived.stream { break }
     task.cancel()
     await #expect(throws: CancellationError.self) { _ = try await task.value }
     await #expect(throws: CancellationError.self) {
       let late = Task {
         while !Task.isCancelled { await Task.yield() }
-        return try await loopback.get("/", into: RecordingSink())
+        return try await loopback.get("/")
       }
       late.cancel()
       _ = try await late.value
@@ -267,7 +286,7 @@ func content(_ count: Int) -> [UInt8] {
     let loopback = try Loopback { _, _ in }
     let error = await #expect(throws: TransportError.self) {
       _ = try await loopback.transport.send(
-        HTTPRequest(.get, "http://127.0.0.1:1/?q"), to: RecordingSink())
+        HTTPRequest(.get, "http://127.0.0.1:1/?q"))
     }
     guard case .notConnected = error?.reason else {
       Issue.record("it is \(String(describing: error))")
@@ -279,81 +298,104 @@ func content(_ count: Int) -> [UInt8] {
   @Test func `a transport that is let go of ends its thread, and a new one works`() async throws {
     for _ in 0..<20 {
       let loopback = try Loopback { _, response in try response.send("x") }
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
   }
 }
 
-@Suite struct `a paused transfer` {
-  @Test func `gets every piece again that was refused`() async throws {
-    let body = content(3_000_000)
-    let loopback = try Loopback { _, response in try response.send(body) }
-    let sink = RecordingSink { $0.refusals = 20 }
-    _ = try await loopback.get("/", into: sink, compressed: false)
-    #expect(sink.bytes == body)
-    #expect(sink.state.withLock { $0.pauses } == 20)
-  }
-
+@Suite struct `a body that nobody reads` {
   @Test func `holds the server up, does not stand still, and lets others through`() async throws {
     let body = content(40_000_000)
     let loopback = try Loopback({ $0.stallSeconds = 1 }) { request, response in
       try response.send(request.path == "/long" ? body : [1])
     }
-    let sink = RecordingSink { $0.mayTake = false }
-    let long = Task { try await loopback.get("/long", into: sink, compressed: false) }
+    let long = try await loopback.begin("/long", compressed: false)
     // Longer than a stall may last.
     for _ in 0..<25 {
-      _ = try await loopback.get("/short", into: RecordingSink())
+      _ = try await loopback.get("/short")
       try await Task.sleep(for: .milliseconds(100))
     }
     let sent = loopback.server.log.first { $0.path == "/long" }?.bytesSent ?? 0
     #expect(sent < body.count / 2)
-    sink.goOn()
-    _ = try await long.value
-    #expect(sink.bytes == body)
+    #expect(try await long.read() == body)
   }
 
-  @Test func `can be cancelled`() async throws {
-    let loopback = try Loopback { _, response in try response.send(content(1_000_000)) }
-    let sink = RecordingSink { $0.mayTake = false }
-    let task = Task { try await loopback.get("/", into: sink, compressed: false) }
-    while sink.state.withLock({ $0.pauses }) == 0 { await Task.yield() }
+  @Test func `comes whole, however slowly it is read`() async throws {
+    let body = content(3_000_000)
+    let loopback = try Loopback { _, response in try response.send(body) }
+    var received: [UInt8] = []
+    for try await piece in try await loopback.begin("/", compressed: false).body {
+      #expect(!piece.isEmpty)
+      received += piece
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    #expect(received == body)
+  }
+
+  @Test func `is broken off when its task is cancelled`() async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 600 }) { _, response in
+      response.distortion = .stalled(at: 0.5)
+      try response.send(content(1_000_000))
+    }
+    let response = try await loopback.begin("/", compressed: false)
+    let task = Task { try await response.read() }
+    try await Task.sleep(for: .milliseconds(50))
     task.cancel()
     await #expect(throws: CancellationError.self) { _ = try await task.value }
-    sink.goOn()
+  }
+
+  @Test func `brings what came before it broke off, and then why`() async throws {
+    let body = content(1_000_000)
+    let loopback = try Loopback { _, response in
+      response.distortion = .cut(at: 0.5)
+      try response.send(body)
+    }
+    var received: [UInt8] = []
+    let error = await #expect(throws: TransportError.self) {
+      for try await piece in try await loopback.begin("/", compressed: false).body {
+        received += piece
+      }
+    }
+    #expect(received.count >= 400_000)
+    #expect(body.starts(with: received))
+    guard case .cutOff = error?.reason else {
+      Issue.record("it is \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `says how much came before it stood still`() async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
+      response.distortion = .stalled(at: 0)
+      try response.send(content(12_879))
+    }
+    let error = await #expect(throws: TransportError.self) { _ = try await loopback.get("/") }
+    #expect(error?.what == "0 of 12,879 bytes, then nothing for 1 seconds")
   }
 }
 
 @Suite struct `going on with a body` {
   let body = content(200_000)
 
-  @Test func `asks for the rest and appends it`() async throws {
+  @Test func `asks for the rest`() async throws {
     let loopback = try Loopback { [body] request, response in
       guard request["range"] == "bytes=150000-" else { return try response.send([]) }
       response.status = 206
       response.fields = [("Content-Range", "bytes 150000-199999/200000")]
       try response.send(Array(body[150_000...]))
     }
-    let sink = RecordingSink {
-      $0.bytes = Array(body[..<150_000])
-      $0.resumable = true
-    }
-    let (response, _) = try await loopback.get("/", into: sink)
+    let (response, rest) = try await loopback.get("/", from: 150_000)
     #expect(response.status == 206)
-    #expect(sink.begins == [150_000])
-    #expect(sink.bytes == body)
+    #expect(response.offset == 150_000)
+    #expect(rest == Array(body[150_000...]))
     #expect(loopback.server.log.first?["accept-encoding"] == nil)
   }
 
   @Test func `takes the whole from a server that has no ranges`() async throws {
     let loopback = try Loopback { [body] _, response in try response.send(body) }
-    let sink = RecordingSink {
-      $0.bytes = [1, 2, 3]
-      $0.resumable = true
-    }
-    _ = try await loopback.get("/", into: sink)
-    #expect(sink.begins == [0])
-    #expect(sink.bytes == body)
+    let (response, whole) = try await loopback.get("/", from: 3)
+    #expect(response.offset == 0)
+    #expect(whole == body)
   }
 
   @Test(arguments: [
@@ -369,13 +411,9 @@ func content(_ count: Int) -> [UInt8] {
         try response.send(body)
       }
     }
-    let sink = RecordingSink {
-      $0.bytes = [1, 2, 3]
-      $0.resumable = true
-    }
-    _ = try await loopback.get("/", into: sink)
-    #expect(sink.begins == [0])
-    #expect(sink.bytes == body)
+    let (response, whole) = try await loopback.get("/", from: 3)
+    #expect(response.offset == 0)
+    #expect(whole == body)
     #expect(loopback.server.log.count == 2)
   }
 
@@ -385,8 +423,6 @@ func content(_ count: Int) -> [UInt8] {
       response.fields = [("Content-Range", "bytes 5-7/8")]
       try response.send([1, 2, 3])
     }
-    await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
-    }
+    await #expect(throws: TransportError.self) { _ = try await loopback.get("/") }
   }
 }

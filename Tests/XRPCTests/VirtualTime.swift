@@ -43,22 +43,13 @@ final class ScriptedTransport: HTTPTransport {
   var count: Int { requests.withLock { $0.count } }
   var log: [HTTPRequest] { requests.withLock { $0 } }
 
-  func send(_ request: HTTPRequest, to sink: any ResponseSink) async throws -> (
-    HTTPResponse, errorBody: [UInt8]
-  ) {
+  func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     let number = requests.withLock { requests in
       requests.append(request)
       return requests.count
     }
     let answer = try await script(request, number)
-    let response = HTTPResponse(status: answer.status, fields: answer.fields, url: request.url)
-    guard response.isSuccess else { return (response, answer.body) }
-    try sink.begin(response, offset: 0, transfer: IdleTransfer())
-    if !answer.body.isEmpty { _ = try sink.take(answer.body.span) }
-    return (response, [])
-  }
-
-  private final class IdleTransfer: Transfer {
-    func resume() {}
+    return HTTPResponse(
+      status: answer.status, fields: answer.fields, url: request.url, body: HTTPBody([answer.body]))
   }
 }

@@ -25,6 +25,12 @@ public struct AccountBackup: Sendable {
     public var connections = 16
     /// The memory for blobs that are on their way, shared by all accounts.
     public var memory = MemoryBudget(12 << 20)
+    /// How long a blob may be, in bytes, whatever a record says.
+    public var maxBlob = 300_000_000
+    /// How long a repository's CAR may be, in bytes, decompressed.
+    public var maxRepository = 2 << 30
+    /// Whether repositories are asked for compressed, which pays on slow lines alone.
+    public var isCompressed = false
     /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
     public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
     /// Name and version of the program.

@@ -68,7 +68,7 @@ struct BackupWork: Sendable {
     }
     observer(.progress(BackupProgress(.repository)))
     let fetched: RepositoryFetcher.Fetched
-    if let base, isUnchanged, case .success(let restored) = try restored(base) {
+    if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
     } else {
       fetched = try await fetchRepository(target)
@@ -91,7 +91,7 @@ struct BackupWork: Sendable {
     -> BackupReport
   {
     identity.warnings.forEach(warn)
-    return try await write(try restored(base).get(), listed: nil, plcLog: plcLog, to: target)
+    return try await write(try await restored(base).get(), listed: nil, plcLog: plcLog, to: target)
   }
 
   private func write(
@@ -101,9 +101,12 @@ struct BackupWork: Sendable {
     var archiveOptions = ArchiveOptions(level: options.level)
     // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
-    let appender = try ArchiveAppender(
-      target.storage(), carHeader: CARPacking(fetched.repository, { _ in }).header,
-      options: archiveOptions)
+    let storage = try target.storage()
+    let appender = try await onOwnThread { [archiveOptions] in
+      try ArchiveAppender(
+        storage, carHeader: CARPacking(fetched.repository, { _ in }).header,
+        options: archiveOptions)
+    }
     do {
       let report = try await append(
         fetched, listed: listed, plcLog: plcLog, with: appender, for: target)
@@ -138,20 +141,23 @@ struct BackupWork: Sendable {
   /// The repository that the archive has already; a failure if it is damaged.
   private func restored(
     _ base: ArchivedSnapshot
-  ) throws -> Result<RepositoryFetcher.Fetched, BackupError> {
-    let restored = try RestoredRepository(base)
-    if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
-    return .success(
-      RepositoryFetcher.Fetched(
-        repository: try CheckedRepository(
-          restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
-        origin: base.snapshot.fetched ?? Snapshot.Fetched()))
+  ) async throws -> Result<RepositoryFetcher.Fetched, BackupError> {
+    try await onOwnThread {
+      let restored = try RestoredRepository(base)
+      if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
+      return .success(
+        RepositoryFetcher.Fetched(
+          repository: try CheckedRepository(
+            restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
+          origin: base.snapshot.fetched ?? Snapshot.Fetched()))
+    }
   }
 
   private func fetchRepository(_ target: ArchiveTarget) async throws -> RepositoryFetcher.Fetched {
     let pace = ProgressPace()
     let fetcher = RepositoryFetcher(
       client: client, did: identity.did, key: identity.key, folder: target.folder,
+      limit: options.maxRepository, isCompressed: options.isCompressed,
       arrived: { [observer] count in
         guard pace.isDue() else { return }
         var progress = BackupProgress(.repository)

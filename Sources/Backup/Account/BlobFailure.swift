@@ -1,4 +1,5 @@
 internal import Archive
+internal import SystemPackage
 internal import XRPC
 
 /// Why one blob did not come.
@@ -7,23 +8,36 @@ struct BlobFailure: Error, Equatable, Sendable {
   let reason: BlobLedger.Reason
   /// The HTTP status that the server answered with last.
   let status: Int?
+  /// What exactly happened, in words for a person.
+  var explanation: String?
+  /// Whether nothing, or next to nothing, came of it, so that each further attempt takes long.
+  var isStall = false
 
   /// What an error means for the blob; nil if it is about more than that: the archive, or the end of everything.
   init?(_ error: any Error) {
     switch error {
     case let error as XRPCError: self.init(error)
     case let error as TransportError: self.init(error)
-    case let error as BlobSink.Refusal:
-      switch error {
-      case .tooLong: self.init(reason: .tooLarge, status: nil)
-      }
+    case let error as ReceivedBlob.TooLong:
+      self.init(reason: .tooLarge, status: nil)
+      explanation = "longer than \(error.limit) bytes"
+    case is ReceivedBlob.OtherContent: self.init(reason: .mismatch, status: nil)
     case let error as ArchiveError:
       switch error.reason {
       case .contentMismatch, .lengthMismatch: self.init(reason: .mismatch, status: nil)
+      case .system(_, let code) where Self.isLackOfRoom(code):
+        self.init(reason: .noRoom, status: nil)
       default: return nil
       }
+    case BackupError.system(_, let code) where Self.isLackOfRoom(code):
+      self.init(reason: .noRoom, status: nil)
     default: return nil
     }
+  }
+
+  /// Whether a smaller blob may find room where this one did not.
+  private static func isLackOfRoom(_ code: CInt) -> Bool {
+    [Errno.noSpace, .diskQuotaExceeded, .fileTooLarge].contains(Errno(rawValue: code))
   }
 
   init(reason: BlobLedger.Reason, status: Int?) {
@@ -34,7 +48,7 @@ struct BlobFailure: Error, Equatable, Sendable {
   /// Whether trying again later may help.
   var isTransient: Bool {
     switch reason {
-    case .serverError, .rateLimited, .noAnswer: true
+    case .serverError, .rateLimited, .noAnswer, .noRoom: true
     default: false
     }
   }
@@ -50,6 +64,7 @@ struct BlobFailure: Error, Equatable, Sendable {
       default: .refused
       }
     self.init(reason: reason, status: error.status)
+    explanation = error.message ?? error.name
   }
 
   private init(_ error: TransportError) {
@@ -61,5 +76,10 @@ struct BlobFailure: Error, Equatable, Sendable {
       default: .noAnswer
       }
     self.init(reason: reason, status: nil)
+    explanation = error.what
+    switch error.reason {
+    case .stalled, .tooSlow: isStall = true
+    default: break
+    }
   }
 }

@@ -13,7 +13,7 @@ struct BlobFetcher: Sendable {
   /// Where they go.
   let appender: ArchiveAppender
   /// What blobs need on their way.
-  let surroundings: BlobSink.Surroundings
+  let surroundings: ReceivedBlob.Surroundings
   /// How many transfers are under way at a time.
   let connections: Int
   /// Is told what came of each blob.
@@ -50,7 +50,9 @@ struct BlobFetcher: Sendable {
     let deferred = Mutex<[BlobReconciliation.Wanted]>([])
     // What of a large blob has come may be gone on with, by those who asked for it.
     try await fetch(wanted, attempts: { $0.isLarge ? allowed : first }) { blob, result in
-      if case .failure(let failure) = result, failure.isTransient, first < allowed, !blob.isLarge {
+      if case .failure(let failure) = result, failure.isTransient, !failure.isStall,
+        first < allowed, !blob.isLarge
+      {
         deferred.withLock { $0.append(blob) }
       } else {
         settled(blob, result)
@@ -102,11 +104,12 @@ struct BlobFetcher: Sendable {
     var contents: Set<SHA256Digest> = []
     while true {
       do {
-        return .success(try await receive(blob, attempts: attempts, otherContents: &contents))
+        return .success(try await receive(blob, attempts: attempts))
       } catch {
         guard let failure = BlobFailure(error) else { throw error }
         guard failure.reason == .mismatch else { return .failure(failure) }
         mismatches += 1
+        if let other = error as? ReceivedBlob.OtherContent { contents.insert(other.digest) }
         let isSpoilt = contents.count == mismatches
         guard mismatches < (isSpoilt ? Self.spoiltAttempts : Self.mismatchAttempts) else {
           return .failure(failure)
@@ -116,25 +119,14 @@ struct BlobFetcher: Sendable {
   }
 
   /// Receives a blob into the archive; answers its length.
-  ///
-  /// - Parameter otherContents: where the digests go of what came instead of it, as far as that was in memory.
-  private func receive(
-    _ blob: BlobReconciliation.Wanted, attempts: Int, otherContents: inout Set<SHA256Digest>
-  ) async throws -> UInt64 {
-    let sink = BlobSink(blob.cid, declaredSize: blob.declaredSize, surroundings)
-    defer { sink.close() }
-    _ = try await client.stream(
-      GetBlob(did: did, cid: blob.cid), into: sink, attempts: attempts)
-    switch try sink.content() {
-    case .memory(let bytes):
-      guard blob.cid.verify(bytes.span) == .matches else {
-        otherContents.insert(SHA256.digest(of: bytes.span))
-        throw ArchiveError(.contentMismatch(blob.cid))
-      }
-      try await appender.append(verified: blob.cid, bytes)
-    case .file(let file): try await appender.append(blob.cid, from: file)
-    case .streaming(let appending): try await appending.value
+  private func receive(_ blob: BlobReconciliation.Wanted, attempts: Int) async throws -> UInt64 {
+    let received = ReceivedBlob(blob.cid, surroundings)
+    try await client.stream(
+      GetBlob(did: did, cid: blob.cid), attempts: attempts, from: { received.offset }
+    ) { response in
+      try await received.receive(response)
     }
-    return sink.receivedCount
+    try await appender.append(blob.cid, received.content())
+    return UInt64(received.count)
   }
 }

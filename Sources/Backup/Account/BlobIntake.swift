@@ -46,17 +46,13 @@ final class BlobIntake: Sendable {
     options: AccountBackup.Options, folder: FilePath
   ) async throws {
     let wanted = outstanding
-    let tail = TailSlot(appender, for: wanted)
-    let surroundings = BlobSink.Surroundings(
-      memory: options.memory, folder: folder, claimTail: { tail.claim($0, $1) },
+    let surroundings = ReceivedBlob.Surroundings(
+      memory: options.memory, folder: folder, limit: options.maxBlob,
       arrived: { [self] in arrived($0) })
     let fetcher = BlobFetcher(
       client: client, did: did, appender: appender, surroundings: surroundings,
       connections: options.connections,
-      settled: { [self] blob, result in
-        tail.settled(blob)
-        settled(blob, result)
-      })
+      settled: { [self] in settled($0, $1) })
     try await fetcher.fetch(wanted)
   }
 

@@ -13,7 +13,7 @@ struct BlobReconciliation: Sendable {
     /// Whether some record refers to it; if none does, the server lists it.
     let isReferenced: Bool
     /// Whether it does not go through memory, by what the record says.
-    var isLarge: Bool { declaredSize ?? 0 > BlobSink.maximumInMemory }
+    var isLarge: Bool { declaredSize ?? 0 > ReceivedBlob.maximumInMemory }
   }
 
   /// The blobs that are not held, those of the newest records first, those that no record refers to last.

@@ -11,9 +11,9 @@ public struct FetchedPiece: Sendable {
   /// A piece in memory.
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
-  init(_ bytes: [UInt8]) throws {
+  init(_ pieces: [[UInt8]]) throws {
     file = try TemporaryFile()
-    try file.write(bytes.span)
+    for piece in pieces { try file.write(piece.span) }
   }
 
   /// Calls `body` with the bytes, piece by piece.

@@ -12,6 +12,9 @@ public struct LiveAccount: Sendable {
   private let client: XRPCClient
   private let network: Network
 
+  /// The longest repository and the longest blob that are fetched, in bytes: somebody asked for this one by name.
+  private static let (maximumRepository, maximumBlob) = (16 << 30, 1 << 30)
+
   /// Finds an account.
   ///
   /// - Parameters:
@@ -37,40 +40,54 @@ public struct LiveAccount: Sendable {
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
   /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the account's.
   public func repository(since: TID? = nil) async throws -> (FetchedPiece, missing: Int) {
-    let sink = RepositorySink(folder: TemporaryFile.defaultFolder, arrived: { _ in })
-    _ = try await client.stream(GetRepo(did: did, since: since), into: sink)
-    let (file, _) = try sink.finish()
+    let received = ReceivedRepository(
+      in: TemporaryFile.defaultFolder, limit: Self.maximumRepository, arrived: { _ in })
+    try await client.stream(GetRepo(did: did, since: since)) { response in
+      try await received.receive(response)
+    }
+    let file = try await received.received()
     guard since == nil else { return (FetchedPiece(file), 0) }
-    let repository = try CheckedRepository(
-      file.map(), archive: nil, isHashed: true, observer: { _ in })
-    try repository.checkOwner(did, key: identity.key)
-    let inspection = repository.inspection
-    return (
-      FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
-    )
+    return try await onOwnThread { [did, key = identity.key] in
+      let repository = try CheckedRepository(
+        file.map(), archive: nil, isHashed: true, observer: { _ in })
+      try repository.checkOwner(did, key: key)
+      let inspection = repository.inspection
+      return (
+        FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
+      )
+    }
   }
 
   /// A blob, compared with its CID.
   ///
   /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if the server sent something else.
   public func blob(_ cid: CID) async throws -> FetchedPiece {
-    let sink = BlobSink(
-      cid, declaredSize: nil,
-      BlobSink.Surroundings(
-        memory: MemoryBudget(BlobSink.maximumInMemory), folder: TemporaryFile.defaultFolder,
-        claimTail: { _, _ in nil }, arrived: { _ in }))
-    defer { sink.close() }
-    _ = try await client.stream(GetBlob(did: did, cid: cid), into: sink)
-    let piece: FetchedPiece
-    switch try sink.content() {
-    case .memory(let bytes): piece = try FetchedPiece(bytes)
-    case .file(let file): piece = FetchedPiece(file)
-    case .streaming: preconditionFailure("there is no archive to stream to")
+    let received = ReceivedBlob(
+      cid,
+      ReceivedBlob.Surroundings(
+        memory: MemoryBudget(ReceivedBlob.maximumInMemory), folder: TemporaryFile.defaultFolder,
+        limit: Self.maximumBlob, arrived: { _ in }))
+    try await client.stream(GetBlob(did: did, cid: cid), from: { received.offset }) { response in
+      try await received.receive(response)
     }
-    var hash = SHA256()
-    try piece.read { hash.update($0) }
-    guard cid.multihash.sha256 == hash.finish() else { throw ArchiveError(.contentMismatch(cid)) }
-    return piece
+    let content: ReceivedBlob.Content
+    do {
+      content = try received.content()
+    } catch is ReceivedBlob.OtherContent {
+      throw ArchiveError(.contentMismatch(cid))
+    }
+    return try await onOwnThread {
+      switch content {
+      case .memory(let pieces): return try FetchedPiece(pieces)
+      case .file(let file):
+        var hash = SHA256()
+        try file.read(pieces: 1 << 20) { hash.update($0) }
+        guard cid.multihash.sha256 == hash.finish() else {
+          throw ArchiveError(.contentMismatch(cid))
+        }
+        return FetchedPiece(file)
+      }
+    }
   }
 
   /// The blobs that the server lists, and whether there may be more.
@@ -95,13 +112,13 @@ public struct LiveAccount: Sendable {
   /// - Throws: ``BackupError`` if it could not be had.
   public func document() throws -> FetchedPiece {
     guard let document = identity.document else { throw BackupError.noServer(did.text) }
-    return try FetchedPiece(document)
+    return try FetchedPiece([document])
   }
 
   /// The account's history in the PLC directory.
   ///
   /// - Throws: `IdentityError`.
   public func plcLog() async throws -> FetchedPiece {
-    try FetchedPiece(await IdentityResolver(network: network).dids.plcLog(of: did))
+    try FetchedPiece([await IdentityResolver(network: network).dids.plcLog(of: did)])
   }
 }

@@ -24,6 +24,10 @@ struct RepositoryFetcher: Sendable {
   let key: VerificationKey?
   /// Where to put files without a name.
   let folder: FilePath
+  /// How long its CAR may be, in bytes, decompressed.
+  let limit: Int
+  /// Whether it is asked for compressed.
+  let isCompressed: Bool
   /// Is told how many bytes have arrived.
   let arrived: @Sendable (Int) -> Void
   /// Is told what went wrong before the next attempt.
@@ -71,10 +75,24 @@ struct RepositoryFetcher: Sendable {
   private func fetch(
     since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?
   ) async throws -> Fetched {
-    let sink = RepositorySink(folder: folder, arrived: arrived)
-    let response = try await client.stream(GetRepo(did: did, since: since), into: sink)
-    let car = try sink.finish().file.map()
-    var origin = Snapshot.Fetched(repoRev: response["atproto-repo-rev"])
+    let received = ReceivedRepository(in: folder, limit: limit, arrived: arrived)
+    let repoRev = try await client.stream(
+      GetRepo(did: did, since: since), isCompressed: isCompressed
+    ) { response in
+      try await received.receive(response)
+      return response["atproto-repo-rev"]
+    }
+    let file = try await received.received()
+    return try await onOwnThread { [self] in
+      try fetched(file.map(), since: since, base, archive, repoRev: repoRev)
+    }
+  }
+
+  private func fetched(
+    _ car: MappedFile, since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?,
+    repoRev: String?
+  ) throws -> Fetched {
+    var origin = Snapshot.Fetched(repoRev: repoRev)
     let repository: CheckedRepository
     if let since, let base {
       if let whole = Self.whole(car, archive) {

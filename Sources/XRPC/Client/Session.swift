@@ -162,13 +162,13 @@ extension Session {
   private func call<Q: XRPCQuery>(_ query: Q, hiding secrets: [Secret], bearer: Secret? = nil)
     async throws -> Q.Output
   {
-    let sink = DocumentSink(limit: Q.maximumBytes, url: service + "/xrpc/" + Q.nsid)
     var request = XRPCClient.request(query, service)
     if let bearer { request.fields.append(("Authorization", "Bearer \(bearer.text)")) }
-    let delivery = try await network.send(request, to: sink)
-    guard delivery.response.isSuccess else {
-      throw XRPCError(Q.nsid, delivery, hiding: secrets)
+    let (delivery, body) = try await network.send(request) { response in
+      try await response.body.collect(
+        upTo: Q.maximumBytes, of: service + "/xrpc/" + Q.nsid)
     }
-    return try Q.read(sink.bytes, delivery, hiding: secrets)
+    guard let body else { throw XRPCError(Q.nsid, delivery, hiding: secrets) }
+    return try Q.read(body, delivery, hiding: secrets)
   }
 }

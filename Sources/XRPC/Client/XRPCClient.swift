@@ -23,48 +23,50 @@ public struct XRPCClient: Sendable {
   ///
   /// - Throws: ``XRPCError`` if the server refuses or answers with something else; ``TransportError`` if no whole answer came; `CancellationError`.
   public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
-    let sink = DocumentSink(limit: Q.maximumBytes, url: service + "/xrpc/" + Q.nsid)
-    let (delivery, secrets) = try await deliver(
-      query, acceptsCompression: true, isStreamed: false, to: sink)
-    return try Q.read(sink.bytes, delivery, hiding: secrets)
+    let request = Self.request(query, service)
+    let (delivery, body, secrets) = try await deliver(request, for: query) { response in
+      try await response.body.collect(upTo: Q.maximumBytes, of: service + "/xrpc/" + Q.nsid)
+    }
+    return try Q.read(body, delivery, hiding: secrets)
   }
 
-  /// Calls a method that answers with bytes, and lets them flow into a sink.
-  ///
-  /// What is tried again goes into the same sink, from its `resumableOffset` on if the server can do that.
+  /// Calls a method that answers with bytes.
   ///
   /// - Parameters:
   ///   - stream: the method.
-  ///   - sink: where the bytes go.
   ///   - attempts: how often it is tried at most; nil for as often as the user set.
-  /// - Returns: The head of the answer.
-  /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came; what the sink throws; `CancellationError`.
-  public func stream<S: XRPCStream>(
-    _ stream: S, into sink: any ResponseSink, attempts: Int? = nil
-  ) async throws -> HTTPResponse {
-    try await deliver(
-      stream, acceptsCompression: S.acceptsCompression, isStreamed: true, attempts: attempts,
-      to: sink
-    ).0.response
+  ///   - isCompressed: whether the answer may be compressed on the way.
+  ///   - offset: how much of the body need not be sent again, asked before each attempt.
+  ///   - receive: reads the answer; called once more, for another one, if it breaks off on the way.
+  /// - Returns: What `receive` returned.
+  /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came; what `receive` throws; `CancellationError`.
+  public func stream<S: XRPCStream, Value>(
+    _ stream: S, attempts: Int? = nil, isCompressed: Bool = false,
+    from offset: () -> UInt64 = { 0 },
+    receive: (HTTPResponse) async throws -> Value
+  ) async throws -> Value {
+    var request = Self.request(stream, service)
+    request.acceptsCompression = isCompressed
+    request.isStreamed = true
+    request.isPrepared = S.isPrepared
+    request.attempts = attempts
+    return try await deliver(request, for: stream, from: offset, receive: receive).1
   }
 
   /// Calls a method that answers with bytes, and few of them.
   ///
-  /// - Throws: what ``stream(_:into:attempts:)`` throws.
+  /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and ``TransportError`` if there are more.
   public func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
-    let sink = DocumentSink(limit: limit, url: service + "/xrpc/" + S.nsid)
-    _ = try await self.stream(stream, into: sink)
-    return sink.bytes
+    try await self.stream(stream) { response in
+      try await response.body.collect(upTo: limit, of: service + "/xrpc/" + S.nsid)
+    }
   }
 
   /// Sends the request for a call, with the session's token if it is for this server, and once more with another token if that one is over.
-  private func deliver<E: XRPCEndpoint>(
-    _ endpoint: E, acceptsCompression: Bool, isStreamed: Bool, attempts: Int? = nil,
-    to sink: any ResponseSink
-  ) async throws -> (Network.Delivery, secrets: [Secret]) {
-    var request = Self.request(endpoint, service)
-    request.acceptsCompression = acceptsCompression
-    request.isStreamed = isStreamed
+  private func deliver<E: XRPCEndpoint, Value>(
+    _ request: HTTPRequest, for endpoint: E, from offset: () -> UInt64 = { 0 },
+    receive: (HTTPResponse) async throws -> Value
+  ) async throws -> (Network.Delivery, Value, secrets: [Secret]) {
     var tokens: [Secret] = []
     while true {
       var authorized = request
@@ -73,10 +75,10 @@ public struct XRPCClient: Sendable {
         tokens.append(token)
         authorized.fields.append(("Authorization", "Bearer \(token.text)"))
       }
-      let delivery = try await network.send(authorized, to: sink, attempts: attempts)
-      if delivery.response.isSuccess {
+      let (delivery, value) = try await network.send(authorized, from: offset, receive: receive)
+      if let value {
         if let session, let token = tokens.last { await session.served(token) }
-        return (delivery, tokens)
+        return (delivery, value, tokens)
       }
       let error = XRPCError(E.nsid, delivery, hiding: tokens)
       guard let session, tokens.count == 1, Session.isOver(error),

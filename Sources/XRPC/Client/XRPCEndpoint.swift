@@ -64,10 +64,10 @@ extension XRPCQuery {
   }
 }
 
-/// A method that answers with bytes, which flow into a sink.
+/// A method that answers with bytes, however many.
 public protocol XRPCStream: XRPCEndpoint {
-  /// Whether the answer may be compressed on the way.
-  static var acceptsCompression: Bool { get }
+  /// Whether the server may have to prepare the answer, so that nothing may come for a while.
+  static var isPrepared: Bool { get }
 }
 
 /// The errors of a method whose lexicon declares none.

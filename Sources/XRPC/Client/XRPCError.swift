@@ -26,7 +26,7 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// Whether another attempt may come out otherwise.
-  public var isTransient: Bool { fault == nil && RetryPolicy.isTransient(status: status) }
+  public var isTransient: Bool { fault == nil && Retry.isTransient(status: status) }
 
   /// What a person reads.
   public var description: String {

@@ -1,6 +1,7 @@
 /// The transport over libcurl.
 ///
-/// Follows redirections itself, for each of them is a request that has to be allowed. Transfers end when they stand still, never because they last.
+/// Follows redirections itself, for each of them is a request that has to be allowed. A long body may last as long as it gets on; one that stands still, or
+/// next to, ends.
 public final class CurlTransport: HTTPTransport {
   /// How many redirections in a row are followed.
   public static let maximumRedirects = 3
@@ -35,34 +36,35 @@ public final class CurlTransport: HTTPTransport {
 
   deinit { loop.close() }
 
-  /// Sends a request and lets the body of a successful answer flow into a sink.
+  /// Sends a request, and returns when the head of the answer is there.
   ///
   /// If only the rest of a body was asked for and the server answers with another part, or says that there is none (416), the whole is asked for at once.
   /// A redirection that is not followed is an answer like others.
-  public func send(_ request: HTTPRequest, to sink: any ResponseSink) async throws -> (
-    HTTPResponse, errorBody: [UInt8]
-  ) {
+  ///
+  /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
+  public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     var request = request
     var url = try HTTPURL(request.url)
-    var offset = sink.resumableOffset
     var redirects = 0
     var isRedirected = false
     while true {
       try checkTarget(url, isRedirected: isRedirected)
-      let outcome = try await transfer(
+      var response = try await begin(
         .init(
-          request: request, url: url, offset: offset, policy: policy, isRedirected: isRedirected,
-          proxy: proxies.proxy(for: url), settings: settings.adapted(to: request)), to: sink)
-      if outcome.mustStartOver {
-        guard offset > 0 else {
+          request: request, url: url, policy: policy, isRedirected: isRedirected,
+          proxy: proxies.proxy(for: url), settings: settings.adapted(to: request)))
+      guard let start = response.bodyStart(askedFor: request.offset) else {
+        guard request.offset > 0 else {
           throw TransportError(.malformedAnswer("a part came instead of the whole"), url: "\(url)")
         }
-        offset = 0
+        request.offset = 0
         continue
       }
-      guard request.followsRedirects, request.method == .get,
-        let location = outcome.response.redirection
-      else { return (outcome.response, outcome.errorBody) }
+      response.offset = start
+      guard request.followsRedirects, request.method == .get, let location = response.redirection
+      else { return response }
+      // Read to its end, its connection can be used again.
+      _ = try await response.body.beginning(maximumErrorBody)
       redirects += 1
       guard redirects <= Self.maximumRedirects else {
         throw TransportError(.tooManyRedirects, url: "\(url)")
@@ -97,22 +99,16 @@ public final class CurlTransport: HTTPTransport {
     }
   }
 
-  /// One request and its answer.
-  private func transfer(_ order: CurlTransfer.Order, to sink: any ResponseSink) async throws
-    -> Reception.Outcome
-  {
-    let transfer = CurlTransfer(order, sink: sink, loop: loop)
-    return try await withTaskCancellationHandler {
+  /// Begins a transfer, and returns with the head of its answer.
+  private func begin(_ order: CurlTransfer.Order) async throws -> HTTPResponse {
+    let transfer = CurlTransfer(order, loop: loop)
+    let response = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { loop.post(.begin(transfer, $0)) }
     } onCancel: {
       transfer.cancel()
     }
-  }
-}
-
-extension HTTPResponse {
-  /// Where the answer points instead of answering; nil if it does not.
-  var redirection: String? {
-    [301, 302, 303, 307, 308].contains(status) ? self["location"] : nil
+    // The event thread lives as long as somebody may read.
+    response.body.whenEnded { [self] _ in withExtendedLifetime(self) {} }
+    return response
   }
 }

@@ -16,21 +16,24 @@ public struct HTTPRequest: Sendable {
   public var fields: [(name: String, value: String)]
   /// What is sent along.
   public var body: [UInt8]
-  /// Whether the answer may be compressed on the way: for JSON and CARs, not for blobs, most of which do not shrink.
+  /// From which byte on the body is wanted: 0, or as much as came when it was asked for before. The answer says where it begins.
+  public var offset: UInt64 = 0
+  /// Whether the answer may be compressed on the way.
   public var acceptsCompression: Bool
-  /// Whether the body is long, and the sink may have it wait.
-  ///
-  /// Such an answer has a connection of its own (HTTP/1.1), for the system to hold the server up on. Where answers share one (HTTP/2) libcurl would take the
-  /// body of one that waits out of the others' way, which is up to 32 MB of memory for each.
+  /// Whether the body is long: it may take any time as long as it gets on. All of any other answer has to come soon.
   public var isStreamed: Bool
+  /// Whether the server may have to prepare the answer, so that nothing may come for a while.
+  public var isPrepared = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a server points.
   public var followsRedirects: Bool
+  /// How often it is sent at most; nil for as often as the user set. One of which this is 1 is not waited for either, if its host is away.
+  public var attempts: Int?
 
   /// A request.
   public init(
     _ method: Method = .get, _ url: String, fields: [(name: String, value: String)] = [],
     body: [UInt8] = [], acceptsCompression: Bool = true, isStreamed: Bool = false,
-    followsRedirects: Bool = true
+    followsRedirects: Bool = true, attempts: Int? = nil
   ) {
     self.method = method
     self.url = url
@@ -39,5 +42,6 @@ public struct HTTPRequest: Sendable {
     self.acceptsCompression = acceptsCompression
     self.isStreamed = isStreamed
     self.followsRedirects = followsRedirects
+    self.attempts = attempts
   }
 }

@@ -1,4 +1,4 @@
-/// The head of an answer: what a server says before the body.
+/// An answer: its head, and its body as it arrives.
 public struct HTTPResponse: Sendable {
   /// The status code.
   public var status: Int
@@ -6,12 +6,20 @@ public struct HTTPResponse: Sendable {
   public var fields: [(name: String, value: String)]
   /// Where the answer came from, after redirections.
   public var url: String
+  /// Where in the whole body ``body`` begins: 0, or where the request asked it to.
+  public var offset: UInt64 = 0
+  /// The body, decompressed.
+  public var body: HTTPBody
 
-  /// An answer's head.
-  public init(status: Int, fields: [(name: String, value: String)] = [], url: String) {
+  /// An answer.
+  public init(
+    status: Int, fields: [(name: String, value: String)] = [], url: String,
+    body: HTTPBody = HTTPBody([])
+  ) {
     self.status = status
     self.fields = fields
     self.url = url
+    self.body = body
   }
 
   /// The first field of this name, in lower case.
@@ -24,5 +32,22 @@ public struct HTTPResponse: Sendable {
   public var contentLength: UInt64? {
     guard self["content-encoding"] == nil else { return nil }
     return self["content-length"].flatMap { UInt64($0) }
+  }
+
+  /// Where the answer points instead of answering; nil if it does not.
+  var redirection: String? {
+    [301, 302, 303, 307, 308].contains(status) ? self["location"] : nil
+  }
+
+  /// Where in the whole body the answer's begins that was asked to begin at `offset`; nil if the whole has to be asked for.
+  func bodyStart(askedFor offset: UInt64) -> UInt64? {
+    switch status {
+    case 206:
+      // Also a part that was not asked for is the whole if it begins at 0: whether it ends too early the content tells.
+      let range = self["content-range"].flatMap { ContentRange($0) }
+      return range?.first == offset ? offset : nil
+    case 416: return offset == 0 ? 0 : nil
+    default: return 0
+    }
   }
 }

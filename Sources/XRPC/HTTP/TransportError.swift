@@ -14,6 +14,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case notSecure(String)
     /// Nothing, or next to nothing, arrived for this many seconds.
     case stalled(seconds: Int)
+    /// A short answer was not whole after this many seconds.
+    case tooSlow(seconds: Int)
     /// The connection ended before the answer did.
     case cutOff(String)
     /// The answer is not HTTP, or its head is too long.
@@ -40,6 +42,16 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   public var url: String
   /// How often it was tried.
   public var attempts = 1
+  /// How much of the body had come; nil if not even the head had.
+  public var progress: Progress?
+
+  /// How much of a body has come.
+  public struct Progress: Equatable, Sendable {
+    /// How many bytes.
+    public var received: UInt64
+    /// Of how many; nil if the server does not say.
+    public var expected: UInt64?
+  }
 
   /// An error.
   public init(_ reason: Reason, url: String) {
@@ -50,7 +62,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   /// Whether trying again may help.
   public var isTransient: Bool {
     switch reason {
-    case .unknownHost, .notConnected, .stalled, .cutOff: true
+    case .unknownHost, .notConnected, .stalled, .tooSlow, .cutOff: true
     default: false
     }
   }
@@ -68,7 +80,11 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case .unknownHost: "the name of the host leads to no address"
     case .notConnected(let why): "no connection: \(why)"
     case .notSecure(let why): "no secure connection: \(why)"
-    case .stalled(let seconds): "nothing arrived for \(seconds) seconds"
+    case .stalled(let seconds):
+      progress.map { "\($0), then nothing for \(seconds) seconds" }
+        ?? "nothing arrived for \(seconds) seconds"
+    case .tooSlow(let seconds):
+      "the answer was not whole after \(seconds) seconds" + (progress.map { ": \($0)" } ?? "")
     case .cutOff(let why): "the answer was cut off: \(why)"
     case .malformedAnswer(let why): "the answer is malformed: \(why)"
     case .refusedAddress(let address):
@@ -80,5 +96,23 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case .silent: "the host has not answered for a while, and is left alone"
     case .unavailable(let why): "libcurl cannot be used: \(why)"
     }
+  }
+}
+
+extension TransportError.Progress: CustomStringConvertible {
+  /// So many bytes, of so many if that is known.
+  public var description: String {
+    expected.map { "\(Self.grouped(received)) of \(Self.grouped($0)) bytes" }
+      ?? "\(Self.grouped(received)) bytes"
+  }
+
+  private static func grouped(_ number: UInt64) -> String {
+    let digits = "\(number)"
+    var text = ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index).isMultiple(of: 3) { text += "," }
+      text.append(digit)
+    }
+    return text
   }
 }

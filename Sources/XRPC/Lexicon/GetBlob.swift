@@ -19,8 +19,8 @@ public struct GetBlob: XRPCStream {
 
   /// Its name.
   public static let nsid = "com.atproto.sync.getBlob"
-  /// Images and films do not shrink; and what is not compressed can be gone on with.
-  public static let acceptsCompression = false
+  /// It lies there, as a file does.
+  public static let isPrepared = false
 
   /// The account.
   public var did: DID

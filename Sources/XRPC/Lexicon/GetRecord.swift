@@ -18,8 +18,8 @@ public struct GetRecord: XRPCStream {
 
   /// Its name.
   public static let nsid = "com.atproto.sync.getRecord"
-  /// It is a CAR.
-  public static let acceptsCompression = true
+  /// It is a few blocks.
+  public static let isPrepared = false
 
   /// The account.
   public var did: DID

@@ -6,8 +6,8 @@ public struct GetRepo: XRPCStream {
   public typealias DeclaredError = RepoError
   /// Its name.
   public static let nsid = "com.atproto.sync.getRepo"
-  /// A third of a CAR is hashes, and the rest shrinks well.
-  public static let acceptsCompression = true
+  /// A server puts it together when it is asked.
+  public static let isPrepared = true
 
   /// The account.
   public var did: DID

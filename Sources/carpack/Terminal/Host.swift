@@ -41,6 +41,15 @@ enum Host {
     return date.formatted(.iso8601)
   }
 
+  /// The time of day in so many seconds, as a clock on the wall shows it here: `14:05:30`.
+  static func timeOfDay(inSeconds seconds: Double) -> String {
+    var moment = time(nil) + Int(seconds.rounded(.up))
+    var parts = unsafe tm()
+    guard unsafe localtime_r(&moment, &parts) != nil else { return now }
+    return unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec]
+      .map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
+  }
+
   /// The first of these environment variables that has text.
   static func environment(_ names: String...) -> (name: String, value: String)? {
     environment(names)

@@ -30,7 +30,7 @@ final class BackupDisplay: Sendable {
     var order: [String] = []
     var retryCount = 0
     var missingCount = 0
-    var waiting: String?
+    var waiting: (line: String, until: ContinuousClock.Instant)?
     var drawn: ContinuousClock.Instant?
   }
 
@@ -100,19 +100,33 @@ final class BackupDisplay: Sendable {
 
   /// Shows what happens on the network.
   func show(_ event: NetworkEvent) {
-    guard case .retry(let host, let seconds, let why) = event else { return }
-    if style == .json {
-      BackupJSON.print("retry") {
-        $0.field("host", host)
-        $0.field("afterMs", Int((seconds * 1000).rounded()))
-        $0.field("why", why)
+    switch event {
+    case .request: return
+    case .retry(let host, let seconds, let why):
+      guard style != .json else {
+        return Self.printJSON("retry", host: host, seconds: seconds, why: why)
       }
-      return
+      state.withLock { $0.retryCount += 1 }
+    case .wait(let host, let seconds, let why):
+      guard style != .json else {
+        return Self.printJSON("wait", host: host, seconds: seconds, why: why)
+      }
+      guard style != .silent, let line = event.waitingLine else { return }
+      if style == .plain { Console.say("carpack: \(line)") }
+      let lines = state.withLock { state in
+        state.waiting = (line, until: .now + .seconds(seconds))
+        return Self.lines(state, at: .now, namesAccounts: namesAccounts)
+      }
+      // Nothing arrives while it is waited, so nothing else would draw it.
+      if style == .live { Console.showProgress(lines) }
     }
-    state.withLock { state in
-      state.retryCount += 1
-      state.waiting =
-        seconds >= 1 ? "\(host): \(why), waiting \(Quantity.duration(seconds: seconds))" : nil
+  }
+
+  private static func printJSON(_ kind: String, host: String, seconds: Double, why: String) {
+    BackupJSON.print(kind) {
+      $0.field("host", host)
+      $0.field(kind == "wait" ? "atMostMs" : "afterMs", Int((seconds * 1000).rounded()))
+      $0.field("why", why)
     }
   }
 
@@ -147,9 +161,10 @@ final class BackupDisplay: Sendable {
       guard var activity = state.activities[account] else { return nil }
       if activity.progress.stage != progress.stage {
         activity.stageBegin = now
-        state.waiting = nil
       }
       activity.progress = progress
+      // Something arrives: of one account, from the host that was waited for.
+      if !namesAccounts { state.waiting = nil }
       defer { state.activities[account] = activity }
       switch style {
       case .live:
@@ -178,7 +193,7 @@ final class BackupDisplay: Sendable {
     var notes: [String] = []
     if state.order.count > 16 { notes.append("and \(state.order.count - 16) more accounts") }
     if state.retryCount > 0 { notes.append(Quantity.count(state.retryCount, "retry", "retries")) }
-    if let waiting = state.waiting { notes.append(waiting) }
+    if let waiting = state.waiting, now < waiting.until { notes.append(waiting.line) }
     if !notes.isEmpty { lines.append("  " + notes.joined(separator: "; ")) }
     return lines
   }

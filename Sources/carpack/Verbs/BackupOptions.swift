@@ -17,6 +17,10 @@ struct BackupOptions: ParsableArguments {
     help: "Believe that what the archive holds is what was written: compare it with no checksums.")
   var quick = false
 
+  @Flag(
+    help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
+  var compressed = false
+
   @OptionGroup var common: CommonOptions
 
   /// How it is shown.
@@ -45,6 +49,7 @@ struct BackupOptions: ParsableArguments {
     options.level = compression.level
     options.checksHeld = !quick
     options.connections = network.connections
+    options.isCompressed = compressed
     options.session = try login.session()
     return options
   }

@@ -109,7 +109,9 @@ struct NetworkCommandOptions: ParsableArguments {
     options.stallSeconds = timeout
     options.attempts = attempts
     let isVerbose = verbose
-    options.observer = { if isVerbose { Self.tell($0) } }
+    options.observer = { event in
+      if isVerbose, let line = event.line { Console.say(line) }
+    }
     return options
   }
 
@@ -127,15 +129,24 @@ struct NetworkCommandOptions: ParsableArguments {
         "\(found.name) cannot be used, \"\(found.value)\": \(error)", status: .usage)
     }
   }
+}
 
-  /// A line for each thing that happens.
-  private static func tell(_ event: NetworkEvent) {
-    switch event {
+extension NetworkEvent {
+  /// A line about it.
+  fileprivate var line: String? {
+    switch self {
     case .request(let method, let url, let outcome, let seconds):
-      let milliseconds = Int((seconds * 1000).rounded())
-      Console.say("\(method) \(url): \(outcome), \(milliseconds) ms")
+      "\(method) \(url): \(outcome), \(Int((seconds * 1000).rounded())) ms"
     case .retry(let host, let seconds, let why):
-      Console.say("\(host): \(why); trying again in \(Quantity.duration(seconds: seconds))")
+      "\(host): \(why); trying again in \(Quantity.duration(seconds: seconds))"
+    case .wait: nil
     }
+  }
+
+  /// What a person is told who waits: for whom, until when and why; nil for anything else than a wait.
+  var waitingLine: String? {
+    guard case .wait(let host, let seconds, let why) = self else { return nil }
+    return
+      "waiting for \(host) until \(Host.timeOfDay(inSeconds: seconds)) at most (\(Quantity.duration(seconds: seconds))): \(why)"
   }
 }

@@ -67,40 +67,27 @@ final class ScriptedServer: HTTPTransport {
     return Network(options, transport: self, clock: PassingClock(), chance: { 0 })
   }
 
-  func send(_ request: HTTPRequest, to sink: any ResponseSink) async throws -> (
-    HTTPResponse, errorBody: [UInt8]
-  ) {
+  func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     try Task.checkCancellation()
-    let question = Question(request: request, offset: sink.resumableOffset)
+    let question = Question(request: request, offset: request.offset)
     log.withLock { $0.append(question) }
     let answer = try script(question)
-    let response = HTTPResponse(status: answer.status, fields: answer.fields, url: request.url)
-    guard response.isSuccess else { return (response, answer.body) }
-    let transfer = WaitingTransfer()
-    try sink.begin(
-      response, offset: answer.status == 206 ? question.offset : 0, transfer: transfer)
+    var pieces: [[UInt8]] = []
     var rest = answer.body[...]
     if let length = answer.breaksAfter { rest = rest.prefix(length) }
     while !rest.isEmpty {
-      let piece = Array(rest.prefix(16 << 10))
-      switch try sink.take(piece.span) {
-      case .proceed: rest = rest.dropFirst(piece.count)
-      case .pause:
-        await transfer.waitForResume()
-        try Task.checkCancellation()
-      }
-      await Task.yield()
+      pieces.append(Array(rest.prefix(16 << 10)))
+      rest = rest.dropFirst(16 << 10)
     }
-    if answer.breaksAfter != nil { throw TransportError(.cutOff("it broke"), url: request.url) }
-    return (response, [])
-  }
-
-  private final class WaitingTransfer: Transfer {
-    private let resumptions = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-
-    func resume() { resumptions.continuation.yield() }
-
-    func waitForResume() async { for await _ in resumptions.stream { break } }
+    var response = HTTPResponse(
+      status: answer.status, fields: answer.fields, url: request.url,
+      body: HTTPBody(
+        pieces,
+        endingWith: answer.breaksAfter.map { _ in
+          TransportError(.cutOff("it broke"), url: request.url)
+        }))
+    response.offset = answer.status == 206 ? question.offset : 0
+    return response
   }
 }
 
@@ -116,13 +103,4 @@ final class PassingClock: NetworkClock {
     try Task.checkCancellation()
     time.withLock { $0 += seconds }
   }
-}
-
-/// A transfer that counts how often it is told to go on.
-final class CountingTransfer: Transfer {
-  private let count = Mutex(0)
-
-  var resumeCount: Int { count.withLock { $0 } }
-
-  func resume() { count.withLock { $0 += 1 } }
 }

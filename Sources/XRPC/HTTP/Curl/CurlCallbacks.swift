@@ -19,11 +19,7 @@ enum CurlCallbacks {
   static let body: curl_write_callback = { data, size, count, context in
     guard let transfer = unsafe transfer(context) else { return 0 }
     let piece = unsafe bytes(data, size * count)
-    return switch unsafe transfer.takeBody(piece.span) {
-    case .proceed: size * count
-    case .pause: Int(CURL_WRITEFUNC_PAUSE)
-    case nil: Int(CURL_WRITEFUNC_ERROR)
-    }
+    return unsafe transfer.takeBody(piece.span) ? size * count : Int(CURL_WRITEFUNC_PAUSE)
   }
 
   /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.

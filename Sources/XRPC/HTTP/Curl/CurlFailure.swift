@@ -18,9 +18,14 @@ enum CurlFailure {
     case CURLE_URL_MALFORMAT: return .unusableURL
     case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
     case CURLE_OPERATION_TIMEDOUT:
-      return wasSent
-        ? .stalled(seconds: settings.stallSeconds)
-        : .notConnected("none came about in \(settings.connectSeconds) seconds")
+      guard wasSent else {
+        return .notConnected("none came about in \(settings.connectSeconds) seconds")
+      }
+      // "Operation too slow." for a stall, "Operation timed out" for the whole.
+      guard let total = settings.totalSeconds, explanation.contains("timed out") else {
+        return .stalled(seconds: settings.stallSeconds)
+      }
+      return .tooSlow(seconds: total)
     case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY:
       return .notConnected(what)
     case CURLE_SSL_CONNECT_ERROR:

@@ -3,38 +3,45 @@ internal import Synchronization
 
 /// A request on its way.
 ///
-/// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``.
+/// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``. The head goes to whoever sent the request, the body into a pipe: the thread
+/// only moves bytes.
 @safe
 final class CurlTransfer: Transfer, @unchecked Sendable {
   /// What is asked, and what has been decided about it.
   struct Order: Sendable {
     var request: HTTPRequest
     var url: HTTPURL
-    var offset: UInt64
     var policy: AddressPolicy
     var isRedirected: Bool
     var proxy: String?
     var settings: CurlSettings
   }
 
-  typealias Continuation = CheckedContinuation<Reception.Outcome, any Error>
+  typealias Continuation = CheckedContinuation<HTTPResponse, any Error>
 
   let order: Order
   private let loop: CurlLoop
+  private let pipe = BodyPipe()
   private let cancelled = Atomic<Bool>(false)
   // From here on, what exists while the transfer is under way.
-  private var reception: Reception?
+  private var reception: Reception
+  /// Whoever waits for the head.
   private var continuation: Continuation?
   private(set) var easy: CurlEasy?
+  /// What of the body has come and is not in the pipe yet.
+  private var piece: [UInt8] = []
   /// Why libcurl was told to stop.
-  private var failure: (any Error)?
+  private var failure: TransportError?
   /// The last address that was not connected to.
   private var refused: IPAddress?
 
-  init(_ order: Order, sink: any ResponseSink, loop: CurlLoop) {
+  /// How many bytes of a body are gathered before they are handed on: for each time the reader is woken.
+  private static let pieceLength = 128 << 10
+
+  init(_ order: Order, loop: CurlLoop) {
     self.order = order
     self.loop = loop
-    reception = Reception(of: order.url, from: order.offset, sink: sink)
+    reception = Reception(of: order.url)
   }
 
   /// Goes on after a pause.
@@ -74,13 +81,12 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
 
   /// Ends it as libcurl says it ended; the handle must have been taken out of the multi handle.
   func finish(_ code: CURLcode) {
-    if failure is Reception.Enough, let outcome = reception?.outcomeSoFar {
-      finish(returning: outcome)
-    } else if let failure {
+    if let failure {
       finish(throwing: failure)
-    } else if code == CURLE_OK, let reception {
+    } else if code == CURLE_OK {
       do throws(TransportError) {
-        finish(returning: try reception.finish())
+        try reception.finish()
+        finish()
       } catch {
         finish(throwing: error)
       }
@@ -90,30 +96,31 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
         throwing: error(
           refused.scope == .global ? .unusableURL : .refusedAddress("\(refused)")))
     } else {
-      finish(
-        throwing: error(
-          CurlFailure.reason(
-            code, explanation: easy?.explanation(of: code) ?? "", wasSent: easy?.wasSent ?? false,
-            settings: order.settings)))
+      var error = error(
+        CurlFailure.reason(
+          code, explanation: easy?.explanation(of: code) ?? "", wasSent: easy?.wasSent ?? false,
+          settings: order.settings))
+      error.progress = reception.progress
+      finish(throwing: error)
     }
   }
 
-  func finish(throwing error: any Error) {
+  /// Ends it: what has come of the body is handed on, and then why there is no more of it.
+  func finish(throwing error: (any Error)? = nil) {
     let continuation = continuation.take()
-    letGo()
-    continuation?.resume(throwing: error)
-  }
-
-  private func finish(returning outcome: Reception.Outcome) {
-    let continuation = continuation.take()
-    letGo()
-    continuation?.resume(returning: outcome)
-  }
-
-  /// A sink may keep its transfer; not the other way round as well.
-  private func letGo() {
-    reception = nil
     easy = nil
+    if let continuation {
+      continuation.resume(
+        throwing: error ?? TransportError(.cutOff("it has no head"), url: "\(order.url)"))
+    } else {
+      handOn()
+    }
+    pipe.finish(throwing: error)
+  }
+
+  private func handOn() {
+    if !piece.isEmpty { pipe.put(piece) }
+    piece = []
   }
 
   private func error(_ reason: TransportError.Reason) -> TransportError {
@@ -125,8 +132,11 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
 extension CurlTransfer {
   /// Takes a line of the head; false ends the transfer.
   func takeLine(_ line: Span<UInt8>) -> Bool {
-    do {
-      try reception?.takeLine(line, transfer: self)
+    do throws(TransportError) {
+      guard var response = try reception.takeLine(line) else { return true }
+      pipe.connect(to: self)
+      response.body = HTTPBody(pipe)
+      continuation.take()?.resume(returning: response)
       return true
     } catch {
       failure = failure ?? error
@@ -134,14 +144,21 @@ extension CurlTransfer {
     }
   }
 
-  /// Takes a piece of the body; nil ends the transfer.
-  func takeBody(_ bytes: Span<UInt8>) -> Flow? {
-    do {
-      return try reception?.takeBody(bytes)
-    } catch {
-      failure = failure ?? error
-      return nil
+  /// Takes some of the body, all or nothing; false has it wait, and it comes again.
+  func takeBody(_ bytes: Span<UInt8>) -> Bool {
+    if piece.count >= Self.pieceLength {
+      guard pipe.hasRoomOrPauses() else { return false }
+      handOn()
     }
+    if piece.capacity == 0 {
+      piece.reserveCapacity(
+        Int(min(UInt64(Self.pieceLength), reception.remaining ?? UInt64(bytes.count)))
+          + CurlSettings.longestWrite)
+    }
+    unsafe bytes.withUnsafeBufferPointer { unsafe piece.append(contentsOf: $0) }
+    reception.takeBody(bytes.count)
+    if piece.count >= Self.pieceLength, pipe.hasRoom { handOn() }
+    return true
   }
 
   /// Whether an address may be connected to.

@@ -14,7 +14,7 @@ struct ServerWindow {
   private static let tolerance: Double = 2
 
   /// The window that an answer speaks of; nil if it does not.
-  init?(_ said: RateLimit, now: Double) {
+  init?(_ said: RateLimitFields, now: Double) {
     guard let limit = said.limit, let remaining = said.remaining else { return nil }
     self.limit = limit
     self.remaining = min(remaining, limit)

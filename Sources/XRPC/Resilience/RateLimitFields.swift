@@ -2,7 +2,7 @@
 ///
 /// `RateLimit-Limit`, `-Remaining`, `-Reset` and `-Policy` as the reference server sends them (the earlier drafts of the IETF's "RateLimit header fields"), and
 /// `Retry-After` (RFC 9110, section 10.2.3).
-struct RateLimit: Equatable {
+struct RateLimitFields: Equatable {
   /// How many requests a window has.
   var limit: Int?
   /// How many of them are left.

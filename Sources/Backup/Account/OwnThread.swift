@@ -1,0 +1,25 @@
+internal import Dispatch
+
+/// A thread of its own, as what an actor runs on: what happens there may block, and the tasks of everybody else go on.
+final class OwnThread: SerialExecutor {
+  private let queue: DispatchQueue
+
+  /// A thread; the name is for whoever looks at the process.
+  init(_ name: String) { queue = DispatchQueue(label: name) }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+  }
+}
+
+/// Does what may block, such as reading, writing and hashing much, on a thread of its own.
+///
+/// There are as few threads for tasks as there are processor cores: one that blocks keeps everything else waiting.
+func onOwnThread<Value: Sendable>(
+  _ work: @escaping @Sendable () throws -> Value
+) async throws -> Value {
+  try await withCheckedThrowingContinuation { continuation in
+    DispatchQueue(label: "work").async { continuation.resume(with: Result(catching: work)) }
+  }
+}

@@ -1,0 +1,122 @@
+internal import Synchronization
+
+/// The bounded buffer between the thread that receives a body and the task that reads it.
+///
+/// 1. What is put in comes out in the same order, all of it before the end or the error.
+/// 2. It is full from ``capacity`` pieces on; the transfer waits then, and goes on as soon as one is taken.
+/// 3. Nobody waits on a pipe that has ended.
+final class BodyPipe: Sendable {
+  /// How many pieces may wait to be read.
+  static let capacity = 2
+
+  private struct State {
+    var pieces: [[UInt8]] = []
+    var reader: CheckedContinuation<[UInt8]?, any Error>?
+    /// The other end, until it has ended.
+    var transfer: (any Transfer)?
+    var isPaused = false
+    var end: Result<Void, any Error>?
+    var actions: [@Sendable ((any Error)?) -> Void] = []
+  }
+
+  private let state = Mutex(State())
+
+  /// Says whose body this is, for it to be paused and ended.
+  func connect(to transfer: any Transfer) { state.withLock { $0.transfer = transfer } }
+
+  // MARK: The transfer's side
+
+  /// Whether there is room for another piece.
+  var hasRoom: Bool { state.withLock { $0.pieces.count < Self.capacity } }
+
+  /// Whether there is room; if not, the transfer is paused and is resumed when there is.
+  func hasRoomOrPauses() -> Bool {
+    state.withLock { state in
+      state.isPaused = state.pieces.count >= Self.capacity
+      return !state.isPaused
+    }
+  }
+
+  /// Puts a piece in.
+  func put(_ piece: [UInt8]) {
+    let reader = state.withLock { state in
+      if state.reader == nil { state.pieces.append(piece) }
+      return state.reader.take()
+    }
+    reader?.resume(returning: piece)
+  }
+
+  /// Says that nothing more comes.
+  ///
+  /// - Parameter error: why, if the body is not whole.
+  func finish(throwing error: (any Error)? = nil) {
+    let (reader, actions) = state.withLock {
+      state -> (CheckedContinuation<[UInt8]?, any Error>?, [@Sendable ((any Error)?) -> Void]) in
+      guard state.end == nil else { return (nil, []) }
+      state.end = error.map { .failure($0) } ?? .success(())
+      state.transfer = nil
+      defer { state.actions = [] }
+      return (state.reader.take(), state.actions)
+    }
+    if let error { reader?.resume(throwing: error) } else { reader?.resume(returning: nil) }
+    for action in actions { action(error) }
+  }
+
+  // MARK: The reader's side
+
+  /// The next piece; nil at the end.
+  func next() async throws -> [UInt8]? {
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        if let answer = take(orWait: continuation) { continuation.resume(with: answer) }
+      }
+    } onCancel: {
+      abandon()
+    }
+  }
+
+  private func take(
+    orWait continuation: CheckedContinuation<[UInt8]?, any Error>
+  ) -> Result<[UInt8]?, any Error>? {
+    let (answer, paused) = state.withLock {
+      state -> (Result<[UInt8]?, any Error>?, (any Transfer)?) in
+      if !state.pieces.isEmpty {
+        let piece = state.pieces.removeFirst()
+        defer { state.isPaused = false }
+        return (.success(piece), state.isPaused ? state.transfer : nil)
+      }
+      if let end = state.end { return (end.map { nil }, nil) }
+      state.reader = continuation
+      return (nil, nil)
+    }
+    paused?.resume()
+    return answer
+  }
+
+  /// Ends the transfer: nobody reads any more.
+  func abandon() {
+    let transfer = state.withLock { $0.transfer }
+    if let transfer { transfer.cancel() } else { finish(throwing: CancellationError()) }
+  }
+
+  /// Has something done at the end, or at once if that is over.
+  func whenEnded(_ action: @escaping @Sendable ((any Error)?) -> Void) {
+    let end = state.withLock { state in
+      if state.end == nil { state.actions.append(action) }
+      return state.end
+    }
+    switch end {
+    case nil: break
+    case .success: action(nil)
+    case .failure(let error): action(error)
+    }
+  }
+}
+
+/// A transfer that is under way, as the reader of its body sees it.
+protocol Transfer: AnyObject, Sendable {
+  /// Goes on after a pause, from any thread, at any time; without a pause it does nothing.
+  func resume()
+  /// Ends, before or after it has begun.
+  func cancel()
+}

@@ -1,0 +1,41 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// How many descriptors the process may have open.
+enum DescriptorLimit {
+  /// How many are wanted: more than any number of transfers needs.
+  private static let wanted: UInt64 = 8192
+  /// How many are left for what is not a transfer: archives, libraries, the system's own.
+  private static let others = 64
+  /// How many a transfer takes at most: its socket, the pair by which its name is looked up, a file for what does not go through memory.
+  private static let perTransfer = 4
+  /// How many transfers are enough.
+  private static let maximumTransfers = 1024
+
+  /// Raises the limit as far as the system lets it, and answers how many transfers may be under way at a time.
+  ///
+  /// The runtime ends a process that cannot open one more; so transfers have to stay below.
+  static func raise() -> Int {
+    var limit = rlimit()
+    #if canImport(Glibc)
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+      let resource = RLIMIT_NOFILE
+    #endif
+    guard unsafe getrlimit(resource, &limit) == 0 else { return maximumTransfers }
+    let current = UInt64(limit.rlim_cur)
+    let possible = min(UInt64(limit.rlim_max), max(current, wanted))
+    if possible > current {
+      limit.rlim_cur = rlim_t(possible)
+      _ = unsafe setrlimit(resource, &limit)
+      _ = unsafe getrlimit(resource, &limit)
+    }
+    let open = Int(clamping: UInt64(limit.rlim_cur))
+    return min(maximumTransfers, max(1, (open - others) / perTransfer))
+  }
+}

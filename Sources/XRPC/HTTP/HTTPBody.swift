@@ -1,0 +1,82 @@
+/// The body of an answer, in the pieces it arrives in.
+///
+/// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is let go of.
+public struct HTTPBody: AsyncSequence, Sendable {
+  /// Some bytes, at least one.
+  public typealias Element = [UInt8]
+
+  /// What is shared by all copies of a body, so that the last of them ends the transfer.
+  fileprivate final class Handle: Sendable {
+    let pipe: BodyPipe
+    init(_ pipe: BodyPipe) { self.pipe = pipe }
+    deinit { pipe.abandon() }
+  }
+
+  private let handle: Handle
+
+  /// The body that comes out of a pipe.
+  init(_ pipe: BodyPipe) { handle = Handle(pipe) }
+
+  /// A body that is there already.
+  ///
+  /// - Parameters:
+  ///   - pieces: what it is made of.
+  ///   - error: why it ends too early; nil if it is whole.
+  public init(_ pieces: [[UInt8]], endingWith error: TransportError? = nil) {
+    let pipe = BodyPipe()
+    for piece in pieces where !piece.isEmpty { pipe.put(piece) }
+    pipe.finish(throwing: error)
+    self.init(pipe)
+  }
+
+  /// An iterator over what is left.
+  public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+
+  /// Waits for one piece after the other.
+  public struct Iterator: AsyncIteratorProtocol {
+    fileprivate let handle: Handle
+
+    /// The next bytes; nil at the end.
+    ///
+    /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow; `CancellationError`.
+    public func next() async throws -> [UInt8]? { try await handle.pipe.next() }
+  }
+
+  /// All of it.
+  ///
+  /// - Parameters:
+  ///   - limit: how many bytes it may have.
+  ///   - url: what was asked for, for messages.
+  /// - Throws: ``TransportError`` if it is longer, or what reading throws.
+  public func collect(upTo limit: Int, of url: String) async throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    for try await piece in self {
+      guard piece.count <= limit - bytes.count else {
+        throw TransportError(.tooLong(limit: limit), url: url)
+      }
+      if bytes.isEmpty { bytes = piece } else { bytes += piece }
+    }
+    return bytes
+  }
+
+  /// The beginning of it, as far as it comes.
+  ///
+  /// - Throws: `CancellationError`.
+  func beginning(_ count: Int) async throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    do {
+      for try await piece in self {
+        bytes += piece.prefix(count - bytes.count)
+        if bytes.count == count { break }
+      }
+    } catch is TransportError {
+      // It is for a message: so much of it is shown as there is.
+    }
+    return bytes
+  }
+
+  /// Has something done when nothing more will come: the transfer has ended, well or with an error, or was given up.
+  func whenEnded(_ action: @escaping @Sendable ((any Error)?) -> Void) {
+    handle.pipe.whenEnded(action)
+  }
+}

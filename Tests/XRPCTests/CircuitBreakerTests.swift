@@ -1,0 +1,143 @@
+import Synchronization
+import Testing
+
+@testable import XRPC
+
+@Suite struct `A host that goes away and comes back` {
+  private static let url = "https://pds.test/x"
+
+  private static func refusal() -> TransportError {
+    TransportError(.notConnected("refused"), url: url)
+  }
+
+  /// Asks a hundred times, sixteen at a time; answers how often in vain.
+  private func failures(_ network: Network) async -> Int {
+    await withTaskGroup(of: Bool.self) { group in
+      for index in 0..<100 {
+        if index >= 16 { _ = await group.next() }
+        group.addTask { await isRefused(network) }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+  }
+
+  private func isRefused(_ network: Network) async -> Bool {
+    do { return try await network.get(Self.url, limit: 5).0.status != 200 } catch { return true }
+  }
+
+  /// A host that answers, is away for some time from then on, and answers again.
+  private func scripted(
+    awayFor seconds: Double, away: @escaping @Sendable () throws -> Int
+  ) -> (Network, ScriptedTransport, VirtualClock, ScriptedNetwork.EventLog) {
+    let clock = VirtualClock()
+    let events = ScriptedNetwork.EventLog()
+    let transport = ScriptedTransport { _, number in
+      if number > 1, clock.now < seconds { return (try away(), [], []) }
+      return (200, [], [])
+    }
+    var options = NetworkOptions(userAgent: "test")
+    options.observer = { events.append($0) }
+    return (
+      Network(options, transport: transport, clock: clock, chance: { 1 }), transport, clock, events
+    )
+  }
+
+  @Test(arguments: [20.0, 60, 140])
+  func `is waited for by all, while one at a time tries it`(seconds: Double) async throws {
+    let (network, transport, clock, events) = scripted(awayFor: seconds) { throw Self.refusal() }
+    #expect(await !isRefused(network))
+    #expect(await failures(network) == 0)
+    #expect(clock.now >= seconds)
+    // Sixteen found it away, and then one try after the other was made.
+    #expect(transport.count < 101 + 16 + 30)
+    #expect(events.waits.count == 1)
+  }
+
+  @Test func `is waited for if a proxy says that it does not answer`() async throws {
+    let (network, _, _, _) = scripted(awayFor: 60) { 502 }
+    #expect(await !isRefused(network))
+    #expect(await failures(network) == 0)
+  }
+
+  @Test func `is not waited for for ever, and then left alone for a while`() async throws {
+    let (network, transport, clock, _) = scripted(awayFor: 10_000) { throw Self.refusal() }
+    #expect(await !isRefused(network))
+    #expect(await isRefused(network))
+    #expect(clock.now >= CircuitBreaker.patience)
+    let (count, moment) = (transport.count, clock.now)
+    await #expect(throws: TransportError(.silent, url: Self.url)) {
+      _ = try await network.get(Self.url, limit: 5)
+    }
+    #expect(transport.count == count)
+    clock.advance(10_000 - moment)
+    #expect(await !isRefused(network))
+  }
+
+  @Test func `is not waited for by those who do not want to`() async throws {
+    let (network, _, clock, _) = scripted(awayFor: 60) { throw Self.refusal() }
+    #expect(await !isRefused(network))
+    await #expect(throws: TransportError.self) {
+      _ = try await network.get(Self.url, limit: 5, retries: false)
+    }
+    #expect(clock.now == 0)
+  }
+
+  @Test func `is not away because a redirection of its leads to one that is`() async throws {
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { _, number in
+      if number > 1 { throw TransportError(.notConnected("refused"), url: "https://cdn.test/x") }
+      return (200, [], [])
+    }
+    let network = Network(
+      NetworkOptions(userAgent: "test"), transport: transport, clock: clock, chance: { 1 })
+    #expect(await !isRefused(network))
+    #expect(await isRefused(network))
+    #expect(clock.now < 20)
+  }
+
+  @Test func `lets everybody stop waiting who is cancelled`() async throws {
+    let (network, _, _, _) = scripted(awayFor: 10_000) { throw Self.refusal() }
+    #expect(await !isRefused(network))
+    let task = Task { try await network.get(Self.url, limit: 5) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await task.value }
+    // Whoever tries next is not kept from it.
+    #expect(await isRefused(network))
+  }
+}
+
+@Suite struct `Places for transfers` {
+  @Test func `are had in the order of asking, and no more than there are`() async throws {
+    let places = Places(2)
+    let most = Mutex((now: 0, most: 0))
+    let work: @Sendable () async throws -> Void = {
+      try await places.take()
+      most.withLock {
+        $0.now += 1
+        $0.most = max($0.most, $0.now)
+      }
+      await Task.yield()
+      most.withLock { $0.now -= 1 }
+      places.giveBack()
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<50 { group.addTask { try await work() } }
+      try await group.waitForAll()
+    }
+    #expect(most.withLock { $0.most } <= 2)
+  }
+
+  @Test func `are not kept by those who stopped waiting`() async throws {
+    let places = Places(1)
+    try await places.take()
+    let waiting = (0..<20).map { _ in Task { try await places.take() } }
+    for task in waiting.dropFirst() { task.cancel() }
+    for task in waiting.dropFirst() {
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    places.giveBack()
+    try await waiting[0].value
+    places.resize(2)
+    try await places.take()
+  }
+}
