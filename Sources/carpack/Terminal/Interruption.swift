@@ -57,11 +57,11 @@ enum Interruption {
   }
 
   /// Names the file to remove if the process is interrupted; nil for none.
+  ///
+  /// The name's memory is never freed: a handler on another thread may be about to read it.
   static func removeIfInterrupted(_ path: String?) {
     let copy = unsafe path.flatMap { unsafe strdup($0) }
-    let old = temporary.exchange(
-      UInt(bitPattern: copy), ordering: .sequentiallyConsistent)
-    unsafe free(UnsafeMutableRawPointer(bitPattern: old))
+    temporary.store(UInt(bitPattern: copy), ordering: .sequentiallyConsistent)
   }
 
   /// The exit status of the signal that asked for an end, if one has.
