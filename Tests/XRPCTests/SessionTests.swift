@@ -229,3 +229,67 @@ final class TokenServer: Sendable {
     }
   }
 }
+
+@Suite struct `tokens in answers` {
+  private static let jwt =
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJkaWQ6cGxjOmFiYyJ9.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+
+  private func session(_ status: Int, _ body: String) -> Session {
+    let transport = ScriptedTransport { _, _ in (status, [], Array(body.utf8)) }
+    let network = Network(
+      NetworkOptions(userAgent: "test"), transport: transport, clock: VirtualClock(), chance: { 1 })
+    return Session(
+      service: "https://pds.test", network: network, identifier: "alice.test",
+      password: Secret(TokenServer.password))
+  }
+
+  /// What logging in says.
+  private func said(_ status: Int, _ body: String) async -> String {
+    let session = session(status, body)
+    let error = await #expect(throws: XRPCError.self) { _ = try await session.account() }
+    return error.map { "\($0) \(String(reflecting: $0))" } ?? ""
+  }
+
+  @Test(arguments: [
+    #"{"accessJwt":"opaque-secret","refreshJwt":"other-secret"}"#,
+    #"{"accessJwt":"opaque-secret","refreshJwt":"other-secret","did":"opaque-secret"}"#,
+    #"{"accessJwt":"opaque-secret\nx","refreshJwt":"other-secret","did":"did:web:a.test"}"#,
+    #"{"accessJwt":"opaque-secret","refreshJwt":"other-secret""#, "opaque-secret other-secret",
+  ])
+  func `of success that are malformed are not quoted`(_ body: String) async {
+    let text = await said(200, body)
+    #expect(text.contains("createSession"))
+    #expect(!text.contains("secret"), "\(text)")
+  }
+
+  @Test func `that refuse a login are quoted by their words alone, and these without tokens`() async
+  {
+    let refused = await said(
+      401, #"{"error":"Odd","message":"not \#(Self.jwt), sorry","accessJwt":"opaque-secret"}"#)
+    #expect(refused.contains("Odd: not …, sorry"), "\(refused)")
+    #expect(!refused.contains("secret") && !refused.contains("eyJ"), "\(refused)")
+    let bare = await said(401, #"{"accessJwt":"opaque-secret"}"#)
+    #expect(!bare.contains("secret"), "\(bare)")
+  }
+
+  @Test(arguments: [
+    (jwt, "…"), ("a \(jwt) b", "a … b"), ("Bearer \(jwt)", "Bearer …"), ("\"\(jwt)\"", "\"…\""),
+    (String(jwt.prefix(40)), "…"),
+    (
+      "x aaaaaaaaaaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbb.cccccccccccccccccccc",
+      "x …"
+    ),
+    ("https://blewit.us-west.host.bsky.network/x", "https://blewit.us-west.host.bsky.network/x"),
+    ("com.atproto.sync.getRepo", "com.atproto.sync.getRepo"), ("eyJ", "eyJ"), ("1.2.3", "1.2.3"),
+    ("did:plc:ewvi7nxzyoun6zhxrhs64oiz", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
+  ])
+  func `are hidden in all that is quoted`(_ text: String, _ shown: String) {
+    #expect(Excerpt.of(text) == shown)
+    #expect(Excerpt.of(Array(text.utf8)) == shown)
+  }
+
+  @Test func `are hidden also where they are cut off`() {
+    let text = String(repeating: "x ", count: 95) + Self.jwt + String(repeating: "y", count: 5000)
+    #expect(!Excerpt.of(text).contains("eyJ"))
+  }
+}

@@ -9,7 +9,7 @@ enum Excerpt {
     // A view of scalars counts itself from the start each time.
     var count = 0
     var isAfterSpace = true
-    for scalar in text.unicodeScalars.prefix(8 * maximumLength) {
+    for scalar in TokenShape.hidden(in: text).prefix(8 * maximumLength) {
       if count >= maximumLength {
         shown.append("…")
         break
@@ -40,6 +40,6 @@ enum Excerpt {
 
   /// The beginning of bytes that should be text.
   static func of(_ bytes: [UInt8]) -> String {
-    of(String(decoding: bytes.prefix(8 * maximumLength), as: UTF8.self))
+    of(String(decoding: bytes.prefix(maximumErrorBody), as: UTF8.self))
   }
 }

@@ -168,7 +168,9 @@ extension Session {
       try await response.body.collect(
         upTo: Q.maximumBytes, of: service + "/xrpc/" + Q.nsid)
     }
-    guard let body else { throw XRPCError(Q.nsid, delivery, hiding: secrets) }
+    guard let body else {
+      throw XRPCError(Q.nsid, delivery, hiding: secrets, quotesBody: !Q.answersWithSecrets)
+    }
     return try Q.read(body, delivery, hiding: secrets)
   }
 }

@@ -31,6 +31,8 @@ public protocol XRPCQuery: XRPCEndpoint {
 
   /// How many bytes of JSON are accepted.
   static var maximumBytes: Int { get }
+  /// Whether answers hold tokens, so that no message may quote them.
+  static var answersWithSecrets: Bool { get }
   /// Reads the answer, tolerant of what servers leave out or add.
   ///
   /// - Throws: ``AnswerFault`` if something is missing that there is no answer without.
@@ -40,6 +42,8 @@ public protocol XRPCQuery: XRPCEndpoint {
 extension XRPCQuery {
   /// A mebibyte: a thousand CIDs are some 60 KiB.
   public static var maximumBytes: Int { 1 << 20 }
+  /// They do not.
+  public static var answersWithSecrets: Bool { false }
 }
 
 extension XRPCQuery {
@@ -60,7 +64,8 @@ extension XRPCQuery {
     } catch {
       fault = "it is not JSON: \(error)"
     }
-    throw XRPCError(nsid, delivery, body: body, fault: fault, hiding: secrets)
+    throw XRPCError(
+      nsid, delivery, body: answersWithSecrets ? [] : body, fault: fault, hiding: secrets)
   }
 }
 

@@ -51,7 +51,11 @@ extension XRPCError {
   ///   - endpoint: what was called.
   ///   - delivery: how that came out.
   ///   - secrets: what was sent along, and must not come back in a message.
-  init(_ endpoint: String, _ delivery: Network.Delivery, hiding secrets: [Secret]) {
+  ///   - quotesBody: whether the beginning of a body that is no XRPC error is shown.
+  init(
+    _ endpoint: String, _ delivery: Network.Delivery, hiding secrets: [Secret],
+    quotesBody: Bool = true
+  ) {
     func shown(_ text: String) -> String {
       Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
     }
@@ -63,7 +67,7 @@ extension XRPCError {
     if let json = Self.decode(body), let error = json["error"]?.string {
       name = shown(error)
       message = json["message"]?.string.map(shown)
-    } else {
+    } else if quotesBody {
       excerpt = shown(String(decoding: body, as: UTF8.self))
     }
   }

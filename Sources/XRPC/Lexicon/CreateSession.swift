@@ -13,6 +13,8 @@ public struct CreateSession: XRPCQuery {
 
   /// Its name.
   public static let nsid = "com.atproto.server.createSession"
+  /// The tokens of the session.
+  public static let answersWithSecrets = true
   /// It has a session made.
   public static let method = HTTPRequest.Method.post
 

@@ -8,6 +8,8 @@ public struct RefreshSession: XRPCQuery {
 
   /// Its name.
   public static let nsid = "com.atproto.server.refreshSession"
+  /// The tokens of the session.
+  public static let answersWithSecrets = true
   /// It has a token made.
   public static let method = HTTPRequest.Method.post
 
