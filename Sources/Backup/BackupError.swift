@@ -45,6 +45,12 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case incompleteRepository(nodes: Int, records: Int)
   /// A server does not give an account's repository out: the account, and what the server says of it.
   case accountUnavailable(String, String)
+  /// A server's list of accounts goes on and on without naming any: the server.
+  case endlessList(String)
+  /// A DID document names a server that is not asked: the account, and why.
+  case unusableServer(String, String)
+  /// The handle that an account was asked for by is not one that it claims, so that no password is sent: the handle, and the account.
+  case unclaimedHandle(String, String)
   /// Nobody knows on which server an account is.
   case noServer(String)
   /// A word that selects nothing.
@@ -85,6 +91,11 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
     case .accountUnavailable(let account, let state):
       "the server does not give out the repository of \(account): \(state)"
+    case .endlessList(let server):
+      "the list of accounts at \(server) goes on without naming any; it was not read to its end"
+    case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
+    case .unclaimedHandle(let handle, let account):
+      "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
     case .noServer(let account): "nothing says on which server \(account) is"
     case .notFound(let what): "\(what) is not in the archive"
     case .malformedSelector(let text):

@@ -103,6 +103,13 @@ struct Failure: Error {
       status = .unavailable
       hint = "if the account is yours, --login asks as its owner"
     case .noServer, .notARepository: status = .unavailable
+    case .endlessList: status = .incomplete
+    case .unusableServer:
+      status = .refused
+      hint = "a server of your own can be named with --pds"
+    case .unclaimedHandle:
+      status = .notGenuine
+      hint = "if the account is yours, name it by its DID, or its server with --pds"
     }
     self.init("\(error)", hint: hint, status: status)
   }

@@ -63,7 +63,7 @@ import Testing
     ).call(ListRepos())
     #expect(repos.repos.map(\.did) == [did])
     #expect(repos.repos.first?.active == true)
-    #expect(repos.malformed == 1)
+    #expect(repos.malformed == ["x"])
     #expect(repos.cursor == "5")
   }
 

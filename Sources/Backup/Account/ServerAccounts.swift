@@ -9,56 +9,74 @@ public struct ServerAccounts: AsyncSequence, Sendable {
 
   private let client: XRPCClient
   private let inactive: @Sendable (DID, String) -> Void
+  private let malformed: @Sendable ([String]) -> Void
+
+  /// How many pages in a row may bring no account before the list is one that has no end.
+  static let maximumBarrenPages = 100
 
   /// The accounts of a server.
   ///
   /// - Parameters:
   ///   - client: what asks the server.
   ///   - inactive: is told of accounts that the server lists as ones that it does not give out, with what it calls that.
-  public init(_ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void) {
+  ///   - malformed: is told of entries that name no account, page by page: what stands in place of their DIDs.
+  public init(
+    _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
+    malformed: @escaping @Sendable ([String]) -> Void
+  ) {
     self.client = client
     self.inactive = inactive
+    self.malformed = malformed
   }
 
   /// An iterator at the first account.
-  public func makeAsyncIterator() -> Iterator { Iterator(client: client, inactive: inactive) }
+  public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
   /// Asks for a page when the one before has been gone through.
   public struct Iterator: AsyncIteratorProtocol {
-    let client: XRPCClient
-    let inactive: @Sendable (DID, String) -> Void
+    private let list: ServerAccounts
     private var page: ArraySlice<ListRepos.Repo> = []
     private var cursor: String?
     /// The hashes of the cursors so far: a list that comes back to one goes round.
     private var cursors: Set<Int> = []
     private var isAtEnd = false
+    /// How many pages in a row have brought no account.
+    private var barrenPages = 0
 
-    init(client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void) {
-      self.client = client
-      self.inactive = inactive
-    }
+    init(_ list: ServerAccounts) { self.list = list }
 
     /// The next account that the server gives out.
     ///
-    /// - Throws: what the client throws.
+    /// - Throws: what the client throws; ``BackupError/endlessList(_:)`` for a list that goes on without accounts.
     public mutating func next() async throws -> FleetBackup.Account? {
       while true {
         guard let repo = page.popFirst() else {
           if isAtEnd { return nil }
-          let output = try await client.call(ListRepos(limit: 1000, cursor: cursor))
-          page = output.repos[...]
-          // A list that brings nothing, or begins again, has come to its end.
-          let next = output.cursor ?? ""
-          isAtEnd =
-            output.repos.isEmpty || next.isEmpty || !cursors.insert(next.hashValue).inserted
-          cursor = next
+          try await fetchPage()
           continue
         }
         guard repo.active else {
-          inactive(repo.did, repo.status ?? "inactive")
+          list.inactive(repo.did, repo.status ?? "inactive")
           continue
         }
         return FleetBackup.Account(.did(repo.did), head: repo.head)
+      }
+    }
+
+    private mutating func fetchPage() async throws {
+      let output = try await list.client.call(
+        ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
+      page = output.repos[...]
+      if !output.malformed.isEmpty { list.malformed(output.malformed) }
+      // A list that brings nothing, or begins again, has come to its end.
+      let next = output.cursor ?? ""
+      isAtEnd =
+        (output.repos.isEmpty && output.malformed.isEmpty) || next.isEmpty
+        || !cursors.insert(next.hashValue).inserted
+      cursor = next
+      barrenPages = output.repos.isEmpty ? barrenPages + 1 : 0
+      guard barrenPages < maximumBarrenPages else {
+        throw BackupError.endlessList(list.client.service)
       }
     }
   }

@@ -24,6 +24,20 @@ public struct Answer: Sendable {
     }
   }
 
+  /// Where a list goes on; nil if it does not say.
+  ///
+  /// - Throws: ``AnswerFault`` if that is longer than any server's place in a list, for it would have to be sent back.
+  public func cursor() throws(AnswerFault) -> String? {
+    guard let cursor = optionalText("cursor") else { return nil }
+    guard cursor.utf8.count <= Self.maximumCursor else {
+      throw AnswerFault("its cursor is longer than \(Self.maximumCursor) bytes")
+    }
+    return cursor
+  }
+
+  /// How long a cursor may be, in bytes: those of real servers are a CID or a number.
+  private static let maximumCursor = 4 << 10
+
   /// Whether something is so; nil if it is not said.
   public func flag(_ key: String) -> Bool? {
     if case .boolean(let flag)? = json[key] { flag } else { nil }

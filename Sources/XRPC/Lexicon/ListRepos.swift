@@ -6,7 +6,12 @@ public struct ListRepos: XRPCQuery {
   /// Its name.
   public static let nsid = "com.atproto.sync.listRepos"
 
-  /// How many to a page, 1 to 1,000; nil for what the server likes.
+  /// The longest page that the lexicon allows.
+  public static let maximumLimit = 1000
+  /// How many times as long a page may be before it is no page any more but something made up.
+  private static let tolerance = 2
+
+  /// How many to a page, 1 to ``maximumLimit``; nil for what the server likes.
   public var limit: Int?
   /// Where to go on.
   public var cursor: String?
@@ -40,19 +45,23 @@ public struct ListRepos: XRPCQuery {
   public struct Output: Sendable, Equatable {
     /// The accounts.
     public var repos: [Repo]
-    /// How many of the items have no DID that is one.
-    public var malformed: Int
+    /// What stands in place of a DID, of the items that have none; empty where nothing does.
+    public var malformed: [String]
     /// Where to go on.
     public var cursor: String?
   }
 
   /// Reads the answer.
   public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
-    var output = Output(repos: [], malformed: 0, cursor: answer.optionalText("cursor"))
-    for item in try answer.items("repos") {
+    let items = try answer.items("repos")
+    guard items.count <= tolerance * maximumLimit else {
+      throw AnswerFault("it lists \(items.count) accounts on one page")
+    }
+    var output = Output(repos: [], malformed: [], cursor: try answer.cursor())
+    for item in items {
       let item = Answer(item)
       guard let did = item.optionalIdentifier("did", DID.self) else {
-        output.malformed += 1
+        output.malformed.append(Excerpt.of(item.optionalText("did") ?? ""))
         continue
       }
       output.repos.append(

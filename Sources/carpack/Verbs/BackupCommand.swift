@@ -87,6 +87,8 @@ struct BackupCommand: ParsableCommand {
       if all, let server {
         let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
           outcomes.skipped($0, $1)
+        } malformed: {
+          outcomes.malformed($0)
         }
         try await fleet.run(accounts, into: destination)
       } else {

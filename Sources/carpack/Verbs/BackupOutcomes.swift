@@ -8,6 +8,7 @@ final class BackupOutcomes: Sendable {
     var counts: [BackupReport.Outcome: Int] = [:]
     var failedCount = 0
     var skippedCount = 0
+    var malformedCount = 0
     var bytesAdded: UInt64 = 0
     var statuses: Set<CInt> = []
   }
@@ -44,6 +45,27 @@ final class BackupOutcomes: Sendable {
       }
     } else if !isQuiet {
       Console.say("\(did): skipped, for the server calls it \(state)")
+    }
+  }
+
+  /// How many entries that name no account are named one by one.
+  private static let maximumMalformed = 5
+
+  /// Notes entries of a server's list that name no account: not all accounts can be said to be backed up.
+  func malformed(_ entries: [String]) {
+    let before = state.withLock { state in
+      defer { state.malformedCount += entries.count }
+      state.statuses.insert(ExitStatus.incomplete.number)
+      return state.malformedCount
+    }
+    for entry in entries.prefix(max(0, Self.maximumMalformed - before)) {
+      if isJSON {
+        BackupJSON.print("malformed") { $0.field("entry", entry) }
+      } else {
+        Console.say(
+          "carpack: \(Console.yellow("incomplete:")) the server lists \"\(entry)\", which names no account"
+        )
+      }
     }
   }
 
@@ -93,6 +115,7 @@ final class BackupOutcomes: Sendable {
         $0.field("incomplete", state.counts[.incomplete] ?? 0)
         $0.field("failed", state.failedCount)
         $0.field("skipped", state.skippedCount)
+        $0.field("malformed", state.malformedCount)
         $0.field("bytesAdded", state.bytesAdded)
       }
       return
@@ -102,7 +125,7 @@ final class BackupOutcomes: Sendable {
     let parts: [(Int, String)] = [
       (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),
       (state.counts[.incomplete] ?? 0, "incomplete"), (state.failedCount, "failed"),
-      (state.skippedCount, "skipped"),
+      (state.skippedCount, "skipped"), (state.malformedCount, "malformed in the list"),
     ]
     let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
     Console.print(

@@ -122,15 +122,18 @@ import XRPC
   // MARK: Accounts
 
   private func accounts(_ server: ScriptedServer) async throws -> (
-    active: [String], other: [String]
+    active: [String], other: [String], malformed: [String]
   ) {
-    let inactive = Inactive()
+    let (inactive, malformed) = (Inactive(), Inactive())
     var active: [String] = []
     let client = XRPCClient(service: "https://pds.test", network: server.network())
-    for try await account in ServerAccounts(client, inactive: { inactive.add("\($0) \($1)") }) {
-      active.append(account.account.text)
+    let accounts = ServerAccounts(client) {
+      inactive.add("\($0) \($1)")
+    } malformed: {
+      $0.forEach(malformed.add)
     }
-    return (active, inactive.all)
+    for try await account in accounts { active.append(account.account.text) }
+    return (active, inactive.all, malformed.all)
   }
 
   private final class Inactive: Sendable {
@@ -162,6 +165,44 @@ import XRPC
     let found = try await accounts(server)
     #expect(found.active == ["a", "b", "d"].map { "did:web:\($0).test" })
     #expect(found.other == ["did:web:c.test takendown"])
+  }
+
+  @Test func `of accounts goes on behind a page of entries that are none`() async throws {
+    let server = ScriptedServer { question in
+      switch question["cursor"] {
+      case nil:
+        .json(##"{"repos":[{"did":"not a DID"},{"handle":"x"},{"did":7}],"cursor":"1"}"##)
+      case "1": Self.repos(["b"], cursor: "2")
+      default: Self.repos([], cursor: nil)
+      }
+    }
+    let found = try await accounts(server)
+    #expect(found.active == ["did:web:b.test"])
+    #expect(found.malformed == ["not a DID", "", "7"])
+  }
+
+  @Test func `of accounts is given up when it goes on and on without any`() async throws {
+    let server = ScriptedServer { question in
+      let place = question["cursor"].flatMap { Int($0) } ?? 0
+      return .json(##"{"repos":[{"did":"x"}],"cursor":"\##(place + 1)"}"##)
+    }
+    await #expect(throws: BackupError.endlessList("https://pds.test")) {
+      try await accounts(server)
+    }
+    #expect(server.questions.count == ServerAccounts.maximumBarrenPages)
+  }
+
+  @Test(arguments: [
+    #"{"repos":[],"cursor":"\#(String(repeating: "c", count: 5000))"}"#,
+    #"{"repos":[\#(Array(repeating: "{}", count: 2001).joined(separator: ","))]}"#,
+  ])
+  func `of accounts is refused where a page or a cursor is far too long`(_ json: String)
+    async throws
+  {
+    let server = ScriptedServer { _ in .json(json) }
+    let error = await #expect(throws: XRPCError.self) { try await accounts(server) }
+    #expect(error?.fault != nil)
+    #expect(server.questions.count == 1)
   }
 
   @Test func `of accounts ends also with an empty cursor`() async throws {
