@@ -41,6 +41,8 @@ public enum NetworkEvent: Sendable {
   case retry(host: String, seconds: Double, why: String)
   /// A host is waited for, so many seconds at most, by all that ask it.
   case wait(host: String, seconds: Double, why: String)
+  /// Requests go through this proxy, which looks names up by itself: where they lead cannot be checked. Told once.
+  case proxy(String)
 
   /// A wait from here on is announced, in seconds.
   static let leastWait = 2.0

@@ -40,6 +40,23 @@ import Testing
     #expect(settings.proxy(for: try HTTPURL("https://pds.test:8443/")) == "http://proxy.test")
   }
 
+  @Test func `is told of once, without its password`() throws {
+    let events = ScriptedNetwork.EventLog()
+    let settings = ProxySettings(
+      environment: ["https_proxy": "http://me:secret@proxy.test:3128"],
+      observer: { events.append($0) })
+    _ = settings.proxy(for: try HTTPURL("https://localhost/"))
+    #expect(events.all.isEmpty, "it is not used")
+    for _ in 0..<3 {
+      #expect(settings.proxy(for: try HTTPURL("https://pds.test/"))?.contains("secret") == true)
+    }
+    #expect(events.all.count == 1)
+    guard case .proxy("proxy.test:3128")? = events.all.first else {
+      Issue.record("it is \(events.all)")
+      return
+    }
+  }
+
   @Test func `is none if it is empty`() throws {
     #expect(try proxy("https://pds.test/", ["https_proxy": "", "HTTPS_PROXY": ""]) == nil)
   }

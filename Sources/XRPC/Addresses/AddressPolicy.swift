@@ -27,6 +27,19 @@ public struct AddressPolicy: Sendable {
     self.init(allowsLoopback: allowsLoopback, named: named)
   }
 
+  /// Whether a request for a URL may be sent at all, as far as its host says; the address is asked about when it is known.
+  ///
+  /// - Parameters:
+  ///   - url: what is asked for.
+  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's naming it.
+  public func permits(_ url: HTTPURL, isRedirected: Bool) -> Bool {
+    if let address = url.authority.address {
+      return permits(address, for: url, isRedirected: isRedirected)
+    }
+    return !url.authority.isPrivate || (allowsLoopback && url.authority.isLoopback)
+      || (!isRedirected && named.contains(url.authority))
+  }
+
   /// Whether a request for a URL may be sent to an address.
   ///
   /// - Parameters:

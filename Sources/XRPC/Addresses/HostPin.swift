@@ -25,6 +25,43 @@ public struct HostPin: Sendable {
     self.addresses = addresses
   }
 
+  /// Takes a list of pins apart: blanks or line ends between them, or commas where it is clear what follows one.
+  ///
+  /// What stands behind a comma is another pin, or another address of the pin before it.
+  ///
+  /// - Throws: ``TransportError`` if something is neither, or may be both.
+  public static func list(_ text: String) throws(TransportError) -> [String] {
+    var pins: [String] = []
+    for word in text.split(whereSeparator: \.isWhitespace) {
+      var isFirst = true
+      for part in word.split(separator: ",") {
+        let isPin = isPin(String(part))
+        let isAddress = !isFirst && isAddress(String(part))
+        guard isPin != isAddress else {
+          throw TransportError(.unusablePin, url: Excerpt.of(String(word)))
+        }
+        if isPin { pins.append(String(part)) } else { pins[pins.count - 1] += "," + part }
+        isFirst = false
+      }
+    }
+    return pins
+  }
+
+  private static func isPin(_ text: String) -> Bool {
+    do throws(TransportError) {
+      _ = try HostPin(text)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private static func isAddress(_ text: String) -> Bool {
+    IPAddress(
+      text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text)
+      != nil
+  }
+
   /// As libcurl wants it (`CURLOPT_RESOLVE`).
   var resolveEntry: String {
     let list = addresses.map { $0.isIPv4 ? "\($0)" : "[\($0)]" }.joined(separator: ",")

@@ -31,7 +31,7 @@ public final class CurlTransport: HTTPTransport {
     settings = CurlSettings(
       userAgent: options.userAgent, caFile: options.caFile, resolve: pins.map(\.resolveEntry),
       stallSeconds: max(1, options.stallSeconds))
-    proxies = ProxySettings(pinned: Set(pins.map(\.authority)))
+    proxies = ProxySettings(pinned: Set(pins.map(\.authority)), observer: options.observer)
   }
 
   deinit { loop.close() }
@@ -88,15 +88,13 @@ public final class CurlTransport: HTTPTransport {
 
   /// Refuses what can be seen to be refused before anything is looked up or connected to.
   private func checkTarget(_ url: HTTPURL, isRedirected: Bool) throws(TransportError) {
-    func refuse(_ what: TransportError.Reason) throws(TransportError) {
-      throw TransportError(isRedirected ? .refusedRedirect("\(url)") : what, url: "\(url)")
-    }
-    if let address = url.authority.address {
-      guard policy.permits(address, for: url, isRedirected: isRedirected) else {
-        // Of a public address over http it is the scheme that is wrong.
-        return try refuse(address.scope == .global ? .unusableURL : .refusedAddress("\(address)"))
-      }
-    }
+    guard !policy.permits(url, isRedirected: isRedirected) else { return }
+    guard !isRedirected else { throw TransportError(.refusedRedirect("\(url)"), url: "\(url)") }
+    let host = url.authority
+    // Of a public address over http it is the scheme that is wrong.
+    throw TransportError(
+      host.isPrivate ? .refusedAddress(host.address.map { "\($0)" } ?? host.host) : .unusableURL,
+      url: "\(url)")
   }
 
   /// Begins a transfer, and returns with the head of its answer.

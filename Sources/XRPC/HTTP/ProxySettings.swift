@@ -1,3 +1,5 @@
+internal import Synchronization
+
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
 #else
@@ -12,13 +14,31 @@ struct ProxySettings: Sendable {
   private let exceptions: [Substring]
   /// Hosts whose address the user has set: a proxy would look them up by itself.
   private let pinned: Set<Authority>
+  private let notice: Notice
+
+  /// Tells once that a proxy is used.
+  private final class Notice: Sendable {
+    private let isGiven = Atomic<Bool>(false)
+    private let observer: @Sendable (NetworkEvent) -> Void
+
+    init(_ observer: @escaping @Sendable (NetworkEvent) -> Void) { self.observer = observer }
+
+    func give(_ proxy: String) {
+      guard !isGiven.exchange(true, ordering: .relaxed) else { return }
+      // It may carry a user name and a password.
+      let place = proxy.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+      observer(.proxy(Excerpt.of(String(place))))
+    }
+  }
 
   /// Reads `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
   init(
     environment: [String: String] = ProcessInfo.processInfo.environment,
-    pinned: Set<Authority> = []
+    pinned: Set<Authority> = [],
+    observer: @escaping @Sendable (NetworkEvent) -> Void = { _ in }
   ) {
     self.pinned = pinned
+    notice = Notice(observer)
     func variable(_ names: String...) -> String? {
       names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
     }
@@ -27,6 +47,8 @@ struct ProxySettings: Sendable {
   }
 
   /// The proxy to a URL; nil for none, which is so for this machine, for pinned and excepted hosts, and for all that is not secure.
+  ///
+  /// The first use is an event, ``NetworkEvent/proxy(_:)``.
   func proxy(for url: HTTPURL) -> String? {
     guard let proxy, url.isSecure, !url.authority.isLoopback,
       !pinned.contains(url.authority)
@@ -40,6 +62,7 @@ struct ProxySettings: Sendable {
       if name == "*" || host == name { return nil }
       if !name.isEmpty, host.hasSuffix("." + name), url.authority.address == nil { return nil }
     }
+    notice.give(proxy)
     return proxy
   }
 }

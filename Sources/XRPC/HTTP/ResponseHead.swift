@@ -9,6 +9,9 @@ struct ResponseHead {
   /// How long all lines together may be.
   static let maximumBytes = 64 << 10
 
+  /// What is said of a head that is longer.
+  static let isTooLong = "its head is longer than \(maximumBytes) bytes"
+
   private(set) var status = 0
   private(set) var fields: [(name: String, value: String)] = []
   private(set) var isComplete = false
@@ -21,11 +24,11 @@ struct ResponseHead {
 
   /// Takes the next line, its end included.
   ///
-  /// - Throws: ``Fault`` if there are too many.
+  /// - Throws: ``Fault`` if there are too many, or the server switches protocols.
   mutating func append(_ line: Span<UInt8>) throws(Fault) {
     byteCount += line.count
     guard byteCount <= Self.maximumBytes else {
-      throw Fault(what: "its head is longer than \(Self.maximumBytes) bytes")
+      throw Fault(what: Self.isTooLong)
     }
     guard !isComplete else { return }
     let bytes = [UInt8](capacity: line.count) { output in
@@ -39,6 +42,8 @@ struct ResponseHead {
       fields.removeAll()
       status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
       guard 100..<1000 ~= status else { throw Fault(what: "it begins with \(shown(text))") }
+      // What follows is another protocol, which nobody asked for, and has no end.
+      guard status != 101 else { throw Fault(what: "it switches to another protocol (101)") }
     } else {
       appendField(text)
     }

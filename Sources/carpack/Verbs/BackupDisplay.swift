@@ -102,6 +102,12 @@ final class BackupDisplay: Sendable {
   func show(_ event: NetworkEvent) {
     switch event {
     case .request: return
+    case .proxy(let proxy):
+      guard style == .json else { return }
+      BackupJSON.print("warning") {
+        $0.field("account", String?.none)
+        $0.field("message", NetworkCommandOptions.proxyWarning(proxy))
+      }
     case .retry(let host, let seconds, let why):
       guard style != .json else {
         return Self.printJSON("retry", host: host, seconds: seconds, why: why)

@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import SystemPackage
 internal import XRPC
 
 /// Which servers a verb asks, how it reaches them and how often.
@@ -45,8 +46,8 @@ struct NetworkCommandOptions: ParsableArguments {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "The address to use for a host and port, whatever DNS says; may be repeated (CARPACK_PINS, with commas between).",
-      valueName: "host:port:address"))
+      "The addresses to use for a host and port, whatever DNS says; may be repeated (CARPACK_PINS, with blanks or line ends between).",
+      valueName: "host:port:address,…"))
   var pins: [String] = []
 
   @Option(
@@ -97,22 +98,51 @@ struct NetworkCommandOptions: ParsableArguments {
     options.handleResolver = try Self.url(resolver, "--resolver", ["CARPACK_HANDLE_RESOLVER"])
     options.dnsOverHTTPS = try Self.url(dnsOverHTTPS, "--dns", ["CARPACK_DNS_URL"])
     options.pds = try Self.url(pds, "--pds", ["CARPACK_PDS_URL"])
-    options.caFile =
-      caFile
-      ?? Host.environment("CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")?.value
-    options.hostPins =
-      pins.isEmpty
-      ? (Host.environment("CARPACK_PINS")?.value ?? "").split(separator: ",").map(String.init)
-      : pins
+    options.caFile = try certificates()
+    options.hostPins = try hostPins()
     options.requestsPerSecond = rate
     options.connectionsPerHost = connections
     options.stallSeconds = timeout
     options.attempts = attempts
     let isVerbose = verbose
     options.observer = { event in
-      if isVerbose, let line = event.line { Console.say(line) }
+      if case .proxy(let proxy) = event {
+        Console.say("carpack: \(Console.yellow("warning:")) \(Self.proxyWarning(proxy))")
+      } else if isVerbose, let line = event.line {
+        Console.say(line)
+      }
     }
     return options
+  }
+
+  /// The file of certificates, which has to be there before anything is asked.
+  private func certificates() throws -> String? {
+    let found =
+      caFile.map { (name: "--ca-file", value: $0) }
+      ?? Host.environment("CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
+    guard let found else { return nil }
+    do {
+      let file = try FileDescriptor.open(FilePath(found.value), .readOnly)
+      try file.closeAfter {
+        var byte: UInt8 = 0
+        _ = try unsafe withUnsafeMutableBytes(of: &byte) { try unsafe file.read(into: $0) }
+      }
+    } catch let error as Errno {
+      throw Failure(
+        "could not read the certificates in \(found.value) (\(found.name)): \(error)",
+        status: .noInput)
+    }
+    return found.value
+  }
+
+  /// The pins of the command line, or else of the environment.
+  private func hostPins() throws -> [String] {
+    guard pins.isEmpty, let variable = Host.environment("CARPACK_PINS") else { return pins }
+    do throws(TransportError) {
+      return try HostPin.list(variable.value)
+    } catch {
+      throw Failure("\(variable.name): \(error)", status: .usage)
+    }
   }
 
   /// A URL that was given or is in the environment, without a slash at its end.
@@ -129,6 +159,11 @@ struct NetworkCommandOptions: ParsableArguments {
         "\(found.name) cannot be used, \"\(found.value)\": \(error)", status: .usage)
     }
   }
+
+  /// What a proxy means for the addresses that are connected to.
+  static func proxyWarning(_ proxy: String) -> String {
+    "requests go through the proxy \(proxy), which looks names up by itself, so addresses cannot be checked"
+  }
 }
 
 extension NetworkEvent {
@@ -139,7 +174,7 @@ extension NetworkEvent {
       "\(method) \(url): \(outcome), \(Int((seconds * 1000).rounded())) ms"
     case .retry(let host, let seconds, let why):
       "\(host): \(why); trying again in \(Quantity.duration(seconds: seconds))"
-    case .wait: nil
+    case .wait, .proxy: nil
     }
   }
 

@@ -78,6 +78,27 @@ struct `carpack resolve` {
     server.stop()
   }
 
+  @Test(arguments: [
+    "alice.example.com:PORT:127.0.0.1\nb.test:1:10.0.0.1",
+    "b.test:1:10.0.0.1,alice.example.com:PORT:127.0.0.1",
+    "b.test:1:10.0.0.1,10.0.0.2 alice.example.com:PORT:127.0.0.1",
+  ])
+  func `takes several pins from the environment`(_ pins: String) throws {
+    server.setTextRecords([], for: Self.handle)
+    let result = try command.start(
+      "carpack resolve \(Self.handle) --plc \(server.url) --dns \(server.url)",
+      environment: ["CARPACK_PINS": pins.replacing("PORT", with: "\(server.server.port)")]
+    ).wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.text.hasPrefix(account.did))
+    let odd = try command.start(
+      "carpack resolve \(Self.handle)", environment: ["CARPACK_PINS": "alice.test"]
+    ).wait()
+    #expect(odd.status == 64)
+    #expect(odd.errors.contains("CARPACK_PINS"))
+    server.stop()
+  }
+
   @Test func `ends with 12 when handle and account contradict each other`() throws {
     let other = try StandInAccount("eve", handle: "eve.example.com")
     server.add(other)

@@ -8,9 +8,10 @@ enum CurlFailure {
   ///   - code: what libcurl returned.
   ///   - explanation: its words for it.
   ///   - wasSent: whether the request went out.
+  ///   - awaitsHead: whether the head of the answer has not come to its end.
   ///   - settings: the time-outs.
   static func reason(
-    _ code: CURLcode, explanation: String, wasSent: Bool, settings: CurlSettings
+    _ code: CURLcode, explanation: String, wasSent: Bool, awaitsHead: Bool, settings: CurlSettings
   ) -> TransportError.Reason {
     // A server may have put into it what disturbs a terminal.
     let what = Excerpt.of(explanation)
@@ -29,17 +30,17 @@ enum CurlFailure {
     case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY:
       return .notConnected(what)
     case CURLE_SSL_CONNECT_ERROR:
-      // A connection that breaks during the handshake is no answer to whether the server is who it says.
-      let broke = ["SYSCALL", "reset", "unexpected eof", "closed abruptly"].contains {
-        explanation.contains($0)
-      }
-      return broke ? .notConnected(what) : .notSecure(what)
+      // A handshake that breaks, or brings something else than TLS, says nothing about who the server is.
+      return isVerdict(explanation) ? .notSecure(what) : .notConnected(what)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
       CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_USE_SSL_FAILED:
       return .notSecure(what)
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
       return .malformedAnswer(what)
+    case CURLE_OUT_OF_MEMORY where wasSent && awaitsHead, Self.tooLarge where awaitsHead:
+      // What libcurl says of a line of the head that is longer than it reads: 7.88 the one, 8.6 and newer the other.
+      return .malformedAnswer(ResponseHead.isTooLong)
     case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION,
       CURLE_BAD_FUNCTION_ARGUMENT:
       return .unavailable(what)
@@ -47,5 +48,14 @@ enum CurlFailure {
       // CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING, and what else happens on the way.
       return wasSent ? .cutOff(what) : .notConnected(what)
     }
+  }
+
+  /// `CURLE_TOO_LARGE`, which older headers do not have.
+  private static let tooLarge = CURLcode(100)
+
+  /// Whether a failed handshake is one that ends the same way each time: the server's TLS spoke, or a certificate did not hold.
+  private static func isVerdict(_ explanation: String) -> Bool {
+    let text = explanation.lowercased()
+    return ["certificate", "alert", "unsupported protocol"].contains { text.contains($0) }
   }
 }

@@ -32,8 +32,10 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private var piece: [UInt8] = []
   /// Why libcurl was told to stop.
   private var failure: TransportError?
-  /// The last address that was not connected to.
+  /// An address that was refused, while no other was permitted.
   private var refused: IPAddress?
+  /// Whether some address was permitted: what became of that connection is then how the transfer ended.
+  private var hasPermittedAddress = false
 
   /// How many bytes of a body are gathered before they are handed on: for each time the reader is woken.
   private static let pieceLength = 128 << 10
@@ -91,18 +93,21 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
         finish(throwing: error)
       }
     } else if let refused {
-      // Of a public address over http it is the scheme that is wrong.
-      finish(
-        throwing: error(
-          refused.scope == .global ? .unusableURL : .refusedAddress("\(refused)")))
+      finish(throwing: error(refusal(of: refused)))
     } else {
       var error = error(
         CurlFailure.reason(
           code, explanation: easy?.explanation(of: code) ?? "", wasSent: easy?.wasSent ?? false,
-          settings: order.settings))
+          awaitsHead: reception.progress == nil, settings: order.settings))
       error.progress = reception.progress
       finish(throwing: error)
     }
+  }
+
+  /// What a refused address says: of a public one over http it is the scheme that is wrong.
+  private func refusal(of address: IPAddress) -> TransportError.Reason {
+    guard address.scope == .global else { return .refusedAddress("\(address)") }
+    return order.isRedirected ? .refusedRedirect("\(order.url)") : .unusableURL
   }
 
   /// Ends it: what has come of the body is handed on, and then why there is no more of it.
@@ -166,7 +171,12 @@ extension CurlTransfer {
     if order.proxy != nil { return true }
     let isPermitted = order.policy.permits(
       address, for: order.url, isRedirected: order.isRedirected)
-    if !isPermitted { refused = address }
+    if isPermitted {
+      hasPermittedAddress = true
+      refused = nil
+    } else if !hasPermittedAddress {
+      refused = address
+    }
     return isPermitted
   }
 }
