@@ -164,6 +164,7 @@ struct Failure: Error {
       hint = "where a server on this machine knows it, name that with --resolver, --pds or --plc"
     case .handleNotFound, .handleUnreachable:
       hint = "an account that is known by its DID can be named by it"
+    case .handleUntrusted: hint = Self.certificateHint
     case .noAnswer(_, let cause): hint = Self.hint(cause)
     default: break
     }
@@ -208,10 +209,12 @@ struct Failure: Error {
     self.init("\(error)", hint: Self.hint(error), status: status)
   }
 
+  private static let certificateHint =
+    "if the server has a certificate authority of its own, name its file with --ca-file"
+
   private static func hint(_ error: TransportError) -> String? {
     switch error.reason {
-    case .notSecure:
-      "--ca-file names the certificates to trust, if the system's are not the right ones"
+    case .notSecure: Self.certificateHint
     case .refusedAddress:
       "a server of your own can be named with --pds, or given an address with --pin"
     case .unavailable: "the network needs libcurl: on Debian and Ubuntu, apt-get install libcurl4"

@@ -58,6 +58,51 @@ struct `Backing up as the owner` {
     #expect(scene.requestCount(of: "createSession") == 1)
   }
 
+  @Test func `sends the password only where an account claims the handle asked for`() throws {
+    let scene = try Self.scene()
+    let (url, handle) = (scene.server.url, scene.account.handle)
+    try scene.folder.write("password", Array("\(Self.password)\n".utf8))
+    func backUp(_ name: String, _ more: String = "") throws -> Command.Result {
+      try scene.command.run(
+        "carpack backup \(name) --plc \(url) --dns \(url) -o archive.car.zst --login --password-file password \(more)"
+      )
+    }
+    // Whoever rules the DNS of another handle has it lead here.
+    scene.server.setTextRecords(["did=\(scene.account.did)"], for: "victim.example.com")
+    let refused = try backUp("victim.example.com")
+    #expect(refused.status == 12, "\(refused.text)\(refused.errors)")
+    #expect(refused.errors.contains("the password was not sent"))
+    #expect(scene.requestCount(of: "createSession") == 0)
+    #expect(scene.requestCount == 0)
+    let piece = try scene.command.run(
+      "carpack fetch latest victim.example.com --plc \(url) --dns \(url) --login --password-file password"
+    )
+    #expect(piece.status == 12, "\(piece.text)\(piece.errors)")
+    #expect(scene.requestCount(of: "createSession") == 0)
+    // With a claim, a DID, or a server that the user named it is.
+    #expect(try backUp(handle).status == 0)
+    #expect(scene.requestCount(of: "createSession") == 1)
+    #expect(try backUp(scene.account.did).status == 0)
+    #expect(scene.requestCount(of: "createSession") == 2)
+    let named = try backUp("victim.example.com", "--pds \(url)")
+    #expect(named.status == 0, "\(named.text)\(named.errors)")
+    #expect(scene.requestCount(of: "createSession") == 3)
+  }
+
+  @Test(arguments: [
+    #"{"accessJwt":"opaque-secret","refreshJwt":"other-secret"}"#,
+    #"{"accessJwt":"opaque-secret","#, "opaque-secret",
+  ])
+  func `quotes nothing of a login that is malformed`(_ body: String) throws {
+    let server = try LoopbackServer { _, response in try response.send(body) }
+    let scene = try Self.scene()
+    scene.account.endpoint = server.url
+    let result = try backUp(scene, "--verbose --attempts 1")
+    #expect(result.status == 69, "\(result.errors)")
+    #expect(result.errors.contains("createSession"))
+    #expect(!result.errors.contains("secret"), "\(result.errors)")
+  }
+
   @Test func `keeps secrets to itself`() throws {
     let scene = try Self.scene()
     // Some failures, so that there is something to say.

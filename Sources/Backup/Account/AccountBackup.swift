@@ -103,7 +103,7 @@ public struct AccountBackup: Sendable {
     }
     guard let target = known.target else { throw BackupError.notFound(account.text) }
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
-    let session = try await options.session?(identity.did, identity.server, network)
+    let session = try await identity.session(options.session, for: account, network: network)
     return try await BackupWork(
       self, identity: identity,
       client: XRPCClient(service: identity.server, network: network, session: session),

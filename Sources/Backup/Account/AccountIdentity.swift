@@ -17,6 +17,8 @@ struct AccountIdentity: Sendable {
   let key: VerificationKey?
   /// The DID document, as received; nil if it could not be had.
   let document: [UInt8]?
+  /// The handles that the account claims, by the newest document that is known.
+  private let claims: [Handle]
   /// What a person should know.
   private(set) var warnings: [String]
 
@@ -62,25 +64,68 @@ struct AccountIdentity: Sendable {
       network: network)
   }
 
+  /// Begins a session with the account's server, if one is wanted.
+  ///
+  /// Whoever rules the DNS of a handle decides where it leads. So the password goes to a server that only the handle led to if the
+  /// account there claims the handle in its turn; a server that the user named needs no such claim.
+  ///
+  /// - Parameters:
+  ///   - begin: what begins it; nil if none is wanted.
+  ///   - account: what the account was called.
+  ///   - network: the way to the server.
+  /// - Throws: ``BackupError/unclaimedHandle(_:_:)``; what `begin` throws.
+  func session(
+    _ begin: (@Sendable (DID, _ server: String, Network) async throws -> Session)?,
+    for account: ATIdentifier, network: Network
+  ) async throws -> Session? {
+    guard let begin else { return nil }
+    if case .handle(let handle) = account, network.options.pds == nil, !claims.contains(handle) {
+      throw BackupError.unclaimedHandle(handle.text, did.text)
+    }
+    return try await begin(did, server, network)
+  }
+
   /// What the archive says of an account; nil if it does not say where it was.
   private init?(known base: ArchivedSnapshot, network: Network, because error: IdentityError) throws
   {
     guard let server = network.options.pds ?? base.snapshot.pds else { return nil }
     let bytes = try base.didDocument()
     var key: VerificationKey?
+    var claims: [Handle] = []
     if let bytes {
       do throws(DIDDocumentError) {
-        key = try DIDDocument(bytes.span).signingKey
+        let document = try DIDDocument(bytes.span)
+        (key, claims) = (document.signingKey, document.handles)
       } catch {
         // It is kept as it was received, and need not have been one that can be used.
       }
     }
     self.init(
       did: base.snapshot.did, handle: base.snapshot.handle, server: server, key: key,
-      document: nil,
+      document: nil, claims: claims,
       warnings: [
         "the DID document could not be had (\(error)); server and key are those of the last backup"
       ])
+  }
+
+  /// The server that a DID document names.
+  ///
+  /// - Throws: ``BackupError`` with the reason, if it names none that may be asked.
+  private static func server(of did: DID, _ document: DIDDocument, _ network: Network) throws
+    -> String
+  {
+    switch document.pdsResult {
+    case .success(let origin):
+      guard try AddressPolicy(network.options).permits(HTTPURL(origin.text), isRedirected: false)
+      else {
+        throw BackupError.unusableServer(
+          did.text,
+          "the DID document's server, \"\(origin)\", is not on the public internet")
+      }
+      return origin.text
+    case .failure(.noServer): throw BackupError.noServer(did.text)
+    case .failure(let gap): throw BackupError.unusableServer(did.text, "\(gap)")
+    }
   }
 
   private static func handle(of resolved: ResolvedIdentity) -> Handle? {
@@ -94,12 +139,10 @@ struct AccountIdentity: Sendable {
     did: DID, handle: Handle?, document: DIDDocument, bytes: [UInt8], warnings: [String],
     network: Network
   ) throws {
-    guard let server = network.options.pds ?? document.pds else {
-      throw BackupError.noServer(did.text)
-    }
+    let server = try network.options.pds ?? Self.server(of: did, document, network)
     self.init(
       did: did, handle: handle, server: server, key: document.signingKey, document: bytes,
-      warnings: warnings)
+      claims: document.handles, warnings: warnings)
     if key == nil {
       self.warnings.append(
         "the DID document has no key that can be used, so the commit's signature was not checked")
@@ -108,8 +151,9 @@ struct AccountIdentity: Sendable {
 
   private init(
     did: DID, handle: Handle?, server: String, key: VerificationKey?, document: [UInt8]?,
-    warnings: [String]
+    claims: [Handle], warnings: [String]
   ) {
+    self.claims = claims
     self.did = did
     self.handle = handle
     self.server = server

@@ -31,7 +31,7 @@ public struct LiveAccount: Sendable {
     self.network = network
     client = XRPCClient(
       service: identity.server, network: network,
-      session: try await session?(identity.did, identity.server, network))
+      session: try await identity.session(session, for: account, network: network))
   }
 
   /// The repository, or what has changed of it, each block compared with its CID.

@@ -15,7 +15,7 @@ public struct DIDResolver: Sendable {
 
   /// Where a DID's document is.
   ///
-  /// - Throws: ``IdentityError/unsupportedDID(_:)``.
+  /// - Throws: ``IdentityError/unsupportedDID(_:)``, ``IdentityError/privateHost(_:)``.
   public func documentURL(of did: DID) throws(IdentityError) -> String {
     switch did.method {
     case "plc" where Self.isPLC(did.methodSpecificID): return "\(directory)/\(did)"
@@ -100,11 +100,14 @@ public struct DIDResolver: Sendable {
       !port.dropFirst(3).contains("%"), !port.dropFirst(3).contains(":")
     else { throw .unsupportedDID(did) }
     let authority = host + (port.isEmpty ? "" : ":" + port.dropFirst(3))
-    do throws(ServerOriginError) {
+    do {
       let origin = try ServerOrigin("https://" + authority)
       if origin.isLoopback {
-        guard allowsLoopback else { throw ServerOriginError.notAnOrigin }
+        guard allowsLoopback else { throw IdentityError.privateHost(did) }
         return try ServerOrigin("http://" + authority)
+      }
+      if let address = IPAddress(String(host)), address.scope != .global {
+        throw IdentityError.privateHost(did)
       }
       // An address is no host name: its last label begins with a digit.
       let top = host.split(separator: ".").last?.utf8.first ?? 0
@@ -112,6 +115,8 @@ public struct DIDResolver: Sendable {
         throw ServerOriginError.notAnOrigin
       }
       return origin
+    } catch let error as IdentityError {
+      throw error
     } catch {
       throw .unsupportedDID(did)
     }

@@ -28,6 +28,7 @@ public struct DNSOverHTTPS: TXTResolver {
       (response, body) = try await fetcher.get(
         url, limit: Self.maximumAnswer, accept: "application/dns-json", retries: true)
     } catch let error as TransportError {
+      if case .notSecure = error.reason { throw DNSError.untrustedServer("\(error)") }
       throw DNSError.unusableServer("\(error)")
     }
     guard response.isSuccess else {

@@ -41,6 +41,19 @@ public struct HandleResolver: Sendable {
     case none(String)
     /// Nobody who knows could be asked.
     case failed(String)
+    /// It led to where no server on the internet is, so that it was not followed.
+    case refused(String)
+    /// Who knows could not prove to be who it says.
+    case untrusted(String)
+
+    /// What an attempt came to that brought no answer.
+    init(_ error: TransportError) {
+      switch error.reason {
+      case .refusedAddress, .refusedRedirect: self = .refused("\(error)")
+      case .notSecure: self = .untrusted("\(error)")
+      default: self = .failed("\(error)")
+      }
+    }
   }
 
   private let options: NetworkOptions
@@ -135,7 +148,7 @@ public struct HandleResolver: Sendable {
     /// What a person reads of an attempt that did not lead to an account.
     var complaint: String? {
       switch outcome {
-      case .none(let why), .failed(let why): why
+      case .none(let why), .failed(let why), .refused(let why), .untrusted(let why): why
       case .found, .several: nil
       }
     }
@@ -198,7 +211,7 @@ public struct HandleResolver: Sendable {
         } else {
           answer = Answer(did: did, source: attempt.source)
         }
-      case .none, .failed: break
+      case .none, .failed, .refused, .untrusted: break
       }
     }
     return answer
@@ -206,8 +219,17 @@ public struct HandleResolver: Sendable {
 
   private static func failure(_ handle: Handle, _ attempts: [Attempt]) -> IdentityError {
     let complaints = attempts.compactMap(\.complaint)
-    let mayPass = attempts.contains { if case .failed = $0.outcome { true } else { false } }
-    return mayPass ? .handleUnreachable(handle, complaints) : .handleNotFound(handle, complaints)
+    let outcomes = attempts.map(\.outcome)
+    if outcomes.contains(where: { if case .refused = $0 { true } else { false } }) {
+      return .handleRefused(handle, complaints)
+    }
+    if outcomes.contains(where: { if case .failed = $0 { true } else { false } }) {
+      return .handleUnreachable(handle, complaints)
+    }
+    if outcomes.contains(where: { if case .untrusted = $0 { true } else { false } }) {
+      return .handleUntrusted(handle, complaints)
+    }
+    return .handleNotFound(handle, complaints)
   }
 
   /// Asks DNS.
@@ -218,6 +240,9 @@ public struct HandleResolver: Sendable {
       return Attempt(
         source: source, outcome: Self.outcome(of: try await dns.records(of: name), name))
     } catch let error as DNSError {
+      if case .untrustedServer = error {
+        return Attempt(source: source, outcome: .untrusted("\(error)"))
+      }
       return Attempt(source: source, outcome: .failed("\(error)"))
     }
   }
@@ -256,10 +281,8 @@ public struct HandleResolver: Sendable {
     } catch let error as TransportError {
       switch error.reason {
       // DNS knows the name or does not; there is no website to ask.
-      case .unknownHost, .tooLong, .unusableURL, .refusedAddress, .refusedRedirect,
-        .tooManyRedirects:
-        return .none("\(error)")
-      default: return .failed("\(error)")
+      case .unknownHost, .tooLong, .unusableURL, .tooManyRedirects: return .none("\(error)")
+      default: return Outcome(error)
       }
     }
     guard response.isSuccess else {
@@ -301,7 +324,7 @@ public struct HandleResolver: Sendable {
       (response, body) = try await fetcher.get(
         url, limit: Self.maximumAnswer, accept: "application/json", retries: true)
     } catch let error as TransportError {
-      return attempt(.failed("\(error)"))
+      return attempt(Outcome(error))
     }
     guard response.isSuccess else {
       let excerpt = IdentityError.excerpt(body)

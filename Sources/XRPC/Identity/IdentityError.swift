@@ -8,10 +8,16 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   case handleNotFound(Handle, [String])
   /// The handle could not be asked about: what was tried, and what came of it.
   case handleUnreachable(Handle, [String])
+  /// The handle leads to an address that no server on the internet has: what was tried, and what came of it.
+  case handleRefused(Handle, [String])
+  /// Who was asked about the handle could not prove to be who it says: what was tried, and what came of it.
+  case handleUntrusted(Handle, [String])
   /// DNS names several DIDs for a handle.
   case ambiguousHandle(Handle, [DID])
   /// The DID is of a method other than `plc` and `web`, or of a form that these do not have.
   case unsupportedDID(DID)
+  /// The DID names a host that nobody on the internet has.
+  case privateHost(DID)
   /// The DID does not exist.
   case didNotFound(DID)
   /// The DID has existed, and has been given up.
@@ -40,10 +46,11 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What it means to the one who asked.
   public var kind: Kind {
     switch self {
-    case .unresolvableHandle, .handleNotFound, .unsupportedDID, .didNotFound, .didGone,
-      .malformedDocument:
+    case .unresolvableHandle, .handleNotFound, .handleUntrusted, .unsupportedDID, .didNotFound,
+      .didGone, .malformedDocument:
       .unavailable
     case .handleUnreachable: .temporary
+    case .handleRefused, .privateHost: .refused
     case .ambiguousHandle, .otherDocument: .notGenuine
     case .unexpectedAnswer(_, let status, _):
       status >= 500 || status == 429 ? .temporary : .unavailable
@@ -63,11 +70,13 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(handle) is a name that leads nowhere on the internet, so it was not asked about"
     case .handleNotFound(let handle, let attempts):
       "\(handle) leads to no account: \(attempts.joined(separator: "; "))"
-    case .handleUnreachable(let handle, let attempts):
+    case .handleUnreachable(let handle, let attempts), .handleRefused(let handle, let attempts),
+      .handleUntrusted(let handle, let attempts):
       "could not find out whom \(handle) belongs to: \(attempts.joined(separator: "; "))"
     case .ambiguousHandle(let handle, let dids):
       "\(handle) leads to more than one account: \(dids.map(\.text).joined(separator: ", "))"
     case .unsupportedDID(let did): "\(did) is not a DID that accounts have, did:plc or did:web"
+    case .privateHost(let did): "\(did) names a host that is not on the public internet"
     case .didNotFound(let did): "\(did) does not exist"
     case .didGone(let did): "\(did) was given up by its owner"
     case .noAnswer(let question, let error): "could not get \(question): \(error)"

@@ -55,6 +55,8 @@ public enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
   public var isContradiction: Bool {
     switch self {
     case .handleNotClaimed, .handleLeadsElsewhere: true
+    // Who could not prove to be who it says has not answered.
+    case .handleNotConfirmed(_, .handleUntrusted): false
     case .handleNotConfirmed(_, let error): error.kind != .temporary
     case .conflict, .gap: false
     }

@@ -18,6 +18,8 @@ public enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
   case malformed
   /// The server of DNS over HTTPS could not be asked, or answered something else.
   case unusableServer(String)
+  /// The server of DNS over HTTPS has a certificate that does not hold.
+  case untrustedServer(String)
 
   /// What a person reads.
   public var description: String {
@@ -25,7 +27,7 @@ public enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
     case .noAnswer: "DNS did not answer"
     case .failed(let code): "DNS answered with the error \(code)"
     case .malformed: "DNS gave a malformed answer"
-    case .unusableServer(let why): "DNS over HTTPS failed: \(why)"
+    case .unusableServer(let why), .untrustedServer(let why): "DNS over HTTPS failed: \(why)"
     }
   }
 }

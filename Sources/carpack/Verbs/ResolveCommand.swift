@@ -48,7 +48,7 @@ struct ResolveCommand: ParsableCommand {
   private static func status(_ warning: IdentityWarning) -> ExitStatus {
     switch warning {
     case _ where warning.isContradiction: .notGenuine
-    case .handleNotConfirmed: .temporary
+    case .handleNotConfirmed(_, let error): Failure(error).status
     case .gap: .incomplete
     default: .success
     }

@@ -99,16 +99,28 @@ import XRPC
   func `asks this machine only when the user works with it`(_ did: String, _ url: String) throws {
     let options = Sample.options { $0.plcDirectory = "http://127.0.0.1:2582" }
     #expect(try resolver(FakeFetcher(), options: options).documentURL(of: DID(did)) == url)
-    #expect(throws: IdentityError.unsupportedDID(try DID(did))) {
+    #expect(throws: IdentityError.privateHost(try DID(did))) {
       try resolver(FakeFetcher()).documentURL(of: DID(did))
     }
+  }
+
+  @Test(arguments: ["did:web:10.0.0.1", "did:web:192.168.1.1%3A8080", "did:web:169.254.169.254"])
+  func `refuses a did:web of a network of one's own`(_ text: String) async throws {
+    let fetcher = FakeFetcher()
+    let did = try DID(text)
+    let error = await #expect(throws: IdentityError.self) {
+      try await resolver(fetcher).document(of: did)
+    }
+    #expect(error == .privateHost(did))
+    #expect(error?.kind == .refused)
+    #expect(fetcher.asked.isEmpty)
   }
 
   @Test(arguments: [
     "did:key:zQ3she4kaQ448PnMgnWLrDxKj4fnLBeQbp8NZxEzET5EF28vf", "did:plc:short",
     "did:plc:EWVI7NXZYOUN6ZHXRHS64OIZ", "did:plc:ewvi7nxzyoun6zhxrhs64oi1",
     "did:web:example.com:user", "did:web:example.com%3A8080", "did:web:example.com%2Fx",
-    "did:web:10.0.0.1", "did:web:2130706433", "did:web:example", "did:web:a..b", "did:web:-",
+    "did:web:8.8.8.8", "did:web:2130706433", "did:web:example", "did:web:a..b", "did:web:-",
     "did:web:127.0.0.1%3A2583%3A1", "did:web:localhost%3A2583:x", "did:web:localhost%3Ax",
     "did:web:example.com%3A443",
   ])

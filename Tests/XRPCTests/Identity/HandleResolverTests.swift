@@ -102,7 +102,7 @@ import XRPC
       .body("not found", status: 404), .body("<html>hello</html>"), .body(""),
       .body("\(did) \(other)"), .body("did:plc:"),
       .body(String(repeating: "a", count: 3000)), .failure(.unknownHost),
-      .failure(.refusedAddress("10.0.0.1")), .failure(.tooManyRedirects),
+      .failure(.tooManyRedirects),
     ] as [FakeFetcher.Answer])
   func `that leads nowhere says what was asked`(_ answer: FakeFetcher.Answer) async throws {
     let error = await #expect(throws: IdentityError.self) {
@@ -130,6 +130,41 @@ import XRPC
       try await resolve("alice.bar", FakeFetcher([Self.file: answer]))
     }
     #expect(error?.kind == .temporary)
+  }
+
+  @Test(
+    arguments: [
+      (.refusedAddress("10.0.0.1"), .refused), (.refusedRedirect("http://10.0.0.1/"), .refused),
+      (.notSecure("unknown authority"), .unavailable),
+    ] as [(TransportError.Reason, IdentityError.Kind)])
+  func `that leads astray, or to a server that proves nothing, says so`(
+    _ reason: TransportError.Reason, _ kind: IdentityError.Kind
+  ) async throws {
+    let fetcher = FakeFetcher([Self.file: .failure(reason)])
+    let error = await #expect(throws: IdentityError.self) {
+      try await resolve("alice.bar", fetcher)
+    }
+    #expect(error?.kind == kind)
+    #expect(error?.description.contains("alice.bar") == true)
+    // Where DNS knows the account, the website does not count.
+    let answer = try await resolve("alice.bar", fetcher, dns: FakeDNS(["alice.bar": Self.did]))
+    #expect(answer.did.text == Self.did)
+    // A server that resolves handles is no different.
+    let options = Sample.options { $0.handleResolver = "https://resolver.bar" }
+    let url = "https://resolver.bar/xrpc/com.atproto.identity.resolveHandle?handle=alice.bar"
+    let asked = await #expect(throws: IdentityError.self) {
+      try await resolve("alice.bar", FakeFetcher([url: .failure(reason)]), options: options)
+    }
+    #expect(asked?.kind == kind)
+  }
+
+  @Test func `that was led astray is not excused by DNS that did not answer`() async throws {
+    let fetcher = FakeFetcher([Self.file: .failure(.refusedAddress("10.0.0.1"))])
+    let error = await #expect(throws: IdentityError.self) {
+      try await resolve(
+        "alice.bar", fetcher, dns: FakeDNS(["_atproto.alice.bar": .failure(.noAnswer)]))
+    }
+    #expect(error?.kind == .refused)
   }
 
   @Test func `does not look in DNS for the names that Bluesky gives away`() async throws {
