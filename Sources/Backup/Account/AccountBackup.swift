@@ -86,22 +86,37 @@ public struct AccountBackup: Sendable {
   public func run(
     _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination
   ) async throws -> BackupReport {
+    try await run(account, knownHead: knownHead, into: destination, claims: AccountClaims())
+  }
+
+  /// Backs up an account, unless another backup of the same run does.
+  ///
+  /// - Throws: ``AccountClaims/Taken``; what ``run(_:knownHead:into:)`` throws.
+  func run(
+    _ account: ATIdentifier, knownHead: CID?, into destination: Destination, claims: AccountClaims
+  ) async throws -> BackupReport {
     let begin = options.milliseconds()
     observer(.progress(BackupProgress(.resolving)))
-    var known = try await KnownArchive(account, at: destination)
+    let file = claims.file()
+    defer { file.release() }
+    var known = try await KnownArchive(account, at: destination, claim: file)
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
       base.snapshot.isWhole, try !options.checksHeld || target.storedDamage().isNone
     {
+      try claims.claim(base.snapshot.did)
       try target.publish()
       return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)
     }
     let identity = try await AccountIdentity(account, base: known.base, network: network)
+    try claims.claim(identity.did)
     if known.target == nil || known.base?.snapshot.did != identity.did {
-      known = try await KnownArchive(identity, at: destination, opened: known.target)
+      known = try await KnownArchive(identity, at: destination, opened: known.target, claim: file)
     }
     guard let target = known.target else { throw BackupError.notFound(account.text) }
+    // Another process that makes the same archive is met before anything is fetched.
+    try await target.claim()
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     let session = try await identity.session(options.session, for: account, network: network)
     return try await BackupWork(

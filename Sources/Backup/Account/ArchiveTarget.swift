@@ -6,8 +6,8 @@ internal import SystemPackage
 ///
 /// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
 /// 2. What a killed backup has left under the temporary name is found, and gone on with.
-/// 3. The file is locked from the moment it is opened, so that a second backup into it fails before
-///    it has asked a server for anything.
+/// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second backup into it fails
+///    before it has fetched anything.
 final class ArchiveTarget {
   /// Where the archive is, or will be.
   let path: FilePath
@@ -24,10 +24,19 @@ final class ArchiveTarget {
   ///
   /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to; ``BackupError``.
   static func open(_ path: FilePath) async throws -> ArchiveTarget {
+    try await waitingForLock { try ArchiveTarget(path) }
+  }
+
+  /// Makes and locks the file, if that has not been done.
+  ///
+  /// - Throws: as ``storage()`` does; `CancellationError`.
+  func claim() async throws { _ = try await Self.waitingForLock { try storage() } }
+
+  private static func waitingForLock<Value>(_ body: () throws -> Value) async throws -> Value {
     let end = ContinuousClock.now + patience
     while true {
       do {
-        return try ArchiveTarget(path)
+        return try body()
       } catch let error as ArchiveError where error.reason == .locked {
         guard ContinuousClock.now < end else { throw error }
         try await Task.sleep(for: .milliseconds(50))
@@ -94,7 +103,18 @@ final class ArchiveTarget {
   func storedDamage() throws -> StoredDamage { try opened?.storedDamage() ?? StoredDamage() }
 
   /// Lets others write to the file: nothing more will be written to it from here.
-  func release() { opened?.unlock() }
+  ///
+  /// A file that was made for what never came is removed.
+  func release() {
+    if let new, let opened {
+      do {
+        if try opened.size == 0 { new.discard() }
+      } catch {
+        // Where the system does not say how long it is, it stays: the next backup goes on with it.
+      }
+    }
+    opened?.unlock()
+  }
 
   /// Empties a file without a final name if it begins with another account's repository and has no
   /// snapshot: what was broken off there is nothing that this account's archive should hold.

@@ -26,6 +26,8 @@ public struct FleetBackup: Sendable {
     case success(BackupReport)
     /// It is not, or not to the end.
     case failure(any Error)
+    /// It was named before under another name, and backed up under that.
+    case duplicate(DID)
   }
 
   /// Is told what happens to each account.
@@ -80,6 +82,7 @@ public struct FleetBackup: Sendable {
     _ accounts: Accounts, into destination: AccountBackup.Destination
   ) async throws where Accounts.Element == Account {
     let places = if case .file = destination { 1 } else { jobs }
+    let claims = AccountClaims()
     try await withThrowingTaskGroup(of: Void.self) { group in
       do {
         var busy = 0
@@ -88,7 +91,7 @@ public struct FleetBackup: Sendable {
             try await group.next()
             busy -= 1
           }
-          group.addTask { try await back(up: account, into: destination) }
+          group.addTask { try await back(up: account, into: destination, claims) }
           busy += 1
         }
       } catch {
@@ -100,15 +103,19 @@ public struct FleetBackup: Sendable {
     }
   }
 
-  private func back(up account: Account, into destination: AccountBackup.Destination) async throws {
+  private func back(
+    up account: Account, into destination: AccountBackup.Destination, _ claims: AccountClaims
+  ) async throws {
     observer.began(account.account)
     let backup = AccountBackup(network: network, options: options) { [observer] event in
       observer.happened(account.account, event)
     }
     do {
       let report = try await backup.run(
-        account.account, knownHead: account.head, into: destination)
+        account.account, knownHead: account.head, into: destination, claims: claims)
       observer.ended(account.account, .success(report))
+    } catch let taken as AccountClaims.Taken {
+      observer.ended(account.account, .duplicate(taken.did))
     } catch {
       observer.ended(account.account, .failure(error))
       try Task.checkCancellation()

@@ -12,15 +12,23 @@ struct KnownArchive {
 
   /// Looks for the archive of an account by what the account is called.
   ///
+  /// An archive that another backup of the same run has is left to that; whether the account is the same is found out next.
+  ///
+  /// - Parameters:
+  ///   - account: what the account is called.
+  ///   - destination: where archives are.
+  ///   - claim: what the archive is claimed with, among the backups of one run.
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to.
-  init(_ account: ATIdentifier, at destination: AccountBackup.Destination) async throws {
+  init(
+    _ account: ATIdentifier, at destination: AccountBackup.Destination, claim: AccountClaims.File
+  ) async throws {
     let path: FilePath?
     switch (destination, account) {
     case (.file(let file), _): path = file
     case (.folder(let folder), .handle(let handle)): path = folder.archive(named: handle)
     case (.folder(let folder), .did(let did)): path = try folder.archive(of: did)
     }
-    guard let path else {
+    guard let path, claim.take(path) else {
       (target, base) = (nil, nil)
       return
     }
@@ -37,6 +45,7 @@ struct KnownArchive {
     }
     // An archive that bears the handle and knows nothing of it may be another account's.
     if case .folder = destination, snapshot == nil, found.reader?.generation.head != nil {
+      claim.release()
       (target, base) = (nil, nil)
     } else {
       (target, base) = (found, snapshot)
@@ -45,20 +54,31 @@ struct KnownArchive {
 
   /// Looks for the archive of an account that is known, or for a name for a new one.
   ///
-  /// - Parameter opened: what was found before it was known, if anything.
+  /// - Parameters:
+  ///   - identity: who the account is.
+  ///   - destination: where archives are.
+  ///   - opened: what was found before it was known, if anything.
+  ///   - claim: what the archive is claimed with, among the backups of one run.
+  /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to; `CancellationError`.
   init(
-    _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?
+    _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?,
+    claim: AccountClaims.File
   ) async throws {
-    let found: ArchiveTarget
+    let path: FilePath
     switch destination {
-    case .file(let file):
-      if let opened { found = opened } else { found = try await ArchiveTarget.open(file) }
+    case .file(let file): path = file
     case .folder(let folder):
-      let path =
+      path =
         try folder.archive(of: identity.did)
         ?? folder.newArchive(of: identity.did, handle: identity.handle)
-      found =
-        if let opened, opened.path == path { opened } else { try await ArchiveTarget.open(path) }
+    }
+    let found: ArchiveTarget
+    if let opened, opened.path == path {
+      found = opened
+    } else {
+      opened?.release()
+      try await claim.wait(for: path)
+      found = try await ArchiveTarget.open(path)
     }
     try found.startOver(unlessOf: identity.did)
     target = found

@@ -90,6 +90,15 @@ final class BackupOutcomes: Sendable {
       } else if !isQuiet {
         BackupSummary(report).print(isShort: !isSingle)
       }
+    case .duplicate(let did):
+      if isJSON {
+        BackupJSON.print("duplicate") {
+          $0.field("account", account)
+          $0.field("did", did.text)
+        }
+      } else if !isQuiet {
+        Console.say("\(account): the account \(did) once more, backed up once")
+      }
     case .failure(let error):
       // That the run was interrupted is said once.
       if error is CancellationError, Interruption.received != nil { return }

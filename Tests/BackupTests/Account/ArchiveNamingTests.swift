@@ -92,7 +92,8 @@ import XRPC
       try await scene.backUp(alice, into: "a.car.zst")
     }
     let known = try await KnownArchive(
-      ATIdentifier("alice.example.com"), at: .file(scene.path("a.car.zst")))
+      ATIdentifier("alice.example.com"), at: .file(scene.path("a.car.zst")),
+      claim: AccountClaims().file())
     #expect(known.base?.snapshot.commit == alice.head)
   }
 
@@ -153,6 +154,39 @@ import XRPC
     #expect(scene.server.server.log.count == before, "nobody is asked for anything")
     target = nil
     #expect(try await scene.backUp(alice, into: "a.car.zst").outcome == .upToDate)
+  }
+
+  @Test(arguments: [true, false])
+  func `are locked while they are made, before the repository is asked for`(inFolder: Bool)
+    async throws
+  {
+    scene.server.behaviour.latency = 0.2
+    let destination =
+      inFolder
+      ? AccountBackup.Destination.folder(scene.archives)
+      : .file(scene.path("alice.example.com.car.zst"))
+    let (backup, name) = (try scene.backup(), try ATIdentifier(alice.did))
+    // As another process does: nothing of what runs here knows of it.
+    let first = Task { try await backup.run(name, into: destination) }
+    while scene.requestCount("getLatestCommit") == 0 {
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    #expect(names == [".alice.example.com.car.zst.partial"])
+    scene.server.play(FaultRule(.late(seconds: 4), on: "getRepo", times: 1))
+    while scene.requestCount("getRepo") == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    await #expect(throws: ArchiveError(.locked)) {
+      try await scene.backup().run(name, into: destination)
+    }
+    #expect(scene.requestCount("getRepo") == 1)
+    #expect(scene.requestCount("getLatestCommit") == 1)
+    #expect(try await first.value.outcome == .complete)
+    #expect(names == ["alice.example.com.car.zst"])
+  }
+
+  @Test func `come to nothing of an account whose server has nothing`() async throws {
+    scene.server.play(FaultRule(.status(404), on: "getRepo"))
+    await #expect(throws: XRPCError.self) { try await scene.backUp(alice) }
+    #expect(names.isEmpty)
   }
 
   @Test func `come to what an interrupted backup has left`() async throws {

@@ -102,6 +102,45 @@ import XRPC
     #expect(scene.server.server.log.count == before, "the list has said that nothing has changed")
   }
 
+  /// The first account by each of its names, again and again.
+  private func names(of account: StandInAccount) throws -> List {
+    let names = [account.did, account.handle, account.handle.uppercased(), account.did]
+    return List(accounts: try names.map { FleetBackup.Account(try ATIdentifier($0)) })
+  }
+
+  @Test(arguments: [1, 4], [true, false])
+  func `backs up an account once, however often and by whatever name it is given`(
+    jobs: Int, intoFile: Bool
+  ) async throws {
+    let account = accounts[0]
+    scene.server.behaviour.latency = 0.02
+    let destination =
+      intoFile
+      ? AccountBackup.Destination.file(scene.path("all.car.zst")) : .folder(scene.archives)
+    for expected in [BackupReport.Outcome.complete, .upToDate] {
+      let ended = Mutex<[String]>([])
+      let observer = FleetBackup.Observer(
+        began: { _ in }, happened: { _, _ in },
+        ended: { _, outcome in
+          let word =
+            switch outcome {
+            case .success(let report): report.outcome.rawValue
+            case .duplicate(let did): did.text == account.did ? "duplicate" : "another's"
+            case .failure(let error): "\(error)"
+            }
+          ended.withLock { $0.append(word) }
+        })
+      try await FleetBackup(
+        network: scene.network(), options: scene.options, jobs: jobs, observer: observer
+      ).run(names(of: account), into: destination)
+      #expect(
+        ended.withLock { $0.sorted() }
+          == [expected.rawValue, "duplicate", "duplicate", "duplicate"].sorted())
+      #expect(scene.requestCount("getRepo") == 1)
+    }
+    #expect(scene.folder.names().count == 1)
+  }
+
   @Test func `goes on with the others when one fails`() async throws {
     accounts[1].status = .takendown
     scene.server.play(FaultRule(.distorted(.cut(at: 0.5)), on: "getRepo", did: accounts[3].did))
