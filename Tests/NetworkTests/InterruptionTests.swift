@@ -68,6 +68,41 @@ struct `A backup that is interrupted` {
     #expect(again.isEmpty, "\(again.count) of \(before.count)")
   }
 
+  @Test(arguments: [interrupt, kill])
+  func `is gone on with by pack, and another account's pack leaves it alone`(_ signal: Int32)
+    throws
+  {
+    var behaviour = Behaviour()
+    behaviour.latency = 0.02
+    let accounts = [
+      try StandInAccount("somebody", posts: 40, blobs: 100), try StandInAccount("other", posts: 3),
+    ]
+    let scene = try NetworkScene(accounts, behaviour)
+    let result = try backUp(scene, untilDelivered: 40, signal)
+    #expect(result.status != 0)
+    let partial = ".\(NetworkScene.archive).partial"
+    #expect(scene.folder.names() == [partial])
+    let left = try scene.folder.read(partial)
+    try scene.folder.write("other.car", accounts[1].car())
+    for force in ["", "--force"] {
+      let refused = try scene.command.run(
+        "carpack pack other.car -o \(NetworkScene.archive) \(force)")
+      #expect(refused.status == 73, "\(refused.errors)")
+      #expect(refused.errors.contains(partial) && refused.errors.contains("hint: "))
+      #expect(try scene.folder.read(partial) == left)
+    }
+    try scene.folder.write("repo.car", accounts[0].car())
+    let packed = try scene.command.run("carpack pack repo.car -o \(NetworkScene.archive)")
+    #expect(packed.status == 10, "\(packed.text)\(packed.errors)")
+    // No blob that had come is lost: the backup fetches the others.
+    let missing = try scene.ledger().count
+    #expect(missing < 100)
+    scene.server.server.forgetLog()
+    #expect(try scene.backUp().status == 0)
+    #expect(scene.requestCount(of: "getBlob") == missing)
+    try scene.expectWhole()
+  }
+
   @Test func `has the account as it is when it goes on, if it has changed meanwhile`() throws {
     var behaviour = Behaviour()
     behaviour.latency = 0.01
