@@ -21,6 +21,8 @@ public struct AccountBackup: Sendable {
     public var level = 3
     /// Whether what the archive holds is compared with its checksums before it is called up to date.
     public var checksHeld = true
+    /// Within how many seconds a backup must have found an account's snapshot to be current for nothing to be asked; nil to ask always.
+    public var maximumAge: Int64?
     /// How many transfers are under way at a time.
     public var connections = 16
     /// The memory for blobs that are on their way, shared by all accounts.
@@ -107,7 +109,16 @@ public struct AccountBackup: Sendable {
     {
       try claims.claim(base.snapshot.did)
       try target.publish()
+      base.markCurrent(at: options.now(), in: target.path)
       return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)
+    }
+    if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
+      base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
+      try !options.checksHeld || target.storedDamage().isNone
+    {
+      try claims.claim(base.snapshot.did)
+      try target.publish()
+      return try .recent(base, at: target.path, milliseconds: options.milliseconds() - begin)
     }
     let identity = try await AccountIdentity(account, base: known.base, network: network)
     try claims.claim(identity.did)

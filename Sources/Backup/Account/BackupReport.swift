@@ -9,6 +9,8 @@ public struct BackupReport: Sendable {
   public enum Outcome: String, Sendable {
     /// Nothing had changed, and nothing was missing: nothing was written.
     case upToDate = "up-to-date"
+    /// It was so a short while ago, so that nothing was asked; whether something is missing the snapshot says.
+    case recent
     /// Everything is here.
     case complete
     /// The repository is here, and some blobs are not.
@@ -37,6 +39,18 @@ public struct BackupReport: Sendable {
   public let missing: [BlobLedger.Missing]
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
+
+  /// That a backup found the snapshot to be current a short while ago.
+  ///
+  /// - Throws: as `ArchivedSnapshot.missingBlobs()` does.
+  static func recent(_ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int) throws
+    -> BackupReport
+  {
+    BackupReport(
+      path: path, snapshot: base.snapshot, generation: base.reader.generation, outcome: .recent,
+      isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
+      milliseconds: milliseconds, missing: try base.missingBlobs(), warnings: [])
+  }
 
   /// That nothing had changed.
   static func upToDate(

@@ -60,6 +60,7 @@ struct BackupWork: Sendable {
     if let base, isUnchanged, base.snapshot.isWhole {
       if try !options.checksHeld || target.storedDamage().isNone {
         try target.publish()
+        base.markCurrent(at: options.now(), in: target.path)
         return .upToDate(
           base, at: target.path, milliseconds: options.milliseconds() - begin,
           warnings: warnings.all)

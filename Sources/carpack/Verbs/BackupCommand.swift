@@ -15,6 +15,8 @@ struct BackupCommand: ParsableCommand {
 
       Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
 
+      With --max-age an account is skipped, without a request, if a backup has found its newest snapshot to be what the server has within that time; the exit status is that of the snapshot, 0 or 10. What is stored is compared with its checksums all the same. The archive is looked for by the name that the account is given by. When a backup finds nothing new, it notes the time in an extended attribute of the file; where the file system has none, the time of the snapshot counts.
+
       What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
 
       Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
@@ -48,6 +50,12 @@ struct BackupCommand: ParsableCommand {
   @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
   var jobs = 4
 
+  @Option(
+    help: ArgumentHelp(
+      "Skip an account, and ask nothing, if a backup has found its newest snapshot to be current within this time: 90m, 20h, 7d.",
+      valueName: "time"))
+  var maxAge: Age?
+
   @OptionGroup var options: BackupOptions
 
   func validate() throws {
@@ -72,7 +80,7 @@ struct BackupCommand: ParsableCommand {
     }
     let display = BackupDisplay(options.style, namesAccounts: !isSingle)
     let networkOptions = try options.networkOptions(showing: display)
-    let backupOptions = try options.backupOptions()
+    let backupOptions = try backupOptions()
     let destination = try destination(isSingle: isSingle)
     let outcomes = BackupOutcomes(display, options, isSingle: isSingle)
     let server = networkOptions.pds
@@ -95,6 +103,12 @@ struct BackupCommand: ParsableCommand {
         try await fleet.run(NamedAccounts(named), into: destination)
       }
     }
+  }
+
+  private func backupOptions() throws -> AccountBackup.Options {
+    var options = try options.backupOptions()
+    options.maximumAge = maxAge?.seconds
+    return options
   }
 
   /// The accounts that are named on the command line and in the list, each once.

@@ -82,7 +82,7 @@ final class BackupOutcomes: Sendable {
       state.withLock { state in
         state.counts[report.outcome, default: 0] += 1
         state.bytesAdded += report.bytesAdded
-        state.statuses.insert(report.outcome == .incomplete ? ExitStatus.incomplete.number : 0)
+        state.statuses.insert(report.snapshot.isWhole ? 0 : ExitStatus.incomplete.number)
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
       if isJSON {
@@ -121,6 +121,7 @@ final class BackupOutcomes: Sendable {
       BackupJSON.print("summary") {
         $0.field("complete", state.counts[.complete] ?? 0)
         $0.field("upToDate", state.counts[.upToDate] ?? 0)
+        $0.field("recent", state.counts[.recent] ?? 0)
         $0.field("incomplete", state.counts[.incomplete] ?? 0)
         $0.field("failed", state.failedCount)
         $0.field("skipped", state.skippedCount)
@@ -133,6 +134,7 @@ final class BackupOutcomes: Sendable {
     let total = state.counts.values.reduce(0, +) + state.failedCount
     let parts: [(Int, String)] = [
       (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),
+      (state.counts[.recent] ?? 0, "recent"),
       (state.counts[.incomplete] ?? 0, "incomplete"), (state.failedCount, "failed"),
       (state.skippedCount, "skipped"), (state.malformedCount, "malformed in the list"),
     ]

@@ -16,6 +16,8 @@ struct BackupSummary {
     let verdict =
       switch report.outcome {
       case .upToDate: "up to date"
+      case .recent where snapshot.isWhole: "recent, not asked about"
+      case .recent: "recent, not asked about; \(Console.yellow("incomplete"))"
       case .complete: Console.green("complete")
       case .incomplete:
         missing > 0
@@ -39,7 +41,7 @@ struct BackupSummary {
         + (blobs.extras > 0
           ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))"
           : ""))
-    if report.outcome != .upToDate {
+    if report.outcome != .upToDate, report.outcome != .recent {
       Console.print(
         "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(growth)"
           + ((blobs.new ?? 0) > 0

@@ -1,0 +1,73 @@
+internal import ATProtocol
+internal import IPLD
+internal import SystemPackage
+
+/// When a backup last found that an account's newest snapshot is what its server has.
+///
+/// A backup that finds nothing new writes nothing, so this is kept beside the content of the file, in the extended
+/// attribute `user.carpack.current.DID`: the time and the manifest's CID, with a space between.
+struct CurrencyMark: Equatable {
+  /// When, in RFC 3339 and UTC.
+  let time: String
+  /// The manifest of the snapshot.
+  let manifest: CID
+
+  /// The longest name that an extended attribute can have on Linux, in bytes.
+  private static let maximumName = 255
+
+  /// A mark of these parts.
+  init(time: String, manifest: CID) {
+    self.time = time
+    self.manifest = manifest
+  }
+
+  /// The mark that an archive has for an account; nil if it has none.
+  init?(of did: DID, on path: FilePath) {
+    guard let text = Self.attribute(did)?.text(of: path) else { return nil }
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count == 2, Moment(String(parts[0])) != nil,
+      let manifest = try? CID(String(parts[1]))
+    else { return nil }
+    self.init(time: String(parts[0]), manifest: manifest)
+  }
+
+  /// Puts the mark on an archive, if that has room for it; without it the next backup asks once more.
+  func put(for did: DID, on path: FilePath) {
+    _ = Self.attribute(did)?.put("\(time) \(manifest)", on: path)
+  }
+
+  private static func attribute(_ did: DID) -> FileAttribute? {
+    let name = "user.carpack.current.\(did)"
+    return name.utf8.count <= maximumName ? FileAttribute(name: name) : nil
+  }
+}
+
+extension ArchivedSnapshot {
+  /// When a backup last found the snapshot to be what the server has; nil if that is not known.
+  ///
+  /// What `pack` and `fill` made says nothing of it: one has no server, the other does not ask for the repository. Neither
+  /// has a count of the blobs that a server lists.
+  ///
+  /// - Parameter path: the archive.
+  func lastCurrent(in path: FilePath) -> Moment? {
+    let mark = CurrencyMark(of: snapshot.did, on: path).flatMap { mark in
+      mark.manifest == cid ? Moment(mark.time) : nil
+    }
+    let isFetched = snapshot.fetched != nil && snapshot.blobs.listed != nil
+    let made = isFetched ? Moment(snapshot.createdAt) : nil
+    guard let mark, let made else { return mark ?? made }
+    return made.begins(before: mark) ? mark : made
+  }
+
+  /// Notes that a backup has found the snapshot to be what the server has.
+  func markCurrent(at time: String, in path: FilePath) {
+    guard let cid else { return }
+    CurrencyMark(time: time, manifest: cid).put(for: snapshot.did, on: path)
+  }
+
+  /// Whether a backup found it to be what the server has within so many seconds before a moment; no moment that is yet to come counts.
+  func wasCurrent(within seconds: Int64, before now: Moment?, in path: FilePath) -> Bool {
+    guard let now, let then = lastCurrent(in: path) else { return false }
+    return 0...max(0, seconds) ~= now.seconds - then.seconds
+  }
+}
