@@ -21,6 +21,8 @@ public struct AccountBackup: Sendable {
     public var level = 3
     /// Whether what the archive holds is compared with its checksums before it is called up to date.
     public var checksHeld = true
+    /// Whether it is only found out what would be done.
+    public var isDryRun = false
     /// Within how many seconds a backup must have found an account's snapshot to be current for nothing to be asked; nil to ask always.
     public var maximumAge: Int64?
     /// How many transfers are under way at a time.

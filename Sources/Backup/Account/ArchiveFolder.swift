@@ -36,9 +36,13 @@ public final class ArchiveFolder: Sendable {
 
   /// The name for the archive of an account that has none yet, and from now on the account's.
   ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - handle: its handle, if it has one.
+  ///   - isMade: whether the folder is made, if it is not there.
   /// - Throws: ``BackupError`` for a folder that cannot be made.
-  func newArchive(of did: DID, handle: Handle?) throws -> FilePath {
-    try make()
+  func newArchive(of did: DID, handle: Handle?, isMade: Bool = true) throws -> FilePath {
+    if isMade { try make() }
     return known.withLock { known in
       var name = file(handle?.text ?? did.text)
       // Somebody else had the handle before, or says so at this moment.

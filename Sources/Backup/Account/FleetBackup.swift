@@ -26,6 +26,8 @@ public struct FleetBackup: Sendable {
     case success(BackupReport)
     /// It is not, or not to the end.
     case failure(any Error)
+    /// Nothing was done, as was wanted; this is what would be.
+    case planned(BackupPlan)
     /// It was named before under another name, and backed up under that.
     case duplicate(DID)
   }
@@ -111,6 +113,11 @@ public struct FleetBackup: Sendable {
       observer.happened(account.account, event)
     }
     do {
+      if options.isDryRun {
+        let plan = try await backup.plan(account.account, into: destination, claims: claims)
+        observer.ended(account.account, .planned(plan))
+        return
+      }
       let report = try await backup.run(
         account.account, knownHead: account.head, into: destination, claims: claims)
       observer.ended(account.account, .success(report))

@@ -17,6 +17,8 @@ struct BackupCommand: ParsableCommand {
 
       With --max-age an account is skipped, without a request, if a backup has found its newest snapshot to be what the server has within that time; the exit status is that of the snapshot, 0 or 10. What is stored is compared with its checksums all the same. The archive is looked for by the name that the account is given by. When a backup finds nothing new, it notes the time in an extended attribute of the file; where the file system has none, the time of the snapshot counts.
 
+      With --dry-run it is found out who the account is, its newest commit, and which blobs the server lists that the archive does not hold. No repository and no blob is fetched, and no file or folder is made. How large a repository is no server says, and records that are not known yet may refer to further blobs. Damage is looked for only among those blobs. The exit status is 0 if the plan could be made, whatever it says.
+
       What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
 
       Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
@@ -55,6 +57,9 @@ struct BackupCommand: ParsableCommand {
       "Skip an account, and ask nothing, if a backup has found its newest snapshot to be current within this time: 90m, 20h, 7d.",
       valueName: "time"))
   var maxAge: Age?
+
+  @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
+  var dryRun = false
 
   @OptionGroup var options: BackupOptions
 
@@ -108,6 +113,7 @@ struct BackupCommand: ParsableCommand {
   private func backupOptions() throws -> AccountBackup.Options {
     var options = try options.backupOptions()
     options.maximumAge = maxAge?.seconds
+    options.isDryRun = dryRun
     return options
   }
 

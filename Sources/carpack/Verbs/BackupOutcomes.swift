@@ -7,6 +7,7 @@ final class BackupOutcomes: Sendable {
   private struct State {
     var counts: [BackupReport.Outcome: Int] = [:]
     var failedCount = 0
+    var plannedCount = 0
     var skippedCount = 0
     var malformedCount = 0
     var bytesAdded: UInt64 = 0
@@ -90,6 +91,14 @@ final class BackupOutcomes: Sendable {
       } else if !isQuiet {
         BackupSummary(report).print(isShort: !isSingle)
       }
+    case .planned(let plan):
+      state.withLock { $0.plannedCount += 1 }
+      for warning in plan.warnings where !isJSON {
+        Console.say(
+          "carpack: \(Console.yellow("warning:")) \(isSingle ? "" : "\(account): ")\(warning)")
+      }
+      let summary = BackupPlanSummary(plan)
+      if isJSON { summary.printJSON(of: account) } else { summary.print(isShort: !isSingle) }
     case .duplicate(let did):
       if isJSON {
         BackupJSON.print("duplicate") {
@@ -123,6 +132,7 @@ final class BackupOutcomes: Sendable {
         $0.field("upToDate", state.counts[.upToDate] ?? 0)
         $0.field("recent", state.counts[.recent] ?? 0)
         $0.field("incomplete", state.counts[.incomplete] ?? 0)
+        $0.field("planned", state.plannedCount)
         $0.field("failed", state.failedCount)
         $0.field("skipped", state.skippedCount)
         $0.field("malformed", state.malformedCount)
@@ -131,11 +141,12 @@ final class BackupOutcomes: Sendable {
       return
     }
     guard !isQuiet else { return }
-    let total = state.counts.values.reduce(0, +) + state.failedCount
+    let total = state.counts.values.reduce(state.failedCount + state.plannedCount, +)
     let parts: [(Int, String)] = [
       (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),
       (state.counts[.recent] ?? 0, "recent"),
-      (state.counts[.incomplete] ?? 0, "incomplete"), (state.failedCount, "failed"),
+      (state.counts[.incomplete] ?? 0, "incomplete"), (state.plannedCount, "planned"),
+      (state.failedCount, "failed"),
       (state.skippedCount, "skipped"), (state.malformedCount, "malformed in the list"),
     ]
     let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }

@@ -126,6 +126,7 @@ import XRPC
             switch outcome {
             case .success(let report): report.outcome.rawValue
             case .duplicate(let did): did.text == account.did ? "duplicate" : "another's"
+            case .planned: "planned"
             case .failure(let error): "\(error)"
             }
           ended.withLock { $0.append(word) }

@@ -1,0 +1,196 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+extension AccountBackup {
+  /// Finds out what ``run(_:knownHead:into:)`` would do; nothing is written, no file or folder made, and nothing locked.
+  ///
+  /// - Throws: as ``run(_:knownHead:into:claims:)`` does, but for what only comes of fetching and writing.
+  func plan(_ account: ATIdentifier, into destination: Destination, claims: AccountClaims)
+    async throws -> BackupPlan
+  {
+    observer(.progress(BackupProgress(.resolving)))
+    var archive = try ReadArchive(account, at: destination)
+    if let archive, let base = archive.base, let maximumAge = options.maximumAge,
+      base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: archive.path)
+    {
+      try claims.claim(base.snapshot.did)
+      return BackupPlan(
+        did: base.snapshot.did, handle: base.snapshot.handle, server: nil, path: archive.path,
+        exists: archive.exists, repository: .recent, heldRevision: base.snapshot.rev,
+        newestRevision: nil, blobs: BackupPlan.Blobs(), warnings: [])
+    }
+    let identity = try await AccountIdentity(account, base: archive?.base, network: network)
+    try claims.claim(identity.did)
+    if archive?.base?.snapshot.did != identity.did {
+      archive = try ReadArchive(identity, at: destination)
+    }
+    guard let archive else { throw BackupError.notFound(account.text) }
+    observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
+    let client = XRPCClient(
+      service: identity.server, network: network,
+      session: try await identity.session(options.session, for: account, network: network))
+    return try await plan(identity, archive, client)
+  }
+
+  private func plan(_ identity: AccountIdentity, _ archive: ReadArchive, _ client: XRPCClient)
+    async throws -> BackupPlan
+  {
+    var warnings = identity.warnings
+    let base = archive.base
+    let latest = try await latestCommit(of: identity.did, client)
+    let repository: BackupPlan.Repository =
+      switch (base, latest) {
+      case (nil, _): .first
+      case (_, nil): .unknown
+      case (let base?, let latest?):
+        base.snapshot.commit == latest.cid && base.snapshot.isComplete ? .unchanged : .changed
+      }
+    var blobs = BackupPlan.Blobs()
+    // Of an account that has not changed and lacks nothing, a backup asks for no list.
+    if repository != .unchanged || base?.snapshot.isWhole != true {
+      let listed = try await list(identity.did, client, &warnings)
+      blobs = try Self.blobs(listed, archive, isChecking: options.checksHeld)
+    }
+    return BackupPlan(
+      did: identity.did, handle: identity.handle, server: identity.server, path: archive.path,
+      exists: archive.exists, repository: repository, heldRevision: base?.snapshot.rev,
+      newestRevision: latest?.rev, blobs: blobs, warnings: warnings)
+  }
+
+  /// The newest commit; nil if the server does not say.
+  private func latestCommit(of did: DID, _ client: XRPCClient) async throws
+    -> GetLatestCommit.Output?
+  {
+    do {
+      return try await client.call(GetLatestCommit(did: did))
+    } catch let error as XRPCError {
+      if let state = error.declared(GetRepo.DeclaredError.self) {
+        throw BackupError.accountUnavailable(did.text, state.sentence)
+      }
+      guard !error.isTransient else { throw error }
+      return nil
+    }
+  }
+
+  /// How many blobs a server may list before the list is taken for one without an end.
+  private static let maximumListed = 500_000
+
+  private func list(_ did: DID, _ client: XRPCClient, _ warnings: inout [String]) async throws
+    -> [CID]?
+  {
+    observer(.progress(BackupProgress(.listing)))
+    do {
+      let listing = try await BlobListing.fetch(
+        of: did, from: client, referenced: Self.maximumListed
+      ) { [observer] count in
+        var progress = BackupProgress(.listing)
+        progress.blobsTotal = count
+        observer(.progress(progress))
+      }
+      if listing.isDoubtful || listing.malformedCount > 0 {
+        warnings.append(
+          "the server's list of blobs may not be whole, or has entries that are no CIDs")
+      }
+      return listing.cids
+    } catch let error where error is XRPCError || error is TransportError {
+      warnings.append("the server does not list its blobs: \(error)")
+      return nil
+    }
+  }
+
+  private static func blobs(_ listed: [CID]?, _ archive: ReadArchive, isChecking: Bool) throws
+    -> BackupPlan.Blobs
+  {
+    let missing = try archive.base?.readableLists().missing ?? []
+    let sizes = Dictionary(
+      missing.map { ($0.cid, $0.size) }, uniquingKeysWith: { first, _ in first })
+    var seen: Set<CID> = []
+    let cids = ((listed ?? []) + missing.map(\.cid)).filter { seen.insert($0).inserted }
+    var blobs = BackupPlan.Blobs()
+    blobs.listed = listed?.count
+    let states = try archive.reader?.states(cids.count, isChecking: isChecking) { cids[$0] }
+    for (index, cid) in cids.enumerated() where states?[index].bodyLength == nil {
+      blobs.wanted += 1
+      if let size = sizes[cid] ?? nil {
+        blobs.declaredBytes = blobs.declaredBytes.addingSaturated(UInt64(clamping: size))
+      } else {
+        blobs.unsized += 1
+      }
+    }
+    return blobs
+  }
+}
+
+/// The archive of an account, opened to look into it.
+private struct ReadArchive {
+  /// Where it is, or would be.
+  let path: FilePath
+  /// Whether it is there under its name.
+  let exists: Bool
+  /// What it holds, or what an interrupted backup has left; nil for nothing.
+  let reader: ArchiveReader?
+  /// The newest snapshot of the account.
+  let base: ArchivedSnapshot?
+
+  /// The archive of an account by what that is called; nil if its name depends on who the account is.
+  init?(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
+    let path: FilePath
+    switch (destination, account) {
+    case (.file(let file), _): path = file
+    case (.folder(let folder), .handle(let handle)): path = folder.archive(named: handle)
+    case (.folder(let folder), .did(let did)):
+      guard let known = try folder.archive(of: did) else { return nil }
+      path = known
+    }
+    try self.init(path) { snapshot in
+      switch account {
+      case .did(let did): snapshot.did == did
+      case .handle(let handle): snapshot.handle == handle
+      }
+    }
+    if case .folder = destination, base == nil { return nil }
+  }
+
+  /// The archive that an account has or would have.
+  init(_ identity: AccountIdentity, at destination: AccountBackup.Destination) throws {
+    let path: FilePath
+    switch destination {
+    case .file(let file): path = file
+    case .folder(let folder):
+      path =
+        try folder.archive(of: identity.did)
+        ?? folder.newArchive(of: identity.did, handle: identity.handle, isMade: false)
+    }
+    try self.init(path) { $0.did == identity.did }
+  }
+
+  private init(_ path: FilePath, _ matches: (Snapshot) -> Bool) throws {
+    self.path = path
+    exists = NewArchiveFile.isTaken(path)
+    reader = exists ? try ArchiveReader(path: path) : try Self.leftover(of: path)
+    let head = reader?.generation.head?.cid
+    let named = try reader.flatMap { (reader) throws in
+      try ArchivedSnapshot.newest(from: head, in: reader) { matches($0.snapshot) }
+    }
+    // It may have had another handle since.
+    base = try named.flatMap { (named) throws in
+      try ArchivedSnapshot.newest(of: named.snapshot.did, from: head, in: named.reader)
+    }
+  }
+
+  /// What an interrupted backup has committed under the temporary name; nil for nothing.
+  private static func leftover(of path: FilePath) throws -> ArchiveReader? {
+    let temporary = try NewArchiveFile(path, replacing: false).temporaryPath
+    guard NewArchiveFile.isTaken(temporary) else { return nil }
+    do {
+      let reader = try ArchiveReader(path: temporary)
+      return reader.generation.number > 0 ? reader : nil
+    } catch is ArchiveError {
+      // The backup decides what can be continued, and begins again where nothing can.
+      return nil
+    }
+  }
+}

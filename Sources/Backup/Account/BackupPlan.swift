@@ -1,0 +1,58 @@
+public import ATProtocol
+internal import IPLD
+public import SystemPackage
+
+/// What a backup of an account would do, as far as that is known without fetching its repository.
+public struct BackupPlan: Sendable {
+  /// What is known of the repository.
+  public enum Repository: Equatable, Sendable {
+    /// The archive has none of the account: all of it would be fetched, and how large it is nobody says.
+    case first
+    /// The archive has the newest commit.
+    case unchanged
+    /// The archive has an older commit: what changed would be fetched.
+    case changed
+    /// The server does not say which commit is the newest.
+    case unknown
+    /// A backup found it to be current a short while ago, so that nothing was asked.
+    case recent
+  }
+
+  /// The account.
+  public let did: DID
+  /// Its handle.
+  public let handle: Handle?
+  /// The server that would be asked; nil if that is not known, for nothing was asked.
+  public let server: String?
+  /// The archive.
+  public let path: FilePath
+  /// Whether the archive is there.
+  public let exists: Bool
+  /// What is known of the repository.
+  public let repository: Repository
+  /// The revision that the archive has.
+  public let heldRevision: TID?
+  /// The server's newest revision; nil if it was not asked, or does not say.
+  public let newestRevision: TID?
+  /// The blobs that would be asked for.
+  public let blobs: Blobs
+  /// What a person should know.
+  public let warnings: [String]
+
+  /// The blobs that would be asked for: those that the server lists or that are known to be missing, and that are not held.
+  ///
+  /// Records that are not known yet may refer to more.
+  public struct Blobs: Equatable, Sendable {
+    /// How many blobs the server lists; nil if it was not asked, or does not say.
+    public var listed: Int?
+    /// How many would be asked for.
+    public var wanted = 0
+    /// What records say that those of them have whose length is known, in bytes.
+    public var declaredBytes: UInt64 = 0
+    /// How many of them there are whose length is not known.
+    public var unsized = 0
+
+    /// None.
+    public init() {}
+  }
+}

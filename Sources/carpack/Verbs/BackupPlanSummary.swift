@@ -1,0 +1,74 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+
+/// What a backup would do, as a person reads it and as JSON.
+struct BackupPlanSummary {
+  private let plan: BackupPlan
+
+  init(_ plan: BackupPlan) { self.plan = plan }
+
+  /// Prints it: one line, or all that there is to say.
+  func print(isShort: Bool) {
+    guard !isShort else {
+      let rest = plan.repository == .recent ? "" : "; blobs: \(blobs)"
+      Console.print("\(plan.path): repository: \(repository)\(rest)")
+      return
+    }
+    Console.print("\(plan.path): \(plan.exists ? "exists" : "would be new")")
+    let name = plan.handle.map { "\($0) (\(plan.did))" } ?? plan.did.text
+    Console.print("  \(name)\(plan.server.map { ", from \($0)" } ?? "")")
+    Console.print("  repository: \(repository)")
+    guard plan.repository != .recent else { return }
+    Console.print("  blobs: \(blobs)")
+  }
+
+  private var repository: String {
+    let held = plan.heldRevision.map { " (\($0))" } ?? ""
+    switch plan.repository {
+    case .first: return "all of it; its size is known once it is fetched"
+    case .unchanged: return "unchanged\(held)"
+    case .changed:
+      return
+        "what changed\(plan.heldRevision.map { " since \($0)" } ?? "")\(plan.newestRevision.map { ", to \($0)" } ?? "")"
+    case .unknown: return "the server does not say whether it changed\(held)"
+    case .recent: return "recent, nothing is asked\(held)"
+    }
+  }
+
+  private var blobs: String {
+    let blobs = plan.blobs
+    var text = blobs.listed.map { "\(Quantity.grouped($0)) listed, " } ?? ""
+    text += "\(Quantity.grouped(blobs.wanted)) to fetch"
+    guard blobs.wanted > 0 else { return text }
+    let sized = blobs.wanted - blobs.unsized
+    if sized == 0 { return text + ", of unknown size" }
+    text += ", \(Quantity.bytes(blobs.declaredBytes)) declared"
+    return blobs.unsized == 0
+      ? text : text + " and \(Quantity.grouped(blobs.unsized)) of unknown size"
+  }
+
+  /// Prints it as an event.
+  func printJSON(of account: String) {
+    BackupJSON.print("plan") {
+      $0.field("account", account)
+      $0.field("did", plan.did.text)
+      $0.field("handle", plan.handle?.text)
+      $0.field("pds", plan.server)
+      $0.field("file", "\(plan.path)")
+      $0.key("exists")
+      $0.boolean(plan.exists)
+      $0.field("repository", "\(plan.repository)")
+      $0.field("heldRev", plan.heldRevision?.text)
+      $0.field("newestRev", plan.newestRevision?.text)
+      $0.key("blobs")
+      $0.beginObject()
+      $0.field("listed", plan.blobs.listed)
+      $0.field("wanted", plan.blobs.wanted)
+      $0.field("declaredBytes", plan.blobs.declaredBytes)
+      $0.field("unsized", plan.blobs.unsized)
+      $0.endObject()
+      $0.field("warnings", plan.warnings)
+    }
+  }
+}
