@@ -189,4 +189,18 @@ private final class ByteServer: Sendable {
     }
     #expect(error?.reason == .refusedRedirect("http://public.test/"))
   }
+
+  @Test func `over plain http, a name that is not found is refused as a redirection`() async throws
+  {
+    let loopback = try Loopback { _, response in
+      response.status = 302
+      response.fields = [("Location", "http://nowhere.invalid/")]
+      try response.send()
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/", into: RecordingSink())
+    }
+    #expect(error?.reason == .refusedRedirect("http://nowhere.invalid/"))
+    #expect(error?.isTransient == false)
+  }
 }

@@ -13,7 +13,7 @@ struct LoginOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Log in as the account, for what its server gives to the owner only, such as an account that is deactivated. The app password is read from --password-file or CARPACK_APP_PASSWORD, or asked for."
+      "Log in as the account, for what its server gives to the owner only, such as an account that is deactivated. The app password is read from --password-file or CARPACK_APP_PASSWORD, or asked for. It is sent only to the server of an account that claims the handle given, or to one that --pds names."
   )
   var login = false
 

@@ -94,6 +94,9 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       }
     } else if let refused {
       finish(throwing: error(refusal(of: refused)))
+    } else if code == CURLE_COULDNT_RESOLVE_HOST, order.isRedirected, !order.url.isSecure {
+      // Wherever the name would lead to, nothing public is asked over http.
+      finish(throwing: error(.refusedRedirect("\(order.url)")))
     } else {
       var error = error(
         CurlFailure.reason(
