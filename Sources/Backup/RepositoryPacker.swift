@@ -192,7 +192,8 @@ public struct RepositoryPacker {
         didDocument: ArchiveWriter.cid(document: facts.didDocument) ?? base?.snapshot.didDocument,
         plcLog: ArchiveWriter.cid(document: facts.plcLog) ?? base?.snapshot.plcLog,
         extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
-        isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0)
+        isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0,
+        unreadable: inspection.unreadable)
       try writer.append(
         documents: [facts.didDocument, facts.plcLog], pages: extrasPages + missingPages)
       var isUnchanged = false

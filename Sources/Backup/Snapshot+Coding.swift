@@ -44,6 +44,10 @@ extension Snapshot {
     }
     if !extrasPages.isEmpty { map["extras"] = .array(extrasPages.map { .link($0) }) }
     if !missingPages.isEmpty { map["missing"] = .array(missingPages.map { .link($0) }) }
+    if unreadable.count > 0 {
+      map["unreadable"] =
+        ["records": unreadable.count, "partlySearched": unreadable.partlySearchedCount].ipld
+    }
     if isUnvouched { map["unvouched"] = .boolean(true) }
     return map
   }
@@ -140,6 +144,9 @@ extension Snapshot {
       throw .malformedField("complete")
     }
     isComplete = complete
+    let unreadable = try fields.optionalMap("unreadable")
+    self.unreadable.count = try unreadable.optionalCount("records") ?? 0
+    self.unreadable.partlySearchedCount = try unreadable.optionalCount("partlySearched") ?? 0
     isUnvouched = value["unvouched"] == .boolean(true)
     let host = try fields.optionalMap("host")
     hostSystem = host.value["os"] == nil ? "" : try host.text("os")

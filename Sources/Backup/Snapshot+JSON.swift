@@ -60,6 +60,13 @@ extension Snapshot {
     text("sha256", "\(car.sha256)")
     number("blocks", Int(clamping: car.sectionCount))
     json.endObject()
+    if unreadable.count > 0 {
+      json.key("unreadable")
+      json.beginObject()
+      number("records", unreadable.count)
+      number("partlySearched", unreadable.partlySearchedCount)
+      json.endObject()
+    }
     if let fetched {
       json.key("fetched")
       json.beginObject()

@@ -47,6 +47,8 @@ public struct Snapshot: Equatable, Sendable {
   public var durationMilliseconds: Int
   /// How a server gave it; nil if it was packed from a file.
   public var fetched: Fetched?
+  /// How many records could not be read when it was made.
+  public var unreadable = UnreadableRecords()
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have been committed.
   public var isUnvouched = false
 
@@ -139,8 +141,11 @@ public struct Snapshot: Equatable, Sendable {
 }
 
 extension Snapshot {
-  /// Whether nothing is missing, of the repository or of the blobs.
-  public var isWhole: Bool { isComplete && blobs.isComplete }
+  /// Whether nothing that is known of is missing, of the repository or of the blobs.
+  public var hasEverythingKnown: Bool { isComplete && blobs.isComplete }
+
+  /// Whether nothing is missing, and no record may refer to blobs that are not known.
+  public var isWhole: Bool { hasEverythingKnown && !unreadable.mayHideBlobs }
 
   /// Whether an earlier snapshot of the account says everything that this one does, but for when,
   /// how and by whom it was made.

@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import ArgumentParser
 
 /// The command: parses its arguments, runs a verb, and says what went wrong in one place.
@@ -77,5 +78,16 @@ struct CommonOptions: ParsableArguments {
   /// Says something on standard error, unless that was not wanted.
   func say(_ text: @autoclosure () -> String) {
     if !quiet { Console.say(text()) }
+  }
+
+  /// Says how many records cannot be read, if there are any.
+  ///
+  /// - Parameters:
+  ///   - records: How many there are.
+  ///   - place: In which snapshot, with a colon behind it, where there are several.
+  func say(_ records: UnreadableRecords, of place: String = "") {
+    guard let sentence = records.sentence else { return }
+    let mark = Console.yellow(records.mayHideBlobs ? "incomplete:" : "warning:")
+    say("carpack: \(mark) \(place)\(sentence)")
   }
 }

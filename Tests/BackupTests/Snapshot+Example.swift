@@ -34,6 +34,7 @@ extension Snapshot {
       "identity": .map(["didDocument": link("document"), "plcLog": link("log")]),
       "extras": .array([link("extras")]),
       "missing": .array([link("missing 1"), link("missing 2")]),
+      "unreadable": .map(["records": .integer(6), "partlySearched": .integer(2)]),
       "complete": .boolean(true),
       "host": .map(["os": .string("Linux"), "durationMs": .integer(321)]),
     ]

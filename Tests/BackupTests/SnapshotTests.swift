@@ -27,6 +27,7 @@ import Testing
     (snapshot.extrasPages, snapshot.missingPages, snapshot.isComplete) = ([], [], false)
     (snapshot.blobs.listed, snapshot.blobs.new, snapshot.blobs.newBytes) = (nil, nil, nil)
     (snapshot.blobs.listedMissing, snapshot.fetched) = (0, nil)
+    snapshot.unreadable = UnreadableRecords()
     let again = try snapshot.encode()
     #expect(try self.snapshot(again) == snapshot)
     #expect(try self.snapshot(again).encode() == again)
@@ -61,6 +62,7 @@ import Testing
     "blobs.extrasBytes", "pds", "prev", "identity", "identity.didDocument", "identity.plcLog",
     "host", "host.os", "host.durationMs", "blobs.listed", "blobs.listedMissing", "blobs.new",
     "blobs.newBytes", "fetched", "fetched.since", "fetched.repoRev",
+    "unreadable", "unreadable.records", "unreadable.partlySearched",
   ])
   func `is refused with a field of another type`(path: String) throws {
     let parts = path.split(separator: ".").map(String.init)
@@ -80,6 +82,7 @@ import Testing
       ("missing", .array([.null])), ("carpack", .integer(0)), ("carpack", .integer(2)),
       ("carpack", .integer(Int128(UInt64.max))), ("blobs.listed", .integer(-1)),
       ("blobs.listedMissing", .integer(-1)), ("blobs.new", .integer(-1)),
+      ("unreadable.records", .integer(-1)),
       ("blobs.newBytes", .integer(Int128(UInt64.max))), ("fetched.since", .string("yesterday")),
     ] as [(String, IPLDValue)])
   func `is refused with a value that cannot be`(path: String, value: IPLDValue) throws {

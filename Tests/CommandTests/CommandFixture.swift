@@ -60,9 +60,14 @@ enum CommandFixture {
     try folder.write("text", Array("not a CAR at all\n".utf8))
     // Records that are no records.
     var odd = try TestRepository(posts: 1)
-    odd.add("a.b.c/bytes", bytes: [0xff, 0x01])
+    odd.add("a.b.c/bytes", bytes: [0xa0, 0x01])
     odd.add("a.b.c/float", bytes: try DAGCBOREncoder.encode(.map(["x": .float(1.5)])))
     try folder.write("odd.car", try odd.car())
+    // Records that end too soon, or are too deep.
+    var cutOff = try TestRepository(posts: 1)
+    cutOff.add("a.b.c/cut", bytes: [0xa1, 0x61])
+    cutOff.add("a.b.c/deep", bytes: [UInt8](repeating: 0x81, count: 300) + [0x01])
+    try folder.write("cut-record.car", try cutOff.car())
     // A key that leads elsewhere.
     var hostile = try TestRepository(posts: 1)
     hostile.add("../../x", bytes: [0xa0])

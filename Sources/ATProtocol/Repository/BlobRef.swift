@@ -19,29 +19,10 @@ public struct BlobRef: Hashable, Sendable {
 ///
 /// Stateful only to be reused: each call stands for itself.
 public struct BlobRefScanner: Sendable {
-  /// What is known so far of a map that is open.
-  private struct OpenMap {
-    var count = 0
-    var key = Key.other
-    var isTyped = false
-    var ref: Range<Int>?
-    var cid: Range<Int>?
-    var mimeType: Range<Int>?
-    var size: Int?
-  }
-
-  private enum Key { case type, ref, cid, mimeType, size, other }
-
-  private let mimeTypeKey = ShortKey("mimeType")
-  private let sizeKey = ShortKey("size")
-  private let typeKey = ShortKey("$type")
-  private let refKey = ShortKey("ref")
-  private let cidKey = ShortKey("cid")
-  private let blob = ShortKey("blob")
-
+  private let vocabulary = OpenBlobMap.Vocabulary()
   private var scanner: DAGCBORScanner
   /// The open maps, and nil for each open array, without the innermost.
-  private var outer: [OpenMap?] = []
+  private var outer: [OpenBlobMap?] = []
 
   /// A scanner that holds records to the rules of `profile`.
   public init(profile: DAGCBORProfile = .atproto) {
@@ -58,7 +39,7 @@ public struct BlobRefScanner: Sendable {
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {
     // Today's references hold a link, those of 2022 a key "mimeType": a record with neither, as most are, has been seen enough.
-    let summary = try scanner.check(record, watching: mimeTypeKey)
+    let summary = try scanner.check(record, watching: vocabulary.mimeType)
     if summary.linkCount > 0 || summary.hasWatchedKey {
       try collect(record, found: found, malformed: malformed)
     }
@@ -71,7 +52,7 @@ public struct BlobRefScanner: Sendable {
   /// that a blob reference is made of. Most records are; for the others, ``scan(_:found:malformed:)`` knows more.
   mutating func isPlain(_ record: Span<UInt8>) -> Bool {
     do throws(DAGCBORError) {
-      let summary = try scanner.check(record, watching: mimeTypeKey)
+      let summary = try scanner.check(record, watching: vocabulary.mimeType)
       return summary.isMap && summary.linkCount == 0 && !summary.hasWatchedKey
     } catch {
       return false
@@ -83,7 +64,7 @@ public struct BlobRefScanner: Sendable {
   ) throws(DAGCBORError) {
     scanner.restart()
     outer.removeAll(keepingCapacity: true)
-    var current: OpenMap?
+    var current: OpenBlobMap?
     while let token = try scanner.next(in: record) {
       switch token {
       case .array:
@@ -91,69 +72,16 @@ public struct BlobRefScanner: Sendable {
         current = nil
       case .map(let count):
         outer.append(current)
-        current = OpenMap(count: count)
-      case .key(let range): current?.key = key(record, range)
+        current = OpenBlobMap(count: count)
+      case .key(let range): current?.key = vocabulary.key(record, range)
       case .end:
-        if let map = current, let ref = Self.reference(record, map, malformed: malformed) {
-          found(ref)
-        }
+        if let ref = current?.reference(in: record, malformed: malformed) { found(ref) }
         current = outer.removeLast()
-      default: if current != nil { note(token, in: &current, record) }
+      case .string(let range): current?.note(text: range, in: record, vocabulary)
+      case .unsigned(let number): current?.note(number)
+      case .link(let range): current?.note(link: range)
+      default: break
       }
     }
-  }
-
-  /// Keeps a value that a reference is made of.
-  private func note(
-    _ token: DAGCBORScanner.Token, in map: inout OpenMap?, _ record: Span<UInt8>
-  ) {
-    switch (map?.key, token) {
-    case (.type, .string(let range)): map?.isTyped = blob.matches(record, range)
-    case (.ref, .link(let range)): map?.ref = range
-    case (.cid, .string(let range)): map?.cid = range
-    case (.mimeType, .string(let range)): map?.mimeType = range
-    case (.size, .unsigned(let number)): map?.size = Int(exactly: number)
-    default: break
-    }
-  }
-
-  private func key(_ record: Span<UInt8>, _ range: Range<Int>) -> Key {
-    if typeKey.matches(record, range) { return .type }
-    if refKey.matches(record, range) { return .ref }
-    if cidKey.matches(record, range) { return .cid }
-    if mimeTypeKey.matches(record, range) { return .mimeType }
-    if sizeKey.matches(record, range) { return .size }
-    return .other
-  }
-
-  private static func reference(
-    _ record: Span<UInt8>, _ map: OpenMap, malformed: (String) -> Void
-  ) -> BlobRef? {
-    let mimeType = map.mimeType.map { String(decoding: record.array($0), as: UTF8.self) }
-    if map.isTyped, let ref = map.ref {
-      do throws(CIDError) {
-        let cid = try CID(record.extracting(ref))
-        checkCodec(cid, malformed)
-        return BlobRef(cid: cid, mimeType: mimeType, size: map.size, isLegacy: false)
-      } catch {
-        malformed("\(error)")
-        return nil
-      }
-    }
-    if map.count == 2, let text = map.cid, let mimeType {
-      let text = String(decoding: record.array(text), as: UTF8.self)
-      do throws(CIDError) {
-        let cid = try CID(text)
-        checkCodec(cid, malformed)
-        return BlobRef(cid: cid, mimeType: mimeType, size: nil, isLegacy: true)
-      } catch {
-        malformed("a blob reference of the old form without a valid CID: \(error)")
-        return nil
-      }
-    }
-    return nil
-  }
-  private static func checkCodec(_ cid: CID, _ malformed: (String) -> Void) {
-    if cid.codec != .raw { malformed("a blob reference to \(cid), which is no blob's CID") }
   }
 }

@@ -1,6 +1,8 @@
 internal import IPLD
 
 /// Checks records one by one and finds the blobs that they refer to, also of those that break the rules.
+///
+/// Of records that cannot be read, blobs are found as far as the bytes can be walked (``TolerantBlobScanner``).
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {
@@ -10,8 +12,10 @@ package struct RecordScanner: Sendable {
     package private(set) var count = 0
     /// Whether a float is.
     package fileprivate(set) var hasFloat = false
-    /// Whether it is not DAG-CBOR.
-    package fileprivate(set) var isUndecodable = false
+    /// Whether it cannot be read: it is not DAG-CBOR, or nested too deep.
+    package fileprivate(set) var isUnreadable = false
+    /// Whether it cannot be read, and may refer to blobs that were not found.
+    package fileprivate(set) var mayHideBlobs = false
     /// Whether it only is not in DAG-CBOR's one canonical form.
     package fileprivate(set) var isNonCanonical = false
 
@@ -23,6 +27,7 @@ package struct RecordScanner: Sendable {
 
   private var strict = BlobRefScanner(profile: .atproto)
   private var lenient = BlobRefScanner(profile: .dagCBOR)
+  private var tolerant = TolerantBlobScanner()
 
   /// A scanner.
   package init() {}
@@ -37,16 +42,28 @@ package struct RecordScanner: Sendable {
       let isMap = try strict.scan(record, found: found, malformed: { oddities.add($0) })
       if !isMap { oddities.add("it is not a map") }
     } catch {
-      oddities.add("\(error)")
       oddities.hasFloat = error.reason == .floatNotAllowed
+      var why = "\(error)"
       do throws(DAGCBORError) {
         _ = try lenient.scan(record, found: found)
       } catch {
-        oddities.isUndecodable = true
+        oddities.isUnreadable = true
         oddities.isNonCanonical = error.reason.isOnlyNonCanonical
+        oddities.mayHideBlobs = !tolerant.scan(record, found: found)
+        why = "\(error)"
+        if oddities.mayHideBlobs { why += "; it may refer to blobs that are not known" }
       }
+      oddities.add(why)
     }
     return oddities
+  }
+}
+
+extension UnreadableRecords {
+  /// Counts a record, if it is one of these.
+  package mutating func count(_ oddities: RecordScanner.Oddities) {
+    if oddities.isUnreadable { count += 1 }
+    if oddities.mayHideBlobs { partlySearchedCount += 1 }
   }
 }
 

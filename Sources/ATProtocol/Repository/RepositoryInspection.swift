@@ -53,8 +53,8 @@ public struct RepositoryInspection: Sendable {
   public internal(set) var missingRecordCount = 0
   /// The first ``maximumListed`` of the records that break the data model, with why; their blocks are kept all the same.
   public internal(set) var recordWarnings: [(record: String, why: String)] = []
-  /// How many records are not DAG-CBOR.
-  public internal(set) var undecodableRecordCount = 0
+  /// How many records cannot be read.
+  public internal(set) var unreadable = UnreadableRecords()
   /// How many records are not in DAG-CBOR's one canonical form, so that encoding them again would change them.
   public internal(set) var nonCanonicalRecordCount = 0
   /// How many records hold a float.

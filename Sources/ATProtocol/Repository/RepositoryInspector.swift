@@ -193,7 +193,7 @@ public struct RepositoryInspector {
   ) {
     let oddities = scanner.scan(record) { blobs.insert($0, from: key) }
     if oddities.hasFloat { inspection.floatRecordCount += 1 }
-    if oddities.isUndecodable { inspection.undecodableRecordCount += 1 }
+    inspection.unreadable.count(oddities)
     if oddities.isNonCanonical { inspection.nonCanonicalRecordCount += 1 }
     inspection.recordWarningCount += oddities.count
     for why in oddities.first {

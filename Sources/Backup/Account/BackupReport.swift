@@ -58,7 +58,8 @@ public struct BackupReport: Sendable {
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: .upToDate, isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false,
+      outcome: base.snapshot.isWhole ? .upToDate : .incomplete, isRepositoryUnchanged: true,
+      bytesAdded: 0, isHealed: false,
       damage: StoredDamage(), milliseconds: milliseconds, missing: [], warnings: warnings)
   }
 }

@@ -57,7 +57,7 @@ struct BackupWork: Sendable {
     identity.warnings.forEach(warn)
     let latest = try await latestCommit()
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
-    if let base, isUnchanged, base.snapshot.isWhole {
+    if let base, isUnchanged, base.snapshot.hasEverythingKnown {
       if try !options.checksHeld || target.storedDamage().isNone {
         try target.publish()
         base.markCurrent(at: options.now(), in: target.path)
@@ -257,11 +257,12 @@ struct BackupWork: Sendable {
       plcLog: ArchiveWriter.cid(document: plcLog) ?? base?.snapshot.plcLog,
       extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
       isComplete: repository.inspection.isComplete, hostSystem: options.hostSystem,
-      durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin)
+      durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin,
+      unreadable: repository.inspection.unreadable)
     let documents = [identity.document, plcLog]
     let (written, generation, isHealed) = try await appender.perform { [base] writer in
       try writer.append(documents: documents, pages: extrasPages + missingPages)
-      if let base = base?.snapshot, base.isWhole, snapshot.saysNothingNew(after: base),
+      if let base = base?.snapshot, base.hasEverythingKnown, snapshot.saysNothingNew(after: base),
         let generation = try writer.endWithoutSnapshot()
       {
         return (base, generation, writer.isHealing)

@@ -42,6 +42,8 @@ public struct SnapshotHistory: Sendable {
     public let counts: Snapshot.Counts
     /// How many blobs there are, and how many of them were there when it was made.
     public let blobs: Snapshot.BlobCounts
+    /// How many records could not be read when it was made.
+    public let unreadable: UnreadableRecords
     /// Whether every tree node and record was in the CAR.
     public let isComplete: Bool
     /// The length of the CAR.
@@ -307,6 +309,7 @@ extension SnapshotHistory.Entry {
     moment = Moment(snapshot.createdAt)
     counts = snapshot.counts
     blobs = snapshot.blobs
+    unreadable = snapshot.unreadable
     isComplete = snapshot.isComplete
     carByteCount = snapshot.car.byteCount
     carSHA256 = snapshot.car.sha256

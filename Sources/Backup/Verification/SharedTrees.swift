@@ -34,6 +34,9 @@ struct SharedTrees {
     /// The blobs that records refer to, in the order of the tree, each once; and the record that comes first.
     var blobs: [(blob: Int, record: Int)] = []
 
+    /// How many records cannot be read.
+    var unreadable = UnreadableRecords()
+
     /// Whether every node and record is there.
     var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
   }
@@ -47,11 +50,13 @@ struct SharedTrees {
     fileprivate var walk = 0
   }
 
-  /// What is kept of a record that refers to blobs.
+  /// What is kept of a record that refers to blobs, or cannot be read.
   private struct Referrer {
     /// The record's key where it was read first.
     let key: [UInt8]
     let blobs: [Int]
+    /// The record itself, if it cannot be read.
+    let unreadable: UnreadableRecords
   }
 
   /// A link of a known node: the number of a block, and whether that is a node.
@@ -81,7 +86,7 @@ struct SharedTrees {
   private var links: [UInt32] = []
   /// The records that have been read.
   private var readRecords: BlockSet
-  /// Those of them that refer to blobs, for a look at each that is short.
+  /// Those of them that are in ``referrers``, for a look at each that is short.
   private var referring: BlockSet
   private var referrers: [Int: Referrer] = [:]
   private var blobNumbers: [CID: Int] = [:]
@@ -178,20 +183,23 @@ struct SharedTrees {
     readRecords.insert(index..<index + 1)
     var found: [Int] = []
     var why: [String] = []
+    var unreadable = UnreadableRecords()
     switch census.kind(index) {
     case .plainRecord: return
     case .other: why = ["it is not DAG-CBOR"]
     case .kept:
       var refs: [BlobRef] = []
-      why = scanner.scan(bytes.extracting(body(index))) { refs.append($0) }.first
+      let oddities = scanner.scan(bytes.extracting(body(index))) { refs.append($0) }
+      why = oddities.first
+      unreadable.count(oddities)
       for ref in refs {
         let number = number(of: ref)
         if !found.contains(number) { found.append(number) }
       }
     }
-    if !found.isEmpty {
+    if !found.isEmpty || unreadable.count > 0 {
       referring.insert(index..<index + 1)
-      referrers[index] = Referrer(key: key, blobs: found)
+      referrers[index] = Referrer(key: key, blobs: found, unreadable: unreadable)
     }
     for why in why where recordWarnings.count < RepositoryInspection.maximumListed {
       recordWarnings.append((String(decoding: key, as: UTF8.self), why))
@@ -211,6 +219,8 @@ struct SharedTrees {
 
   private mutating func countBlobs(ofRecord index: Int, _ tree: inout Tree) {
     guard let referrer = referrers[index] else { return }
+    tree.unreadable.count += referrer.unreadable.count
+    tree.unreadable.partlySearchedCount += referrer.unreadable.partlySearchedCount
     for blob in referrer.blobs where blobs[blob].walk != walkCount {
       blobs[blob].walk = walkCount
       tree.blobs.append((blob, index))

@@ -80,6 +80,7 @@ struct SnapshotChecks {
         "the tree node \($0) is lost, and all records below it"
       }
     }
+    report.unreadable = tree.unreadable
     checkLists(archived, &report)
     checkBlobs(archived, tree, &report)
   }
@@ -155,8 +156,13 @@ struct SnapshotChecks {
     {
       report.damage.append("the manifest describes another commit than the CAR's")
     }
+    // Earlier versions did not search the records that cannot be read.
+    let isBlobCountRight =
+      tree.unreadable.count == 0
+      ? tree.blobs.count == snapshot.blobs.referenced
+      : tree.blobs.count >= snapshot.blobs.referenced
     if tree.recordCount != snapshot.counts.records || tree.isComplete != snapshot.isComplete
-      || tree.blobs.count != snapshot.blobs.referenced
+      || !isBlobCountRight
     {
       report.damage.append("the manifest's figures are not those of the repository")
     }

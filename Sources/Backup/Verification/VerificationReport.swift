@@ -1,3 +1,4 @@
+public import ATProtocol
 public import Archive
 public import IPLD
 
@@ -44,6 +45,8 @@ extension SnapshotVerifier {
     public internal(set) var missingBlobs: [LostBlob] = []
     /// How many blobs are referred to and not there.
     public internal(set) var missingBlobCount = 0
+    /// How many records cannot be read.
+    public internal(set) var unreadable = UnreadableRecords()
     /// How many blobs a server listed that no record refers to and that are not there.
     public internal(set) var missingListedCount = 0
     /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
@@ -60,8 +63,8 @@ extension SnapshotVerifier {
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
-      return entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
-        ? .intact : .incomplete
+      let isWhole = entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
+      return isWhole && !unreadable.mayHideBlobs ? .intact : .incomplete
     }
   }
 

@@ -73,11 +73,13 @@ public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible 
       case .unknownSimpleValue: "a simple value other than false, true and null"
       case .shortFloat: "a float of fewer than 64 bits"
       case .notFinite: "a float that is not finite"
-      case .tooDeep: "items nested deeper than \(DAGCBORScanner.maximumDepth)"
+      case .tooDeep: "nested deeper than \(DAGCBORScanner.maximumDepth) levels"
       case .floatNotAllowed: "a float, which AT Protocol does not allow"
       case .integerOutOfRange: "an integer outside 64 bits, which AT Protocol does not allow"
       case .linkNotAllowed: "a link that AT Protocol does not allow"
       }
-    return "not valid DAG-CBOR: \(what), at byte \(offset)"
+    // What is too deep may well be valid; it is only not read.
+    let verdict = reason == .tooDeep ? "" : "not valid DAG-CBOR: "
+    return "\(verdict)\(what), at byte \(offset)"
   }
 }

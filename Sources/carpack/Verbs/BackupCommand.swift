@@ -21,7 +21,7 @@ struct BackupCommand: ParsableCommand {
 
       What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
 
-      Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
+      Exit status: 0 everything is here, 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
       """)
 
   @Argument(

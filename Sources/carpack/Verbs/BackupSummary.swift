@@ -22,7 +22,7 @@ struct BackupSummary {
       case .incomplete:
         missing > 0
           ? "\(Console.yellow("incomplete")), \(Quantity.count(missing, "blob")) missing"
-          : Console.yellow("incomplete")
+          : "\(Console.yellow("incomplete")), records that cannot be read"
       }
     guard !isShort else {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
@@ -48,6 +48,7 @@ struct BackupSummary {
             ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
             : ""))
     }
+    if let sentence = snapshot.unreadable.sentence { Console.print("  \(sentence)") }
     if report.isHealed { Console.print("  damaged sections were written again") }
     if !report.damage.isNone {
       Console.print(

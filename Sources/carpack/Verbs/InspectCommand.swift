@@ -11,7 +11,9 @@ struct InspectCommand: ParsableCommand {
     discussion: """
       Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.
 
-      Exit status: 0 complete and well-formed, 10 blocks are missing, 11 damaged or malformed. Records that break the data model are warned about.
+      Records that break the data model are warned about. One that cannot be read (it is no DAG-CBOR, or nested deeper than \(DAGCBORScanner.maximumDepth) levels) is searched for blobs as far as its bytes can be walked.
+
+      Exit status: 0 complete and well-formed, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed.
       """)
 
   @Argument(
@@ -49,11 +51,12 @@ struct InspectCommand: ParsableCommand {
     let status = Self.status(inspection)
     if status == .damaged {
       Failure(Self.complaint(inspection), status: status).say()
-    } else if status == .incomplete {
+    } else if !inspection.isComplete {
       common.say(
         "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(inspection.missingNodes.count, "tree node")) and \(Quantity.count(inspection.missingRecordCount, "record")) are not in the CAR"
       )
     }
+    common.say(inspection.unreadable)
     for (record, why) in inspection.recordWarnings.prefix(20) {
       common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
     }
@@ -74,7 +77,7 @@ struct InspectCommand: ParsableCommand {
 
   private static func status(_ inspection: RepositoryInspection) -> ExitStatus {
     if !inspection.isWellFormed { return .damaged }
-    return inspection.isComplete ? .success : .incomplete
+    return inspection.isComplete && !inspection.unreadable.mayHideBlobs ? .success : .incomplete
   }
 
   private static func complaint(_ inspection: RepositoryInspection) -> String {

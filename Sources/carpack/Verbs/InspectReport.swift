@@ -90,7 +90,8 @@ struct InspectReport {
     let verdict =
       !inspection.isWellFormed
       ? "damaged or malformed"
-      : inspection.isComplete ? "complete and well-formed" : "well-formed, but incomplete"
+      : inspection.isComplete && !inspection.unreadable.mayHideBlobs
+        ? "complete and well-formed" : "well-formed, but incomplete"
     Console.print("\(file.name): \(verdict)")
     if let commit = inspection.commit {
       row("account", commit.did.text)
@@ -207,8 +208,10 @@ struct InspectReport {
     json.field("records_missing_block_count", inspection.missingRecordCount)
     json.field(
       "record_decode_errors",
-      inspection.undecodableRecordCount == 0
+      inspection.unreadable.count == 0
         ? [] : inspection.recordWarnings.map { "\($0.record): \($0.why)" })
+    json.field("records_unreadable_count", inspection.unreadable.count)
+    json.field("records_partly_searched_count", inspection.unreadable.partlySearchedCount)
     json.field("record_reencode_differs", inspection.nonCanonicalRecordCount)
     json.field("floats_in_records", inspection.floatRecordCount)
     json.field("record_warning_count", inspection.recordWarningCount)

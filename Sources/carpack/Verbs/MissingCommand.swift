@@ -13,7 +13,7 @@ struct MissingCommand: ParsableCommand {
     discussion: """
       What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well.
 
-      Exit status: 0 nothing is missing, 10 something is, 11 something is damaged.
+      Exit status: 0 nothing is missing, 10 something is, or a record that cannot be read may refer to blobs that are not known, 11 something is damaged.
       """)
 
   @OptionGroup var archive: ArchiveArgument
@@ -29,19 +29,23 @@ struct MissingCommand: ParsableCommand {
     let opened = try archive.open()
     let mark = VerificationMark(of: opened.input.path)
     var (count, damagedCount) = (0, 0)
+    var mayHideBlobs = false
     for archived in try opened.snapshots(snapshot) {
       for entry in try MissingBlobs.of(archived) {
         count += 1
         if entry.damage != nil { damagedCount += 1 }
         show(entry, of: archived.snapshot, mark)
       }
+      mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
+      common.say(archived.snapshot.unreadable)
     }
-    if count == 0 {
+    if count == 0, !mayHideBlobs {
       common.say("nothing is missing, and what is stored of the blobs is not damaged")
     }
     if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
     let status = ExitStatus.worst(
-      opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
+      opened.status, count == 0 && !mayHideBlobs ? .success : .incomplete,
+      damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
 

@@ -19,7 +19,7 @@ struct PackCommand: ParsableCommand {
 
       --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
 
-      Exit status: 0 complete, 10 blobs or blocks are missing (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
+      Exit status: 0 complete, 10 blobs or blocks are missing, or a record that cannot be read may refer to blobs that are not known (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
       """)
 
   @Argument(
@@ -181,7 +181,8 @@ struct PackCommand: ParsableCommand {
     if json { printJSON(report) } else { printSummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
-      report.missing.isEmpty && report.inspection.isComplete ? .success : .incomplete,
+      report.missing.isEmpty && report.inspection.isComplete
+        && !report.inspection.unreadable.mayHideBlobs ? .success : .incomplete,
       report.damage.isNone ? .success : .damaged)
     if status != .success { throw status }
   }
@@ -218,6 +219,7 @@ struct PackCommand: ParsableCommand {
         "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
       )
     }
+    common.say(report.inspection.unreadable)
     if !report.missing.isEmpty {
       common.say(
         "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.missing.count, "blob")) missing (\"carpack ls --missing\" names them)"

@@ -19,7 +19,7 @@ struct VerifyCommand: ParsableCommand {
       Without --quick, --at and --account, the time and the verdict are noted in the extended attribute \
       user.carpack.verified, where the file system has such. "carpack missing" shows them.
 
-      Exit status: 0 intact, 10 something is missing or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
+      Exit status: 0 intact, 10 something is missing, a record that cannot be read may refer to blobs that are not known, or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """)
 
   @OptionGroup var archive: ArchiveArgument

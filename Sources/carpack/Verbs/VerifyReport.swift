@@ -34,6 +34,9 @@ struct VerifyReport {
     for what in report.fileDamage { Console.say("carpack: \(Console.red("damaged:")) \(what)") }
     sayDamage()
     sayLostBlobs()
+    for snapshot in report.snapshots where snapshot.isJudged {
+      common.say(snapshot.unreadable, of: place(snapshot))
+    }
     for (record, why) in report.recordWarnings.prefix(20) {
       common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
     }
@@ -208,6 +211,8 @@ struct VerifyReport {
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)
     json.field("missingBlobCount", snapshot.missingBlobCount)
+    json.field("unreadableRecords", snapshot.unreadable.count)
+    json.field("partlySearchedRecords", snapshot.unreadable.partlySearchedCount)
     write("missingBlobs", snapshot.missingBlobs, to: &json)
     json.endObject()
   }

@@ -100,7 +100,7 @@ import Testing
     #expect(found.recordWarnings.map(\.record) == ["a", "b", "c", "d", "e"].map(name))
     #expect(found.recordWarningCount == 5)
     #expect(found.floatRecordCount == 1)
-    #expect(found.undecodableRecordCount == 2)
+    #expect(found.unreadable.count == 2)
     #expect(found.nonCanonicalRecordCount == 1)
     #expect(found.blobs.entries.map(\.cid) == [.example(1, codec: .raw), .example(2, codec: .raw)])
     #expect(found.blobs.entries.map(\.firstRecord) == [name("a"), name("g")])

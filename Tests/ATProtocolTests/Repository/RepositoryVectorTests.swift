@@ -158,7 +158,7 @@ struct `Inspecting the corpus's repositories` {
     #expect(found.missingRecords.count == absent)
     #expect(found.nonCanonicalRecordCount == expected.record_reencode_differs)
     #expect(found.floatRecordCount == expected.floats_in_records)
-    #expect(found.undecodableRecordCount == 0)
+    #expect(found.unreadable.count == 0)
   }
 
   @Test(arguments: RepositoryVector.withCommit)
