@@ -34,6 +34,9 @@ extension Snapshot {
       var facts: IPLDMap = [:]
       facts["since"] = fetched.since.map { .string($0.text) }
       facts["repoRev"] = fetched.repoRev.map { .string($0) }
+      if let leftOut = fetched.leftOut {
+        facts["leftOut"] = ["blocks": leftOut.blocks, "bytes": leftOut.bytes].ipld
+      }
       map["fetched"] = .map(facts)
     }
     if didDocument != nil || plcLog != nil {
@@ -163,6 +166,11 @@ extension Snapshot {
       }
     }
     if fields.value["repoRev"] != nil { fetched.repoRev = try fields.text("repoRev") }
+    if fields.value["leftOut"] != nil {
+      let leftOut = try fields.optionalMap("leftOut")
+      fetched.leftOut = LeftOut(
+        blocks: try leftOut.count("blocks"), bytes: try leftOut.count("bytes"))
+    }
     return fetched
   }
 

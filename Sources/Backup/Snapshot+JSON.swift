@@ -73,6 +73,13 @@ extension Snapshot {
       text("kind", fetched.since == nil ? "full" : "incremental")
       if let since = fetched.since { text("since", since.text) }
       if let rev = fetched.repoRev { text("repoRev", rev) }
+      if let leftOut = fetched.leftOut {
+        json.key("leftOut")
+        json.beginObject()
+        number("blocks", leftOut.blocks)
+        number("bytes", leftOut.bytes)
+        json.endObject()
+      }
       json.endObject()
     }
     json.key("host")

@@ -61,11 +61,23 @@ public struct Snapshot: Equatable, Sendable {
     /// received; nil if it named none.
     public var repoRev: String?
 
+    /// What the server sent beside the repository and was left out; nil if all that it sent is
+    /// stored.
+    public var leftOut: LeftOut?
+
     /// A repository that was fetched.
     public init(since: TID? = nil, repoRev: String? = nil) {
       self.since = since
       self.repoRev = repoRev
     }
+  }
+
+  /// Blocks that a server sent though they are not part of the repository, and that are not stored.
+  public struct LeftOut: Equatable, Sendable {
+    /// How many there were, repeated ones counted each time.
+    public var blocks: Int
+    /// How many bytes their sections had.
+    public var bytes: Int
   }
 
   /// The CAR that came in, and the order of its sections.

@@ -30,6 +30,7 @@ extension Snapshot {
       ]),
       "fetched": .map([
         "since": .string("3lscuqc52or2w"), "repoRev": .string("3lscuqc52or2y"),
+        "leftOut": .map(["blocks": .integer(11), "bytes": .integer(2_000_000)]),
       ]),
       "identity": .map(["didDocument": link("document"), "plcLog": link("log")]),
       "extras": .array([link("extras")]),

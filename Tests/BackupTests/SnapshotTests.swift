@@ -62,6 +62,7 @@ import Testing
     "blobs.extrasBytes", "pds", "prev", "identity", "identity.didDocument", "identity.plcLog",
     "host", "host.os", "host.durationMs", "blobs.listed", "blobs.listedMissing", "blobs.new",
     "blobs.newBytes", "fetched", "fetched.since", "fetched.repoRev",
+    "fetched.leftOut", "fetched.leftOut.blocks", "fetched.leftOut.bytes",
     "unreadable", "unreadable.records", "unreadable.partlySearched",
   ])
   func `is refused with a field of another type`(path: String) throws {
@@ -82,7 +83,7 @@ import Testing
       ("missing", .array([.null])), ("carpack", .integer(0)), ("carpack", .integer(2)),
       ("carpack", .integer(Int128(UInt64.max))), ("blobs.listed", .integer(-1)),
       ("blobs.listedMissing", .integer(-1)), ("blobs.new", .integer(-1)),
-      ("unreadable.records", .integer(-1)),
+      ("unreadable.records", .integer(-1)), ("fetched.leftOut.bytes", .integer(-1)),
       ("blobs.newBytes", .integer(Int128(UInt64.max))), ("fetched.since", .string("yesterday")),
     ] as [(String, IPLDValue)])
   func `is refused with a value that cannot be`(path: String, value: IPLDValue) throws {

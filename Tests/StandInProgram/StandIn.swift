@@ -43,6 +43,11 @@ struct Serve: ParsableCommand {
       "What server to behave as: plain, typescript, millipds, cocoon, arroba, arroba-blobs, hostile."
   )
   var behaviour = "plain"
+  @Option(
+    help:
+      "So many blocks of so many bytes behind each repository, as 10x100; 10x0? cannot be verified."
+  )
+  var foreignBlocks: String?
   @Option(help: "How many milliseconds every answer takes at the least.")
   var latency = 0.0
   @Option(help: "How likely a fault is, 0 to 1.")
@@ -64,6 +69,12 @@ struct Serve: ParsableCommand {
   func run() throws {
     var behaviour = try chosenBehaviour()
     behaviour.latency = latency / 1000
+    if let foreignBlocks {
+      guard let blocks = ForeignBlocks(foreignBlocks) else {
+        throw ValidationError("blocks are written as 10x100")
+      }
+      behaviour.foreignBlocks = blocks
+    }
     if let rateLimit {
       guard let limit = Behaviour.RateLimit(rateLimit) else {
         throw ValidationError("a limit is written as 3000/300")

@@ -65,7 +65,7 @@ public final class MappedFile: @unchecked Sendable {
   ///
   /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
   /// over a large file would soon map all of it.
-  func releasePages() {
+  package func releasePages() {
     guard isMapping, let address = unsafe address else { return }
     unsafe SystemCalls.release(address, length: count)
   }

@@ -10,6 +10,8 @@ internal import SystemPackage
 struct AssembledRepository {
   /// The CAR.
   let car: MappedFile
+  /// What the server sent beside the changes, if that is much.
+  let leftOut: Snapshot.LeftOut?
 
   /// Puts a repository together.
   ///
@@ -18,46 +20,17 @@ struct AssembledRepository {
   ///   - base: the snapshot that the archive has.
   ///   - folder: where to put files without a name.
   /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and ``SnapshotError`` for a snapshot that is damaged.
-  init(_ changes: MappedFile, after base: ArchivedSnapshot, folder: FilePath) throws {
+  init(
+    _ changes: CommittedBlocks.Source, after base: ArchivedSnapshot, folder: FilePath
+  ) throws {
     let restored = try RestoredRepository(base)
     guard restored.isExact else { throw Incomplete() }
-    let all = try TemporaryFile(in: folder)
-    let header = try changes.withBytes { bytes throws in try CARHeader(bytes) }
-    guard let root = header.roots.first else { throw Incomplete() }
-    var start: [UInt8] = []
-    CARWriter.appendHeader(roots: [root], to: &start)
-    try all.write(start.span)
-    try changes.withBytes { bytes throws in
-      try all.write(bytes.extracting(header.length..<bytes.count))
-    }
-    try restored.withBytes { bytes throws in
-      try all.write(bytes.extracting(CARHeader(bytes).length..<bytes.count))
-    }
-    car = try Self.reachable(of: all.map(), header: start, folder: folder)
+    let blocks = CommittedBlocks([changes, try CommittedBlocks.Source(restored.mapped)])
+    guard blocks.isWhole else { throw Incomplete() }
+    car = try blocks.writeInOrderOfSources(folder: folder)
+    leftOut = LeftOutBlocks.of(blocks)
   }
 
   /// That the changes and the snapshot do not make a whole repository.
   struct Incomplete: Error {}
-
-  /// The sections that the tree leads to, each once.
-  private static func reachable(
-    of all: MappedFile, header: [UInt8], folder: FilePath
-  ) throws -> MappedFile {
-    let inspection = try all.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(bytes, verifying: false)
-    }
-    guard inspection.isWellFormed, inspection.isComplete else { throw Incomplete() }
-    let file = try TemporaryFile(in: folder)
-    try file.write(header.span)
-    try all.withBytes { bytes throws in
-      var cursor = CARCursor(header: inspection.header, payload: inspection.payload)
-      while let (section, cid) = try cursor.next(in: bytes) {
-        guard let index = inspection.blocks.index(of: cid, in: bytes),
-          inspection.isReached(index), inspection.blocks.body(index) == section.bodyRange
-        else { continue }
-        try file.write(bytes.extracting(section.start..<section.end))
-      }
-    }
-    return try file.map()
-  }
 }

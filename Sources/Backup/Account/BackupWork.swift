@@ -170,7 +170,13 @@ struct BackupWork: Sendable {
           .warning("the repository is fetched once more, for what came was not whole: \(error)"))
       })
     do {
-      return try await fetcher.fetch(after: base, archive: target.reader)
+      let fetched = try await fetcher.fetch(after: base, archive: target.reader)
+      if let leftOut = fetched.origin.leftOut {
+        warn(
+          "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
+        )
+      }
+      return fetched
     } catch let error as XRPCError {
       try refuseUnavailable(error)
       throw error

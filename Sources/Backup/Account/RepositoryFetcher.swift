@@ -8,7 +8,8 @@ internal import XRPC
 ///
 /// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a repository that is written to while it is read arrives
 /// with holes. What came counts only if every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit is the
-/// account's, signed with its key. Whatever else came is fetched once more, as a whole.
+/// account's, signed with its key. Whatever else came is fetched once more, as a whole. Blocks that are not part of the repository are
+/// stored only while they are few (``LeftOutBlocks``).
 struct RepositoryFetcher: Sendable {
   /// A repository that is what it should be.
   struct Fetched: Sendable {
@@ -89,38 +90,26 @@ struct RepositoryFetcher: Sendable {
   }
 
   private func fetched(
-    _ car: MappedFile, since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?,
+    _ sent: MappedFile, since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?,
     repoRev: String?
   ) throws -> Fetched {
     var origin = Snapshot.Fetched(repoRev: repoRev)
-    let repository: CheckedRepository
-    if let since, let base {
-      if let whole = Self.whole(car, archive) {
-        repository = whole
-      } else {
-        origin.since = since
-        let assembled = try AssembledRepository(car, after: base, folder: folder)
-        repository = try CheckedRepository(
-          assembled.car, archive: archive, isHashed: true, observer: { _ in })
-      }
-    } else {
-      repository = try CheckedRepository(
-        car, archive: archive, isHashed: true, observer: { _ in })
+    var car = sent
+    let source = try CommittedBlocks.Source(car)
+    let blocks = CommittedBlocks([source])
+    // Some servers that are asked for changes send the whole repository.
+    if let since, let base, !blocks.isWhole {
+      origin.since = since
+      let assembled = try AssembledRepository(source, after: base, folder: folder)
+      (car, origin.leftOut) = (assembled.car, assembled.leftOut)
+    } else if let leftOut = LeftOutBlocks.of(blocks) {
+      origin.leftOut = leftOut
+      car = try blocks.writeInOrderOfTree(folder: folder)
     }
+    let repository = try CheckedRepository(
+      car, archive: archive, isHashed: true, observer: { _ in })
     try check(repository)
     return Fetched(repository: repository, origin: origin)
-  }
-
-  /// What a server sent that was asked for changes, if it is a whole repository.
-  private static func whole(_ car: MappedFile, _ archive: ArchiveReader?) -> CheckedRepository? {
-    do {
-      let repository = try CheckedRepository(
-        car, archive: archive, isHashed: true, observer: { _ in })
-      return repository.inspection.isComplete ? repository : nil
-    } catch {
-      // Changes alone are no repository; whether they are with what the archive has is found out next.
-      return nil
-    }
   }
 
   private func check(_ repository: CheckedRepository) throws {

@@ -25,12 +25,7 @@ public struct BlockTable: Sendable {
 
   private var entries: [Entry] = []
   private var slots: [Slot]
-  /// Makes the positions in the table unpredictable, for digests are chosen by whoever wrote the blocks, and nothing says that the
-  /// blocks hash to them.
-  private let seed = (
-    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max),
-    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
-  )
+  private let hash = CIDHash()
 
   /// A table without blocks.
   ///
@@ -51,7 +46,7 @@ public struct BlockTable: Sendable {
     -> (index: Int, isNew: Bool)
   {
     if (entries.count + 1) * 3 > slots.count * 2 { grow() }
-    let hash = hash(cid)
+    let hash = UInt32(truncatingIfNeeded: hash(cid))
     var position = Int(hash) & (slots.count - 1)
     while slots[position].number != 0 {
       let slot = slots[position]
@@ -70,7 +65,7 @@ public struct BlockTable: Sendable {
   /// The index of the block that `cid` names, or nil.
   @inline(__always)
   public func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
-    let hash = hash(cid)
+    let hash = UInt32(truncatingIfNeeded: hash(cid))
     var position = Int(hash) & (slots.count - 1)
     while slots[position].number != 0 {
       let slot = slots[position]
@@ -104,38 +99,13 @@ public struct BlockTable: Sendable {
   private func matches(_ index: Int, _ cid: CID, _ bytes: Span<UInt8>) -> Bool {
     let entry = entries[index]
     let body = Int(entry.bodyOffset)
-    if entry.cidLength == 36, let digest = Self.commonDigest(cid) {
+    if entry.cidLength == 36, let digest = CIDHash.commonDigest(cid) {
       // Another function has digests of 32 bytes too, and what it names may be bytes that nobody can verify.
       return SHA256Digest(bytes, at: body - 32) == digest
         && bytes[body - 34] == UInt8(HashFunction.sha256.rawValue)
         && bytes[body - 35] == UInt8(cid.codec.rawValue)
     }
     return self.cid(index, in: bytes) == cid
-  }
-
-  /// What says where to look first.
-  @inline(__always)
-  private func hash(_ cid: CID) -> UInt32 {
-    let words = (Self.commonDigest(cid) ?? SHA256.digest(of: cid.bytes.span)).words
-    // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
-    let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
-    let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
-    return UInt32(truncatingIfNeeded: Self.fold(first ^ seed.2, second ^ seed.1))
-  }
-
-  /// Both halves of a product.
-  @inline(__always)
-  private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
-    let product = left.multipliedFullWidth(by: right)
-    return product.high ^ product.low
-  }
-
-  /// The digest, if it all but identifies the CID: version 1, SHA-256, one of the 128 codecs that take one byte.
-  ///
-  /// Other CIDs are many for one digest, and are hashed whole, lest they should all want the same slot.
-  @inline(__always)
-  private static func commonDigest(_ cid: CID) -> SHA256Digest? {
-    cid.version == .v1 && cid.codec.rawValue < 0x80 ? cid.multihash.sha256 : nil
   }
 
   private mutating func grow() {

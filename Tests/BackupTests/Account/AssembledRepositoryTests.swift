@@ -145,7 +145,11 @@ import Testing
     let changes = account.car(since: report.snapshot.rev)
     let base = try scene.snapshot(report.path)
     let folder = FilePath(scene.folder.path)
-    _ = try AssembledRepository(MappedFile(copying: changes), after: base, folder: folder)
+    func assembled(_ car: [UInt8]) throws -> AssembledRepository {
+      try AssembledRepository(
+        CommittedBlocks.Source(MappedFile(copying: car)), after: base, folder: folder)
+    }
+    #expect(try assembled(changes).leftOut == nil)
     // The commit alone, which is of a tree that nobody has.
     var commitAlone: [UInt8] = []
     CARWriter.appendHeader(roots: [account.head], to: &commitAlone)
@@ -156,7 +160,7 @@ import Testing
     }
     for car in [commitAlone, CARHeader(roots: [account.head]).bytes, CARHeader(roots: []).bytes] {
       #expect(throws: AssembledRepository.Incomplete.self) {
-        try AssembledRepository(MappedFile(copying: car), after: base, folder: folder)
+        try assembled(car)
       }
     }
   }

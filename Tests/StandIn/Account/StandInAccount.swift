@@ -141,8 +141,13 @@ public final class StandInAccount: Sendable {
   /// - Parameter since: the revision that the client has.
   public func car(_ behaviour: Behaviour = Behaviour(), since: TID? = nil) -> [UInt8] {
     var bytes: [UInt8] = []
-    CARImage(snapshot(), since: since, behaviour).forEachPiece { piece in
-      for index in piece.indices { bytes.append(piece[index]) }
+    let image = CARImage(snapshot(), since: since, behaviour)
+    do {
+      try image.forEachPiece { piece in
+        for index in piece.indices { bytes.append(piece[index]) }
+      }
+    } catch {
+      preconditionFailure("nothing here fails: \(error)")
     }
     return bytes
   }

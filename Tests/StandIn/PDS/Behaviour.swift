@@ -126,6 +126,8 @@ public struct Behaviour: Sendable, Hashable {
   public var order = Order.tree
   /// Whether it has all blocks that there ever were.
   public var sendsOldBlocks = false
+  /// Blocks that come behind a repository and have nothing to do with it.
+  public var foreignBlocks: ForeignBlocks?
   /// Whether a CAR is compressed for clients that accept it.
   public var compressesCARs = false
   /// What `since` does.

@@ -7,25 +7,31 @@ import IPLD
 struct CARImage {
   var roots: [CID]
   var blocks: [(cid: CID, bytes: [UInt8])]
+  /// What comes behind them.
+  var foreign: ForeignBlocks?
 
   /// How long it will be, in bytes.
   var length: Int {
-    blocks.reduce(CARHeader(roots: roots).length) { sum, block in
+    blocks.reduce(CARHeader(roots: roots).length + (foreign?.length ?? 0)) { sum, block in
       let section = block.cid.bytes.count + block.bytes.count
       return sum + Varint.length(of: UInt64(section)) + section
     }
   }
 
   /// Hands out its bytes in pieces.
-  func forEachPiece(_ body: (Span<UInt8>) throws -> Void) rethrows {
+  func forEachPiece(_ body: (Span<UInt8>) throws -> Void) throws {
     var piece: [UInt8] = []
     CARWriter.appendHeader(roots: roots, to: &piece)
-    for block in blocks {
-      CARWriter.appendSection(block.cid, block.bytes.span, to: &piece)
-      if piece.count >= 64 << 10 {
-        try body(piece.span)
-        piece.removeAll(keepingCapacity: true)
-      }
+    func append(_ cid: CID, _ bytes: [UInt8]) throws {
+      CARWriter.appendSection(cid, bytes.span, to: &piece)
+      guard piece.count >= 64 << 10 else { return }
+      try body(piece.span)
+      piece.removeAll(keepingCapacity: true)
+    }
+    for block in blocks { try append(block.cid, block.bytes) }
+    for number in 0..<(foreign?.count ?? 0) {
+      guard let block = foreign?.block(number) else { break }
+      try append(block.cid, block.bytes)
     }
     if !piece.isEmpty { try body(piece.span) }
   }
@@ -65,6 +71,7 @@ struct CARImage {
       order = named.sorted { ($0.rev, $0.text) > ($1.rev, $1.text) }.map(\.cid)
     }
     blocks = order.map { ($0, state.blocks[$0]!.bytes) }
+    foreign = behaviour.foreignBlocks
   }
 
   /// A CAR of these blocks.

@@ -151,7 +151,7 @@ extension StandInPDS {
     if call.behaviour.compressesCARs, accepted.contains("gzip") {
       // All at once: CARs of the tests are not long.
       var bytes: [UInt8] = []
-      image.forEachPiece { piece in for index in piece.indices { bytes.append(piece[index]) } }
+      try image.forEachPiece { piece in for index in piece.indices { bytes.append(piece[index]) } }
       response.fields += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
       return try response.send(Gzip.store(bytes), framing: call.behaviour.carFraming)
     }

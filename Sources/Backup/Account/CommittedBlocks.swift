@@ -1,0 +1,201 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+
+/// The blocks of one or more CARs that a commit leads to, found without a table of all the others.
+///
+/// A server may send any number of blocks that have nothing to do with the account. What is in memory of each is a slot of a
+/// ``SectionIndex``, and nothing of those that could not be verified anyway.
+struct CommittedBlocks {
+  /// A CAR in which blocks are looked for.
+  struct Source {
+    let car: MappedFile
+    let header: CARHeader
+    let payload: Range<Int>
+    let index: SectionIndex
+
+    /// Reads a CAR.
+    ///
+    /// - Throws: `CARError` if it is malformed.
+    init(_ car: MappedFile) throws(CARError) {
+      self.car = car
+      let (payload, header, index) = try car.withBytes { bytes throws(CARError) in
+        let payload = try CARVersion2.payload(of: bytes)
+        let header = try CARHeader(
+          bytes.extracting(0..<payload.upperBound), at: payload.lowerBound)
+        let index = try SectionIndex(bytes, header: header, payload: payload) { car.releasePages() }
+        return (payload, header, index)
+      }
+      (self.payload, self.header, self.index) = (payload, header, index)
+    }
+
+    /// How many bytes its sections take.
+    var byteCount: Int { payload.count - header.length }
+  }
+
+  /// Where the blocks may be; of a block that is in several, the first counts.
+  let sources: [Source]
+  /// Whether the tree keeps its rules, and every node and record was found.
+  private(set) var isWhole = false
+  /// The blocks in the order in which the tree leads to them, each once, as places.
+  private(set) var places: [Int] = []
+  /// How many of them each source has, and how many bytes their sections take there.
+  private(set) var amounts: [(count: Int, bytes: Int)]
+
+  /// A place is the number of a slot, counted through all sources.
+  private let firstPlaces: [Int]
+  private var reached: [Bool]
+  private let root: CID?
+
+  /// Finds the blocks that the first root of the first CAR leads to.
+  init(_ sources: [Source]) {
+    self.sources = sources
+    var count = 0
+    var firstPlaces: [Int] = []
+    for source in sources {
+      firstPlaces.append(count)
+      count += source.index.slotCount
+    }
+    self.firstPlaces = firstPlaces
+    reached = [Bool](repeating: false, count: count)
+    amounts = sources.map { _ in (0, 0) }
+    root = sources.first?.header.roots.first
+    walk()
+    for source in sources { source.car.releasePages() }
+  }
+
+  /// The header of a CAR with these blocks only.
+  private var header: [UInt8] { CARHeader(roots: root.map { [$0] } ?? []).bytes }
+
+  // MARK: Finding them
+
+  private mutating func walk() {
+    guard let root, let place = self.place(of: root),
+      let commit = commit(at: place)
+    else { return }
+    reach(place)
+    var entered = [Bool](repeating: false, count: reached.count)
+    var blobs = sources.contains { $0.index.hasRaw } ? [Int]() : nil
+    var scanner = RecordScanner()
+    var isMissing = false
+    var walker = MSTWalker(root: commit.data)
+    while let step = walker.next() {
+      guard let place = self.place(of: step, walker) else {
+        isMissing = true
+        if case .node = step { walker.skip() }
+        continue
+      }
+      switch step {
+      case .node where entered[place]: walker.skipRepeated()
+      case .node:
+        entered[place] = true
+        reach(place)
+        withBody(place) { body in walker.enter(body, locate: self.place(of:)) }
+      case .record:
+        guard !reached[place] else { continue }
+        reach(place)
+        guard blobs != nil else { continue }
+        _ = withBody(place) { body in
+          scanner.scan(body) { if let blob = self.place(of: $0.cid) { blobs?.append(blob) } }
+        }
+      }
+    }
+    // Blobs that the CAR brings along are the account's as well.
+    for place in blobs ?? [] { reach(place) }
+    isWhole = !isMissing && walker.problemCount == 0
+  }
+
+  private func place(of step: MSTWalker.Step, _ walker: MSTWalker) -> Int? {
+    switch step {
+    case .node(let cid), .record(let cid): walker.place ?? place(of: cid)
+    }
+  }
+
+  private func place(of cid: CID) -> Int? {
+    for (source, first) in zip(sources, firstPlaces) {
+      if let slot = source.car.withBytes({ source.index.slot(of: cid, in: $0) }) {
+        return first + slot
+      }
+    }
+    return nil
+  }
+
+  private func commit(at place: Int) -> Commit? {
+    withBody(place) { body in
+      do {
+        return try Commit(body)
+      } catch {
+        // Whoever inspects the CAR next comes to the same block, and tells.
+        return nil
+      }
+    }
+  }
+
+  private mutating func reach(_ place: Int) {
+    guard !reached[place] else { return }
+    reached[place] = true
+    places.append(place)
+    let source = source(of: place)
+    amounts[source].count += 1
+    amounts[source].bytes += withSection(place) { _, section in section.end - section.start }
+  }
+
+  private func source(of place: Int) -> Int {
+    var number = firstPlaces.count - 1
+    while firstPlaces[number] > place { number -= 1 }
+    return number
+  }
+
+  private func withBody<Value>(_ place: Int, _ body: (Span<UInt8>) -> Value) -> Value {
+    withSection(place) { bytes, section in body(bytes.extracting(section.bodyRange)) }
+  }
+
+  private func withSection<Value>(
+    _ place: Int, _ body: (Span<UInt8>, CARSection) throws -> Value
+  ) rethrows -> Value {
+    let number = source(of: place)
+    let source = sources[number]
+    let slot = place - firstPlaces[number]
+    return try source.car.withBytes { bytes in
+      try body(bytes, source.index.section(slot, in: bytes))
+    }
+  }
+
+  // MARK: Writing them
+
+  /// Writes a CAR of these blocks in canonical order, and behind it the blobs that are among them.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  func writeInOrderOfTree(folder: FilePath) throws -> MappedFile {
+    let file = try TemporaryFile(in: folder)
+    try file.write(header.span)
+    for place in places {
+      try withSection(place) { bytes, section in
+        try file.write(bytes.extracting(section.start..<section.end))
+      }
+    }
+    return try file.map()
+  }
+
+  /// Writes a CAR of these blocks in the order in which they stand in the sources.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  func writeInOrderOfSources(folder: FilePath) throws -> MappedFile {
+    let file = try TemporaryFile(in: folder)
+    try file.write(header.span)
+    for (source, first) in zip(sources, firstPlaces) {
+      try source.car.withBytes { bytes throws in
+        var cursor = CARCursor(header: source.header, payload: source.payload)
+        while let (section, cid) = try cursor.next(in: bytes) {
+          guard let slot = source.index.slot(of: cid, in: bytes), reached[first + slot],
+            source.index.section(slot, in: bytes) == section
+          else { continue }
+          try file.write(bytes.extracting(section.start..<section.end))
+        }
+      }
+      source.car.releasePages()
+    }
+    return try file.map()
+  }
+}
