@@ -1,64 +1,211 @@
 public import IPLD
 
 /// The blobs that a repository refers to, each once.
+///
+/// An account may refer to a million blobs, so what is kept of each are some hundred bytes: 24 of facts, its CID, six for looking it
+/// up, and the key of the record that refers to it first, which blobs of one record share.
+///
+/// Invariants:
+/// 1. `slots.count` is a power of two, and more than a third of the slots are 0; the others are one more than the number of a row.
+/// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in which they came.
 public struct BlobTable: Sendable {
   /// One blob.
   public struct Entry: Sendable {
     /// Its CID.
     public let cid: CID
     /// The media type in the first reference to it that names one.
-    public fileprivate(set) var mimeType: String?
+    public let mimeType: String?
     /// The length in the first reference to it that names one, in bytes.
-    public fileprivate(set) var size: Int?
+    public let size: Int?
     /// Whether some reference is in today's form.
-    public fileprivate(set) var isTyped: Bool
+    public let isTyped: Bool
     /// Whether some reference is in the form of 2022.
-    public fileprivate(set) var isLegacy: Bool
+    public let isLegacy: Bool
     /// The record that refers to it first, `collection/rkey`.
     public let firstRecord: String
   }
 
-  /// The blobs, in the order of their first references.
-  public private(set) var entries: [Entry] = []
+  /// The blobs, in the order of their first references, each made when it is asked for.
+  public struct Entries: RandomAccessCollection, Sendable {
+    fileprivate let table: BlobTable
+
+    /// The first index: 0.
+    public var startIndex: Int { 0 }
+    /// How many there are.
+    public var endIndex: Int { table.rows.count }
+
+    /// One of them.
+    public subscript(position: Int) -> Entry { table.entry(position) }
+  }
+
+  /// What is kept of a blob.
+  private struct Row {
+    /// Where its CID begins in ``cids``.
+    let cid: UInt64
+    /// The length that a reference names; negative if none does.
+    var size: Int64
+    /// The number of the record's key.
+    let key: UInt32
+    /// Twice as many bits for forms, above those one more than the number of the media type; 0 for none.
+    var typeAndForms: UInt32
+
+    static let typed: UInt32 = 1
+    static let legacy: UInt32 = 2
+    static let formBits: UInt32 = 2
+
+    var type: Int? {
+      get {
+        let number = typeAndForms >> Self.formBits
+        return number > 0 ? Int(number - 1) : nil
+      }
+      set {
+        let number = newValue.map { UInt32($0 + 1) } ?? 0
+        typeAndForms = number << Self.formBits | typeAndForms & 3
+      }
+    }
+  }
+
+  /// How many different media types are kept apart so that each is kept once; strangers may make up any number.
+  private static let maximumSharedTypes = 1024
+  /// How many media types are kept.
+  private static let maximumTypes = 1 << 29
+
   /// How many references in today's form there are, repeated ones counted each time.
   public private(set) var typedReferenceCount = 0
   /// How many references in the form of 2022 there are, repeated ones counted each time.
   public private(set) var legacyReferenceCount = 0
-  /// How often each media type occurs among the blobs referred to in today's form.
-  public var mimeTypeCounts: [String: Int] {
-    entries.reduce(into: [:]) { counts, entry in
-      if entry.isTyped { counts[entry.mimeType ?? "", default: 0] += 1 }
-    }
-  }
 
-  private var positions: [CID: Int32] = [:]
-  /// The name of the record that came last: many blobs of one record share it.
-  private var lastRecord: (key: [UInt8], name: String) = ([], "")
+  private var rows: [Row] = []
+  private var cids: [UInt8] = []
+  private var slots = [UInt32](repeating: 0, count: 64)
+  private let hash = CIDHash()
+  private var keys = RecordKeys()
+  private var types: [String] = []
+  private var typeNumbers: [String: Int] = [:]
 
   /// A table without blobs.
   public init() {}
 
+  /// The blobs, in the order of their first references.
+  public var entries: Entries { Entries(table: self) }
+
+  /// How often each media type occurs among the blobs referred to in today's form.
+  public var mimeTypeCounts: [String: Int] {
+    rows.reduce(into: [:]) { counts, row in
+      guard row.typeAndForms & Row.typed != 0 else { return }
+      counts[row.type.map { types[$0] } ?? "", default: 0] += 1
+    }
+  }
+
   /// Whether the repository refers to this blob.
-  public func contains(_ cid: CID) -> Bool { positions[cid] != nil }
+  public func contains(_ cid: CID) -> Bool { slots[slot(of: cid)] != 0 }
 
   /// The blob's entry.
-  public subscript(cid: CID) -> Entry? { positions[cid].map { entries[Int($0)] } }
+  public subscript(cid: CID) -> Entry? {
+    let number = slots[slot(of: cid)]
+    return number == 0 ? nil : entry(Int(number - 1))
+  }
+
+  private func entry(_ number: Int) -> Entry {
+    let row = rows[number]
+    return Entry(
+      cid: cid(row), mimeType: row.type.map { types[$0] },
+      size: row.size < 0 ? nil : Int(row.size),
+      isTyped: row.typeAndForms & Row.typed != 0, isLegacy: row.typeAndForms & Row.legacy != 0,
+      firstRecord: keys[Int(row.key)])
+  }
+
+  private func cid(_ row: Row) -> CID {
+    var offset = Int(row.cid)
+    do throws(CIDError) {
+      return try CID(cids.span, at: &offset)
+    } catch {
+      preconditionFailure("what was appended is a CID")
+    }
+  }
+
+  // MARK: Taking references in
 
   /// Takes in a reference from a record.
   package mutating func insert(_ ref: BlobRef, from record: [UInt8]) {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
-    guard let position = positions[ref.cid] else {
-      if lastRecord.key != record { lastRecord = (record, String(decoding: record, as: UTF8.self)) }
-      positions[ref.cid] = Int32(entries.count)
-      entries.append(
-        Entry(
-          cid: ref.cid, mimeType: ref.mimeType, size: ref.size, isTyped: !ref.isLegacy,
-          isLegacy: ref.isLegacy, firstRecord: lastRecord.name))
-      return
+    if (rows.count + 1) * 3 > slots.count * 2 { grow() }
+    let slot = slot(of: ref.cid)
+    if slots[slot] == 0 {
+      rows.append(
+        Row(
+          cid: UInt64(cids.count), size: -1, key: UInt32(keys.number(of: record)), typeAndForms: 0))
+      ref.cid.append(to: &cids)
+      slots[slot] = UInt32(rows.count)
     }
-    let index = Int(position)
-    if entries[index].mimeType == nil { entries[index].mimeType = ref.mimeType }
-    if entries[index].size == nil { entries[index].size = ref.size }
-    if ref.isLegacy { entries[index].isLegacy = true } else { entries[index].isTyped = true }
+    let number = Int(slots[slot] - 1)
+    rows[number].typeAndForms |= ref.isLegacy ? Row.legacy : Row.typed
+    if rows[number].size < 0, let size = ref.size { rows[number].size = Int64(size) }
+    if rows[number].type == nil, let type = ref.mimeType {
+      rows[number].type = self.number(ofType: type)
+    }
+  }
+
+  private mutating func number(ofType type: String) -> Int? {
+    if let number = typeNumbers[type] { return number }
+    guard types.count < Self.maximumTypes else { return nil }
+    types.append(type)
+    if typeNumbers.count < Self.maximumSharedTypes { typeNumbers[type] = types.count - 1 }
+    return types.count - 1
+  }
+
+  /// The slot that a blob has, or the empty one where it belongs.
+  private func slot(of cid: CID) -> Int {
+    var slot = Int(truncatingIfNeeded: hash(cid)) & (slots.count - 1)
+    while slots[slot] != 0, self.cid(rows[Int(slots[slot] - 1)]) != cid {
+      slot = (slot + 1) & (slots.count - 1)
+    }
+    return slot
+  }
+
+  private mutating func grow() {
+    slots = [UInt32](repeating: 0, count: slots.count * 2)
+    for (number, row) in rows.enumerated() {
+      var slot = Int(truncatingIfNeeded: hash(cid(row))) & (slots.count - 1)
+      while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
+      slots[slot] = UInt32(number + 1)
+    }
+  }
+}
+
+/// The keys of records, one after the other; a collection once for all that follow one another in it.
+private struct RecordKeys: Sendable {
+  /// Where each key ends in ``rest``.
+  private var ends: [UInt64] = []
+  /// What follows the slashes.
+  private var rest: [UInt8] = []
+  /// What goes before, slashes included, and the number of the first key that has it.
+  private var collections: [(first: Int, name: [UInt8])] = []
+  private var last: [UInt8] = []
+
+  /// The number of a key, which is the one before it if that is the same.
+  mutating func number(of key: [UInt8]) -> Int {
+    if !ends.isEmpty, key == last { return ends.count - 1 }
+    last = key
+    let slash = key.firstIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+    if collections.last.map({ !$0.name.elementsEqual(key[..<slash]) }) ?? true {
+      collections.append((ends.count, Array(key[..<slash])))
+    }
+    rest.append(contentsOf: key[slash...])
+    ends.append(UInt64(rest.count))
+    return ends.count - 1
+  }
+
+  /// A key as text.
+  subscript(number: Int) -> String {
+    // The last collection that begins there or before.
+    var (low, high) = (0, collections.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if collections[middle].first <= number { low = middle } else { high = middle }
+    }
+    let start = number > 0 ? Int(ends[number - 1]) : 0
+    return String(
+      decoding: collections[low].name + rest[start..<Int(ends[number])], as: UTF8.self)
   }
 }

@@ -221,7 +221,7 @@ struct InspectReport {
   }
 
   /// The sum of the declared sizes, or the greatest number there is: records may say anything.
-  private static func declaredBytes(_ entries: [BlobTable.Entry]) -> Int {
+  private static func declaredBytes(_ entries: some Sequence<BlobTable.Entry>) -> Int {
     entries.reduce(0) { total, entry in
       let (sum, overflow) = total.addingReportingOverflow(entry.size ?? 0)
       return overflow ? .max : sum
@@ -229,8 +229,8 @@ struct InspectReport {
   }
 
   private mutating func writeBlobFields(_ blobs: BlobTable) {
-    let typed = blobs.entries.filter(\.isTyped)
-    let legacy = blobs.entries.filter(\.isLegacy)
+    let typed = blobs.entries.lazy.filter(\.isTyped)
+    let legacy = blobs.entries.lazy.filter(\.isLegacy)
     json.field("blob_ref_count", blobs.typedReferenceCount)
     json.field("legacy_blob_ref_count", blobs.legacyReferenceCount)
     json.field("blob_total_declared_bytes", Self.declaredBytes(typed))
@@ -243,8 +243,9 @@ struct InspectReport {
     for (prefix, entries) in [("blob", typed), ("legacy_blob", legacy)] {
       let cids = entries.map { "\($0.cid)" }.sorted()
       json.field("\(prefix)_cid_count", cids.count)
-      let lines = Array(cids.map { $0 + "\n" }.joined().utf8)
-      json.field("\(prefix)_cids_sha256", "\(SHA256.digest(of: lines.span))")
+      var hash = SHA256()
+      for cid in cids { hash.update(Array("\(cid)\n".utf8).span) }
+      json.field("\(prefix)_cids_sha256", "\(hash.finish())")
       json.field("\(prefix)_cids", cids)
     }
   }
