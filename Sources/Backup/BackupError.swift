@@ -27,6 +27,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case hostileName(String)
   /// A CAR is much longer than what the archive holds: its length, and the most that is put together.
   case tooLarge(UInt64, limit: UInt64)
+  /// A server sends a longer repository than is wanted: how many bytes are.
+  case repositoryTooLarge(limit: Int)
   /// The CAR cannot be given back bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
@@ -78,6 +80,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .hostileName(let name): "refused to make a file of the name \"\(name)\""
     case .tooLarge(let length, let limit):
       "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
+    case .repositoryTooLarge(let limit):
+      "the server sends a repository of more than \(limit) bytes; no more are taken"
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):

@@ -75,6 +75,9 @@ struct Failure: Error {
     case .tooLarge:
       status = .damaged
       hint = "if you trust the archive and have the room, --allow-large puts it together"
+    case .repositoryTooLarge:
+      status = .refused
+      hint = "if the account is known to have so much, \"carpack backup --max-repo SIZE\" takes it"
     case .notAFile:
       status = .cannotCreate
       hint = "choose another name for the output"

@@ -53,6 +53,16 @@ struct `Backing up from a server that fails` {
     #expect(scene.requestCount(of: failure.endpoint) <= failure.requests)
   }
 
+  @Test func `takes no repository that is larger than was said`() throws {
+    let scene = try NetworkScene(posts: 100, blobs: 0)
+    let result = try scene.backUp("--max-repo '1.5 kB'")
+    #expect(result.status == 13)
+    #expect(result.errors.contains("a repository of more than 1500 bytes"))
+    #expect(result.errors.contains("--max-repo"))
+    #expect(scene.requestCount(of: "getRepo") == 1)
+    #expect(try scene.backUp("--max-repo 1mib").status == 0)
+  }
+
   /// Repositories that are not what they should be; asked for once more, they are.
   @Test(arguments: [
     Fault.distorted(.corrupted(at: 0.5)), .distorted(.shortened(to: 0.5)),

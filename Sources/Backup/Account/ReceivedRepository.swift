@@ -57,9 +57,7 @@ actor ReceivedRepository {
     } catch {
       throw malformed(error)
     }
-    guard checker.byteCount <= limit else {
-      throw BackupError.malformedRepository("the server sends a CAR of more than \(limit) bytes")
-    }
+    guard checker.byteCount <= limit else { throw BackupError.repositoryTooLarge(limit: limit) }
     try file?.write(piece.span)
     arrived(checker.byteCount)
   }

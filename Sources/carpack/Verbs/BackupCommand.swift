@@ -21,7 +21,7 @@ struct BackupCommand: ParsableCommand {
 
       What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
 
-      Exit status: 0 everything is here, 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
+      Exit status: 0 everything is here, 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, or its repository is larger than --max-repo, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
       """)
 
   @Argument(
@@ -61,6 +61,11 @@ struct BackupCommand: ParsableCommand {
   @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
   var dryRun = false
 
+  @Option(
+    help: ArgumentHelp(
+      "The largest repository to take, decompressed: 2GiB, 500MB.", valueName: "size"))
+  var maxRepo = ByteSize(2 << 30)
+
   @OptionGroup var options: BackupOptions
 
   func validate() throws {
@@ -93,10 +98,11 @@ struct BackupCommand: ParsableCommand {
       throw ValidationError("--all needs the server: --pds URL")
     }
     let (all, jobs) = (all, jobs)
+    let accountOptions = backupOptions
     try options.run(outcomes) {
       let network = try Network(networkOptions)
       let fleet = FleetBackup(
-        network: network, options: backupOptions, jobs: jobs, observer: outcomes.observer)
+        network: network, options: accountOptions, jobs: jobs, observer: outcomes.observer)
       if all, let server {
         let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
           outcomes.skipped($0, $1)
@@ -114,6 +120,7 @@ struct BackupCommand: ParsableCommand {
     var options = try options.backupOptions()
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun
+    options.maxRepository = maxRepo.bytes
     return options
   }
 

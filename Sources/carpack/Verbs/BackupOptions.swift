@@ -8,6 +8,11 @@ struct BackupOptions: ParsableArguments {
 
   @OptionGroup var login: LoginOptions
 
+  @Option(
+    help: ArgumentHelp(
+      "The largest blob to take, whatever a record says: 300MB, 1GiB.", valueName: "size"))
+  var maxBlob = ByteSize(300_000_000)
+
   @OptionGroup var compression: CompressionOptions
 
   @Flag(help: "Write what happens as JSON, one event a line.")
@@ -50,6 +55,7 @@ struct BackupOptions: ParsableArguments {
     options.checksHeld = !quick
     options.connections = network.connections
     options.isCompressed = compressed
+    options.maxBlob = maxBlob.bytes
     options.session = try login.session()
     return options
   }

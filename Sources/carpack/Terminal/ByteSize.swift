@@ -1,0 +1,47 @@
+internal import ArgumentParser
+
+/// A number of bytes as people write it: `2GiB`, `500 MB`, `1.5 kB`, `4096`.
+struct ByteSize: ExpressibleByArgument {
+  /// The largest number: what a server sends goes to a disk, and none is larger.
+  private static let maximum = 1 << 43
+
+  let bytes: Int
+
+  init(_ bytes: Int) { self.bytes = bytes }
+
+  /// Reads a number, 1 at least, with or without a decimal point, and a unit in upper or lower case.
+  init?(argument: String) {
+    let number = argument.prefix { $0 >= "0" && $0 <= "9" || $0 == "." }
+    let unit = argument[number.endIndex...].drop { $0 == " " }
+    guard let factor = Self.factor(unit.lowercased()), let value = Double(number) else {
+      return nil
+    }
+    let bytes = (value * Double(factor)).rounded()
+    guard bytes >= 1, bytes <= Double(Self.maximum) else { return nil }
+    self.bytes = Int(bytes)
+  }
+
+  private static func factor(_ unit: String) -> Int? {
+    switch unit {
+    case "", "b": 1
+    case "k", "kb": 1_000
+    case "m", "mb": 1_000_000
+    case "g", "gb": 1_000_000_000
+    case "t", "tb": 1_000_000_000_000
+    case "kib": 1 << 10
+    case "mib": 1 << 20
+    case "gib": 1 << 30
+    case "tib": 1 << 40
+    default: nil
+    }
+  }
+
+  /// In the largest unit of which it is a whole number.
+  var defaultValueDescription: String {
+    let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MB", 1_000_000)]
+    for (unit, factor) in units where bytes >= factor && bytes % factor == 0 {
+      return "\(bytes / factor) \(unit)"
+    }
+    return "\(bytes) B"
+  }
+}
