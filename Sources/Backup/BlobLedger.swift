@@ -36,6 +36,8 @@ public struct BlobLedger: Equatable, Sendable {
     public static let tooLarge = Reason(rawValue: "too-large")
     /// Its CID has a hash function that cannot be checked, so that nothing can be accepted for it.
     public static let unverifiable = Reason(rawValue: "unverifiable")
+    /// The server answered something that is not what was asked for; said of a list of blobs.
+    public static let malformed = Reason(rawValue: "malformed")
     /// It had not been asked for when the backup was interrupted.
     public static let notTried = Reason(rawValue: "not-tried")
 
@@ -50,6 +52,7 @@ public struct BlobLedger: Equatable, Sendable {
       case .hostileRedirect: "the server pointed to an address that is not followed"
       case .tooLarge: "the server sent far more than it should have"
       case .unverifiable: "its hash function is not known here, so nothing can be accepted for it"
+      case .malformed: "the server's answer is not what it should be"
       case .notTried: "not asked for yet"
       case .notProvided: "not among the files given"
       case .mismatch: "the content offered for it was something else"

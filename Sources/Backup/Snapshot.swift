@@ -124,14 +124,16 @@ public struct Snapshot: Equatable, Sendable {
     public var listed: Int?
     /// Those of them that no record refers to and the archive does not hold.
     public var listedMissing = 0
+    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+    public var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if nobody counted.
     public var new: Int?
     /// The bytes of these.
     public var newBytes: UInt64?
     /// Blobs that records refer to and the archive does not hold.
     public var missing: Int { referenced - held }
-    /// Whether nothing that is referred to or listed is missing.
-    public var isComplete: Bool { missing == 0 && listedMissing == 0 }
+    /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
+    public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
 
     /// No blobs.
     public init() {}

@@ -80,7 +80,7 @@ struct BackupWork: Sendable {
         isIncremental: !isUnchanged && fetched.origin.since != nil))
     return try await write(
       fetched,
-      listed: try await listBlobs(fetched.repository.inspection.blobs.entries.count),
+      listing: try await listBlobs(fetched.repository.inspection.blobs.entries.count),
       plcLog: try await fetchPLCLog(), to: target)
   }
 
@@ -91,11 +91,18 @@ struct BackupWork: Sendable {
     -> BackupReport
   {
     identity.warnings.forEach(warn)
-    return try await write(try restored(base).get(), listed: nil, plcLog: plcLog, to: target)
+    let repository = try restored(base).get()
+    // What a list that broke off would have named is not known to be missing.
+    let listing: BlobListing? =
+      if base.snapshot.blobs.listFault == nil { nil } else {
+        try await listBlobs(repository.repository.inspection.blobs.entries.count)
+      }
+    return try await write(repository, listing: listing, plcLog: plcLog, to: target)
   }
 
   private func write(
-    _ fetched: RepositoryFetcher.Fetched, listed: [CID]?, plcLog: [UInt8]?, to target: ArchiveTarget
+    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, plcLog: [UInt8]?,
+    to target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
@@ -106,7 +113,7 @@ struct BackupWork: Sendable {
       options: archiveOptions)
     do {
       let report = try await append(
-        fetched, listed: listed, plcLog: plcLog, with: appender, for: target)
+        fetched, listing: listing, plcLog: plcLog, with: appender, for: target)
       try target.publish()
       return report
     } catch {
@@ -170,32 +177,30 @@ struct BackupWork: Sendable {
     }
   }
 
-  /// The blobs that the server lists; nil if it does not say.
+  /// The blobs that the server lists, as far as the list came.
   ///
   /// - Parameter referenced: how many blobs records refer to.
-  private func listBlobs(_ referenced: Int) async throws -> [CID]? {
+  private func listBlobs(_ referenced: Int) async throws -> BlobListing {
     observer(.progress(BackupProgress(.listing)))
-    do {
-      let listing = try await BlobListing.fetch(
-        of: identity.did, from: client, referenced: referenced
-      ) { [observer] count in
-        var progress = BackupProgress(.listing)
-        progress.blobsTotal = count
-        observer(.progress(progress))
-      }
-      if listing.malformedCount > 0 {
-        warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
-      }
-      if listing.isDoubtful {
-        warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
-      }
-      return listing.cids
-    } catch let error where error is XRPCError || error is TransportError {
-      warn(
-        "the server does not list its blobs, so only those that records refer to are known: \(error)"
-      )
-      return nil
+    let listing = try await BlobListing.fetch(
+      of: identity.did, from: client, referenced: referenced
+    ) { [observer] count in
+      var progress = BackupProgress(.listing)
+      progress.blobsTotal = count
+      observer(.progress(progress))
     }
+    if listing.malformedCount > 0 {
+      warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
+    }
+    if listing.isDoubtful {
+      warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
+    }
+    if let fault = listing.fault {
+      warn(
+        "the server's list of blobs broke off after \(listing.cids.count); further blobs that no record refers to are not known: \(fault.text)"
+      )
+    }
+    return listing
   }
 
   /// The account's history in the PLC directory; nil if it has none or it cannot be had.
@@ -212,7 +217,7 @@ struct BackupWork: Sendable {
   // MARK: Into the archive
 
   private func append(
-    _ fetched: RepositoryFetcher.Fetched, listed: [CID]?, plcLog: [UInt8]?,
+    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, plcLog: [UInt8]?,
     with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> BackupReport {
     let repository = fetched.repository
@@ -221,11 +226,11 @@ struct BackupWork: Sendable {
     }
     let archive = try await appender.reader()
     let reconciliation = try BlobReconciliation(
-      repository.inspection.blobs, inCAR: repository.lengthOfBlock, listed: listed,
+      repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
       archive: archive, base: base)
     observer(
       .blobs(
-        referenced: repository.inspection.blobs.entries.count, listed: listed?.count,
+        referenced: repository.inspection.blobs.entries.count, listed: reconciliation.listedCount,
         wanted: reconciliation.wanted.count))
     let moment = options.now()
     let intake = BlobIntake(reconciliation, observer: observer)

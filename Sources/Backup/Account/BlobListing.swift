@@ -9,26 +9,49 @@ internal import XRPC
 /// page without a cursor is as long as it may be, it is asked once more for what comes after its last CID.
 struct BlobListing: Sendable {
   /// The blobs, each once.
-  private(set) var cids: [CID] = []
+  private(set) var cids: [CID]
   /// Entries that are no CIDs.
   private(set) var malformedCount = 0
   /// Whether the list may have gone on.
   private(set) var isDoubtful = false
+  /// Why it is not whole: what went wrong after the blobs that are here had come.
+  private(set) var fault: Fault?
+
+  /// What went wrong with a list.
+  struct Fault {
+    /// What the ledger says of it.
+    let kind: ListFault
+    /// What a person reads.
+    let text: String
+  }
 
   /// The longest page that the lexicon allows.
   static let pageLength = 1000
+  /// How many entries of a page are read: some servers take the limit as a hint.
+  static let maximumPage = 4 * pageLength
+  /// The longest cursor that is sent back, in bytes: it becomes a part of a URL.
+  static let maximumCursor = 4096
   /// How many blobs are listed at most beside twice as many as records refer to.
   ///
   /// A server lists references, and perhaps uploads that no record has taken up. A list that goes on is one that has no end, and each of
   /// its blobs would be asked for.
   static let maximumSurplus = 10_000
 
+  /// A list of these blobs.
+  init(_ cids: [CID] = [], fault: Fault? = nil) {
+    self.cids = cids
+    self.fault = fault
+  }
+
   /// Asks for all pages.
+  ///
+  /// A page that does not come ends the list: what had come is kept, and ``fault`` says why it is
+  /// not all.
   ///
   /// - Parameters:
   ///   - referenced: how many blobs records refer to; nil if that is not known.
   ///   - page: is told how many blobs there are so far.
-  /// - Throws: what the client throws.
+  /// - Throws: `CancellationError`.
   static func fetch(
     of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
   ) async throws -> BlobListing {
@@ -37,12 +60,25 @@ struct BlobListing: Sendable {
     var cursor: String?
     let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
     while true {
-      let output = try await client.call(
-        ListBlobs(did: did, limit: pageLength, cursor: cursor))
+      let output: ListBlobs.Output
+      do {
+        output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
+      } catch {
+        guard let kind = ListFault(error) else { throw error }
+        listing.fault = Fault(kind: kind, text: "\(error)")
+        return listing
+      }
       let countBefore = listing.cids.count
-      for cid in output.cids where known.insert(cid).inserted { listing.cids.append(cid) }
+      for cid in output.cids.prefix(maximumPage) where known.insert(cid).inserted {
+        listing.cids.append(cid)
+      }
       listing.malformedCount += output.malformed.count
       page(listing.cids.count)
+      if let text = Self.excess(of: output) {
+        let kind = ListFault(reason: .malformed, status: nil, isTransient: false)
+        listing.fault = Fault(kind: kind, text: text)
+        return listing
+      }
       guard listing.cids.count > countBefore else {
         // Some lists end with their last entry once more; one that begins again is of a server that does not know how to go on.
         listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
@@ -60,5 +96,17 @@ struct BlobListing: Sendable {
         cursor = "\(last)"
       }
     }
+  }
+
+  /// What of a page is more than it may be; nil if nothing is.
+  private static func excess(of page: ListBlobs.Output) -> String? {
+    let count = page.cids.count + page.malformed.count
+    if count > maximumPage {
+      return "a page has \(count) entries, and at most \(pageLength) were asked for"
+    }
+    if let length = page.cursor?.utf8.count, length > maximumCursor {
+      return "the cursor for the next page has \(length) bytes"
+    }
+    return nil
   }
 }

@@ -21,7 +21,9 @@ struct BlobReconciliation: Sendable {
 
   private let table: BlobTable
   /// How many blobs the server lists; nil if that is not known.
-  private let listedCount: Int?
+  let listedCount: Int?
+  /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+  private let listFault: ListFault?
   /// Those that are held, and their lengths.
   private var held: [CID: UInt64] = [:]
   /// The blobs that no record refers to: those of the snapshot before that are held still, and those that the server lists.
@@ -39,20 +41,26 @@ struct BlobReconciliation: Sendable {
   /// - Parameters:
   ///   - blobs: the blobs that records refer to.
   ///   - inCAR: the length of a block that the repository carries itself; nil if it does not.
-  ///   - listed: the blobs that the server lists; nil if it did not say, so that those count that it listed before and that have not come.
+  ///   - listing: what the server lists; nil if nobody asked. What it listed before and has not
+  ///     come counts as well if nobody asked, or the list broke off.
   ///   - archive: what there is already; nil for nothing.
   ///   - base: the snapshot before this one of the same account.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   init(
-    _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listed: [CID]?, archive: ArchiveReader?,
+    _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
     base: ArchivedSnapshot?
   ) throws {
     table = blobs
-    listedCount = listed?.count
+    listFault = listing?.fault?.kind
+    // A list of which nothing came says nothing.
+    listedCount = listing.flatMap { $0.fault != nil && $0.cids.isEmpty ? nil : $0.cids.count }
     let (extras, missing) = try base?.readableLists() ?? ([], [])
     missingBefore = Dictionary(
       missing.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
-    let listed = listed ?? missing.filter { !$0.isReferenced }.map(\.cid)
+    var listed = listing?.cids ?? []
+    if listing == nil || listFault != nil {
+      listed += missing.filter { !$0.isReferenced }.map(\.cid)
+    }
     var seen: Set<CID> = []
     unreferenced = (extras + listed).filter {
       !blobs.contains($0) && seen.insert($0).inserted
@@ -158,6 +166,7 @@ struct BlobReconciliation: Sendable {
       }
     }
     counts.listed = listedCount
+    counts.listFault = listFault
     counts.new = newCount
     counts.newBytes = newBytes
     return Ledger(counts: counts, extras: extras, missing: missing)

@@ -60,8 +60,10 @@ extension SnapshotVerifier {
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
-      return entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
-        ? .intact : .incomplete
+      let isWhole =
+        entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
+        && entry.blobs.listFault == nil
+      return isWhole ? .intact : .incomplete
     }
   }
 

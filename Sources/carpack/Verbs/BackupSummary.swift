@@ -52,6 +52,9 @@ struct BackupSummary {
         "  \(Console.red("damaged:")) \(report.damage.text) (\"carpack verify\" says what is lost)"
       )
     }
+    if let fault = blobs.listFault {
+      Console.print("  \(fault.sentence); the next backup asks again")
+    }
     for (reason, count) in reasons {
       Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }

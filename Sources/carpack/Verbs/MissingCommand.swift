@@ -11,7 +11,7 @@ struct MissingCommand: ParsableCommand {
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
     discussion: """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well.
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
 
       Exit status: 0 nothing is missing, 10 something is, 11 something is damaged.
       """)
@@ -28,20 +28,25 @@ struct MissingCommand: ParsableCommand {
   func run() throws {
     let opened = try archive.open()
     let mark = VerificationMark(of: opened.input.path)
-    var (count, damagedCount) = (0, 0)
+    var (count, damagedCount, faultCount) = (0, 0, 0)
     for archived in try opened.snapshots(snapshot) {
+      if let fault = archived.snapshot.blobs.listFault {
+        faultCount += 1
+        show(fault, of: archived.snapshot)
+      }
       for entry in try MissingBlobs.of(archived) {
         count += 1
         if entry.damage != nil { damagedCount += 1 }
         show(entry, of: archived.snapshot, mark)
       }
     }
-    if count == 0 {
+    if count + faultCount == 0 {
       common.say("nothing is missing, and what is stored of the blobs is not damaged")
     }
     if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
     let status = ExitStatus.worst(
-      opened.status, count == 0 ? .success : .incomplete, damagedCount == 0 ? .success : .damaged)
+      opened.status, count + faultCount == 0 ? .success : .incomplete,
+      damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
 
@@ -53,6 +58,23 @@ struct MissingCommand: ParsableCommand {
       text += "; \(Quantity.bytes(generation.committedLength - mark.committedLength)) came later"
     }
     return text
+  }
+
+  /// Shows that more may be missing than is known.
+  private func show(_ fault: ListFault, of snapshot: Snapshot) {
+    guard json else {
+      return Console.print(
+        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+      )
+    }
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("account", snapshot.did.text)
+    json.key("listFault")
+    fault.write(to: &json)
+    json.endObject()
+    json.newline()
+    Console.print(&json)
   }
 
   private func show(

@@ -56,6 +56,7 @@ struct SnapshotList {
     if missing > 0 {
       lacks.append("\(Quantity.count(missing, "blob")) missing")
     }
+    if entry.blobs.listFault != nil { lacks.append("the list of blobs is not whole") }
     return lacks.joined(separator: ", ")
   }
 

@@ -67,6 +67,10 @@ struct VerifyReport {
       for blob in snapshot.damagedBlobs {
         Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(text(blob))")
       }
+      if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
+        Console.say(
+          "carpack: \(Console.yellow("incomplete:")) \(place(snapshot))\(fault.sentence)")
+      }
       for blob in snapshot.missingBlobs {
         Console.say("carpack: \(Console.yellow("missing:")) \(place(snapshot))\(text(blob))")
       }
@@ -207,6 +211,10 @@ struct VerifyReport {
     json.field("damage", snapshot.damage)
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)
+    if let fault = entry.blobs.listFault {
+      json.key("listFault")
+      fault.write(to: &json)
+    }
     json.field("missingBlobCount", snapshot.missingBlobCount)
     write("missingBlobs", snapshot.missingBlobs, to: &json)
     json.endObject()

@@ -64,7 +64,8 @@ import Testing
     var repository = try repository([1, 2, 3])
     try repository.add("app.bsky.actor.profile/self", blob: cid(4))
     let reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: [cid(9), cid(2), cid(8), cid(9)],
+      table(repository), inCAR: { _ in nil },
+      listing: BlobListing([cid(9), cid(2), cid(8), cid(9)]),
       archive: nil, base: nil)
     #expect(reconciliation.wanted.map(\.cid) == [4, 3, 2, 1, 9, 8].map(cid))
     #expect(reconciliation.wanted.map(\.isReferenced) == [true, true, true, true, false, false])
@@ -75,7 +76,7 @@ import Testing
     let repository = try repository([1, 2, 3])
     let base = try base(repository, holding: [1], extras: [7])
     let reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { $0 == cid(2) ? 6 : nil }, listed: [7, 8].map(cid),
+      table(repository), inCAR: { $0 == cid(2) ? 6 : nil }, listing: BlobListing([7, 8].map(cid)),
       archive: base.reader,
       base: base)
     #expect(reconciliation.wanted.map(\.cid) == [3, 8].map(cid))
@@ -89,7 +90,7 @@ import Testing
     let repository = try repository([1, 2, 3, 4])
     let base = try base(repository, holding: [1], extras: [7])
     var reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: [1, 2, 3, 8, 9].map(cid),
+      table(repository), inCAR: { _ in nil }, listing: BlobListing([1, 2, 3, 8, 9].map(cid)),
       archive: base.reader,
       base: base)
     reconciliation.received(cid(2), length: 6)
@@ -127,7 +128,7 @@ import Testing
         missing(9, .refused, isReferenced: false, since: first, last: last, status: 403),
       ])
     var reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: nil, archive: base.reader, base: base)
+      table(repository), inCAR: { _ in nil }, listing: nil, archive: base.reader, base: base)
     #expect(
       Set(reconciliation.wanted.map(\.cid)) == Set([1, 2, 3, 4, 8, 9].map(cid)),
       "the server said nothing")
@@ -155,7 +156,8 @@ import Testing
       before, holding: [1], extras: [7],
       missing: [missing(2, .notFound), missing(9, .refused, isReferenced: false)])
     let reconciliation = try BlobReconciliation(
-      table(repository([3])), inCAR: { _ in nil }, listed: [cid(3)], archive: base.reader,
+      table(repository([3])), inCAR: { _ in nil }, listing: BlobListing([cid(3)]),
+      archive: base.reader,
       base: base)
     #expect(reconciliation.wanted.map(\.cid) == [cid(3)])
     let ledger = reconciliation.ledger(
@@ -170,7 +172,8 @@ import Testing
       TestRepository(), holding: [], extras: [7],
       missing: [missing(9, .refused, isReferenced: false, since: Self.moment, last: Self.moment)])
     let reconciliation = try BlobReconciliation(
-      table(repository([7, 9])), inCAR: { _ in nil }, listed: [7, 9].map(cid), archive: base.reader,
+      table(repository([7, 9])), inCAR: { _ in nil }, listing: BlobListing([7, 9].map(cid)),
+      archive: base.reader,
       base: base)
     let ledger = reconciliation.ledger([:], at: Self.moment)
     #expect(ledger.extras.isEmpty)
