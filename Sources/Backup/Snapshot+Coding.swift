@@ -126,6 +126,7 @@ extension Snapshot {
     guard self.blobs.held <= self.blobs.referenced else { throw .malformedField("held") }
     self.blobs.listed = try blobs.optionalCount("listed")
     self.blobs.listedMissing = try blobs.optionalCount("listedMissing") ?? 0
+    self.blobs.accepted = try blobs.optionalCount("accepted") ?? 0
     self.blobs.listFault = try blobs.value["listFault"].map { _ throws(SnapshotError) in
       try Self.listFault(try blobs.optionalMap("listFault"))
     }
@@ -260,6 +261,7 @@ extension Snapshot.BlobCounts {
     ]
     numbers["listed"] = listed
     if listedMissing > 0 { numbers["listedMissing"] = listedMissing }
+    if accepted > 0 { numbers["accepted"] = accepted }
     numbers["new"] = new
     numbers["newBytes"] = newBytes.map { Int($0) }
     var map = numbers.map

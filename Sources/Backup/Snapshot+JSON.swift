@@ -51,6 +51,7 @@ extension Snapshot {
     number("extrasBytes", Int(clamping: blobs.extrasBytes))
     if let listed = blobs.listed { number("listed", listed) }
     if blobs.listedMissing > 0 { number("listedMissing", blobs.listedMissing) }
+    if blobs.accepted > 0 { number("accepted", blobs.accepted) }
     if let fault = blobs.listFault {
       json.key("listFault")
       fault.write(to: &json)

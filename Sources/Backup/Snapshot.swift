@@ -124,6 +124,8 @@ public struct Snapshot: Equatable, Sendable {
     public var listed: Int?
     /// Those of them that no record refers to and the archive does not hold.
     public var listedMissing = 0
+    /// Those of the missing ones, referenced or listed, whose loss is accepted.
+    public var accepted = 0
     /// Why the server's list is not whole; nil if it is, or nobody asked for it.
     public var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if nobody counted.
@@ -134,6 +136,10 @@ public struct Snapshot: Equatable, Sendable {
     public var missing: Int { referenced - held }
     /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
     public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
+    /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
+    public var unaccepted: Int { max(0, missing + listedMissing - accepted) }
+    /// Whether nothing is missing but what is accepted as lost.
+    public var isSettled: Bool { unaccepted == 0 && listFault == nil }
 
     /// No blobs.
     public init() {}
@@ -143,6 +149,9 @@ public struct Snapshot: Equatable, Sendable {
 extension Snapshot {
   /// Whether nothing is missing, of the repository or of the blobs.
   public var isWhole: Bool { isComplete && blobs.isComplete }
+
+  /// Whether nothing is missing but blobs that are accepted as lost.
+  public var isSettled: Bool { isComplete && blobs.isSettled }
 
   /// Whether an earlier snapshot of the account says everything that this one does, but for when,
   /// how and by whom it was made.

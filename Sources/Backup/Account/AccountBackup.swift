@@ -86,10 +86,12 @@ public struct AccountBackup: Sendable {
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.isWhole, try !options.checksHeld || target.storedDamage().isNone
+      base.snapshot.isSettled, try !options.checksHeld || target.storedDamage().isNone
     {
       try target.publish()
-      return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)
+      return .unchanged(
+        base, at: target.path, milliseconds: options.milliseconds() - begin,
+        missing: try base.ledger())
     }
     let identity = try await AccountIdentity(account, base: known.base, network: network)
     if known.target == nil || known.base?.snapshot.did != identity.did {
@@ -99,9 +101,7 @@ public struct AccountBackup: Sendable {
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     let session = try await options.session?(identity.did, identity.server, network)
     return try await BackupWork(
-      self, identity: identity,
-      client: XRPCClient(service: identity.server, network: network, session: session),
-      base: known.base, begin: begin
+      self, identity: identity, session: session, base: known.base, begin: begin
     ).run(into: target)
   }
 }

@@ -9,7 +9,9 @@ internal import XRPC
 /// page without a cursor is as long as it may be, it is asked once more for what comes after its last CID.
 struct BlobListing: Sendable {
   /// The blobs, each once.
-  private(set) var cids: [CID]
+  var list: CIDList { known.list }
+  /// The same in an array.
+  var cids: [CID] { Array(known.list) }
   /// Entries that are no CIDs.
   private(set) var malformedCount = 0
   /// Whether the list may have gone on.
@@ -23,6 +25,8 @@ struct BlobListing: Sendable {
     let kind: ListFault
     /// What a person reads.
     let text: String
+    /// What was thrown; nil if the list came, and was not what it should be.
+    var error: (any Error)?
   }
 
   /// The longest page that the lexicon allows.
@@ -37,9 +41,11 @@ struct BlobListing: Sendable {
   /// its blobs would be asked for.
   static let maximumSurplus = 10_000
 
+  private var known: IndexedCIDs
+
   /// A list of these blobs.
-  init(_ cids: [CID] = [], fault: Fault? = nil) {
-    self.cids = cids
+  init(_ cids: CIDList = [], fault: Fault? = nil) {
+    known = IndexedCIDs(cids)
     self.fault = fault
   }
 
@@ -52,11 +58,10 @@ struct BlobListing: Sendable {
   ///   - referenced: how many blobs records refer to; nil if that is not known.
   ///   - page: is told how many blobs there are so far.
   /// - Throws: `CancellationError`.
-  static func fetch(
+  static func gather(
     of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
   ) async throws -> BlobListing {
     var listing = BlobListing()
-    var known: Set<CID> = []
     var cursor: String?
     let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
     while true {
@@ -65,26 +70,24 @@ struct BlobListing: Sendable {
         output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
       } catch {
         guard let kind = ListFault(error) else { throw error }
-        listing.fault = Fault(kind: kind, text: "\(error)")
+        listing.fault = Fault(kind: kind, text: "\(error)", error: error)
         return listing
       }
-      let countBefore = listing.cids.count
-      for cid in output.cids.prefix(maximumPage) where known.insert(cid).inserted {
-        listing.cids.append(cid)
-      }
+      let countBefore = listing.list.count
+      for cid in output.cids.prefix(maximumPage) { listing.known.insert(cid) }
       listing.malformedCount += output.malformed.count
-      page(listing.cids.count)
+      page(listing.list.count)
       if let text = Self.excess(of: output) {
         let kind = ListFault(reason: .malformed, status: nil, isTransient: false)
         listing.fault = Fault(kind: kind, text: text)
         return listing
       }
-      guard listing.cids.count > countBefore else {
+      guard listing.list.count > countBefore else {
         // Some lists end with their last entry once more; one that begins again is of a server that does not know how to go on.
         listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
         return listing
       }
-      guard listing.cids.count < maximumCount else {
+      guard listing.list.count < maximumCount else {
         listing.isDoubtful = true
         return listing
       }
@@ -96,6 +99,18 @@ struct BlobListing: Sendable {
         cursor = "\(last)"
       }
     }
+  }
+
+  /// Asks for all pages, of which each has to come.
+  ///
+  /// - Throws: what the client throws.
+  static func fetch(
+    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
+  ) async throws -> BlobListing {
+    var listing = try await gather(of: did, from: client, referenced: referenced, page: page)
+    if let error = listing.fault?.error { throw error }
+    if listing.fault != nil { listing.isDoubtful = true }
+    return listing
   }
 
   /// What of a page is more than it may be; nil if nothing is.

@@ -63,6 +63,10 @@ struct ManifestMap {
     let bytes = try snapshot.encode()
     guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
     for name in ["extras", "missing"] { map[name] = nil }
+    if var blobs = map["blobs"]?.map {
+      for name in ["accepted", "listFault"] { blobs[name] = nil }
+      map["blobs"] = .map(blobs)
+    }
     if var identity = map["identity"]?.map {
       for name in ["didDocument", "plcLog"] { identity[name] = nil }
       map["identity"] = identity.entries.isEmpty ? nil : .map(identity)

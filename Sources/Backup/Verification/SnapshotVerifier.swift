@@ -70,6 +70,7 @@ public struct SnapshotVerifier {
       } else {
         found.missingBlobCount = entry.blobs.missing
         found.missingListedCount = entry.blobs.listedMissing
+        found.acceptedBlobCount = entry.blobs.accepted
       }
       report.snapshots.append(found)
     }

@@ -1,9 +1,4 @@
-internal import CGlibc
 public import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#endif
 
 /// When an archive was last verified, and what came of it.
 ///
@@ -19,8 +14,7 @@ public struct VerificationMark: Equatable, Sendable {
   /// How many bytes were committed then.
   public let committedLength: UInt64
 
-  private static let name = "user.carpack.verified"
-  private static let maximumLength = 128
+  private static let attribute = FileAttribute(name: "user.carpack.verified")
 
   /// A mark of these parts.
   public init(time: String, verdict: SnapshotVerifier.Verdict, committedLength: UInt64) {
@@ -41,14 +35,8 @@ public struct VerificationMark: Equatable, Sendable {
 
   /// The mark of a file; nil if it has none.
   public init?(of path: FilePath) {
-    var bytes = [UInt8](repeating: 0, count: Self.maximumLength)
-    #if canImport(Darwin)
-      let length = unsafe getxattr(path.string, Self.name, &bytes, bytes.count, 0, 0)
-    #else
-      let length = Int(unsafe carpack_attribute(path.string, Self.name, &bytes, bytes.count))
-    #endif
-    guard length > 0 else { return nil }
-    self.init(String(decoding: bytes.prefix(length), as: UTF8.self))
+    guard let text = Self.attribute.read(path) else { return nil }
+    self.init(text)
   }
 
   /// Puts the mark on a file, if that has room for it and lets us.
@@ -56,11 +44,6 @@ public struct VerificationMark: Equatable, Sendable {
   /// - Returns: Whether it did.
   @discardableResult
   public func put(on path: FilePath) -> Bool {
-    let bytes = Array("\(time) \(verdict.rawValue) \(committedLength)".utf8)
-    #if canImport(Darwin)
-      return unsafe setxattr(path.string, Self.name, bytes, bytes.count, 0, 0) == 0
-    #else
-      return unsafe carpack_set_attribute(path.string, Self.name, bytes, bytes.count) == 0
-    #endif
+    Self.attribute.write("\(time) \(verdict.rawValue) \(committedLength)", to: path)
   }
 }

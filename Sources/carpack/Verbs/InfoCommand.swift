@@ -78,8 +78,8 @@ struct InfoCommand: ParsableCommand {
     row(
       "blobs",
       "\(Quantity.grouped(blobs.held)) of \(Quantity.grouped(blobs.referenced)) held, \(Quantity.bytes(blobs.heldBytes))"
-        + (blobs.missing + blobs.listedMissing == 0
-          ? "" : ", \(Quantity.grouped(blobs.missing + blobs.listedMissing)) missing")
+        + (blobs.unaccepted == 0 ? "" : ", \(Quantity.grouped(blobs.unaccepted)) missing")
+        + (blobs.acceptance.map { ", \($0)" } ?? "")
         + (blobs.extras > 0
           ? ", \(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))"
           : ""))

@@ -28,20 +28,29 @@ struct MissingCommand: ParsableCommand {
   func run() throws {
     let opened = try archive.open()
     let mark = VerificationMark(of: opened.input.path)
-    var (count, damagedCount, faultCount) = (0, 0, 0)
+    var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
     for archived in try opened.snapshots(snapshot) {
       if let fault = archived.snapshot.blobs.listFault {
         faultCount += 1
         show(fault, of: archived.snapshot)
       }
       for entry in try MissingBlobs.of(archived) {
-        count += 1
+        if entry.blob.accepted != nil, entry.damage == nil {
+          acceptedCount += 1
+        } else {
+          count += 1
+        }
         if entry.damage != nil { damagedCount += 1 }
         show(entry, of: archived.snapshot, mark)
       }
     }
+    if acceptedCount > 0 {
+      common.say("\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
+    }
     if count + faultCount == 0 {
-      common.say("nothing is missing, and what is stored of the blobs is not damaged")
+      common.say(
+        "nothing \(acceptedCount > 0 ? "else " : "")is missing, and what is stored of the blobs is not damaged"
+      )
     }
     if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
     let status = ExitStatus.worst(
@@ -104,6 +113,9 @@ struct MissingCommand: ParsableCommand {
     }
     text += ": \(entry.reason.sentence)"
     if let status = entry.status { text += " (HTTP \(status))" }
+    if let accepted = entry.accepted {
+      text += "; accepted \(accepted.date)\(accepted.reason.map { ": \($0)" } ?? "")"
+    }
     if let first = entry.firstTried, let last = entry.lastTried {
       text += first == last ? "; tried \(last)" : "; first tried \(first), last \(last)"
     }

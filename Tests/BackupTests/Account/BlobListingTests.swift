@@ -21,7 +21,7 @@ import XRPC
   }
 
   private func list(_ server: ScriptedServer) async throws -> BlobListing {
-    try await BlobListing.fetch(
+    try await BlobListing.gather(
       of: DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
       from: XRPCClient(service: "https://pds.test", network: server.network()), referenced: nil,
       page: { _ in })
