@@ -47,6 +47,10 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case accountUnavailable(String, String)
   /// Nobody knows on which server an account is.
   case noServer(String)
+  /// A blob that is to be accepted as lost, and is not among those that are missing.
+  case notMissing(String)
+  /// A blob whose loss is to be reconsidered, and was not accepted.
+  case notAccepted(String)
   /// A word that selects nothing.
   case malformedSelector(String)
 
@@ -87,6 +91,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server does not give out the repository of \(account): \(state)"
     case .noServer(let account): "nothing says on which server \(account) is"
     case .notFound(let what): "\(what) is not in the archive"
+    case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
+    case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
     }

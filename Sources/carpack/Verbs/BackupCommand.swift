@@ -15,9 +15,9 @@ struct BackupCommand: ParsableCommand {
 
       Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
 
-      What does not come is named with its reason, and tried again by the next backup or by "carpack fill"; "carpack missing" lists it.
+      What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
 
-      Exit status: 0 everything is here, 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
+      Exit status: 0 everything is here but losses that were accepted ("carpack missing --accept"), 10 blobs are missing (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, 69 the account or its server is not to be had, 75 a failure that may pass, also of the server's list of blobs, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
       """)
 
   @Argument(

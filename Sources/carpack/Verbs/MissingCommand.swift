@@ -13,19 +13,33 @@ struct MissingCommand: ParsableCommand {
     discussion: """
       What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
 
-      Exit status: 0 nothing is missing, 10 something is, 11 something is damaged.
+      --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
+
+      Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, 11 something is damaged.
       """)
 
   @OptionGroup var archive: ArchiveArgument
 
   @OptionGroup var snapshot: SnapshotOptions
 
+  @OptionGroup var acceptance: AcceptanceOptions
+
   @Flag(help: "Write JSON, one object a line.")
   var json = false
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if try acceptance.change != nil, snapshot.at != nil || archive.file == "-" {
+      throw ValidationError("losses are accepted in the newest snapshot of an archive in a file")
+    }
+  }
+
   func run() throws {
+    if let change = try acceptance.change {
+      return try acceptance.apply(
+        change, to: archive.file, account: snapshot.accountOption.account, json: json, common)
+    }
     let opened = try archive.open()
     let mark = VerificationMark(of: opened.input.path)
     var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
