@@ -218,8 +218,15 @@ public struct ArchivedSnapshot: Sendable {
   /// The blobs that are missing for another reason than that they were not given, as noted when the snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
-  public func missingBlobs() throws -> [BlobLedger.Missing] {
-    try snapshot.missingPages.flatMap { try BlobLedger.missing(onPage: try block($0)) }
+  public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
+
+  /// The same in little memory.
+  func ledger() throws -> BlobLedger.MissingList {
+    var ledger: BlobLedger.MissingList = []
+    for page in snapshot.missingPages {
+      for entry in try BlobLedger.missing(onPage: try block(page)) { ledger.append(entry) }
+    }
+    return ledger
   }
 
   /// The blobs that are held though no record refers to them.
@@ -233,11 +240,11 @@ public struct ArchivedSnapshot: Sendable {
   /// are damaged, by the one before it of the same account.
   ///
   /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
-  func readableLists() throws -> (extras: [CID], missing: [BlobLedger.Missing]) {
+  func readableLists() throws -> (extras: [CID], missing: BlobLedger.MissingList) {
     var snapshot = self
     while true {
       do {
-        return (try snapshot.extras(), try snapshot.missingBlobs())
+        return (try snapshot.extras(), try snapshot.ledger())
       } catch let error where error.isDamage {
         guard
           let earlier = try Self.newest(

@@ -55,6 +55,10 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case unclaimedHandle(String, String)
   /// Nobody knows on which server an account is.
   case noServer(String)
+  /// A blob that is to be accepted as lost, and is not among those that are missing.
+  case notMissing(String)
+  /// A blob whose loss is to be reconsidered, and was not accepted.
+  case notAccepted(String)
   /// A word that selects nothing.
   case malformedSelector(String)
 
@@ -102,6 +106,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
     case .noServer(let account): "nothing says on which server \(account) is"
     case .notFound(let what): "\(what) is not in the archive"
+    case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
+    case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
     }

@@ -38,6 +38,8 @@ public struct BlobLedger: Equatable, Sendable {
     public static let unverifiable = Reason(rawValue: "unverifiable")
     /// There was no room for it on the disk.
     public static let noRoom = Reason(rawValue: "no-room")
+    /// The server answered something that is not what was asked for; said of a list of blobs.
+    public static let malformed = Reason(rawValue: "malformed")
     /// It had not been asked for when the backup was interrupted.
     public static let notTried = Reason(rawValue: "not-tried")
 
@@ -53,6 +55,7 @@ public struct BlobLedger: Equatable, Sendable {
       case .tooLarge: "it is longer than a blob may be (--max-blob)"
       case .unverifiable: "its hash function is not known here, so nothing can be accepted for it"
       case .noRoom: "there was no room for it on the disk"
+      case .malformed: "the server's answer is not what it should be"
       case .notTried: "not asked for yet"
       case .notProvided: "not among the files given"
       case .mismatch: "the content offered for it was something else"
@@ -78,6 +81,8 @@ public struct BlobLedger: Equatable, Sendable {
     public var lastTried: String?
     /// Whether some record refers to it; if none does, a server lists it.
     public var isReferenced = true
+    /// That the archive's owner has accepted its loss; nil if not.
+    public var accepted: Acceptance?
 
     /// An entry of these parts.
     public init(cid: CID, reason: Reason, size: Int?) {
@@ -87,33 +92,79 @@ public struct BlobLedger: Equatable, Sendable {
     }
   }
 
+  /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup incomplete.
+  public struct Acceptance: Hashable, Sendable {
+    /// When, in RFC 3339 and UTC.
+    public var date: String
+    /// Why; nil if nobody said.
+    public var reason: String?
+
+    /// An acceptance of these parts.
+    public init(date: String, reason: String?) {
+      self.date = date
+      self.reason = reason
+    }
+
+    /// The longest reason that is taken, in bytes.
+    public static let maximumReason = 500
+  }
+
   /// How many entries a page holds: about 120 bytes each, so that pages stay far below 1 MiB.
   package static let entriesPerPage = 4096
 
+  /// The longest page that is written, in bytes (FORMAT 6.2).
+  private static let maximumPage = 1 << 20
+
   /// Pages that list missing blobs.
-  package static func pages(missing: [Missing]) throws -> [Block] {
-    try pages(
-      missing.map { entry in
-        var map: IPLDMap = [
-          "cid": .link(entry.cid), "reason": .string(entry.reason.rawValue),
-        ]
-        map["size"] = entry.size.map { .integer(Int128($0)) }
-        map["status"] = entry.status.map { .integer(Int128($0)) }
-        map["firstTried"] = entry.firstTried.map { .string($0) }
-        map["lastTried"] = entry.lastTried.map { .string($0) }
-        if !entry.isReferenced { map["referenced"] = .boolean(false) }
-        return .map(map)
-      })
+  package static func pages(missing: some RandomAccessCollection<Missing>) throws -> [Block] {
+    var pages: [Block] = []
+    try forEachPage(of: missing) { pages.append($0) }
+    return pages
+  }
+
+  /// Pages that list missing blobs, one after the other: all of them may be a hundred megabytes.
+  package static func forEachPage(
+    of missing: some RandomAccessCollection<Missing>, _ body: (Block) throws -> Void
+  ) throws {
+    try forEachPage(missing, body) { entry in
+      var map: IPLDMap = [
+        "cid": .link(entry.cid), "reason": .string(entry.reason.rawValue),
+      ]
+      map["size"] = entry.size.map { .integer(Int128($0)) }
+      map["status"] = entry.status.map { .integer(Int128($0)) }
+      map["firstTried"] = entry.firstTried.map { .string($0) }
+      map["lastTried"] = entry.lastTried.map { .string($0) }
+      if !entry.isReferenced { map["referenced"] = .boolean(false) }
+      if let accepted = entry.accepted {
+        var facts: IPLDMap = ["date": .string(accepted.date)]
+        facts["reason"] = accepted.reason.map { .string($0) }
+        map["accepted"] = .map(facts)
+      }
+      return .map(map)
+    }
   }
 
   /// Pages that list extras.
-  package static func pages(extras: [CID]) throws -> [Block] { try pages(extras.map { .link($0) }) }
+  package static func pages(extras: [CID]) throws -> [Block] {
+    var pages: [Block] = []
+    try forEachPage(extras, { pages.append($0) }) { .link($0) }
+    return pages
+  }
 
-  private static func pages(_ items: [IPLDValue]) throws -> [Block] {
-    try stride(from: 0, to: items.count, by: entriesPerPage).map { start in
-      let page = Array(items[start..<min(start + entriesPerPage, items.count)])
-      let bytes = try DAGCBOREncoder.encode(.array(page))
-      return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
+  private static func forEachPage<Items: RandomAccessCollection>(
+    _ items: Items, _ body: (Block) throws -> Void, value: (Items.Element) -> IPLDValue
+  ) throws {
+    var rest = items[...]
+    while !rest.isEmpty {
+      var count = min(entriesPerPage, rest.count)
+      var bytes = try DAGCBOREncoder.encode(.array(rest.prefix(count).map(value)))
+      // Entries may hold long texts.
+      while bytes.count > maximumPage, count > 1 {
+        count /= 2
+        bytes = try DAGCBOREncoder.encode(.array(rest.prefix(count).map(value)))
+      }
+      rest = rest.dropFirst(count)
+      try body(Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes))
     }
   }
 
@@ -130,6 +181,10 @@ public struct BlobLedger: Equatable, Sendable {
       entry.firstTried = item["firstTried"]?.string
       entry.lastTried = item["lastTried"]?.string
       entry.isReferenced = item["referenced"] != .boolean(false)
+      if let accepted = item["accepted"] {
+        guard let date = accepted["date"]?.string else { throw .malformedPage(page.cid) }
+        entry.accepted = Acceptance(date: date, reason: accepted["reason"]?.string)
+      }
       entries.append(entry)
     }
     return entries

@@ -26,6 +26,8 @@ struct BlobPacking {
   private var missingBefore: [BlobLedger.Missing] = []
   /// The blobs that are damaged though no record refers to them, and are taken if they are given.
   private var damagedExtras: Set<CID> = []
+  /// Why the list of blobs of the snapshot before is not whole: files say nothing of that.
+  private var listFault: ListFault?
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
   /// How many files no record refers to and were left out.
@@ -59,6 +61,7 @@ struct BlobPacking {
       }
     }
     guard let base else { return }
+    listFault = base.snapshot.blobs.listFault
     let (earlier, missing) = try base.readableLists()
     try lookUp(extras: earlier.filter { !table.contains($0) }, in: archive)
     for (entry, state) in zip(missing, try archive.states(missing.count) { missing[$0].cid }) {
@@ -160,7 +163,9 @@ struct BlobPacking {
       if let length = held[entry.cid] {
         counts.held += 1
         counts.heldBytes += length
-      } else if let earlier = before[entry.cid], !mismatched.contains(entry.cid) {
+      } else if let earlier = before[entry.cid],
+        earlier.accepted != nil || !mismatched.contains(entry.cid)
+      {
         missing.append(earlier)
       } else {
         let reason: BlobLedger.Reason = mismatched.contains(entry.cid) ? .mismatch : .notProvided
@@ -173,6 +178,8 @@ struct BlobPacking {
       counts.listedMissing += 1
       missing.append(entry)
     }
+    counts.accepted = missing.count { $0.accepted != nil }
+    counts.listFault = listFault
     counts.extras = extras.count
     counts.extrasBytes = extrasBytes
     return Ledger(counts: counts, missing: missing)

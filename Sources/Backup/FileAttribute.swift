@@ -17,7 +17,7 @@ struct FileAttribute {
   private static let maximumLength = 256
 
   /// What a file says; nil if it says nothing.
-  func text(of path: FilePath) -> String? {
+  func read(_ path: FilePath) -> String? {
     var bytes = [UInt8](repeating: 0, count: Self.maximumLength)
     #if canImport(Darwin)
       let length = unsafe getxattr(path.string, name, &bytes, bytes.count, 0, 0)
@@ -30,7 +30,7 @@ struct FileAttribute {
   /// Has a file say something, if it has room for it and lets us.
   ///
   /// - Returns: Whether it did.
-  func put(_ text: String, on path: FilePath) -> Bool {
+  func write(_ text: String, to path: FilePath) -> Bool {
     let bytes = Array(text.utf8)
     #if canImport(Darwin)
       return unsafe setxattr(path.string, name, bytes, bytes.count, 0, 0) == 0

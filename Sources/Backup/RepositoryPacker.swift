@@ -179,7 +179,7 @@ public struct RepositoryPacker {
       let ledger = blobs.ledger()
       let extrasPages = try BlobLedger.pages(extras: blobs.extras)
       let missingPages = try BlobLedger.pages(
-        missing: ledger.missing.filter { $0.reason != .notProvided })
+        missing: ledger.missing.filter { $0.reason != .notProvided || $0.accepted != nil })
       var snapshot = Snapshot(
         did: commit.did, handle: facts.handle ?? base?.snapshot.handle,
         pds: facts.pds ?? base?.snapshot.pds, rev: commit.rev, commit: inspection.header.roots[0],

@@ -21,7 +21,7 @@ extension Snapshot {
       "counts": [
         "records": counts.records, "nodes": counts.nodes, "blocks": counts.blocks,
       ].ipld,
-      "blobs": blobs.map.ipld,
+      "blobs": .map(blobs.map),
       "complete": .boolean(isComplete),
       "host": .map([
         "os": .string(hostSystem), "durationMs": .integer(Int128(durationMilliseconds)),
@@ -133,6 +133,10 @@ extension Snapshot {
     guard self.blobs.held <= self.blobs.referenced else { throw .malformedField("held") }
     self.blobs.listed = try blobs.optionalCount("listed")
     self.blobs.listedMissing = try blobs.optionalCount("listedMissing") ?? 0
+    self.blobs.accepted = try blobs.optionalCount("accepted") ?? 0
+    self.blobs.listFault = try blobs.value["listFault"].map { _ throws(SnapshotError) in
+      try Self.listFault(try blobs.optionalMap("listFault"))
+    }
     self.blobs.new = try blobs.optionalCount("new")
     self.blobs.newBytes = try blobs.optionalCount("newBytes").map { UInt64($0) }
     fetched = try value["fetched"].map { _ throws(SnapshotError) in
@@ -172,6 +176,13 @@ extension Snapshot {
         blocks: try leftOut.count("blocks"), bytes: try leftOut.count("bytes"))
     }
     return fetched
+  }
+
+  private static func listFault(_ fields: Fields) throws(SnapshotError) -> ListFault {
+    ListFault(
+      reason: BlobLedger.Reason(rawValue: try fields.text("reason")),
+      status: try fields.optionalCount("status"),
+      isTransient: fields.value["transient"] == .boolean(true))
   }
 
   private static func order(_ fields: Fields) throws(SnapshotError) -> Order {
@@ -258,24 +269,41 @@ private struct Fields {
 
 extension Snapshot.BlobCounts {
   /// The field `blobs`.
-  fileprivate var map: [String: Int] {
-    var map = [
+  fileprivate var map: IPLDMap {
+    var numbers = [
       "referenced": referenced, "held": held, "heldBytes": Int(heldBytes), "missing": missing,
       "extras": extras, "extrasBytes": Int(extrasBytes),
     ]
-    map["listed"] = listed
-    if listedMissing > 0 { map["listedMissing"] = listedMissing }
-    map["new"] = new
-    map["newBytes"] = newBytes.map { Int($0) }
+    numbers["listed"] = listed
+    if listedMissing > 0 { numbers["listedMissing"] = listedMissing }
+    if accepted > 0 { numbers["accepted"] = accepted }
+    numbers["new"] = new
+    numbers["newBytes"] = newBytes.map { Int($0) }
+    var map = numbers.map
+    map["listFault"] = listFault.map { .map($0.map) }
+    return map
+  }
+}
+
+extension ListFault {
+  /// The field `listFault`.
+  fileprivate var map: IPLDMap {
+    var map: IPLDMap = [
+      "reason": .string(reason.rawValue), "transient": .boolean(isTransient),
+    ]
+    map["status"] = status.map { .integer(Int128($0)) }
     return map
   }
 }
 
 extension [String: Int] {
   /// A map of integers.
-  fileprivate var ipld: IPLDValue {
+  fileprivate var map: IPLDMap {
     var map = IPLDMap()
     for (key, number) in self { map[key] = .integer(Int128(number)) }
-    return .map(map)
+    return map
   }
+
+  /// The same as a value.
+  fileprivate var ipld: IPLDValue { .map(map) }
 }

@@ -51,6 +51,11 @@ extension Snapshot {
     number("extrasBytes", Int(clamping: blobs.extrasBytes))
     if let listed = blobs.listed { number("listed", listed) }
     if blobs.listedMissing > 0 { number("listedMissing", blobs.listedMissing) }
+    if blobs.accepted > 0 { number("accepted", blobs.accepted) }
+    if let fault = blobs.listFault {
+      json.key("listFault")
+      fault.write(to: &json)
+    }
     if let new = blobs.new { number("new", new) }
     if let newBytes = blobs.newBytes { number("newBytes", Int(clamping: newBytes)) }
     json.endObject()
@@ -86,6 +91,24 @@ extension Snapshot {
     json.beginObject()
     text("os", hostSystem)
     number("durationMs", durationMilliseconds)
+    json.endObject()
+  }
+}
+
+extension ListFault {
+  /// Writes it as an object.
+  public func write(to json: inout JSONWriter) {
+    json.beginObject()
+    json.key("reason")
+    json.string(reason.rawValue)
+    json.key("why")
+    json.string(sentence)
+    if let status {
+      json.key("status")
+      json.integer(status)
+    }
+    json.key("transient")
+    json.boolean(isTransient)
     json.endObject()
   }
 }

@@ -138,14 +138,22 @@ public struct Snapshot: Equatable, Sendable {
     public var listed: Int?
     /// Those of them that no record refers to and the archive does not hold.
     public var listedMissing = 0
+    /// Those of the missing ones, referenced or listed, whose loss is accepted.
+    public var accepted = 0
+    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+    public var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if nobody counted.
     public var new: Int?
     /// The bytes of these.
     public var newBytes: UInt64?
     /// Blobs that records refer to and the archive does not hold.
     public var missing: Int { referenced - held }
-    /// Whether nothing that is referred to or listed is missing.
-    public var isComplete: Bool { missing == 0 && listedMissing == 0 }
+    /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
+    public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
+    /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
+    public var unaccepted: Int { max(0, missing + listedMissing - accepted) }
+    /// Whether nothing is missing but what is accepted as lost.
+    public var isSettled: Bool { unaccepted == 0 && listFault == nil }
 
     /// No blobs.
     public init() {}
@@ -153,11 +161,15 @@ public struct Snapshot: Equatable, Sendable {
 }
 
 extension Snapshot {
-  /// Whether nothing that is known of is missing, of the repository or of the blobs.
-  public var hasEverythingKnown: Bool { isComplete && blobs.isComplete }
+  /// Whether nothing that is known of is missing but blobs that are accepted as lost.
+  public var hasEverythingKnown: Bool { isComplete && blobs.isSettled }
 
   /// Whether nothing is missing, and no record may refer to blobs that are not known.
-  public var isWhole: Bool { hasEverythingKnown && !unreadable.mayHideBlobs }
+  public var isWhole: Bool { isComplete && blobs.isComplete && !unreadable.mayHideBlobs }
+
+  /// Whether nothing is missing but blobs that are accepted as lost, and no record may refer to
+  /// blobs that are not known.
+  public var isSettled: Bool { hasEverythingKnown && !unreadable.mayHideBlobs }
 
   /// Whether an earlier snapshot of the account says everything that this one does, but for when,
   /// how and by whom it was made.

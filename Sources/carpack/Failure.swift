@@ -96,6 +96,9 @@ struct Failure: Error {
     case .notFound:
       status = .noInput
       hint = "\"carpack ls\" shows what there is"
+    case .notMissing, .notAccepted:
+      status = .noInput
+      hint = "nothing was changed; \"carpack missing\" lists what is missing"
     case .malformedSelector: status = .usage
     case .notGenuine: status = .notGenuine
     case .incompleteRepository:

@@ -112,7 +112,9 @@ public struct AccountBackup: Sendable {
       try claims.claim(base.snapshot.did)
       try target.publish()
       base.markCurrent(at: options.now(), in: target.path)
-      return .upToDate(base, at: target.path, milliseconds: options.milliseconds() - begin)
+      return .unchanged(
+        base, at: target.path, milliseconds: options.milliseconds() - begin,
+        missing: try base.ledger())
     }
     if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
@@ -133,9 +135,7 @@ public struct AccountBackup: Sendable {
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     let session = try await identity.session(options.session, for: account, network: network)
     return try await BackupWork(
-      self, identity: identity,
-      client: XRPCClient(service: identity.server, network: network, session: session),
-      base: known.base, begin: begin
+      self, identity: identity, session: session, base: known.base, begin: begin
     ).run(into: target)
   }
 }

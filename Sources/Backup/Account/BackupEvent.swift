@@ -1,5 +1,5 @@
 public import ATProtocol
-internal import IPLD
+public import IPLD
 
 /// Something that happens while an account is backed up.
 public enum BackupEvent: Sendable {
@@ -11,8 +11,10 @@ public enum BackupEvent: Sendable {
   case blobs(referenced: Int, listed: Int?, wanted: Int)
   /// It gets on.
   case progress(BackupProgress)
-  /// A blob does not come.
-  case missing(BlobLedger.Missing)
+  /// A blob does not come; what each server that was asked said of it.
+  case missing(BlobLedger.Missing, [ServerAnswer])
+  /// A blob that was missing has come from a server; what those asked before said of it.
+  case arrived(CID, from: String, [ServerAnswer])
   /// Something that a person should know, and that does not keep the backup from being made.
   case warning(String)
 }

@@ -7,13 +7,13 @@ public import SystemPackage
 public struct BackupReport: Sendable {
   /// What came of it, in a word.
   public enum Outcome: String, Sendable {
-    /// Nothing had changed, and nothing was missing: nothing was written.
+    /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was written.
     case upToDate = "up-to-date"
     /// It was so a short while ago, so that nothing was asked; whether something is missing the snapshot says.
     case recent
-    /// Everything is here.
+    /// Everything is here but what is accepted as lost.
     case complete
-    /// The repository is here, and some blobs are not.
+    /// The repository is here, and some blobs are not, or it is not known which there are.
     case incomplete
   }
 
@@ -36,30 +36,33 @@ public struct BackupReport: Sendable {
   /// How long it took, in milliseconds.
   public let milliseconds: Int
   /// The blobs that are missing.
-  public let missing: [BlobLedger.Missing]
+  public let missing: BlobLedger.MissingList
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
 
   /// That a backup found the snapshot to be current a short while ago.
   ///
-  /// - Throws: as `ArchivedSnapshot.missingBlobs()` does.
+  /// - Throws: as `ArchivedSnapshot.ledger()` does.
   static func recent(_ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int) throws
     -> BackupReport
   {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation, outcome: .recent,
       isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
-      milliseconds: milliseconds, missing: try base.missingBlobs(), warnings: [])
+      milliseconds: milliseconds, missing: try base.ledger(), warnings: [])
   }
 
-  /// That nothing had changed.
-  static func upToDate(
-    _ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int, warnings: [String] = []
+  /// That nothing had changed, so that nothing was written.
+  ///
+  /// - Parameter missing: what the newest snapshot's ledger says.
+  static func unchanged(
+    _ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int,
+    missing: BlobLedger.MissingList, warnings: [String] = []
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: base.snapshot.isWhole ? .upToDate : .incomplete, isRepositoryUnchanged: true,
-      bytesAdded: 0, isHealed: false,
-      damage: StoredDamage(), milliseconds: milliseconds, missing: [], warnings: warnings)
+      outcome: base.snapshot.isSettled ? .upToDate : .incomplete, isRepositoryUnchanged: true,
+      bytesAdded: 0, isHealed: false, damage: StoredDamage(), milliseconds: milliseconds,
+      missing: missing, warnings: warnings)
   }
 }

@@ -12,17 +12,21 @@ struct BackupWork: Sendable {
   let observer: @Sendable (BackupEvent) -> Void
   let identity: AccountIdentity
   let client: XRPCClient
+  /// The server at which this run is logged in, which is the only one; nil if it is at none.
+  let loggedInAt: String?
   /// Servers where the account was before, to ask for blobs that this one does not give out.
-  var earlierClients: [XRPCClient] = []
+  var earlierSources: [BlobIntake.Source] = []
+  /// Whether missing blobs are all that is asked for, and each that comes is told.
+  var isFill = false
   /// The snapshot that the archive has of the account.
   let base: ArchivedSnapshot?
   /// When it began, in milliseconds.
   let begin: Int
 
-  private let warnings = Warnings()
+  let warnings = Warnings()
 
   /// What a person should know, from all steps.
-  private final class Warnings: Sendable {
+  final class Warnings: Sendable {
     private let texts = Mutex<[String]>([])
 
     /// All of them.
@@ -40,14 +44,15 @@ struct BackupWork: Sendable {
 
   /// A backup, of which `begin` is when it began, in milliseconds.
   init(
-    _ backup: AccountBackup, identity: AccountIdentity, client: XRPCClient,
+    _ backup: AccountBackup, identity: AccountIdentity, session: Session?,
     base: ArchivedSnapshot?, begin: Int
   ) {
     network = backup.network
     options = backup.options
     observer = backup.observer
     self.identity = identity
-    self.client = client
+    client = XRPCClient(service: identity.server, network: network, session: session)
+    loggedInAt = session == nil ? nil : identity.server
     self.base = base
     self.begin = begin
   }
@@ -57,15 +62,15 @@ struct BackupWork: Sendable {
     identity.warnings.forEach(warn)
     let latest = try await latestCommit()
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
-    if let base, isUnchanged, base.snapshot.hasEverythingKnown {
-      if try !options.checksHeld || target.storedDamage().isNone {
-        try target.publish()
-        base.markCurrent(at: options.now(), in: target.path)
-        return .upToDate(
-          base, at: target.path, milliseconds: options.milliseconds() - begin,
-          warnings: warnings.all)
+    let schedule = RetrySchedule.daily(
+      now: options.now(),
+      triedAgain: RetryMark.time(of: identity.did, base?.cid, on: target.path))
+    var listing: BlobListing?
+    if let base, isUnchanged, try isUndamaged(target) {
+      switch try await retry(base, schedule, in: target) {
+      case .done(let report): return report
+      case .needsRepository(let listed): listing = listed
       }
-      warn("the archive is damaged; what the server still has of it is written again")
     }
     observer(.progress(BackupProgress(.repository)))
     let fetched: RepositoryFetcher.Fetched
@@ -79,10 +84,11 @@ struct BackupWork: Sendable {
         records: fetched.repository.inspection.recordCount,
         bytes: UInt64(fetched.repository.car.count),
         isIncremental: !isUnchanged && fetched.origin.since != nil))
+    if listing == nil {
+      listing = try await listBlobs(fetched.repository.inspection.blobs.entries.count)
+    }
     return try await write(
-      fetched,
-      listed: try await listBlobs(fetched.repository.inspection.blobs.entries.count),
-      plcLog: try await fetchPLCLog(), to: target)
+      fetched, listing: listing, schedule, plcLog: try await fetchPLCLog(), to: target)
   }
 
   /// Asks once more for the blobs that are missing, and for nothing else.
@@ -92,11 +98,31 @@ struct BackupWork: Sendable {
     -> BackupReport
   {
     identity.warnings.forEach(warn)
-    return try await write(try await restored(base).get(), listed: nil, plcLog: plcLog, to: target)
+    var listing: BlobListing?
+    if try isUndamaged(target) {
+      switch try await retry(base, .always, in: target) {
+      case .done(let report): return report
+      case .needsRepository(let listed): listing = listed
+      }
+    }
+    let fetched = try await restored(base).get()
+    // What a list that broke off would have named is not known to be missing.
+    if listing == nil, base.snapshot.blobs.listFault != nil {
+      listing = try await listBlobs(fetched.repository.inspection.blobs.entries.count)
+    }
+    return try await write(fetched, listing: listing, .always, plcLog: plcLog, to: target)
+  }
+
+  /// Whether what is stored holds, as far as that is looked at.
+  private func isUndamaged(_ target: ArchiveTarget) throws -> Bool {
+    guard options.checksHeld, try !target.storedDamage().isNone else { return true }
+    warn("the archive is damaged; what the server still has of it is written again")
+    return false
   }
 
   private func write(
-    _ fetched: RepositoryFetcher.Fetched, listed: [CID]?, plcLog: [UInt8]?, to target: ArchiveTarget
+    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, _ schedule: RetrySchedule,
+    plcLog: [UInt8]?, to target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
@@ -110,7 +136,7 @@ struct BackupWork: Sendable {
     }
     do {
       let report = try await append(
-        fetched, listed: listed, plcLog: plcLog, with: appender, for: target)
+        fetched, listing: listing, schedule, plcLog: plcLog, with: appender, for: target)
       try target.publish()
       return report
     } catch {
@@ -183,32 +209,30 @@ struct BackupWork: Sendable {
     }
   }
 
-  /// The blobs that the server lists; nil if it does not say.
+  /// The blobs that the server lists, as far as the list came.
   ///
   /// - Parameter referenced: how many blobs records refer to.
-  private func listBlobs(_ referenced: Int) async throws -> [CID]? {
+  func listBlobs(_ referenced: Int) async throws -> BlobListing {
     observer(.progress(BackupProgress(.listing)))
-    do {
-      let listing = try await BlobListing.fetch(
-        of: identity.did, from: client, referenced: referenced
-      ) { [observer] count in
-        var progress = BackupProgress(.listing)
-        progress.blobsTotal = count
-        observer(.progress(progress))
-      }
-      if listing.malformedCount > 0 {
-        warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
-      }
-      if listing.isDoubtful {
-        warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
-      }
-      return listing.cids
-    } catch let error where error is XRPCError || error is TransportError {
-      warn(
-        "the server does not list its blobs, so only those that records refer to are known: \(error)"
-      )
-      return nil
+    let listing = try await BlobListing.gather(
+      of: identity.did, from: client, referenced: referenced
+    ) { [observer] count in
+      var progress = BackupProgress(.listing)
+      progress.blobsTotal = count
+      observer(.progress(progress))
     }
+    if listing.malformedCount > 0 {
+      warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
+    }
+    if listing.isDoubtful {
+      warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
+    }
+    if let fault = listing.fault {
+      warn(
+        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(fault.text)"
+      )
+    }
+    return listing
   }
 
   /// The account's history in the PLC directory; nil if it has none or it cannot be had.
@@ -225,8 +249,8 @@ struct BackupWork: Sendable {
   // MARK: Into the archive
 
   private func append(
-    _ fetched: RepositoryFetcher.Fetched, listed: [CID]?, plcLog: [UInt8]?,
-    with appender: ArchiveAppender, for target: ArchiveTarget
+    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, _ schedule: RetrySchedule,
+    plcLog: [UInt8]?, with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> BackupReport {
     let repository = fetched.repository
     let description = try await appender.perform { [base] writer in
@@ -234,22 +258,18 @@ struct BackupWork: Sendable {
     }
     let archive = try await appender.reader()
     let reconciliation = try BlobReconciliation(
-      repository.inspection.blobs, inCAR: repository.lengthOfBlock, listed: listed,
-      archive: archive, base: base)
+      repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
+      archive: archive, base: base, schedule: schedule)
     observer(
       .blobs(
-        referenced: repository.inspection.blobs.entries.count, listed: listed?.count,
-        wanted: reconciliation.wanted.count))
+        referenced: repository.inspection.blobs.entries.count, listed: reconciliation.listedCount,
+        wanted: reconciliation.wantedCount))
     let moment = options.now()
-    let intake = BlobIntake(reconciliation, observer: observer)
-    for client in [client] + earlierClients {
-      try await intake.fetch(
-        from: client, of: identity.did, into: appender, options: options, folder: target.folder)
-    }
+    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
+    try await intake.fetch(
+      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
     observer(.progress(BackupProgress(.committing)))
     let ledger = intake.ledger(at: moment)
-    let extrasPages = try BlobLedger.pages(extras: ledger.extras)
-    let missingPages = try BlobLedger.pages(missing: ledger.missing)
     let commit = repository.commit
     let snapshot = Snapshot(
       did: identity.did, handle: identity.handle, pds: identity.server,
@@ -260,35 +280,17 @@ struct BackupWork: Sendable {
         blocks: repository.inspection.blocks.count),
       blobs: ledger.counts,
       didDocument: ArchiveWriter.cid(document: identity.document) ?? base?.snapshot.didDocument,
-      plcLog: ArchiveWriter.cid(document: plcLog) ?? base?.snapshot.plcLog,
-      extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
-      isComplete: repository.inspection.isComplete, hostSystem: options.hostSystem,
+      plcLog: ArchiveWriter.cid(document: plcLog) ?? base?.snapshot.plcLog, extrasPages: [],
+      missingPages: [], isComplete: repository.inspection.isComplete,
+      hostSystem: options.hostSystem,
       durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin,
       unreadable: repository.inspection.unreadable)
-    let documents = [identity.document, plcLog]
-    let (written, generation, isHealed) = try await appender.perform { [base] writer in
-      try writer.append(documents: documents, pages: extrasPages + missingPages)
-      if let base = base?.snapshot, base.hasEverythingKnown, snapshot.saysNothingNew(after: base),
-        let generation = try writer.endWithoutSnapshot()
-      {
-        return (base, generation, writer.isHealing)
-      }
-      var snapshot = snapshot
-      snapshot.previous = writer.generation?.head?.cid
-      return (snapshot, try writer.commit(snapshot), writer.isHealing)
-    }
-    let isUnchanged = base?.snapshot.commit == written.commit
-    return BackupReport(
-      path: target.path, snapshot: written, generation: generation,
-      outcome: written.isWhole ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
-      bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
-      damage: try isHealed || isUnchanged && options.checksHeld || archive.hasLostHead
-        ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: ledger.missing,
-      warnings: warnings.all)
+    return try await end(
+      snapshot, ledger, documents: [identity.document, plcLog], archive, with: appender,
+      for: target)
   }
 
-  private func warn(_ text: String) {
+  func warn(_ text: String) {
     if warnings.add(text) { observer(.warning(text)) }
   }
 }

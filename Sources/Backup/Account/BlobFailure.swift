@@ -12,6 +12,10 @@ struct BlobFailure: Error, Equatable, Sendable {
   var explanation: String?
   /// Whether nothing, or next to nothing, came of it, so that each further attempt takes long.
   var isStall = false
+  /// Whether the server's error names the want of a login.
+  private var namesLogin = false
+  /// Whether the account's owner, logged in, may get it.
+  var wantsLogin: Bool { namesLogin || status == 401 || status == 403 }
 
   /// What an error means for the blob; nil if it is about more than that: the archive, or the end of everything.
   init?(_ error: any Error) {
@@ -65,6 +69,7 @@ struct BlobFailure: Error, Equatable, Sendable {
       }
     self.init(reason: reason, status: error.status)
     explanation = error.message ?? error.name
+    namesLogin = ["AuthMissing", "AuthRequired", "RepoDeactivated"].contains(error.name)
   }
 
   private init(_ error: TransportError) {
@@ -81,5 +86,28 @@ struct BlobFailure: Error, Equatable, Sendable {
     case .stalled, .tooSlow: isStall = true
     default: break
     }
+  }
+}
+
+extension BlobFailure {
+  /// The reasons there are, by their numbers.
+  private static let reasons: [BlobLedger.Reason] = [
+    .notFound, .refused, .serverError, .rateLimited, .noAnswer, .hostileRedirect, .tooLarge,
+    .unverifiable, .mismatch,
+  ]
+
+  /// The failure in four bytes, of which there may be a million; never 0.
+  var packed: UInt32 {
+    let reason = Self.reasons.firstIndex(of: reason) ?? 1
+    return UInt32(clamping: status ?? 0) & 0xffff | UInt32(reason + 1) << 16
+      | (namesLogin ? 1 << 24 : 0)
+  }
+
+  /// The failure in four bytes again.
+  init(packed: UInt32) {
+    let status = Int(packed & 0xffff)
+    self.init(
+      reason: Self.reasons[Int(packed >> 16 & 0xff) - 1], status: status == 0 ? nil : status)
+    namesLogin = packed >> 24 == 1
   }
 }

@@ -61,11 +61,11 @@ public struct BlobFill: Sendable {
   ) async throws -> BackupReport {
     let begin = backup.options.milliseconds()
     guard
-      try !base.snapshot.blobs.isComplete
+      try !base.snapshot.blobs.isSettled
         || backup.options.checksHeld && !target.storedDamage().isNone
     else {
       try target.publish()
-      return .upToDate(base, at: target.path, milliseconds: 0)
+      return .unchanged(base, at: target.path, milliseconds: 0, missing: try base.ledger())
     }
     let identity = try await AccountIdentity(
       .did(base.snapshot.did), base: base, network: backup.network, mayBeGone: true)
@@ -80,11 +80,14 @@ public struct BlobFill: Sendable {
     let session = try await backup.options.session?(
       identity.did, identity.server, backup.network)
     var work = BackupWork(
-      backup, identity: identity,
-      client: XRPCClient(service: identity.server, network: backup.network, session: session),
-      base: base, begin: begin)
-    // The session is this server's alone.
-    work.earlierClients = earlier.map { XRPCClient(service: $0, network: backup.network) }
+      backup, identity: identity, session: session, base: base, begin: begin)
+    work.isFill = true
+    // The session is the first server's alone.
+    work.earlierSources = earlier.map { server in
+      BlobIntake.Source(
+        client: XRPCClient(service: server, network: backup.network), name: server,
+        loggedInAt: session == nil ? nil : identity.server)
+    }
     return try await work.fill(base, plcLog: log, in: target)
   }
 

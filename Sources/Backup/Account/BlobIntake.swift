@@ -6,24 +6,45 @@ internal import SystemPackage
 internal import XRPC
 
 /// The blobs of one backup: which are wanted, which have come, and why others have not.
+///
+/// Servers are asked one after the other, each for what those before it did not give. A blob is
+/// called missing when the last of them has not given it either.
 final class BlobIntake: Sendable {
-  private struct State {
+  fileprivate struct State {
     var reconciliation: BlobReconciliation
-    var failures: [CID: BlobFailure] = [:]
+    /// What each server so far has said, the account's own first.
+    var servers: [Answers] = []
     var progress = BackupProgress(.blobs)
+  }
+
+  /// What a server said of the blobs that it did not give, by their positions.
+  fileprivate struct Answers {
+    let name: String
+    let loggedInAt: String?
+    /// 0 for those of which it has said nothing.
+    var failures: [UInt32]
+
+    func failure(_ position: Int) -> BlobFailure? {
+      failures[position] == 0 ? nil : BlobFailure(packed: failures[position])
+    }
   }
 
   private let state: Mutex<State>
   private let observer: @Sendable (BackupEvent) -> Void
+  private let tellsArrivals: Bool
   private let pace = ProgressPace()
 
   /// An intake of what is wanted and not held.
+  ///
+  /// - Parameter tellsArrivals: whether each blob that comes is told, with the server it came from.
   init(
-    _ reconciliation: BlobReconciliation, observer: @escaping @Sendable (BackupEvent) -> Void
+    _ reconciliation: BlobReconciliation, tellsArrivals: Bool = false,
+    observer: @escaping @Sendable (BackupEvent) -> Void
   ) {
     var state = State(reconciliation: reconciliation)
-    state.progress.blobsTotal = reconciliation.wanted.count
+    state.progress.blobsTotal = reconciliation.wantedCount
     self.state = Mutex(state)
+    self.tellsArrivals = tellsArrivals
     self.observer = observer
   }
 
@@ -32,35 +53,60 @@ final class BlobIntake: Sendable {
     state.withLock { $0.reconciliation.outstanding }
   }
 
-  /// Asks a server for all that is outstanding.
+  /// A server to ask.
+  struct Source: Sendable {
+    /// What asks it.
+    let client: XRPCClient
+    /// Its name.
+    let name: String
+    /// The only server at which this run is logged in; nil if it is at none.
+    let loggedInAt: String?
+  }
+
+  /// Asks servers, one after the other, for all that is outstanding.
   ///
   /// - Parameters:
-  ///   - client: the server.
+  ///   - sources: the servers.
   ///   - did: whose blobs.
   ///   - appender: where they go.
   ///   - options: how many at a time, and in how much memory.
   ///   - folder: where to put files without a name.
   /// - Throws: what the archive throws, or `CancellationError`.
   func fetch(
-    from client: XRPCClient, of did: DID, into appender: ArchiveAppender,
+    from sources: [Source], of did: DID, into appender: ArchiveAppender,
     options: AccountBackup.Options, folder: FilePath
   ) async throws {
-    let wanted = outstanding
-    let surroundings = ReceivedBlob.Surroundings(
-      memory: options.memory, folder: folder, limit: options.maxBlob,
-      arrived: { [self] in arrived($0) })
-    let fetcher = BlobFetcher(
-      client: client, did: did, appender: appender, surroundings: surroundings,
-      connections: options.connections,
-      settled: { [self] in settled($0, $1) })
-    try await fetcher.fetch(wanted)
+    for (place, source) in sources.enumerated() {
+      let wanted = outstanding
+      guard !wanted.isEmpty else { return }
+      state.withLock { state in
+        let none = [UInt32](repeating: 0, count: state.reconciliation.count)
+        state.servers.append(
+          Answers(name: source.name, loggedInAt: source.loggedInAt, failures: none))
+      }
+      let isLast = place == sources.count - 1
+      let surroundings = ReceivedBlob.Surroundings(
+        memory: options.memory, folder: folder, limit: options.maxBlob,
+        arrived: { [self] in arrived($0) })
+      let fetcher = BlobFetcher(
+        client: source.client, did: did, appender: appender, surroundings: surroundings,
+        connections: options.connections,
+        settled: { [self] in settled($0, $1, isLast: isLast) })
+      try await fetcher.fetch(wanted)
+    }
   }
 
   /// What the manifest says about the blobs.
   ///
+  /// What the account's own server says of a blob counts; servers where the account was before may be long gone.
+  ///
   /// - Parameter moment: when they were asked for.
   func ledger(at moment: String) -> BlobReconciliation.Ledger {
-    state.withLock { $0.reconciliation.ledger($0.failures, at: moment) }
+    state.withLock { state in
+      state.reconciliation.ledger(at: moment) { position in
+        state.servers.first?.failure(position)
+      }
+    }
   }
 
   private func arrived(_ count: Int) {
@@ -68,28 +114,33 @@ final class BlobIntake: Sendable {
   }
 
   private func settled(
-    _ blob: BlobReconciliation.Wanted, _ result: Result<UInt64, BlobFailure>
+    _ blob: BlobReconciliation.Wanted, _ result: Result<UInt64, BlobFailure>, isLast: Bool
   ) {
-    var missing: BlobLedger.Missing?
+    var event: BackupEvent?
     report { state in
+      let server = state.servers.count - 1
       switch result {
       case .success(let length):
-        state.reconciliation.received(blob.cid, length: length)
+        state.reconciliation.received(blob, length: length)
         state.progress.blobsDone += 1
-        if state.failures.removeValue(forKey: blob.cid) != nil { state.progress.blobsFailed -= 1 }
+        if tellsArrivals {
+          event = .arrived(
+            blob.cid, from: state.servers[server].name, state.answers(on: blob.position))
+        }
       case .failure(let failure):
-        // What the account's own server says of it counts, and is said once; servers where the account was before may be long gone.
-        guard state.failures[blob.cid] == nil else { return }
-        state.failures[blob.cid] = failure
+        state.servers[server].failures[blob.position] = failure.packed
+        guard isLast else { return }
         state.progress.blobsFailed += 1
+        let answers = state.answers(on: blob.position)
+        guard let first = answers.first else { return }
         var entry = BlobLedger.Missing(
-          cid: blob.cid, reason: failure.reason, size: blob.declaredSize)
-        entry.status = failure.status
+          cid: blob.cid, reason: first.reason, size: blob.declaredSize)
+        entry.status = first.status
         entry.isReferenced = blob.isReferenced
-        missing = entry
+        event = .missing(entry, answers)
       }
     }
-    if let missing { observer(.missing(missing)) }
+    if let event { observer(event) }
   }
 
   /// Changes the state, and reports how far things are, now and then.
@@ -99,5 +150,18 @@ final class BlobIntake: Sendable {
       return pace.isDue() ? state.progress : nil
     }
     if let progress { observer(.progress(progress)) }
+  }
+}
+
+extension BlobIntake.State {
+  /// What servers have said of a blob.
+  fileprivate func answers(on position: Int) -> [ServerAnswer] {
+    servers.compactMap { server in
+      guard let failure = server.failure(position) else { return nil }
+      return ServerAnswer(
+        server: server.name, reason: failure.reason, status: failure.status,
+        wantsLogin: failure.wantsLogin && server.loggedInAt != server.name,
+        loggedInAt: server.loggedInAt)
+    }
   }
 }

@@ -3,6 +3,9 @@ internal import Archive
 internal import IPLD
 
 /// What records refer to and a server lists, set against what an archive holds: which blobs to ask for, and, afterwards, the ledger.
+///
+/// There may be a million blobs, so each has a position, and what is known of it stands in arrays:
+/// first come those that records refer to, in the order of the table, then all others.
 struct BlobReconciliation: Sendable {
   /// A blob to be asked for.
   struct Wanted: Sendable {
@@ -12,154 +15,276 @@ struct BlobReconciliation: Sendable {
     let declaredSize: Int?
     /// Whether some record refers to it; if none does, the server lists it.
     let isReferenced: Bool
+    /// Its position in the reconciliation.
+    var position = 0
     /// Whether it does not go through memory, by what the record says.
     var isLarge: Bool { declaredSize ?? 0 > ReceivedBlob.maximumInMemory }
   }
 
-  /// The blobs that are not held, those of the newest records first, those that no record refers to last.
-  private(set) var wanted: [Wanted] = []
+  /// How many blobs the server lists; nil if that is not known.
+  let listedCount: Int?
 
   private let table: BlobTable
-  /// How many blobs the server lists; nil if that is not known.
-  private let listedCount: Int?
-  /// Those that are held, and their lengths.
-  private var held: [CID: UInt64] = [:]
-  /// The blobs that no record refers to: those of the snapshot before that are held still, and those that the server lists.
-  private let unreferenced: [CID]
-  /// Those of them that are asked for: the server lists them, or they are damaged.
-  private var unreferencedListed: Set<CID>
+  /// The blobs behind those of the table.
+  private let others: CIDList
+  /// What is known of these.
+  private var notes: [Note]
+  /// The length of each blob; ``absent`` for those that are not held.
+  private var lengths: [UInt64]
   /// What was missing in the snapshot before.
-  private var missingBefore: [CID: BlobLedger.Missing]
-  /// What came in.
+  private let before: BlobLedger.MissingList
+  /// Where in ``before`` each blob is, and 1 more; 0 for those that are not, ``lost`` for those
+  /// that are damaged.
+  private var places: [UInt32]
+  /// The blobs to ask for, those of the newest records first, those that no record refers to last.
+  private var wantedPositions: [UInt32] = []
+  private let schedule: RetrySchedule
+  /// What is counted already, beside the blobs that have a position.
+  private var counted = Snapshot.BlobCounts()
+  /// The extras that have no position.
+  private var extrasBefore: [CID] = []
+  // What came in.
   private var newCount = 0
   private var newBytes: UInt64 = 0
+
+  private static let absent = UInt64.max
+  private static let lost = UInt32.max
+
+  /// What is known of a blob behind those of the table.
+  private struct Note {
+    /// Whether it is missed if it is not held: the server lists it, or it is damaged.
+    var isNeeded: Bool
+    /// Whether some record refers to it.
+    var isReferenced = false
+  }
 
   /// Sets the one against the other.
   ///
   /// - Parameters:
   ///   - blobs: the blobs that records refer to.
   ///   - inCAR: the length of a block that the repository carries itself; nil if it does not.
-  ///   - listed: the blobs that the server lists; nil if it did not say, so that those count that it listed before and that have not come.
+  ///   - listing: what the server lists; nil if nobody asked. What it listed before and has not
+  ///     come counts as well if nobody asked, or the list broke off.
   ///   - archive: what there is already; nil for nothing.
   ///   - base: the snapshot before this one of the same account.
+  ///   - schedule: which of those that were asked for in vain are asked for again.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   init(
-    _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listed: [CID]?, archive: ArchiveReader?,
-    base: ArchivedSnapshot?
+    _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
+    base: ArchivedSnapshot?, schedule: RetrySchedule = .always
   ) throws {
     table = blobs
-    listedCount = listed?.count
-    let (extras, missing) = try base?.readableLists() ?? ([], [])
-    missingBefore = Dictionary(
-      missing.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
-    let listed = listed ?? missing.filter { !$0.isReferenced }.map(\.cid)
-    var seen: Set<CID> = []
-    unreferenced = (extras + listed).filter {
-      !blobs.contains($0) && seen.insert($0).inserted
+    self.schedule = schedule
+    let fault = listing?.fault?.kind
+    let breaksOff = fault != nil
+    counted.listFault = fault
+    // A list of which nothing came says nothing.
+    listedCount = listing.flatMap { breaksOff && $0.list.isEmpty ? nil : $0.list.count }
+    let known = try base?.readableLists()
+    before = known?.missing ?? []
+    var further = IndexedCIDs()
+    for cid in known?.extras ?? [] where !blobs.contains(cid) { further.insert(cid) }
+    var notes = further.list.map { _ in Note(isNeeded: false) }
+    func list(_ cid: CID) {
+      guard !blobs.contains(cid) else { return }
+      if further.insert(cid) {
+        notes.append(Note(isNeeded: true))
+      } else if let place = further.place(of: cid) {
+        notes[place].isNeeded = true
+      }
     }
-    unreferencedListed = Set(listed.filter { !blobs.contains($0) })
-    let entries = blobs.entries
-    let cids = entries.map(\.cid) + unreferenced
-    for cid in cids { held[cid] = inCAR(cid) }
+    for cid in listing?.list ?? [] { list(cid) }
+    if listing == nil || breaksOff {
+      for entry in known?.missing ?? [] where !entry.isReferenced { list(entry.cid) }
+    }
+    self.notes = notes
+    let (entries, others) = (blobs.entries, further.list)
+    self.others = others
+    let count = entries.count + others.count
+    lengths = [UInt64](repeating: Self.absent, count: count)
+    places = [UInt32](repeating: 0, count: count)
+    func cid(_ position: Int) -> CID {
+      position < entries.count ? entries[position].cid : others[position - entries.count]
+    }
+    if !before.isEmpty {
+      let noted = IndexedCIDs(before.cids)
+      for position in 0..<count {
+        if let place = noted.place(of: cid(position)) { places[position] = UInt32(place) + 1 }
+      }
+    }
+    for position in 0..<count {
+      if let length = inCAR(cid(position)) { lengths[position] = length }
+    }
     if let archive {
-      let states = try archive.states(cids.count, isChecking: true) { cids[$0] }
-      for (cid, state) in zip(cids, states) {
-        if let length = state.bodyLength { held[cid] = length }
-        guard state.isDamaged, held[cid] == nil else { continue }
-        let isReferenced = blobs.contains(cid)
-        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: nil)
-        entry.isReferenced = isReferenced
-        missingBefore[cid] = entry
-        if !isReferenced { unreferencedListed.insert(cid) }
+      let states = try archive.states(count, isChecking: true) { position in
+        position < entries.count ? entries[position].cid : others[position - entries.count]
+      }
+      for (position, state) in states.enumerated() {
+        if let length = state.bodyLength { lengths[position] = length }
+        guard state.isDamaged, lengths[position] == Self.absent else { continue }
+        places[position] = Self.lost
+        if position >= entries.count { notes[position - entries.count].isNeeded = true }
       }
     }
-    wanted =
-      Self.newestFirst(entries.filter { held[$0.cid] == nil }).map {
-        Wanted(cid: $0.cid, declaredSize: $0.size, isReferenced: true)
-      }
-      + unreferenced.filter { held[$0] == nil && unreferencedListed.contains($0) }.map {
-        Wanted(cid: $0, declaredSize: nil, isReferenced: false)
-      }
+    wantedPositions =
+      Self.newestFirst(entries, where: { lengths[$0] == Self.absent && schedule.isDue(entry($0)) })
+    for position in entries.count..<count
+    where notes[position - entries.count].isNeeded && lengths[position] == Self.absent
+      && schedule.isDue(entry(position))
+    {
+      wantedPositions.append(UInt32(position))
+    }
   }
 
-  /// Blobs by the record keys of the records that refer to them, which are times as a rule; those under other keys, a profile's picture for one,
-  /// come first.
-  private static func newestFirst(_ entries: [BlobTable.Entry]) -> [BlobTable.Entry] {
-    func key(_ entry: BlobTable.Entry) -> Substring {
+  /// What a snapshot lacks by its own ledger, which is to be all that it lacks.
+  ///
+  /// - Parameters:
+  ///   - ledger: what is missing.
+  ///   - base: the snapshot.
+  ///   - extras: the blobs that it holds though no record refers to them.
+  ///   - schedule: which blobs are asked for again.
+  init(
+    _ ledger: BlobLedger.MissingList, of base: Snapshot, extras: [CID], schedule: RetrySchedule
+  ) {
+    table = BlobTable()
+    self.schedule = schedule
+    listedCount = nil
+    before = ledger
+    others = ledger.cids
+    notes = ledger.map { Note(isNeeded: true, isReferenced: $0.isReferenced) }
+    lengths = [UInt64](repeating: Self.absent, count: ledger.count)
+    places = (0..<UInt32(ledger.count)).map { $0 + 1 }
+    extrasBefore = extras
+    counted = base.blobs
+    counted.listedMissing = 0
+    counted.accepted = 0
+    wantedPositions = ledger.indices.filter { schedule.isDue(ledger[$0]) }.map { UInt32($0) }
+  }
+
+  /// The positions of some blobs, by the record keys of the records that refer to them, which are times as a rule; those under other keys, a
+  /// profile's picture for one, come first.
+  private static func newestFirst(
+    _ entries: BlobTable.Entries, where isWanted: (Int) -> Bool
+  ) -> [UInt32] {
+    func key(_ entry: BlobTable.Entry) -> UInt64 {
       let key = entry.firstRecord.drop { $0 != "/" }.dropFirst()
       do {
-        _ = try TID(String(key))
-        return key
+        // The order of TIDs is that of their numbers.
+        return try TID(String(key)).integer
       } catch {
-        return "~"
+        return .max
       }
     }
-    return entries.enumerated().map { (key($0.element), $0.offset, $0.element) }
-      .sorted { ($0.0, $0.1) > ($1.0, $1.1) }.map(\.2)
+    return entries.indices.filter(isWanted).map { (key(entries[$0]), UInt32($0)) }
+      .sorted { $0 > $1 }.map(\.1)
   }
 
-  /// The blobs that are wanted and have not come.
-  var outstanding: [Wanted] { wanted.filter { held[$0.cid] == nil } }
+  // MARK: Asking
+
+  /// How many blobs have a position.
+  var count: Int { lengths.count }
+
+  /// How many blobs are asked for.
+  var wantedCount: Int { wantedPositions.count }
+
+  /// The blobs to ask for.
+  var wanted: [Wanted] { wantedPositions.map { wanted(at: Int($0)) } }
+
+  /// Those of them that have not come.
+  var outstanding: [Wanted] {
+    wantedPositions.lazy.filter { lengths[Int($0)] == Self.absent }.map { wanted(at: Int($0)) }
+  }
+
+  /// The blob with a position.
+  func cid(at position: Int) -> CID {
+    position < table.entries.count
+      ? table.entries[position].cid : others[position - table.entries.count]
+  }
+
+  private func wanted(at position: Int) -> Wanted {
+    let entry = entry(position)
+    return Wanted(
+      cid: entry.cid, declaredSize: entry.size, isReferenced: entry.isReferenced,
+      position: position)
+  }
 
   /// Notes that a blob has come into the archive.
-  mutating func received(_ cid: CID, length: UInt64) {
-    held[cid] = length
+  mutating func received(_ blob: Wanted, length: UInt64) {
+    lengths[blob.position] = length
     newCount += 1
     newBytes += length
   }
+
+  // MARK: The ledger
 
   /// What the manifest says about the blobs.
   struct Ledger {
     var counts: Snapshot.BlobCounts
     var extras: [CID]
-    var missing: [BlobLedger.Missing]
+    var missing: BlobLedger.MissingList
+  }
+
+  /// What the ledger says of a blob that is not held, before it is asked for.
+  private func entry(_ position: Int) -> BlobLedger.Missing {
+    let isListed = position >= table.entries.count
+    let size = isListed ? nil : table.entries[position].size
+    let isReferenced = !isListed || notes[position - table.entries.count].isReferenced
+    var entry =
+      switch places[position] {
+      case 0: BlobLedger.Missing(cid: cid(at: position), reason: .notTried, size: nil)
+      case Self.lost: BlobLedger.Missing(cid: cid(at: position), reason: .lost, size: nil)
+      case let place: before[Int(place) - 1]
+      }
+    entry.size = size ?? entry.size
+    entry.isReferenced = isReferenced
+    entry.lastTried = schedule.lastTried(entry)
+    return entry
   }
 
   /// The ledger, when everything has been asked for.
   ///
   /// - Parameters:
-  ///   - failures: why blobs did not come.
-  ///   - moment: when they were asked for.
-  func ledger(_ failures: [CID: BlobFailure], at moment: String) -> Ledger {
-    var counts = Snapshot.BlobCounts()
-    var missing: [BlobLedger.Missing] = []
-    func miss(_ cid: CID, size: Int?, isReferenced: Bool) {
-      let earlier = missingBefore[cid]
-      var entry =
-        earlier ?? BlobLedger.Missing(cid: cid, reason: .notTried, size: size)
-      entry.size = size ?? entry.size
-      entry.isReferenced = isReferenced
-      if let failure = failures[cid] {
+  ///   - moment: when blobs were asked for.
+  ///   - failure: why the blob with a position did not come; nil if it was not asked for.
+  func ledger(at moment: String, failure: (Int) -> BlobFailure?) -> Ledger {
+    var ledger = Ledger(counts: counted, extras: extrasBefore, missing: [])
+    func miss(_ position: Int) {
+      var entry = entry(position)
+      if let failure = failure(position) {
         entry.reason = failure.reason
         entry.status = failure.status
         entry.firstTried = entry.firstTried ?? moment
         entry.lastTried = moment
       }
-      missing.append(entry)
+      if entry.accepted != nil { ledger.counts.accepted += 1 }
+      ledger.missing.append(entry)
     }
-    for entry in table.entries {
-      counts.referenced += 1
-      if let length = held[entry.cid] {
-        counts.held += 1
-        counts.heldBytes += length
+    func hold(_ length: UInt64) {
+      ledger.counts.held += 1
+      ledger.counts.heldBytes += length
+    }
+    for position in table.entries.indices {
+      ledger.counts.referenced += 1
+      if lengths[position] == Self.absent { miss(position) } else { hold(lengths[position]) }
+    }
+    for (place, note) in notes.enumerated() {
+      let position = table.entries.count + place
+      let length = lengths[position]
+      if length == Self.absent {
+        guard note.isNeeded else { continue }
+        if !note.isReferenced { ledger.counts.listedMissing += 1 }
+        miss(position)
+      } else if note.isReferenced {
+        hold(length)
       } else {
-        miss(entry.cid, size: entry.size, isReferenced: true)
+        ledger.extras.append(others[place])
+        ledger.counts.extras += 1
+        ledger.counts.extrasBytes += length
       }
     }
-    var extras: [CID] = []
-    for cid in unreferenced {
-      if let length = held[cid] {
-        extras.append(cid)
-        counts.extras += 1
-        counts.extrasBytes += length
-      } else if unreferencedListed.contains(cid) {
-        counts.listedMissing += 1
-        miss(cid, size: nil, isReferenced: false)
-      }
-    }
-    counts.listed = listedCount
-    counts.new = newCount
-    counts.newBytes = newBytes
-    return Ledger(counts: counts, extras: extras, missing: missing)
+    ledger.counts.listed = listedCount
+    ledger.counts.new = newCount
+    ledger.counts.newBytes = newBytes
+    return ledger
   }
 }

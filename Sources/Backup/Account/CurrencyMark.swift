@@ -23,7 +23,7 @@ struct CurrencyMark: Equatable {
 
   /// The mark that an archive has for an account; nil if it has none.
   init?(of did: DID, on path: FilePath) {
-    guard let text = Self.attribute(did)?.text(of: path) else { return nil }
+    guard let text = Self.attribute(did)?.read(path) else { return nil }
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count == 2, Moment(String(parts[0])) != nil,
       let manifest = try? CID(String(parts[1]))
@@ -33,7 +33,7 @@ struct CurrencyMark: Equatable {
 
   /// Puts the mark on an archive, if that has room for it; without it the next backup asks once more.
   func put(for did: DID, on path: FilePath) {
-    _ = Self.attribute(did)?.put("\(time) \(manifest)", on: path)
+    _ = Self.attribute(did)?.write("\(time) \(manifest)", to: path)
   }
 
   private static func attribute(_ did: DID) -> FileAttribute? {

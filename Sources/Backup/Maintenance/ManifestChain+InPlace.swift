@@ -12,19 +12,26 @@ extension ManifestChain {
   /// - Parameters:
   ///   - links: the snapshots, the oldest first.
   ///   - archive: where they are.
+  ///   - replacing: manifests that are to say something else, by the CIDs that they have.
   ///   - toleratesDamage: whether an order that cannot be read is left as it is.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest or an order is damaged.
-  init(_ links: [ChainLink], in archive: SourceArchive, toleratesDamage: Bool = false) throws {
+  init(
+    _ links: [ChainLink], in archive: SourceArchive, replacing: [CID: ManifestMap] = [:],
+    toleratesDamage: Bool = false
+  ) throws {
     try self.init()
     var orders = ResolvedOrders()
     for link in ChainLink.chain(links) {
       let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
       let snapshot = archived.snapshot
-      if isEmpty, snapshot.previous == head, snapshot.isUnvouched != link.isVouched {
+      let replacement = replacing[link.manifest]
+      if isEmpty, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
+        replacement == nil
+      {
         keep(archived)
         continue
       }
-      var map = try archive.reading { try ManifestMap(archived) }
+      var map = try replacement ?? archive.reading { try ManifestMap(archived) }
       map.isUnvouched = !link.isVouched
       do {
         _ = try archive.reading {

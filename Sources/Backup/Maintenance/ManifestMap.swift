@@ -52,6 +52,14 @@ struct ManifestMap {
     map["car"] = .map(car)
   }
 
+  /// Replaces the pages of missing blobs, and says how many of these are accepted as lost.
+  mutating func setMissing(_ pages: [CID], acceptedCount: Int) {
+    map["missing"] = pages.isEmpty ? nil : .array(pages.map { .link($0) })
+    guard var blobs = map["blobs"]?.map else { return }
+    blobs["accepted"] = acceptedCount > 0 ? .integer(Int128(acceptedCount)) : nil
+    map["blobs"] = .map(blobs)
+  }
+
   /// Whether no footer led to the snapshot when it was found.
   var isUnvouched: Bool {
     get { map["unvouched"] == .boolean(true) }
@@ -63,6 +71,10 @@ struct ManifestMap {
     let bytes = try snapshot.encode()
     guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
     for name in ["extras", "missing"] { map[name] = nil }
+    if var blobs = map["blobs"]?.map {
+      for name in ["accepted", "listFault"] { blobs[name] = nil }
+      map["blobs"] = .map(blobs)
+    }
     if var identity = map["identity"]?.map {
       for name in ["didDocument", "plcLog"] { identity[name] = nil }
       map["identity"] = identity.entries.isEmpty ? nil : .map(identity)

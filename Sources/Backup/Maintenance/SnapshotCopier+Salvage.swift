@@ -68,6 +68,8 @@ extension SnapshotCopier {
     try describeExtras(lists, from: source, in: &snapshot, &missing, &loss)
     if lists.hasLostReasons || !loss.blobs.isEmpty {
       snapshot.missingPages = try append(BlobLedger.pages(missing: missing))
+      // A lost page takes what was accepted with it.
+      snapshot.blobs.accepted = missing.count { $0.accepted != nil }
     }
   }
 

@@ -15,10 +15,8 @@ struct SnapshotChecks {
   private var states: [CID: BlobState] = [:]
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
-  /// The reasons on the pages that were read last, and the blobs on them that no record refers to.
-  private var reasons:
-    (pages: [CID], [CID: BlobLedger.Reason], unreferenced: [BlobLedger.Missing]) =
-      ([], [:], [])
+  /// What the pages say that were read last.
+  private var reasons = Reasons()
   /// The blobs that have been reported for a newer snapshot.
   private var reported: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
@@ -45,6 +43,16 @@ struct SnapshotChecks {
 
   /// The first of the records that break the data model, with why.
   var recordWarnings: [(record: String, why: String)] { trees.recordWarnings }
+
+  /// What pages of missing blobs say.
+  private struct Reasons {
+    var pages: [CID] = []
+    var reasons: [CID: BlobLedger.Reason] = [:]
+    /// The blobs that are accepted as lost.
+    var accepted: [CID: BlobLedger.Acceptance] = [:]
+    /// The blobs that no record refers to.
+    var unreferenced: [BlobLedger.Missing] = []
+  }
 
   /// Checks a snapshot.
   mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
@@ -177,16 +185,17 @@ struct SnapshotChecks {
     let snapshot = archived.snapshot
     for page in snapshot.extrasPages { report.damage += checkExtras(page, of: archived) }
     if snapshot.missingPages != reasons.pages {
-      reasons = (snapshot.missingPages, [:], [])
+      reasons = Reasons(pages: snapshot.missingPages)
       do {
-        for entry in try archived.missingBlobs() {
-          reasons.1[entry.cid] = entry.reason
+        for entry in try archived.ledger() {
+          reasons.reasons[entry.cid] = entry.reason
+          if let accepted = entry.accepted { reasons.accepted[entry.cid] = accepted }
           if !entry.isReferenced { reasons.unreferenced.append(entry) }
         }
       } catch {
         report.damage.append("\(error)")
         // The next snapshot that has these pages is to say so, too.
-        reasons = ([], [:], [])
+        reasons = Reasons()
       }
     }
     for document in [snapshot.didDocument, snapshot.plcLog] {
@@ -232,8 +241,9 @@ struct SnapshotChecks {
         heldCount += 1
         continue
       case .missing:
-        (why, isDamaged) = ((reasons.1[blob.cid] ?? .notProvided).sentence, false)
+        (why, isDamaged) = ((reasons.reasons[blob.cid] ?? .notProvided).sentence, false)
         report.missingBlobCount += 1
+        if reasons.accepted[blob.cid] != nil { report.acceptedBlobCount += 1 }
       case .damaged(let what):
         heldCount += 1
         (why, isDamaged) = (what, true)
@@ -242,17 +252,18 @@ struct SnapshotChecks {
       guard reported.insert(blob.cid).inserted else { continue }
       let lost = SnapshotVerifier.LostBlob(
         cid: blob.cid, record: trees.key(ofRecord: record), why: why, mimeType: blob.mimeType,
-        size: blob.size)
+        size: blob.size, accepted: isDamaged ? nil : reasons.accepted[blob.cid])
       if isDamaged { report.damagedBlobs.append(lost) } else { report.missingBlobs.append(lost) }
     }
     for entry in reasons.unreferenced {
       guard case .missing = state(of: entry.cid) else { continue }
       report.missingListedCount += 1
+      if entry.accepted != nil { report.acceptedBlobCount += 1 }
       guard reported.insert(entry.cid).inserted else { continue }
       report.missingBlobs.append(
         SnapshotVerifier.LostBlob(
           cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
-          mimeType: nil, size: entry.size))
+          mimeType: nil, size: entry.size, accepted: entry.accepted))
     }
     // There may be more than there were: another snapshot or account has brought them.
     let counted = archived.snapshot.blobs.held

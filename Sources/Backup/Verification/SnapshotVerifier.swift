@@ -71,6 +71,7 @@ public struct SnapshotVerifier {
         found.missingBlobCount = entry.blobs.missing
         found.missingListedCount = entry.blobs.listedMissing
         found.unreadable = entry.unreadable
+        found.acceptedBlobCount = entry.blobs.accepted
       }
       report.snapshots.append(found)
     }

@@ -35,7 +35,7 @@ public struct VerificationMark: Equatable, Sendable {
 
   /// The mark of a file; nil if it has none.
   public init?(of path: FilePath) {
-    guard let text = Self.attribute.text(of: path) else { return nil }
+    guard let text = Self.attribute.read(path) else { return nil }
     self.init(text)
   }
 
@@ -44,6 +44,6 @@ public struct VerificationMark: Equatable, Sendable {
   /// - Returns: Whether it did.
   @discardableResult
   public func put(on path: FilePath) -> Bool {
-    Self.attribute.put("\(time) \(verdict.rawValue) \(committedLength)", on: path)
+    Self.attribute.write("\(time) \(verdict.rawValue) \(committedLength)", to: path)
   }
 }

@@ -26,6 +26,8 @@ extension SnapshotVerifier {
     public let mimeType: String?
     /// Its length, as a record says.
     public let size: Int?
+    /// That its loss is accepted; nil if not.
+    public var accepted: BlobLedger.Acceptance?
   }
 
   /// What was found out about one snapshot.
@@ -49,6 +51,8 @@ extension SnapshotVerifier {
     public internal(set) var unreadable = UnreadableRecords()
     /// How many blobs a server listed that no record refers to and that are not there.
     public internal(set) var missingListedCount = 0
+    /// How many of the missing ones, referenced or listed, are accepted as lost.
+    public internal(set) var acceptedBlobCount = 0
     /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
     public internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
@@ -63,7 +67,9 @@ extension SnapshotVerifier {
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
-      let isWhole = entry.isComplete && missingBlobCount == 0 && missingListedCount == 0
+      let isWhole =
+        entry.isComplete && entry.blobs.listFault == nil
+        && missingBlobCount + missingListedCount <= acceptedBlobCount
       return isWhole && !unreadable.mayHideBlobs ? .intact : .incomplete
     }
   }

@@ -30,6 +30,8 @@ final class BackupDisplay: Sendable {
     var order: [String] = []
     var retryCount = 0
     var missingCount = 0
+    var arrivedCount = 0
+    var wantLogin: [String] = []
     var waiting: (line: String, until: ContinuousClock.Instant)?
     var drawn: ContinuousClock.Instant?
   }
@@ -88,12 +90,14 @@ final class BackupDisplay: Sendable {
       say(
         "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(wanted)) to fetch",
         of: account)
-    case .missing(let entry):
+    case .missing(let entry, let answers):
+      noteLogins(answers)
       guard countMissing() else { return }
-      warn(
-        "missing",
-        "\(entry.cid): \(entry.reason.sentence)\(entry.status.map { " (HTTP \($0))" } ?? "")",
-        of: account)
+      warn("missing", "\(entry.cid): \(Self.text(answers))", of: account)
+    case .arrived(let cid, let server, let answers):
+      guard countArrived() else { return }
+      let before = answers.isEmpty ? "" : " (\(Self.text(answers, namesOne: true)))"
+      say("\(cid): came from \(server)\(before)", of: account, isResult: true)
     case .warning(let text): warn("warning", text, of: account)
     }
   }
@@ -136,6 +140,36 @@ final class BackupDisplay: Sendable {
     }
   }
 
+  /// What servers say of a blob: of one server alone, which is named above, only what it says.
+  private static func text(_ answers: [ServerAnswer], namesOne: Bool = false) -> String {
+    if answers.count == 1, !namesOne { return answers[0].sentence }
+    return answers.map { "\($0.server): \($0.sentence)" }.joined(separator: "; ")
+  }
+
+  /// Notes which servers may have given a blob to its owner.
+  private func noteLogins(_ answers: [ServerAnswer]) {
+    for answer in answers where answer.wantsLogin {
+      state.withLock { state in
+        if !state.wantLogin.contains(answer.server) { state.wantLogin.append(answer.server) }
+      }
+    }
+  }
+
+  /// The servers that may give missing blobs to the account's owner, in the order in which they said so.
+  var serversThatWantLogin: [String] { state.withLock { $0.wantLogin } }
+
+  /// Counts a blob that has come; answers whether it is to be told.
+  private func countArrived() -> Bool {
+    let count = state.withLock { state in
+      state.arrivedCount += 1
+      return state.arrivedCount
+    }
+    if count == Self.maximumTold + 1, style != .silent {
+      Console.say("more blobs come; the summary counts them")
+    }
+    return count <= Self.maximumTold
+  }
+
   /// Counts a blob that does not come; answers whether it is to be told.
   private func countMissing() -> Bool {
     let count = state.withLock { state in
@@ -148,10 +182,12 @@ final class BackupDisplay: Sendable {
     return count <= Self.maximumTold
   }
 
-  private func say(_ text: @autoclosure () -> String, of account: String) {
+  private func say(
+    _ text: @autoclosure () -> String, of account: String, isResult: Bool = false
+  ) {
     guard style == .plain || style == .live else { return }
     // Where lines change, steps show by themselves.
-    if style == .plain { Console.say("\(prefix(account))\(text())") }
+    if style == .plain || isResult { Console.say("\(prefix(account))\(text())") }
   }
 
   private func warn(_ kind: String, _ text: String, of account: String) {

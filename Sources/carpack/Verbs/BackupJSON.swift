@@ -53,10 +53,18 @@ enum BackupJSON {
           $0.field("failed", progress.blobsFailed)
         }
       }
-    case .missing(let entry):
+    case .missing(let entry, let answers):
       print("missing") {
         $0.field("account", account)
         write(entry, to: &$0)
+        write(answers, to: &$0)
+      }
+    case .arrived(let cid, let server, let answers):
+      print("arrived") {
+        $0.field("account", account)
+        $0.field("cid", "\(cid)")
+        $0.field("from", server)
+        write(answers, to: &$0)
       }
     case .warning(let text):
       print("warning") {
@@ -64,6 +72,23 @@ enum BackupJSON {
         $0.field("message", text)
       }
     }
+  }
+
+  /// Writes what servers answered.
+  private static func write(_ answers: [ServerAnswer], to json: inout JSONWriter) {
+    json.key("answers")
+    json.beginArray()
+    for answer in answers {
+      json.beginObject()
+      json.field("server", answer.server)
+      json.field("reason", answer.reason.rawValue)
+      json.field("why", answer.sentence)
+      json.field("status", answer.status)
+      json.key("wantsLogin")
+      json.boolean(answer.wantsLogin)
+      json.endObject()
+    }
+    json.endArray()
   }
 
   /// Writes the fields of an entry of the ledger.
@@ -77,6 +102,16 @@ enum BackupJSON {
     json.boolean(entry.isReferenced)
     json.field("firstTried", entry.firstTried)
     json.field("lastTried", entry.lastTried)
+    if let accepted = entry.accepted { write(accepted, to: &json) }
+  }
+
+  /// Writes that a loss is accepted.
+  static func write(_ accepted: BlobLedger.Acceptance, to json: inout JSONWriter) {
+    json.key("accepted")
+    json.beginObject()
+    json.field("date", accepted.date)
+    json.field("reason", accepted.reason)
+    json.endObject()
   }
 
   /// Prints what came of an account.

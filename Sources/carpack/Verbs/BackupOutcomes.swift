@@ -75,6 +75,13 @@ final class BackupOutcomes: Sendable {
     .worst(state.withLock { $0.statuses }.map(ExitStatus.init(number:)))
   }
 
+  /// What a backup comes to, but for damage.
+  private static func status(of report: BackupReport) -> ExitStatus {
+    guard report.outcome == .incomplete else { return .success }
+    // A list that broke off and may come next time is worth another run.
+    return report.snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
+  }
+
   /// Notes what came of an account.
   func ended(_ account: String, _ outcome: FleetBackup.Outcome) {
     display.end(account)
@@ -83,7 +90,7 @@ final class BackupOutcomes: Sendable {
       state.withLock { state in
         state.counts[report.outcome, default: 0] += 1
         state.bytesAdded += report.bytesAdded
-        state.statuses.insert(report.snapshot.isWhole ? 0 : ExitStatus.incomplete.number)
+        state.statuses.insert(Self.status(of: report).number)
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
       if isJSON {

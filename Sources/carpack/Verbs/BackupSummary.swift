@@ -12,17 +12,20 @@ struct BackupSummary {
   /// Prints it: one line, or all that there is to say.
   func print(isShort: Bool) {
     let snapshot = report.snapshot
-    let missing = snapshot.blobs.missing + snapshot.blobs.listedMissing
+    let missing = snapshot.blobs.unaccepted
+    let accepted = snapshot.blobs.acceptance.map { ", \($0)" } ?? ""
     let verdict =
       switch report.outcome {
-      case .upToDate: "up to date"
-      case .recent where snapshot.isWhole: "recent, not asked about"
-      case .recent: "recent, not asked about; \(Console.yellow("incomplete"))"
-      case .complete: Console.green("complete")
+      case .upToDate: "up to date\(accepted)"
+      case .recent where snapshot.isSettled: "recent, not asked about\(accepted)"
+      case .recent: "recent, not asked about; \(Console.yellow("incomplete"))\(accepted)"
+      case .complete:
+        accepted.isEmpty ? Console.green("complete") : "nothing else is missing\(accepted)"
       case .incomplete:
-        missing > 0
+        (missing > 0
           ? "\(Console.yellow("incomplete")), \(Quantity.count(missing, "blob")) missing"
-          : "\(Console.yellow("incomplete")), records that cannot be read"
+          : "\(Console.yellow("incomplete")), \(snapshot.blobs.listFault == nil ? "records that cannot be read" : "the list of blobs")")
+          + accepted
       }
     guard !isShort else {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
@@ -37,11 +40,11 @@ struct BackupSummary {
       "  \(snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""), from \(snapshot.pds ?? "an unknown server")"
     )
     Console.print(
-      "  \(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(missing)) missing"
+      "  \(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(missing)) missing\(accepted)"
         + (blobs.extras > 0
           ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))"
           : ""))
-    if report.outcome != .upToDate, report.outcome != .recent {
+    if report.bytesAdded > 0 || report.outcome == .complete {
       Console.print(
         "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(growth)"
           + ((blobs.new ?? 0) > 0
@@ -54,6 +57,9 @@ struct BackupSummary {
       Console.print(
         "  \(Console.red("damaged:")) \(report.damage.text) (\"carpack verify\" says what is lost)"
       )
+    }
+    if let fault = blobs.listFault {
+      Console.print("  \(fault.sentence); the next backup asks again")
     }
     for (reason, count) in reasons {
       Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
@@ -72,9 +78,20 @@ struct BackupSummary {
 
   /// How many blobs are missing for which reason, the most frequent first.
   private var reasons: [(BlobLedger.Reason, Int)] {
-    let counts = Dictionary(grouping: report.missing, by: \.reason).mapValues(\.count)
+    var counts: [BlobLedger.Reason: Int] = [:]
+    for entry in report.missing where entry.accepted == nil {
+      counts[entry.reason, default: 0] += 1
+    }
     return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
       .map { ($0.key, $0.value) }
+  }
+}
+
+extension Snapshot.BlobCounts {
+  /// How many losses were accepted, in words; nil if none was.
+  var acceptance: String? {
+    guard accepted > 0 else { return nil }
+    return "\(Quantity.count(accepted, "loss was", "losses were")) accepted"
   }
 }
 

@@ -78,11 +78,12 @@ struct InfoCommand: ParsableCommand {
     row(
       "blobs",
       "\(Quantity.grouped(blobs.held)) of \(Quantity.grouped(blobs.referenced)) held, \(Quantity.bytes(blobs.heldBytes))"
-        + (blobs.isComplete
-          ? "" : ", \(Quantity.grouped(blobs.missing + blobs.listedMissing)) missing")
+        + (blobs.unaccepted == 0 ? "" : ", \(Quantity.grouped(blobs.unaccepted)) missing")
+        + (blobs.acceptance.map { ", \($0)" } ?? "")
         + (blobs.extras > 0
           ? ", \(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))"
           : ""))
+    if let fault = blobs.listFault { row("incomplete", fault.sentence) }
   }
 
   /// The archive head; nil if its manifest is lost.

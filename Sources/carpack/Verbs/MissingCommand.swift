@@ -11,40 +11,67 @@ struct MissingCommand: ParsableCommand {
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
     discussion: """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well.
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
 
-      Exit status: 0 nothing is missing, 10 something is, or a record that cannot be read may refer to blobs that are not known, 11 something is damaged.
+      --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
+
+      Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, or a record that cannot be read may refer to blobs that are not known, 11 something is damaged.
       """)
 
   @OptionGroup var archive: ArchiveArgument
 
   @OptionGroup var snapshot: SnapshotOptions
 
+  @OptionGroup var acceptance: AcceptanceOptions
+
   @Flag(help: "Write JSON, one object a line.")
   var json = false
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if try acceptance.change != nil, snapshot.at != nil || archive.file == "-" {
+      throw ValidationError("losses are accepted in the newest snapshot of an archive in a file")
+    }
+  }
+
   func run() throws {
+    if let change = try acceptance.change {
+      return try acceptance.apply(
+        change, to: archive.file, account: snapshot.accountOption.account, json: json, common)
+    }
     let opened = try archive.open()
     let mark = VerificationMark(of: opened.input.path)
-    var (count, damagedCount) = (0, 0)
+    var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
     var mayHideBlobs = false
     for archived in try opened.snapshots(snapshot) {
+      if let fault = archived.snapshot.blobs.listFault {
+        faultCount += 1
+        show(fault, of: archived.snapshot)
+      }
       for entry in try MissingBlobs.of(archived) {
-        count += 1
+        if entry.blob.accepted != nil, entry.damage == nil {
+          acceptedCount += 1
+        } else {
+          count += 1
+        }
         if entry.damage != nil { damagedCount += 1 }
         show(entry, of: archived.snapshot, mark)
       }
       mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
       common.say(archived.snapshot.unreadable)
     }
-    if count == 0, !mayHideBlobs {
-      common.say("nothing is missing, and what is stored of the blobs is not damaged")
+    if acceptedCount > 0 {
+      common.say("\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
+    }
+    if count + faultCount == 0, !mayHideBlobs {
+      common.say(
+        "nothing \(acceptedCount > 0 ? "else " : "")is missing, and what is stored of the blobs is not damaged"
+      )
     }
     if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
     let status = ExitStatus.worst(
-      opened.status, count == 0 && !mayHideBlobs ? .success : .incomplete,
+      opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,
       damagedCount == 0 ? .success : .damaged)
     if status != .success { throw status }
   }
@@ -57,6 +84,23 @@ struct MissingCommand: ParsableCommand {
       text += "; \(Quantity.bytes(generation.committedLength - mark.committedLength)) came later"
     }
     return text
+  }
+
+  /// Shows that more may be missing than is known.
+  private func show(_ fault: ListFault, of snapshot: Snapshot) {
+    guard json else {
+      return Console.print(
+        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+      )
+    }
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("account", snapshot.did.text)
+    json.key("listFault")
+    fault.write(to: &json)
+    json.endObject()
+    json.newline()
+    Console.print(&json)
   }
 
   private func show(
@@ -86,6 +130,9 @@ struct MissingCommand: ParsableCommand {
     }
     text += ": \(entry.reason.sentence)"
     if let status = entry.status { text += " (HTTP \(status))" }
+    if let accepted = entry.accepted {
+      text += "; accepted \(accepted.date)\(accepted.reason.map { ": \($0)" } ?? "")"
+    }
     if let first = entry.firstTried, let last = entry.lastTried {
       text += first == last ? "; tried \(last)" : "; first tried \(first), last \(last)"
     }

@@ -181,8 +181,7 @@ struct PackCommand: ParsableCommand {
     if json { printJSON(report) } else { printSummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
-      report.missing.isEmpty && report.inspection.isComplete
-        && !report.inspection.unreadable.mayHideBlobs ? .success : .incomplete,
+      report.snapshot.isSettled ? .success : .incomplete,
       report.damage.isNone ? .success : .damaged)
     if status != .success { throw status }
   }
@@ -220,11 +219,15 @@ struct PackCommand: ParsableCommand {
       )
     }
     common.say(report.inspection.unreadable)
-    if !report.missing.isEmpty {
+    if blobs.unaccepted > 0 {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.missing.count, "blob")) missing (\"carpack ls --missing\" names them)"
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)"
       )
     }
+    if let fault = blobs.listFault {
+      common.say("carpack: \(Console.yellow("incomplete:")) \(fault.sentence)")
+    }
+    if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }
   }
 
   private func printJSON(_ report: RepositoryPacker.Report) {

@@ -52,10 +52,12 @@ struct SnapshotList {
     var lacks: [String] = []
     if !entry.isVouched { lacks.append("found, not committed") }
     if !entry.isComplete { lacks.append("records missing") }
-    let missing = entry.blobs.missing + entry.blobs.listedMissing
+    let missing = entry.blobs.unaccepted
     if missing > 0 {
       lacks.append("\(Quantity.count(missing, "blob")) missing")
     }
+    if let acceptance = entry.blobs.acceptance { lacks.append(acceptance) }
+    if entry.blobs.listFault != nil { lacks.append("the list of blobs is not whole") }
     return lacks.joined(separator: ", ")
   }
 

@@ -70,8 +70,13 @@ struct VerifyReport {
       for blob in snapshot.damagedBlobs {
         Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(text(blob))")
       }
+      if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
+        Console.say(
+          "carpack: \(Console.yellow("incomplete:")) \(place(snapshot))\(fault.sentence)")
+      }
       for blob in snapshot.missingBlobs {
-        Console.say("carpack: \(Console.yellow("missing:")) \(place(snapshot))\(text(blob))")
+        let mark = Console.yellow(blob.accepted == nil ? "missing:" : "accepted as lost:")
+        Console.say("carpack: \(mark) \(place(snapshot))\(text(blob))")
       }
     }
   }
@@ -113,12 +118,17 @@ struct VerifyReport {
         snapshots.count > 1 && snapshot.verdict != .intact
         ? ": \(Self.coloured(snapshot.verdict))" : ""
       Console.print(
-        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(held(snapshot))) of \(Quantity.count(entry.blobs.referenced, "blob")) held\(verdict)"
+        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(held(snapshot))) of \(Quantity.count(entry.blobs.referenced, "blob")) held\(Self.acceptance(snapshot))\(verdict)"
       )
     }
     if shown.count > Self.maximumLines {
       Console.print("  and \(Quantity.grouped(shown.count - Self.maximumLines)) more like these")
     }
+  }
+
+  private static func acceptance(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
+    let count = snapshot.acceptedBlobCount
+    return count > 0 ? ", \(Quantity.count(count, "loss was", "losses were")) accepted" : ""
   }
 
   /// How many of the blobs are here now.
@@ -210,9 +220,14 @@ struct VerifyReport {
     json.field("damage", snapshot.damage)
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)
+    if let fault = entry.blobs.listFault {
+      json.key("listFault")
+      fault.write(to: &json)
+    }
     json.field("missingBlobCount", snapshot.missingBlobCount)
     json.field("unreadableRecords", snapshot.unreadable.count)
     json.field("partlySearchedRecords", snapshot.unreadable.partlySearchedCount)
+    json.field("acceptedBlobCount", snapshot.acceptedBlobCount)
     write("missingBlobs", snapshot.missingBlobs, to: &json)
     json.endObject()
   }
@@ -229,6 +244,7 @@ struct VerifyReport {
       json.field("record", blob.record)
       json.field("type", blob.mimeType)
       json.field("size", blob.size)
+      if let accepted = blob.accepted { BackupJSON.write(accepted, to: &json) }
       json.endObject()
     }
     json.endArray()

@@ -21,7 +21,7 @@ import XRPC
   }
 
   private func list(_ server: ScriptedServer) async throws -> BlobListing {
-    try await BlobListing.fetch(
+    try await BlobListing.gather(
       of: DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
       from: XRPCClient(service: "https://pds.test", network: server.network()), referenced: nil,
       page: { _ in })
@@ -114,9 +114,55 @@ import XRPC
     #expect(listing.malformedCount == 2)
   }
 
-  @Test func `is not had at all where the server has none`() async throws {
-    let server = ScriptedServer { _ in .error(501, "MethodNotImplemented") }
-    await #expect(throws: XRPCError.self) { try await list(server) }
+  @Test(
+    arguments: [
+      (501, "MethodNotImplemented", BlobLedger.Reason.serverError, false),
+      (500, "InternalServerError", .serverError, true), (404, "NotFound", .notFound, false),
+      (403, "Forbidden", .refused, false),
+    ] as [(Int, String, BlobLedger.Reason, Bool)])
+  func `that does not come at all says why`(
+    status: Int, name: String, reason: BlobLedger.Reason, isTransient: Bool
+  ) async throws {
+    let listing = try await list(ScriptedServer { _ in .error(status, name) })
+    #expect(listing.cids.isEmpty)
+    #expect(
+      listing.fault?.kind
+        == ListFault(reason: reason, status: status, isTransient: isTransient))
+  }
+
+  @Test func `keeps the pages that came before one that does not`() async throws {
+    let server = ScriptedServer { question in
+      switch question["cursor"] {
+      case nil: Self.answer(Self.cids(0..<5), "\"a\"")
+      case "a": .error(502, "BadGateway")
+      default: Self.answer(Self.cids(5..<9))
+      }
+    }
+    let listing = try await list(server)
+    #expect(listing.cids.map { "\($0)" } == Self.cids(0..<5))
+    #expect(listing.fault?.kind.isTransient == true)
+  }
+
+  @Test func `is at fault with a cursor that is longer than any`() async throws {
+    for (length, isFault) in [(4096, false), (4097, true)] {
+      let cursor = String(repeating: "c", count: length)
+      let server = ScriptedServer { question in
+        question["cursor"] == nil
+          ? Self.answer(Self.cids(0..<3), "\"\(cursor)\"") : Self.answer([])
+      }
+      let listing = try await list(server)
+      #expect(listing.cids.count == 3)
+      #expect((listing.fault?.kind.reason == .malformed) == isFault)
+      #expect(server.questions.count == (isFault ? 1 : 2))
+    }
+  }
+
+  @Test func `is at fault with a page that is far longer than asked for`() async throws {
+    for (count, isFault) in [(4000, false), (4001, true)] {
+      let listing = try await list(ScriptedServer { _ in Self.answer(Self.cids(0..<count)) })
+      #expect(listing.cids.count == 4000)
+      #expect((listing.fault != nil) == isFault)
+    }
   }
 
   // MARK: Accounts

@@ -13,6 +13,9 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
+  /// A list of some blobs.
+  private func listing(_ numbers: [Int]) -> BlobListing { BlobListing(CIDList(numbers.map(cid))) }
+
   private func blob(_ number: Int) -> [UInt8] { Array("blob \(number)".utf8) }
   private func cid(_ number: Int) -> CID { .blob(blob(number)) }
 
@@ -64,7 +67,8 @@ import Testing
     var repository = try repository([1, 2, 3])
     try repository.add("app.bsky.actor.profile/self", blob: cid(4))
     let reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: [cid(9), cid(2), cid(8), cid(9)],
+      table(repository), inCAR: { _ in nil },
+      listing: listing([9, 2, 8, 9]),
       archive: nil, base: nil)
     #expect(reconciliation.wanted.map(\.cid) == [4, 3, 2, 1, 9, 8].map(cid))
     #expect(reconciliation.wanted.map(\.isReferenced) == [true, true, true, true, false, false])
@@ -75,7 +79,7 @@ import Testing
     let repository = try repository([1, 2, 3])
     let base = try base(repository, holding: [1], extras: [7])
     let reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { $0 == cid(2) ? 6 : nil }, listed: [7, 8].map(cid),
+      table(repository), inCAR: { $0 == cid(2) ? 6 : nil }, listing: listing([7, 8]),
       archive: base.reader,
       base: base)
     #expect(reconciliation.wanted.map(\.cid) == [3, 8].map(cid))
@@ -89,11 +93,11 @@ import Testing
     let repository = try repository([1, 2, 3, 4])
     let base = try base(repository, holding: [1], extras: [7])
     var reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: [1, 2, 3, 8, 9].map(cid),
+      table(repository), inCAR: { _ in nil }, listing: listing([1, 2, 3, 8, 9]),
       archive: base.reader,
       base: base)
-    reconciliation.received(cid(2), length: 6)
-    reconciliation.received(cid(8), length: 6)
+    reconciliation.receive(cid(2), length: 6)
+    reconciliation.receive(cid(8), length: 6)
     #expect(Set(reconciliation.outstanding.map(\.cid)) == Set([3, 4, 9].map(cid)))
     let failures = [
       cid(3): BlobFailure(reason: .notFound, status: 400),
@@ -127,11 +131,11 @@ import Testing
         missing(9, .refused, isReferenced: false, since: first, last: last, status: 403),
       ])
     var reconciliation = try BlobReconciliation(
-      table(repository), inCAR: { _ in nil }, listed: nil, archive: base.reader, base: base)
+      table(repository), inCAR: { _ in nil }, listing: nil, archive: base.reader, base: base)
     #expect(
       Set(reconciliation.wanted.map(\.cid)) == Set([1, 2, 3, 4, 8, 9].map(cid)),
       "the server said nothing")
-    reconciliation.received(cid(3), length: 6)
+    reconciliation.receive(cid(3), length: 6)
     let failures = Dictionary(
       uniqueKeysWithValues: [1, 2, 9].map { (cid($0), BlobFailure(reason: .noAnswer, status: nil)) }
     )
@@ -155,7 +159,8 @@ import Testing
       before, holding: [1], extras: [7],
       missing: [missing(2, .notFound), missing(9, .refused, isReferenced: false)])
     let reconciliation = try BlobReconciliation(
-      table(repository([3])), inCAR: { _ in nil }, listed: [cid(3)], archive: base.reader,
+      table(repository([3])), inCAR: { _ in nil }, listing: listing([3]),
+      archive: base.reader,
       base: base)
     #expect(reconciliation.wanted.map(\.cid) == [cid(3)])
     let ledger = reconciliation.ledger(
@@ -170,7 +175,8 @@ import Testing
       TestRepository(), holding: [], extras: [7],
       missing: [missing(9, .refused, isReferenced: false, since: Self.moment, last: Self.moment)])
     let reconciliation = try BlobReconciliation(
-      table(repository([7, 9])), inCAR: { _ in nil }, listed: [7, 9].map(cid), archive: base.reader,
+      table(repository([7, 9])), inCAR: { _ in nil }, listing: listing([7, 9]),
+      archive: base.reader,
       base: base)
     let ledger = reconciliation.ledger([:], at: Self.moment)
     #expect(ledger.extras.isEmpty)
@@ -201,5 +207,21 @@ import Testing
       entries[0].record?.hasPrefix("app.bsky.feed.post/") == true
         && entries[0].mimeType == "image/png")
     #expect(entries[2].record == nil)
+  }
+}
+
+extension BlobReconciliation {
+  /// Notes that a blob that is wanted has come.
+  fileprivate mutating func receive(_ cid: CID, length: UInt64) {
+    guard let blob = wanted.first(where: { $0.cid == cid }) else {
+      Issue.record("\(cid) is not wanted")
+      return
+    }
+    received(blob, length: length)
+  }
+
+  /// The ledger after some blobs did not come.
+  fileprivate func ledger(_ failures: [CID: BlobFailure], at moment: String) -> Ledger {
+    ledger(at: moment) { failures[cid(at: $0)] }
   }
 }

@@ -1,0 +1,21 @@
+/// What one server said of a blob that it did not give out.
+public struct ServerAnswer: Equatable, Sendable {
+  /// The server.
+  public let server: String
+  /// Why it did not come from there.
+  public let reason: BlobLedger.Reason
+  /// The HTTP status.
+  public let status: Int?
+  /// Whether the server may give it to the account's owner, and was not asked as its owner.
+  public let wantsLogin: Bool
+  /// The only server at which this run is logged in; nil if it is at none.
+  public let loggedInAt: String?
+
+  /// What a person reads, without the server.
+  public var sentence: String {
+    let status = status.map { " (HTTP \($0))" } ?? ""
+    guard wantsLogin else { return reason.sentence + status }
+    return loggedInAt.map { "could not be asked as the owner\(status): logged in only at \($0)" }
+      ?? "gives it out only to the owner, logged in\(status)"
+  }
+}

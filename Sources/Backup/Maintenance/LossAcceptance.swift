@@ -1,0 +1,147 @@
+public import ATProtocol
+public import Archive
+public import IPLD
+
+/// Accepts that blobs are lost, or takes that back.
+///
+/// A blob that is accepted as lost is not asked for any more, and is no reason to call the archive
+/// incomplete. It is said of the newest snapshot of an account, whose manifest is made again with
+/// it, as forgetting snapshots makes manifests again: one more generation, in which the new
+/// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
+public struct LossAcceptance: Sendable {
+  /// Which blobs.
+  public enum Choice: Equatable, Sendable {
+    /// These, each of which has to be one of those in question.
+    case blobs([CID])
+    /// All that are in question.
+    case all
+  }
+
+  /// What came of it.
+  public struct Report: Sendable {
+    /// How many blobs were accepted as lost, or are no longer.
+    public internal(set) var changedCount = 0
+    /// How many losses are accepted now.
+    public internal(set) var acceptedCount = 0
+    /// How many blobs are missing and not accepted as lost.
+    public internal(set) var missingCount = 0
+    /// What is committed now.
+    public internal(set) var generation: Generation
+    /// By how many bytes the archive has grown.
+    public internal(set) var bytesAdded: UInt64 = 0
+  }
+
+  private let choice: Choice
+  private let acceptance: BlobLedger.Acceptance?
+
+  /// Accepts the loss of blobs that are missing.
+  public static func accept(_ choice: Choice, _ acceptance: BlobLedger.Acceptance) -> Self {
+    Self(choice: choice, acceptance: acceptance)
+  }
+
+  /// Takes back that losses were accepted.
+  public static func reconsider(_ choice: Choice) -> Self {
+    Self(choice: choice, acceptance: nil)
+  }
+
+  private init(choice: Choice, acceptance: BlobLedger.Acceptance?) {
+    self.choice = choice
+    self.acceptance = acceptance
+  }
+
+  /// Notes it in the newest snapshot of each account, or of one.
+  ///
+  /// All checksums are compared before the archive is opened for writing. If nothing changes,
+  /// nothing is written.
+  ///
+  /// - Parameters:
+  ///   - storage: the archive.
+  ///   - name: its name in messages.
+  ///   - account: answers the only account that is meant; nil for all.
+  /// - Throws: ``BackupError/notMissing(_:)`` or ``BackupError/notAccepted(_:)`` for a blob that is
+  ///   not one of those in question, and ``BackupError/damagedArchive(_:_:)``; both change nothing.
+  ///   `ArchiveError` if it cannot be written; what `account` throws.
+  public func apply(
+    to storage: any ArchiveStorage, name: String,
+    account: (SnapshotHistory) throws -> DID? = { _ in nil }
+  ) throws -> Report {
+    try storage.lock()
+    let found = try SourceArchive(
+      try ArchiveReader(try storage.map()), name: name, allowsTail: true)
+    try found.verifyChecksums()
+    let early = try plan(found, account: try account(found.history))
+    guard early.report.changedCount > 0 else { return early.report }
+    let header = try found.reading { try found.reader.carHeader }
+    var writer = try ArchiveWriter.open(storage, carHeader: header)
+    do {
+      // An interrupted write may have left one snapshot more.
+      let archive = try SourceArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
+      var plan = try plan(archive, account: try account(archive.history))
+      let length = archive.reader.generation.committedLength
+      let chain = try ManifestChain(
+        archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)
+      for page in plan.pages { try writer.append(page.cid, page.bytes.span) }
+      try chain.write(into: &writer)
+      plan.report.generation = try writer.commit(manifest: chain.head)
+      plan.report.bytesAdded = plan.report.generation.committedLength - length
+      return plan.report
+    } catch {
+      // The first error is what is reported. A tail that cannot be cut off is one that readers
+      // ignore.
+      do { try writer.abandon() } catch _ {}
+      throw error
+    }
+  }
+
+  /// What is to be written.
+  private struct Plan {
+    var report: Report
+    /// The manifests that are made again, by the CIDs that they have.
+    var manifests: [CID: ManifestMap] = [:]
+    var pages: [Block] = []
+  }
+
+  private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
+    var plan = Plan(report: Report(generation: archive.reader.generation))
+    var chosen: Set<CID> = []
+    if case .blobs(let cids) = choice { chosen = Set(cids) }
+    var unknown = chosen
+    for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
+      let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
+      var ledger = try archived.missingBlobs()
+      let missing = try MissingBlobs.of(archived).filter { $0.damage == nil }.map(\.blob)
+      // More than the manifest knows of is damage, which is not for accepting.
+      guard missing.count(where: \.isReferenced) <= archived.snapshot.blobs.missing else {
+        throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
+      }
+      let places = Dictionary(
+        zip(ledger.map(\.cid), ledger.indices), uniquingKeysWith: { first, _ in first })
+      var changedCount = 0
+      for var blob in missing where choice == .all || chosen.contains(blob.cid) {
+        guard acceptance != nil || blob.accepted != nil else { continue }
+        unknown.remove(blob.cid)
+        // What was accepted before stays as it was said then.
+        guard acceptance == nil || blob.accepted == nil else { continue }
+        blob.accepted = acceptance
+        changedCount += 1
+        if let place = places[blob.cid] { ledger[place] = blob } else { ledger.append(blob) }
+      }
+      let stillMissing = Set(missing.map(\.cid))
+      let acceptedCount = ledger.count { $0.accepted != nil && stillMissing.contains($0.cid) }
+      plan.report.acceptedCount += acceptedCount
+      plan.report.missingCount += missing.count - acceptedCount
+      plan.report.changedCount += changedCount
+      guard changedCount > 0 else { continue }
+      let pages = try BlobLedger.pages(missing: ledger)
+      var manifest = try ManifestMap(archived)
+      manifest.setMissing(pages.map(\.cid), acceptedCount: acceptedCount)
+      plan.manifests[entry.cid] = manifest
+      plan.pages += pages
+    }
+    if let cid = unknown.min(by: { "\($0)" < "\($1)" }) {
+      throw acceptance == nil
+        ? BackupError.notAccepted("\(cid)") : BackupError.notMissing("\(cid)")
+    }
+    return plan
+  }
+}

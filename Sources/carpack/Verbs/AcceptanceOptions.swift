@@ -1,0 +1,93 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+
+/// Accepting losses, and taking that back: what `missing` changes if it is asked to.
+struct AcceptanceOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Accept that a missing blob is lost, or that all are; may be repeated.",
+      valueName: "cid|all"))
+  var accept: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Why the losses are accepted; kept in the archive.", valueName: "text"))
+  var reason: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Take back that the loss of a blob, or of all, was accepted; may be repeated.",
+      valueName: "cid|all"))
+  var reconsider: [String] = []
+
+  func validate() throws {
+    guard accept.isEmpty || reconsider.isEmpty else {
+      throw ValidationError("--accept and --reconsider are for one run each")
+    }
+    if let reason {
+      guard !accept.isEmpty else { throw ValidationError("--reason goes with --accept") }
+      guard 1...BlobLedger.Acceptance.maximumReason ~= reason.utf8.count else {
+        throw ValidationError(
+          "--reason takes 1 to \(BlobLedger.Acceptance.maximumReason) bytes of text")
+      }
+    }
+    _ = try choice
+  }
+
+  /// What is to be changed; nil if nothing is.
+  var change: LossAcceptance? {
+    get throws {
+      guard let choice = try choice else { return nil }
+      return accept.isEmpty
+        ? .reconsider(choice)
+        : .accept(choice, BlobLedger.Acceptance(date: Host.now, reason: reason))
+    }
+  }
+
+  /// The blobs; nil if none is named.
+  private var choice: LossAcceptance.Choice? {
+    get throws {
+      let words = accept + reconsider
+      guard !words.isEmpty else { return nil }
+      let cids = try words.filter { $0 != "all" }.map { word in
+        do throws(CIDError) {
+          return try CID(word)
+        } catch {
+          throw ValidationError("\"\(word)\" is neither a CID nor \"all\"")
+        }
+      }
+      return words.contains("all") ? .all : .blobs(cids)
+    }
+  }
+
+  /// Makes the change in an archive, and says what came of it.
+  func apply(
+    _ change: LossAcceptance, to file: String, account: String?, json isJSON: Bool,
+    _ common: CommonOptions
+  ) throws {
+    let report = try change.apply(to: try FileStorage.open(FilePath(file)), name: file) { history in
+      try account.map { text throws in try history.account(text) }
+    }
+    if isJSON {
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("file", file)
+      json.field(accept.isEmpty ? "reconsidered" : "accepted", report.changedCount)
+      json.field("acceptedCount", report.acceptedCount)
+      json.field("missingCount", report.missingCount)
+      json.field("bytesAdded", report.bytesAdded)
+      json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+      json.endObject()
+      json.newline()
+      return Console.print(&json)
+    }
+    let done = Quantity.count(report.changedCount, "loss", "losses")
+    let now = Quantity.count(report.acceptedCount, "loss is", "losses are")
+    common.say(
+      "\(file): \(done) \(accept.isEmpty ? "to be asked for again" : "accepted"), \(Quantity.bytes(report.bytesAdded)) added; \(now) accepted now, \(Quantity.count(report.missingCount, "blob")) missing otherwise"
+    )
+  }
+}
