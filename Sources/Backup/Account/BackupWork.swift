@@ -76,6 +76,8 @@ struct BackupWork: Sendable {
     let fetched: RepositoryFetcher.Fetched
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
+    } else if let latest, let kept = try await keptRepository(latest, in: target) {
+      fetched = kept
     } else {
       fetched = try await fetchRepository(target)
     }
@@ -177,6 +179,26 @@ struct BackupWork: Sendable {
           repository: try CheckedRepository(
             restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
           origin: base.snapshot.fetched ?? Snapshot.Fetched()))
+    }
+  }
+
+  /// The repository that an interrupted backup has left; nil if there is none that is what it should be.
+  private func keptRepository(
+    _ latest: CID, in target: ArchiveTarget
+  ) async throws -> RepositoryFetcher.Fetched? {
+    guard target.reader != nil else { return nil }
+    let (storage, folder) = (try target.storage(), target.folder)
+    return try await onOwnThread { [self] in
+      do {
+        let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
+        try kept?.repository.checkOwner(identity.did, key: identity.key)
+        return kept
+      } catch let error where error.isDamage || error is CARError || error is RepositoryError {
+        // What is damaged is fetched again.
+        return nil
+      } catch BackupError.malformedRepository, BackupError.notGenuine {
+        return nil
+      }
     }
   }
 

@@ -52,7 +52,7 @@ struct BlobFailure: Error, Equatable, Sendable {
   /// Whether trying again later may help.
   var isTransient: Bool {
     switch reason {
-    case .serverError, .rateLimited, .noAnswer, .noRoom: true
+    case .serverError, .rateLimited, .noAnswer: true
     default: false
     }
   }
@@ -68,7 +68,6 @@ struct BlobFailure: Error, Equatable, Sendable {
       default: .refused
       }
     self.init(reason: reason, status: error.status)
-    explanation = error.message ?? error.name
     namesLogin = ["AuthMissing", "AuthRequired", "RepoDeactivated"].contains(error.name)
   }
 
@@ -93,7 +92,7 @@ extension BlobFailure {
   /// The reasons there are, by their numbers.
   private static let reasons: [BlobLedger.Reason] = [
     .notFound, .refused, .serverError, .rateLimited, .noAnswer, .hostileRedirect, .tooLarge,
-    .unverifiable, .mismatch,
+    .unverifiable, .mismatch, .noRoom,
   ]
 
   /// The failure in four bytes, of which there may be a million; never 0.

@@ -131,7 +131,7 @@ final class BlobIntake: Sendable {
         state.servers[server].failures[blob.position] = failure.packed
         guard isLast else { return }
         state.progress.blobsFailed += 1
-        let answers = state.answers(on: blob.position)
+        let answers = state.answers(on: blob.position, last: failure)
         guard let first = answers.first else { return }
         var entry = BlobLedger.Missing(
           cid: blob.cid, reason: first.reason, size: blob.declaredSize)
@@ -155,13 +155,16 @@ final class BlobIntake: Sendable {
 
 extension BlobIntake.State {
   /// What servers have said of a blob.
-  fileprivate func answers(on position: Int) -> [ServerAnswer] {
-    servers.compactMap { server in
-      guard let failure = server.failure(position) else { return nil }
+  ///
+  /// - Parameter last: what the last of them has said, with its explanation, which is not kept.
+  fileprivate func answers(on position: Int, last: BlobFailure? = nil) -> [ServerAnswer] {
+    servers.enumerated().compactMap { place, server in
+      let kept = server.failure(position)
+      guard let failure = place == servers.count - 1 ? last ?? kept : kept else { return nil }
       return ServerAnswer(
         server: server.name, reason: failure.reason, status: failure.status,
         wantsLogin: failure.wantsLogin && server.loggedInAt != server.name,
-        loggedInAt: server.loggedInAt)
+        loggedInAt: server.loggedInAt, explanation: failure.explanation)
     }
   }
 }

@@ -52,7 +52,7 @@ extension BlobLedger.Reason {
   /// Whether asking again soon is of no use.
   var isLasting: Bool {
     switch self {
-    case .serverError, .rateLimited, .noAnswer, .notTried: false
+    case .serverError, .rateLimited, .noAnswer, .noRoom, .notTried: false
     default: true
     }
   }

@@ -10,11 +10,15 @@ public struct ServerAnswer: Equatable, Sendable {
   public let wantsLogin: Bool
   /// The only server at which this run is logged in; nil if it is at none.
   public let loggedInAt: String?
+  /// What exactly happened, such as how much had come; nil if nothing more is known.
+  public let explanation: String?
 
   /// What a person reads, without the server.
   public var sentence: String {
     let status = status.map { " (HTTP \($0))" } ?? ""
-    guard wantsLogin else { return reason.sentence + status }
+    guard wantsLogin else {
+      return reason.sentence + status + (explanation.map { ": \($0)" } ?? "")
+    }
     return loggedInAt.map { "could not be asked as the owner\(status): logged in only at \($0)" }
       ?? "gives it out only to the owner, logged in\(status)"
   }
