@@ -15,10 +15,10 @@ struct Carpack: ParsableCommand {
       EXIT STATUS
         0    everything asked for was done, and everything checked is well
         1    an error that has no number of its own
-        10   incomplete: something referenced is missing (blobs, blocks), the rest is well
+        10   incomplete: something referenced is missing (blobs, blocks), or may be, the rest is well
         11   damaged or malformed: bytes do not match what they must be
         12   not genuine: a signature or an identity that does not hold
-        13   refused: content that does not match its name or CID, or a hostile path or address
+        13   refused: content that does not match its name or CID, a hostile path or address, or too much
         64   usage
         66   input not found
         69   the server is not available, or the account is gone

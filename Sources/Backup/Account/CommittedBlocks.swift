@@ -45,7 +45,8 @@ struct CommittedBlocks {
 
   /// A place is the number of a slot, counted through all sources.
   private let firstPlaces: [Int]
-  private var reached: [Bool]
+  private var reached: BlockSet
+  private let slotCount: Int
   private let root: CID?
 
   /// Finds the blocks that the first root of the first CAR leads to.
@@ -58,7 +59,8 @@ struct CommittedBlocks {
       count += source.index.slotCount
     }
     self.firstPlaces = firstPlaces
-    reached = [Bool](repeating: false, count: count)
+    reached = BlockSet(count: count)
+    slotCount = count
     amounts = sources.map { _ in (0, 0) }
     root = sources.first?.header.roots.first
     walk()
@@ -75,7 +77,7 @@ struct CommittedBlocks {
       let commit = commit(at: place)
     else { return }
     reach(place)
-    var entered = [Bool](repeating: false, count: reached.count)
+    var entered = BlockSet(count: slotCount)
     var blobs = sources.contains { $0.index.hasRaw } ? [Int]() : nil
     var scanner = RecordScanner()
     var isMissing = false
@@ -87,13 +89,13 @@ struct CommittedBlocks {
         continue
       }
       switch step {
-      case .node where entered[place]: walker.skipRepeated()
+      case .node where entered.contains(place): walker.skipRepeated()
       case .node:
-        entered[place] = true
+        entered.insert(place..<place + 1)
         reach(place)
         withBody(place) { body in walker.enter(body, locate: self.place(of:)) }
       case .record:
-        guard !reached[place] else { continue }
+        guard !reached.contains(place) else { continue }
         reach(place)
         guard blobs != nil else { continue }
         _ = withBody(place) { body in
@@ -133,8 +135,8 @@ struct CommittedBlocks {
   }
 
   private mutating func reach(_ place: Int) {
-    guard !reached[place] else { return }
-    reached[place] = true
+    guard !reached.contains(place) else { return }
+    reached.insert(place..<place + 1)
     places.append(place)
     let source = source(of: place)
     amounts[source].count += 1
@@ -188,7 +190,8 @@ struct CommittedBlocks {
       try source.car.withBytes { bytes throws in
         var cursor = CARCursor(header: source.header, payload: source.payload)
         while let (section, cid) = try cursor.next(in: bytes) {
-          guard let slot = source.index.slot(of: cid, in: bytes), reached[first + slot],
+          guard let slot = source.index.slot(of: cid, in: bytes),
+            reached.contains(first + slot),
             source.index.section(slot, in: bytes) == section
           else { continue }
           try file.write(bytes.extracting(section.start..<section.end))
