@@ -79,6 +79,7 @@ func handMadeArchive(
   (snapshot.extrasPages, snapshot.missingPages) = ([], [])
   snapshot.commit = header.roots[0]
   snapshot.blobs = Snapshot.BlobCounts()
+  snapshot.unreadable = UnreadableRecords()
   snapshot.counts.records = repository.records.count
   snapshot.describe(car, header: header.length, sectionCount: order.count, order: order.encoded)
   change(&snapshot)

@@ -61,6 +61,7 @@ struct SeriesArchive {
     snapshot.blobs = Snapshot.BlobCounts()
     snapshot.blobs.referenced = inspection.blobs.entries.count
     snapshot.blobs.held = inspection.blobs.entries.count { ordinals[$0.cid] != nil }
+    snapshot.unreadable = inspection.unreadable
     (snapshot.didDocument, snapshot.plcLog) = (nil, nil)
     (snapshot.extrasPages, snapshot.missingPages) = ([], [])
     snapshot.describe(
