@@ -111,7 +111,11 @@ public struct LossAcceptance: Sendable {
       var ledger = try archived.missingBlobs()
       let missing = try MissingBlobs.of(archived).filter { $0.damage == nil }.map(\.blob)
       // More than the manifest knows of is damage, which is not for accepting.
-      guard missing.count(where: \.isReferenced) <= archived.snapshot.blobs.missing else {
+      let counts = archived.snapshot.blobs
+      let referencedCount = missing.count(where: \.isReferenced)
+      guard referencedCount <= counts.missing,
+        missing.count - referencedCount <= counts.listedMissing
+      else {
         throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
       }
       let places = Dictionary(
