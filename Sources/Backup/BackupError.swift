@@ -47,11 +47,11 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case incompleteRepository(nodes: Int, records: Int)
   /// A server does not give an account's repository out: the account, and what the server says of it.
   case accountUnavailable(String, String)
-  /// A server's list of accounts goes on and on without naming any: the server.
+  /// A server's list of accounts goes on without naming any: the server.
   case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
   case unusableServer(String, String)
-  /// The handle that an account was asked for by is not one that it claims, so that no password is sent: the handle, and the account.
+  /// No password was sent, for the account does not claim the handle: the handle, and the account.
   case unclaimedHandle(String, String)
   /// Nobody knows on which server an account is.
   case noServer(String)

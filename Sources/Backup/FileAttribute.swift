@@ -7,8 +7,8 @@ internal import SystemPackage
 
 /// A short text that is kept beside the content of a file, in an extended attribute.
 ///
-/// It says something of this file on this medium, so it is right that most ways to copy a file leave it behind. Where
-/// the file system or the file's owner does not allow it there is none.
+/// It says something of this file on this medium, so it is right that most ways to copy a file leave
+/// it behind. Where the file system or the file's owner does not allow it there is none.
 struct FileAttribute {
   /// The attribute's name.
   let name: String
@@ -16,7 +16,7 @@ struct FileAttribute {
   /// The longest text that is read, in bytes.
   private static let maximumLength = 256
 
-  /// What a file says; nil if it says nothing.
+  /// A file's text; nil if it has none.
   func read(_ path: FilePath) -> String? {
     var bytes = [UInt8](repeating: 0, count: Self.maximumLength)
     #if canImport(Darwin)
@@ -27,7 +27,7 @@ struct FileAttribute {
     return length > 0 ? String(decoding: bytes.prefix(length), as: UTF8.self) : nil
   }
 
-  /// Has a file say something, if it has room for it and lets us.
+  /// Sets a file's text, if the file system allows it.
   ///
   /// - Returns: Whether it did.
   func write(_ text: String, to path: FilePath) -> Bool {

@@ -41,7 +41,7 @@ public enum NetworkEvent: Sendable {
   case retry(host: String, seconds: Double, why: String)
   /// A host is waited for, so many seconds at most, by all that ask it.
   case wait(host: String, seconds: Double, why: String)
-  /// Requests go through this proxy, which looks names up by itself: where they lead cannot be checked. Told once.
+  /// Requests go through this proxy, which resolves names itself, so addresses cannot be checked; told once.
   case proxy(String)
 
   /// A wait from here on is announced, in seconds.

@@ -31,7 +31,7 @@ struct `A backup that is only planned` {
     scene.server.server.forgetLog()
     let recent = try scene.backUp("--max-age 1h")
     #expect(recent.status == 0)
-    #expect(recent.text.contains("recent, not asked about"), "\(recent.text)")
+    #expect(recent.text.contains("recent, skipped"), "\(recent.text)")
     let json = try scene.backUp("--max-age 1h --json")
     #expect(json.text.contains(#""outcome":"recent""#))
     let plan = try scene.backUp("--max-age 1h --dry-run")

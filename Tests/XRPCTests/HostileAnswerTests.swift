@@ -35,7 +35,7 @@ private final class ByteServer: Sendable {
 @Suite struct `a hostile answer` {
   private func failure(_ loopback: Loopback) async throws -> TransportError? {
     await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
   }
 
@@ -80,7 +80,7 @@ private final class ByteServer: Sendable {
     let transport = try CurlTransport(options)
     let error = await #expect(throws: TransportError.self) {
       _ = try await transport.send(
-        HTTPRequest(.get, "https://127.0.0.1:\(server.port)/"), to: RecordingSink())
+        HTTPRequest(.get, "https://127.0.0.1:\(server.port)/"))
     }
     #expect(error?.isTransient == true, "\(String(describing: error))")
     #expect(server.connectionCount > 0)
@@ -99,7 +99,7 @@ private final class ByteServer: Sendable {
   private func error(_ transport: CurlTransport, port: UInt16) async -> TransportError? {
     await #expect(throws: TransportError.self) {
       _ = try await transport.send(
-        HTTPRequest(.get, "http://two.test:\(port)/"), to: RecordingSink())
+        HTTPRequest(.get, "http://two.test:\(port)/")).read()
     }
   }
 
@@ -172,7 +172,7 @@ private final class ByteServer: Sendable {
       try response.send()
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .refusedRedirect("https://\(host)/secret"))
   }
@@ -185,7 +185,7 @@ private final class ByteServer: Sendable {
       try response.send()
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .refusedRedirect("http://public.test/"))
   }
@@ -198,7 +198,7 @@ private final class ByteServer: Sendable {
       try response.send()
     }
     let error = await #expect(throws: TransportError.self) {
-      _ = try await loopback.get("/", into: RecordingSink())
+      _ = try await loopback.get("/")
     }
     #expect(error?.reason == .refusedRedirect("http://nowhere.invalid/"))
     #expect(error?.isTransient == false)

@@ -98,11 +98,11 @@ enum FuzzAnswer: Fuzzer {
     let response = HTTPResponse(status: head.status, fields: head.fields, url: url)
     _ = response.contentLength
     for present in [0, 1_700_000_000.5, 4e9] {
-      let said = RateLimit(response, unixTime: present)
+      let said = RateLimitFields(response, unixTime: present)
       for seconds in [said.reset, said.window, said.retryAfter, said.wait] {
         guard let seconds else { continue }
         require(
-          (0...RateLimit.longestWait).contains(seconds), "to be waited for: \(seconds) seconds")
+          (0...RateLimitFields.longestWait).contains(seconds), "to be waited for: \(seconds) seconds")
       }
       require((said.limit ?? 0) >= 0 && (said.remaining ?? 0) >= 0, "less than nothing is left")
     }

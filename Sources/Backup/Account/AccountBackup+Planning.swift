@@ -5,9 +5,11 @@ internal import SystemPackage
 internal import XRPC
 
 extension AccountBackup {
-  /// Finds out what ``run(_:knownHead:into:)`` would do; nothing is written, no file or folder made, and nothing locked.
+  /// Finds out what ``run(_:knownHead:into:)`` would do.
   ///
-  /// - Throws: as ``run(_:knownHead:into:claims:)`` does, but for what only comes of fetching and writing.
+  /// Nothing is written or locked, and no file or folder is made.
+  ///
+  /// - Throws: as ``run(_:knownHead:into:claims:)`` does, except for errors of fetching and writing.
   func plan(_ account: ATIdentifier, into destination: Destination, claims: AccountClaims)
     async throws -> BackupPlan
   {
@@ -135,7 +137,7 @@ private struct ReadArchive {
   /// The newest snapshot of the account.
   let base: ArchivedSnapshot?
 
-  /// The archive of an account by what that is called; nil if its name depends on who the account is.
+  /// The archive of an account, found by the account's name; nil if only its DID can tell.
   init?(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
     let path: FilePath
     switch (destination, account) {

@@ -21,9 +21,10 @@ public struct AccountBackup: Sendable {
     public var level = 3
     /// Whether what the archive holds is compared with its checksums before it is called up to date.
     public var checksHeld = true
-    /// Whether it is only found out what would be done.
+    /// Whether to plan only, and write nothing.
     public var isDryRun = false
-    /// Within how many seconds a backup must have found an account's snapshot to be current for nothing to be asked; nil to ask always.
+    /// How old, in seconds, the last check against the server may be for an account to be skipped;
+    /// nil to skip none.
     public var maximumAge: Int64?
     /// How many transfers are under way at a time.
     public var connections = 16

@@ -12,7 +12,7 @@ final class AccountClaims: Sendable {
     let did: DID
   }
 
-  /// What an archive is claimed with, by one backup.
+  /// One backup's claim on an archive.
   final class File: Sendable {
     private let claims: AccountClaims
     private let path = Mutex<FilePath?>(nil)
@@ -20,7 +20,9 @@ final class AccountClaims: Sendable {
 
     fileprivate init(_ claims: AccountClaims) { self.claims = claims }
 
-    /// Claims an archive instead of the one before; false, with none claimed, if another backup of this run has it.
+    /// Claims an archive, and drops the claim before.
+    ///
+    /// - Returns: Whether it did; if not, another backup of this run has the archive.
     func take(_ new: FilePath) -> Bool {
       release()
       guard claims.files.withLock({ $0.insert(new).inserted }) else { return false }
@@ -28,14 +30,14 @@ final class AccountClaims: Sendable {
       return true
     }
 
-    /// Claims an archive instead of the one before, once no other backup of this run has it.
+    /// Claims an archive once no other backup of this run has it, and drops the claim before.
     ///
     /// - Throws: `CancellationError`.
     func wait(for new: FilePath) async throws {
       while !take(new) { try await Task.sleep(for: Self.interval) }
     }
 
-    /// Lets others have the archive.
+    /// Drops the claim.
     func release() {
       let old = path.withLock { $0.take() }
       if let old { claims.files.withLock { _ = $0.remove(old) } }
@@ -52,6 +54,6 @@ final class AccountClaims: Sendable {
     guard accounts.withLock({ $0.insert(did).inserted }) else { throw Taken(did: did) }
   }
 
-  /// The claim that one backup has on an archive: on none, as yet.
+  /// A new backup's claim on an archive: on none yet.
   func file() -> File { File(self) }
 }

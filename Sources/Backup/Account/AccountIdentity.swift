@@ -17,7 +17,7 @@ struct AccountIdentity: Sendable {
   let key: VerificationKey?
   /// The DID document, as received; nil if it could not be had.
   let document: [UInt8]?
-  /// The handles that the account claims, by the newest document that is known.
+  /// The handles that the newest known DID document claims.
   private let claims: [Handle]
   /// What a person should know.
   private(set) var warnings: [String]
@@ -66,8 +66,9 @@ struct AccountIdentity: Sendable {
 
   /// Begins a session with the account's server, if one is wanted.
   ///
-  /// Whoever rules the DNS of a handle decides where it leads. So the password goes to a server that only the handle led to if the
-  /// account there claims the handle in its turn; a server that the user named needs no such claim.
+  /// The owner of a handle's DNS decides where the handle leads. So the password goes to the server
+  /// that a handle leads to only if the account's DID document claims that handle. A server that the
+  /// user named needs no such claim.
   ///
   /// - Parameters:
   ///   - begin: what begins it; nil if none is wanted.

@@ -6,8 +6,8 @@ internal import SystemPackage
 ///
 /// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
 /// 2. What a killed backup has left under the temporary name is found, and gone on with.
-/// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second backup into it fails
-///    before it has fetched anything.
+/// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second
+///    backup into it fails before it has fetched anything.
 final class ArchiveTarget {
   /// Where the archive is, or will be.
   let path: FilePath
@@ -104,13 +104,13 @@ final class ArchiveTarget {
 
   /// Lets others write to the file: nothing more will be written to it from here.
   ///
-  /// A file that was made for what never came is removed.
+  /// A file that was made and is still empty is removed.
   func release() {
     if let new, let opened {
       do {
         if try opened.size == 0 { new.discard() }
       } catch {
-        // Where the system does not say how long it is, it stays: the next backup goes on with it.
+        // An empty file that stays does no harm: the next backup uses it.
       }
     }
     opened?.unlock()

@@ -6,7 +6,7 @@ public import SystemPackage
 public struct BackupPlan: Sendable {
   /// What is known of the repository.
   public enum Repository: Equatable, Sendable {
-    /// The archive has none of the account: all of it would be fetched, and how large it is nobody says.
+    /// The archive has no snapshot of the account: the whole repository would be fetched.
     case first
     /// The archive has the newest commit.
     case unchanged
@@ -14,7 +14,7 @@ public struct BackupPlan: Sendable {
     case changed
     /// The server does not say which commit is the newest.
     case unknown
-    /// A backup found it to be current a short while ago, so that nothing was asked.
+    /// It was checked against the server recently, so no request was made.
     case recent
   }
 
@@ -22,7 +22,7 @@ public struct BackupPlan: Sendable {
   public let did: DID
   /// Its handle.
   public let handle: Handle?
-  /// The server that would be asked; nil if that is not known, for nothing was asked.
+  /// The server that would be asked; nil if no request was made.
   public let server: String?
   /// The archive.
   public let path: FilePath
@@ -39,17 +39,17 @@ public struct BackupPlan: Sendable {
   /// What a person should know.
   public let warnings: [String]
 
-  /// The blobs that would be asked for: those that the server lists or that are known to be missing, and that are not held.
+  /// The blobs to fetch: listed by the server or known to be missing, and not held.
   ///
   /// Records that are not known yet may refer to more.
   public struct Blobs: Equatable, Sendable {
     /// How many blobs the server lists; nil if it was not asked, or does not say.
     public var listed: Int?
-    /// How many would be asked for.
+    /// How many are to be fetched.
     public var wanted = 0
-    /// What records say that those of them have whose length is known, in bytes.
+    /// The declared size of those whose size is known, in bytes.
     public var declaredBytes: UInt64 = 0
-    /// How many of them there are whose length is not known.
+    /// How many of them have an unknown size.
     public var unsized = 0
 
     /// None.

@@ -9,7 +9,7 @@ public struct BackupReport: Sendable {
   public enum Outcome: String, Sendable {
     /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was written.
     case upToDate = "up-to-date"
-    /// It was so a short while ago, so that nothing was asked; whether something is missing the snapshot says.
+    /// It was checked recently, so no request was made; the snapshot says whether something is missing.
     case recent
     /// Everything is here but what is accepted as lost.
     case complete
@@ -40,7 +40,7 @@ public struct BackupReport: Sendable {
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
 
-  /// That a backup found the snapshot to be current a short while ago.
+  /// That the snapshot was checked recently.
   ///
   /// - Throws: as `ArchivedSnapshot.ledger()` does.
   static func recent(_ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int) throws

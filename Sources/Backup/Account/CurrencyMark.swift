@@ -2,10 +2,10 @@ internal import ATProtocol
 internal import IPLD
 internal import SystemPackage
 
-/// When a backup last found that an account's newest snapshot is what its server has.
+/// The time of the last backup that found an account's snapshot up to date.
 ///
-/// A backup that finds nothing new writes nothing, so this is kept beside the content of the file, in the extended
-/// attribute `user.carpack.current.DID`: the time and the manifest's CID, with a space between.
+/// Such a backup writes nothing to the archive, so the time is kept in the extended attribute
+/// `user.carpack.current.DID` of the file: the time and the manifest's CID, with a space between.
 struct CurrencyMark: Equatable {
   /// When, in RFC 3339 and UTC.
   let time: String
@@ -31,7 +31,7 @@ struct CurrencyMark: Equatable {
     self.init(time: String(parts[0]), manifest: manifest)
   }
 
-  /// Puts the mark on an archive, if that has room for it; without it the next backup asks once more.
+  /// Puts the mark on an archive, if the file system allows it; without it the next backup asks.
   func put(for did: DID, on path: FilePath) {
     _ = Self.attribute(did)?.write("\(time) \(manifest)", to: path)
   }
@@ -43,10 +43,10 @@ struct CurrencyMark: Equatable {
 }
 
 extension ArchivedSnapshot {
-  /// When a backup last found the snapshot to be what the server has; nil if that is not known.
+  /// When a backup last checked the snapshot against the server; nil if that is not known.
   ///
-  /// What `pack` and `fill` made says nothing of it: one has no server, the other does not ask for the repository. Neither
-  /// has a count of the blobs that a server lists.
+  /// A snapshot made by `pack` or `fill` was not checked: `pack` has no server, and `fill` does not
+  /// ask for the repository. Neither records how many blobs the server lists.
   ///
   /// - Parameter path: the archive.
   func lastCurrent(in path: FilePath) -> Moment? {
@@ -59,13 +59,15 @@ extension ArchivedSnapshot {
     return made.begins(before: mark) ? mark : made
   }
 
-  /// Notes that a backup has found the snapshot to be what the server has.
+  /// Records that a backup found the snapshot up to date.
   func markCurrent(at time: String, in path: FilePath) {
     guard let cid else { return }
     CurrencyMark(time: time, manifest: cid).put(for: snapshot.did, on: path)
   }
 
-  /// Whether a backup found it to be what the server has within so many seconds before a moment; no moment that is yet to come counts.
+  /// Whether a backup checked it within so many seconds before `now`.
+  ///
+  /// A check in the future does not count: some clock was wrong.
   func wasCurrent(within seconds: Int64, before now: Moment?, in path: FilePath) -> Bool {
     guard let now, let then = lastCurrent(in: path) else { return false }
     return 0...max(0, seconds) ~= now.seconds - then.seconds

@@ -26,9 +26,9 @@ public struct FleetBackup: Sendable {
     case success(BackupReport)
     /// It is not, or not to the end.
     case failure(any Error)
-    /// Nothing was done, as was wanted; this is what would be.
+    /// It was a dry run: what a backup would do.
     case planned(BackupPlan)
-    /// It was named before under another name, and backed up under that.
+    /// The account was given by another name before, and is backed up once.
     case duplicate(DID)
   }
 

@@ -12,12 +12,13 @@ struct KnownArchive {
 
   /// Looks for the archive of an account by what the account is called.
   ///
-  /// An archive that another backup of the same run has is left to that; whether the account is the same is found out next.
+  /// An archive that another backup of the same run has claimed is not opened: the account's DID will
+  /// tell whether it is the same account.
   ///
   /// - Parameters:
   ///   - account: what the account is called.
   ///   - destination: where archives are.
-  ///   - claim: what the archive is claimed with, among the backups of one run.
+  ///   - claim: the backup's claim on an archive.
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to.
   init(
     _ account: ATIdentifier, at destination: AccountBackup.Destination, claim: AccountClaims.File
@@ -58,7 +59,7 @@ struct KnownArchive {
   ///   - identity: who the account is.
   ///   - destination: where archives are.
   ///   - opened: what was found before it was known, if anything.
-  ///   - claim: what the archive is claimed with, among the backups of one run.
+  ///   - claim: the backup's claim on an archive.
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to; `CancellationError`.
   init(
     _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?,

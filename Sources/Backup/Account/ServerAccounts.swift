@@ -11,7 +11,7 @@ public struct ServerAccounts: AsyncSequence, Sendable {
   private let inactive: @Sendable (DID, String) -> Void
   private let malformed: @Sendable ([String]) -> Void
 
-  /// How many pages in a row may bring no account before the list is one that has no end.
+  /// How many pages in a row may bring no account before the list is taken for endless.
   static let maximumBarrenPages = 100
 
   /// The accounts of a server.
@@ -19,7 +19,7 @@ public struct ServerAccounts: AsyncSequence, Sendable {
   /// - Parameters:
   ///   - client: what asks the server.
   ///   - inactive: is told of accounts that the server lists as ones that it does not give out, with what it calls that.
-  ///   - malformed: is told of entries that name no account, page by page: what stands in place of their DIDs.
+  ///   - malformed: is told of entries without a valid DID, page by page: what stands in its place.
   public init(
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
     malformed: @escaping @Sendable ([String]) -> Void
@@ -47,7 +47,7 @@ public struct ServerAccounts: AsyncSequence, Sendable {
 
     /// The next account that the server gives out.
     ///
-    /// - Throws: what the client throws; ``BackupError/endlessList(_:)`` for a list that goes on without accounts.
+    /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
     public mutating func next() async throws -> FleetBackup.Account? {
       while true {
         guard let repo = page.popFirst() else {

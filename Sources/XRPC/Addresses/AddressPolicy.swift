@@ -27,11 +27,11 @@ public struct AddressPolicy: Sendable {
     self.init(allowsLoopback: allowsLoopback, named: named)
   }
 
-  /// Whether a request for a URL may be sent at all, as far as its host says; the address is asked about when it is known.
+  /// Whether a request for a URL may be sent, judged by its host alone; the address is checked later.
   ///
   /// - Parameters:
   ///   - url: what is asked for.
-  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's naming it.
+  ///   - isRedirected: whether a server of another origin pointed there.
   public func permits(_ url: HTTPURL, isRedirected: Bool) -> Bool {
     if let address = url.authority.address {
       return permits(address, for: url, isRedirected: isRedirected)

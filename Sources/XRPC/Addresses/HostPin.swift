@@ -25,11 +25,11 @@ public struct HostPin: Sendable {
     self.addresses = addresses
   }
 
-  /// Takes a list of pins apart: blanks or line ends between them, or commas where it is clear what follows one.
+  /// Splits a list of pins at white space, and at commas where it is clear what follows.
   ///
-  /// What stands behind a comma is another pin, or another address of the pin before it.
+  /// A comma is followed by another pin, or by another address of the pin before it.
   ///
-  /// - Throws: ``TransportError`` if something is neither, or may be both.
+  /// - Throws: ``TransportError`` if a part is neither, or may be both.
   public static func list(_ text: String) throws(TransportError) -> [String] {
     var pins: [String] = []
     for word in text.split(whereSeparator: \.isWhitespace) {

@@ -26,7 +26,7 @@ public struct Answer: Sendable {
 
   /// Where a list goes on; nil if it does not say.
   ///
-  /// - Throws: ``AnswerFault`` if that is longer than any server's place in a list, for it would have to be sent back.
+  /// - Throws: ``AnswerFault`` if it is too long to be sent back.
   public func cursor() throws(AnswerFault) -> String? {
     guard let cursor = optionalText("cursor") else { return nil }
     guard cursor.utf8.count <= Self.maximumCursor else {

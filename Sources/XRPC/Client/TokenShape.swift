@@ -1,6 +1,6 @@
-/// What looks like a JSON web token (RFC 7519): it is hidden in everything that a message quotes.
+/// Finds what looks like a JSON web token (RFC 7519), to hide it in everything that a message quotes.
 ///
-/// A server may put tokens where none belong, and one that was not sent from here is not known here.
+/// A server may put tokens where none belong, also ones that were never sent from here.
 enum TokenShape {
   /// What stands for a token.
   static let replacement = "…"
@@ -8,9 +8,9 @@ enum TokenShape {
   private static let maximumLength = maximumErrorBody
   /// How a header begins: `{"` in base 64.
   private static let beginning = Array("eyJ".unicodeScalars)
-  /// From how many characters on a word that begins like a header is hidden, whatever follows.
+  /// The least length of a word that begins like a header and is hidden, whatever follows.
   private static let minimumHeader = 12
-  /// From how many characters on each of three parts is too long for a part of a host name's end.
+  /// The least length of three parts with dots between that are hidden: no host name ends like that.
   private static let minimumPart = 16
 
   /// A text without what looks like tokens.

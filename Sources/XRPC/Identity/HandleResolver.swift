@@ -41,12 +41,12 @@ public struct HandleResolver: Sendable {
     case none(String)
     /// Nobody who knows could be asked.
     case failed(String)
-    /// It led to where no server on the internet is, so that it was not followed.
+    /// It led to a private address, and was not followed.
     case refused(String)
-    /// Who knows could not prove to be who it says.
+    /// The certificate of the server that was asked does not hold.
     case untrusted(String)
 
-    /// What an attempt came to that brought no answer.
+    /// The outcome of an attempt without an answer.
     init(_ error: TransportError) {
       switch error.reason {
       case .refusedAddress, .refusedRedirect: self = .refused("\(error)")

@@ -8,15 +8,16 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   case handleNotFound(Handle, [String])
   /// The handle could not be asked about: what was tried, and what came of it.
   case handleUnreachable(Handle, [String])
-  /// The handle leads to an address that no server on the internet has: what was tried, and what came of it.
+  /// The handle leads to a private address: what was tried, and what came of it.
   case handleRefused(Handle, [String])
-  /// Who was asked about the handle could not prove to be who it says: what was tried, and what came of it.
+  /// The server that was asked about the handle has a certificate that does not hold: what was tried,
+  /// and what came of it.
   case handleUntrusted(Handle, [String])
   /// DNS names several DIDs for a handle.
   case ambiguousHandle(Handle, [DID])
   /// The DID is of a method other than `plc` and `web`, or of a form that these do not have.
   case unsupportedDID(DID)
-  /// The DID names a host that nobody on the internet has.
+  /// The DID names a host that is not on the public internet.
   case privateHost(DID)
   /// The DID does not exist.
   case didNotFound(DID)

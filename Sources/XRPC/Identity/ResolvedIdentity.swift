@@ -55,7 +55,7 @@ public enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
   public var isContradiction: Bool {
     switch self {
     case .handleNotClaimed, .handleLeadsElsewhere: true
-    // Who could not prove to be who it says has not answered.
+    // A server whose certificate does not hold has not answered.
     case .handleNotConfirmed(_, .handleUntrusted): false
     case .handleNotConfirmed(_, let error): error.kind != .temporary
     case .conflict, .gap: false

@@ -8,7 +8,7 @@ public struct ListRepos: XRPCQuery {
 
   /// The longest page that the lexicon allows.
   public static let maximumLimit = 1000
-  /// How many times as long a page may be before it is no page any more but something made up.
+  /// How many times longer than asked for a page may be.
   private static let tolerance = 2
 
   /// How many to a page, 1 to ``maximumLimit``; nil for what the server likes.
@@ -45,7 +45,7 @@ public struct ListRepos: XRPCQuery {
   public struct Output: Sendable, Equatable {
     /// The accounts.
     public var repos: [Repo]
-    /// What stands in place of a DID, of the items that have none; empty where nothing does.
+    /// Of the items without a valid DID, what stands in its place; empty where nothing does.
     public var malformed: [String]
     /// Where to go on.
     public var cursor: String?

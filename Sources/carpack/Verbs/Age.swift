@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// How long ago something may have been, as a person writes it: `90m`, `20h`, `7d`, `2w`.
+/// A length of time as a person writes it: `90m`, `20h`, `7d`, `2w`.
 struct Age: ExpressibleByArgument {
   /// The seconds.
   let seconds: Int64
@@ -8,7 +8,7 @@ struct Age: ExpressibleByArgument {
   private static let units: [Character: Int64] = [
     "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800,
   ]
-  /// The longest number that is read: with any unit that is still a number of seconds.
+  /// The longest number that is read, so that no unit overflows.
   private static let maximumDigits = 6
 
   init?(argument: String) {

@@ -52,7 +52,7 @@ final class BackupOutcomes: Sendable {
   /// How many entries that name no account are named one by one.
   private static let maximumMalformed = 5
 
-  /// Notes entries of a server's list that name no account: not all accounts can be said to be backed up.
+  /// Records entries of a server's list that name no account: the run is then incomplete.
   func malformed(_ entries: [String]) {
     let before = state.withLock { state in
       defer { state.malformedCount += entries.count }
@@ -113,7 +113,7 @@ final class BackupOutcomes: Sendable {
           $0.field("did", did.text)
         }
       } else if !isQuiet {
-        Console.say("\(account): the account \(did) once more, backed up once")
+        Console.say("\(account): same account as \(did), backed up once")
       }
     case .failure(let error):
       // That the run was interrupted is said once.

@@ -17,8 +17,8 @@ struct BackupSummary {
     let verdict =
       switch report.outcome {
       case .upToDate: "up to date\(accepted)"
-      case .recent where snapshot.isSettled: "recent, not asked about\(accepted)"
-      case .recent: "recent, not asked about; \(Console.yellow("incomplete"))\(accepted)"
+      case .recent where snapshot.isSettled: "recent, skipped\(accepted)"
+      case .recent: "recent, skipped; \(Console.yellow("incomplete"))\(accepted)"
       case .complete:
         accepted.isEmpty ? Console.green("complete") : "nothing else is missing\(accepted)"
       case .incomplete:

@@ -160,7 +160,7 @@ struct NetworkCommandOptions: ParsableArguments {
     }
   }
 
-  /// What a proxy means for the addresses that are connected to.
+  /// The warning about a proxy.
   static func proxyWarning(_ proxy: String) -> String {
     "requests go through the proxy \(proxy), which looks names up by itself, so addresses cannot be checked"
   }

@@ -30,7 +30,7 @@ enum CurlFailure {
     case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY:
       return .notConnected(what)
     case CURLE_SSL_CONNECT_ERROR:
-      // A handshake that breaks, or brings something else than TLS, says nothing about who the server is.
+      // A broken handshake says nothing about who the server is.
       return isVerdict(explanation) ? .notSecure(what) : .notConnected(what)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
@@ -39,7 +39,7 @@ enum CurlFailure {
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
       return .malformedAnswer(what)
     case CURLE_OUT_OF_MEMORY where wasSent && awaitsHead, Self.tooLarge where awaitsHead:
-      // What libcurl says of a line of the head that is longer than it reads: 7.88 the one, 8.6 and newer the other.
+      // A line of the head was too long: libcurl 7.88 says the one, 8.6 and newer the other.
       return .malformedAnswer(ResponseHead.isTooLong)
     case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION,
       CURLE_BAD_FUNCTION_ARGUMENT:
@@ -53,7 +53,8 @@ enum CurlFailure {
   /// `CURLE_TOO_LARGE`, which older headers do not have.
   private static let tooLarge = CURLcode(100)
 
-  /// Whether a failed handshake is one that ends the same way each time: the server's TLS spoke, or a certificate did not hold.
+  /// Whether a handshake failed for a reason that stays: a TLS alert, or a certificate that does not
+  /// hold.
   private static func isVerdict(_ explanation: String) -> Bool {
     let text = explanation.lowercased()
     return ["certificate", "alert", "unsupported protocol"].contains { text.contains($0) }

@@ -34,7 +34,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private var failure: TransportError?
   /// An address that was refused, while no other was permitted.
   private var refused: IPAddress?
-  /// Whether some address was permitted: what became of that connection is then how the transfer ended.
+  /// Whether some address was permitted: its connection then decides how the transfer ended.
   private var hasPermittedAddress = false
 
   /// How many bytes of a body are gathered before they are handed on: for each time the reader is woken.
@@ -95,7 +95,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
     } else if let refused {
       finish(throwing: error(refusal(of: refused)))
     } else if code == CURLE_COULDNT_RESOLVE_HOST, order.isRedirected, !order.url.isSecure {
-      // Wherever the name would lead to, nothing public is asked over http.
+      // Wherever the name leads, nothing public is asked over http.
       finish(throwing: error(.refusedRedirect("\(order.url)")))
     } else {
       var error = error(
