@@ -62,11 +62,10 @@ public final class Network: Sendable {
   public func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])
   {
-    let shown = "\(try HTTPURL(url))"
     let fields = accept.map { [(name: "Accept", value: $0)] } ?? []
-    let (delivery, body) = try await send(
-      HTTPRequest(.get, url, fields: fields, attempts: retries ? nil : 1)
-    ) { response in
+    let request = HTTPRequest(.get, url, fields: fields, attempts: retries ? nil : 1)
+    let shown = "\(try request.target())"
+    let (delivery, body) = try await send(request) { response in
       try await response.body.collect(upTo: limit, of: shown)
     }
     return (delivery.response, body ?? delivery.errorBody)
@@ -85,14 +84,15 @@ public final class Network: Sendable {
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> (Delivery, Value?) {
-    let url = try HTTPURL(request.url)
+    var request = request
+    try request.resolveTarget()
+    let host = try request.target().authority.host
     let attempts = request.attempts ?? options.attempts
+    request.attempts = attempts
     let retry = Retry(attempts: attempts, clock: clock, chance: chance)
     var stalls = 0
     let (result, made) = try await retry.run(
       {
-        var request = request
-        request.attempts = attempts
         request.offset = offset()
         return await attempt(request, receive)
       },
@@ -100,7 +100,7 @@ public final class Network: Sendable {
         if Self.isStall(result) { stalls += 1 }
         return stalls < Self.maximumStalls ? Self.whyTransient(result) : nil
       },
-      waiting: { options.observer(.retry(host: url.authority.host, seconds: $0, why: $1)) })
+      waiting: { options.observer(.retry(host: host, seconds: $0, why: $1)) })
     do {
       var (delivery, value) = try result.get()
       delivery.attempts = made

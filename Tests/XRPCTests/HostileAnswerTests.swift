@@ -99,7 +99,8 @@ private final class ByteServer: Sendable {
   private func error(_ transport: CurlTransport, port: UInt16) async -> TransportError? {
     await #expect(throws: TransportError.self) {
       _ = try await transport.send(
-        HTTPRequest(.get, "http://two.test:\(port)/")).read()
+        HTTPRequest(.get, "http://two.test:\(port)/")
+      ).read()
     }
   }
 

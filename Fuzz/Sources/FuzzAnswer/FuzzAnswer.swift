@@ -102,7 +102,8 @@ enum FuzzAnswer: Fuzzer {
       for seconds in [said.reset, said.window, said.retryAfter, said.wait] {
         guard let seconds else { continue }
         require(
-          (0...RateLimitFields.longestWait).contains(seconds), "to be waited for: \(seconds) seconds")
+          (0...RateLimitFields.longestWait).contains(seconds),
+          "to be waited for: \(seconds) seconds")
       }
       require((said.limit ?? 0) >= 0 && (said.remaining ?? 0) >= 0, "less than nothing is left")
     }

@@ -47,7 +47,7 @@ extension BackupWork {
       missing, of: base.snapshot, extras: try base.extras(), schedule: schedule)
     guard reconciliation.wantedCount > 0 else {
       try target.publish()
-      base.markCurrent(at: options.now(), in: target.path)
+      noteCurrent(base, target)
       return .done(
         .unchanged(
           base, at: target.path, milliseconds: options.milliseconds() - begin, missing: missing,
@@ -120,6 +120,8 @@ extension BackupWork {
           return (base, generation, writer.isHealing)
         }
       }
+      // Whoever fills asks for no list, and not for the newest commit.
+      if isFill { snapshot.blobs.listed = nil }
       snapshot.missingPages = []
       try BlobLedger.forEachPage(of: ledger.missing) { page in
         try writer.append(page.cid, page.bytes.span)
@@ -130,7 +132,7 @@ extension BackupWork {
     }
     if let base, written == base.snapshot {
       remember(ledger.missing, on: target)
-      base.markCurrent(at: options.now(), in: target.path)
+      noteCurrent(base, target)
     }
     let isUnchanged = base?.snapshot.commit == written.commit
     return BackupReport(
@@ -141,6 +143,12 @@ extension BackupWork {
         ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings.all)
+  }
+
+  /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
+  private func noteCurrent(_ base: ArchivedSnapshot, _ target: ArchiveTarget) {
+    guard !isFill else { return }
+    base.markCurrent(at: options.now(), in: target.path)
   }
 
   /// Remembers since when all blobs that are lost for good have been asked for, without a new snapshot.

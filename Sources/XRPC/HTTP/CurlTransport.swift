@@ -44,7 +44,7 @@ public final class CurlTransport: HTTPTransport {
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
   public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     var request = request
-    var url = try HTTPURL(request.url)
+    var url = try request.target()
     var redirects = 0
     var isRedirected = false
     while true {

@@ -11,7 +11,7 @@ public struct HTTPRequest: Sendable {
   /// The method.
   public var method: Method
   /// The absolute URL, `http` or `https`.
-  public var url: String
+  public var url: String { didSet { parsed = nil } }
   /// Header fields beside those that the transport sets itself (`Host`, `User-Agent`, `Accept-Encoding`).
   public var fields: [(name: String, value: String)]
   /// What is sent along.
@@ -29,6 +29,9 @@ public struct HTTPRequest: Sendable {
   /// How often it is sent at most; nil for as often as the user set. One of which this is 1 is not waited for either, if its host is away.
   public var attempts: Int?
 
+  /// The URL, taken apart once for all that the request goes through.
+  private var parsed: HTTPURL?
+
   /// A request.
   public init(
     _ method: Method = .get, _ url: String, fields: [(name: String, value: String)] = [],
@@ -44,4 +47,16 @@ public struct HTTPRequest: Sendable {
     self.followsRedirects = followsRedirects
     self.attempts = attempts
   }
+
+  /// The URL, taken apart.
+  ///
+  /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
+  func target() throws(TransportError) -> HTTPURL {
+    if let parsed { parsed } else { try HTTPURL(url) }
+  }
+
+  /// Takes the URL apart, for all that the request goes through.
+  ///
+  /// - Throws: ``TransportError`` as ``target()`` does.
+  mutating func resolveTarget() throws(TransportError) { parsed = try target() }
 }

@@ -43,17 +43,17 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   }
 
   private init(_ text: String, relativeTo base: HTTPURL?) throws(TransportError) {
-    let shown = Excerpt.of(String(text.prefix { $0 != "?" }))
-    let library = try CurlLibrary.forURL(shown)
-    guard let handle = unsafe library.urlInit() else {
-      throw TransportError(.unavailable("no memory"), url: shown)
+    func error(_ reason: TransportError.Reason) -> TransportError {
+      TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))
     }
+    let library = try CurlLibrary.forURL(String(text.prefix { $0 != "?" }))
+    guard let handle = unsafe library.urlInit() else { throw error(.unavailable("no memory")) }
     defer { unsafe library.urlCleanup(handle) }
     let flags = CUnsignedInt(CURLU_DISALLOW_USER) | CUnsignedInt(CURLU_URLENCODE)
     for part in [base?.text, text] {
       guard let part else { continue }
       guard unsafe library.urlSet(handle, CURLUPART_URL, part, flags) == CURLUE_OK else {
-        throw TransportError(.unusableURL, url: shown)
+        throw error(.unusableURL)
       }
     }
     _ = unsafe library.urlSet(handle, CURLUPART_FRAGMENT, nil, 0)
@@ -72,7 +72,7 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
       // A host is ASCII (RFC 3986, section 3.2.2), and what is not could look like another one.
       host.utf8.allSatisfy({ $0 < 0x80 }),
       let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
-    else { throw TransportError(.unusableURL, url: shown) }
+    else { throw error(.unusableURL) }
     self.text = whole
     isSecure = scheme == "https"
     authority = Authority(host: host, port: port)

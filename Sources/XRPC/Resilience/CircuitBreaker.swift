@@ -27,7 +27,7 @@ package final class CircuitBreaker: HTTPTransport {
   ///
   /// - Throws: ``TransportError`` also if the host has been away for so long that it is not asked for now.
   package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let url = try HTTPURL(request.url)
+    let url = try request.target()
     while true {
       let isTry = try await admit(url, waits: request.attempts != 1)
       let result = await attempt(request)

@@ -49,7 +49,7 @@ package final class RateLimit: HTTPTransport {
   ///
   /// - Throws: ``TransportError`` also if the host has refused so much that it is left alone.
   package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let url = try HTTPURL(request.url)
+    let url = try request.target()
     let limits = limits(of: url.authority)
     var waits = 0
     while true {
