@@ -65,7 +65,7 @@ struct LargeSection: ~Copyable {
       let room =
         ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - buffers.content.count
       let step = min(room, bytes.count - start)
-      buffers.content.append(bytes.extracting(start..<start + step))
+      buffers.append(bytes.extracting(start..<start + step))
       start += step
       if step == room { try writeFrame(to: &log) }
     }
@@ -85,12 +85,8 @@ struct LargeSection: ~Copyable {
   private mutating func writeFrame(to log: inout FrameLog) throws {
     // What lies in a class cannot be lent for the length of a call that throws.
     var (content, stored): ([UInt8], [UInt8]) = ([], [])
-    swap(&content, &buffers.content)
-    swap(&stored, &buffers.stored)
-    defer {
-      swap(&content, &buffers.content)
-      swap(&stored, &buffers.stored)
-    }
+    buffers.exchange(&content, &stored)
+    defer { buffers.exchange(&content, &stored) }
     let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
     if frameIndex == 0 { isRaw = outcome == .raw }
     try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
@@ -105,4 +101,13 @@ final class FrameBuffers {
   var content: [UInt8] = []
   /// The frame as it is stored.
   var stored: [UInt8] = []
+
+  /// Adds to what a frame holds.
+  func append(_ bytes: Span<UInt8>) { content.append(bytes) }
+
+  /// Puts two others in the places of both.
+  func exchange(_ content: inout [UInt8], _ stored: inout [UInt8]) {
+    swap(&content, &self.content)
+    swap(&stored, &self.stored)
+  }
 }
