@@ -25,6 +25,8 @@ FUZZ_SECONDS ?= 600
 TORTURE_SECONDS ?= 600
 
 # The suites in which tasks and threads meet.
+# The runtime looks for the sanitizer among the symbols that the program exports, to tell it of tasks.
+THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
 .PHONY: help dependencies build release test sanitize torture demo fixtures lint format docs bench bench-network fuzz man completions install uninstall clean
@@ -44,10 +46,11 @@ release: dependencies ## the command, optimised: .build/release/carpack
 test: release ## build and run all suites (set CARPACK_CORPUS to have real repositories in them)
 	$(SWIFT) test -c release --scratch-path .build/tests
 
-sanitize: dependencies ## run the network suites, and the command they drive, under the thread sanitizer
-	$(SWIFT) build --sanitize=thread --scratch-path .build/sanitized --product carpack
-	CARPACK_BIN=$(CURDIR)/.build/sanitized/debug/carpack TSAN_OPTIONS=halt_on_error=0:exitcode=66 \
-	  $(SWIFT) test --sanitize=thread --scratch-path .build/sanitized --filter '$(SANITIZED)'
+sanitize: dependencies ## run the suites of the network, and the command they drive, under the thread sanitizer
+	$(SWIFT) build $(THREADS) --product carpack
+	CARPACK_BIN=$(CURDIR)/.build/sanitized/debug/carpack \
+	  TSAN_OPTIONS='exitcode=66:suppressions=$(CURDIR)/Scripts/thread-sanitizer.txt' \
+	  $(SWIFT) test $(THREADS) --filter '$(SANITIZED)'
 
 torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
 	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'

@@ -50,6 +50,29 @@ struct `A backup that is interrupted` {
     print("killed \(kills) times: \(extra) blobs asked for again, \(twice) delivered twice")
   }
 
+  @Test func `keeps the repository that had arrived, a first one and changes of it`() throws {
+    var behaviour = Behaviour()
+    behaviour.latency = 0.02
+    let scene = try NetworkScene(posts: 40, blobs: 60, behaviour)
+    #expect(try backUp(scene, untilDelivered: 20, Self.kill).status == 137)
+    #expect(try scene.backUp().status == 0)
+    #expect(scene.requestCount(of: "getRepo") == 1)
+    try scene.expectWhole()
+    #expect(try scene.contents(scene.account.did).car == scene.account.car())
+    let posts = (0..<50).map { number in
+      scene.account.post(
+        TID(integer: UInt64(1_760_000_000_000_000 + number) << 10).text, "\(number)",
+        showing: [BlobContent(noise: UInt64(number) + 1000, size: 30_000)])
+    }
+    try scene.account.commit(posts)
+    let count = scene.requestCount(of: "getBlob")
+    #expect(try backUp(scene, untilDelivered: count + 20, Self.kill).status == 137)
+    let result = try scene.backUp()
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(scene.requestCount(of: "getRepo") == 2)
+    try scene.expectWhole()
+  }
+
   @Test func `ends at Ctrl-C with what has come, and goes on from there`() throws {
     var behaviour = Behaviour()
     behaviour.latency = 0.02

@@ -13,7 +13,7 @@ struct Loopback {
   ) throws {
     var options = NetworkOptions(userAgent: "carpack-tests")
     options.allowsLoopback = true
-    options.stallSeconds = 2
+    options.stallSeconds = 20
     change(&options)
     server = try LoopbackServer(handler: handler)
     transport = try CurlTransport(options)

@@ -100,11 +100,12 @@ public final class CurlTransport: HTTPTransport {
   /// Begins a transfer, and returns with the head of its answer.
   private func begin(_ order: CurlTransfer.Order) async throws -> HTTPResponse {
     let transfer = CurlTransfer(order, loop: loop)
-    let response = try await withTaskCancellationHandler {
+    var response = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { loop.post(.begin(transfer, $0)) }
     } onCancel: {
       transfer.cancel()
     }
+    response.body = HTTPBody(transfer.pipe)
     // The event thread lives as long as somebody may read.
     response.body.whenEnded { [self] _ in withExtendedLifetime(self) {} }
     return response

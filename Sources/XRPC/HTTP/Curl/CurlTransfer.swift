@@ -21,7 +21,8 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
 
   let order: Order
   private let loop: CurlLoop
-  private let pipe = BodyPipe()
+  /// Where the body goes.
+  let pipe = BodyPipe()
   private let cancelled = Atomic<Bool>(false)
   // From here on, what exists while the transfer is under way.
   private var reception: Reception
@@ -141,9 +142,8 @@ extension CurlTransfer {
   /// Takes a line of the head; false ends the transfer.
   func takeLine(_ line: Span<UInt8>) -> Bool {
     do throws(TransportError) {
-      guard var response = try reception.takeLine(line) else { return true }
+      guard let response = try reception.takeLine(line) else { return true }
       pipe.connect(to: self)
-      response.body = HTTPBody(pipe)
       continuation.take()?.resume(returning: response)
       return true
     } catch {
