@@ -16,17 +16,23 @@ public struct HTTPRequest: Sendable {
   public var fields: [(name: String, value: String)]
   /// What is sent along.
   public var body: [UInt8]
-  /// From which byte on the body is wanted: 0, or as much as came when it was asked for before. The answer says where it begins.
+  /// From which byte on the body is wanted: 0, or as much as came when it was asked for before.
+  ///
+  /// The answer says where it begins.
   public var offset: UInt64 = 0
   /// Whether the answer may be compressed on the way.
   public var acceptsCompression: Bool
-  /// Whether the body is long: it may take any time as long as it gets on. All of any other answer has to come soon.
+  /// Whether the body is long: it may take any time as long as it gets on.
+  ///
+  /// All of any other answer has to come soon.
   public var isStreamed: Bool
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   public var isPrepared = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a server points.
   public var followsRedirects: Bool
-  /// How often it is sent at most; nil for as often as the user set. One of which this is 1 is not waited for either, if its host is away.
+  /// How often it is sent at most; nil for as often as the user set.
+  ///
+  /// If this is 1, its host is not waited for either if that is away.
   public var attempts: Int?
 
   /// The URL, taken apart once for all that the request goes through.
