@@ -15,6 +15,7 @@ final class BodyPipe: Sendable {
     /// The other end, until it has ended.
     var transfer: (any Transfer)?
     var isPaused = false
+    var received = 0
     var end: Result<Void, any Error>?
     var actions: [@Sendable ((any Error)?) -> Void] = []
   }
@@ -40,6 +41,7 @@ final class BodyPipe: Sendable {
   /// Puts a piece in.
   func put(_ piece: [UInt8]) {
     let reader = state.withLock { state in
+      state.received += piece.count
       if state.reader == nil { state.pieces.append(piece) }
       return state.reader.take()
     }
@@ -61,6 +63,9 @@ final class BodyPipe: Sendable {
     if let error { reader?.resume(throwing: error) } else { reader?.resume(returning: nil) }
     for action in actions { action(error) }
   }
+
+  /// How many bytes have been put in.
+  var receivedCount: Int { state.withLock { $0.received } }
 
   // MARK: The reader's side
 

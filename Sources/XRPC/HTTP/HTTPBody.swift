@@ -14,6 +14,9 @@ public struct HTTPBody: AsyncSequence, Sendable {
 
   private let handle: Handle
 
+  /// What it comes out of.
+  var pipe: BodyPipe { handle.pipe }
+
   /// The body that comes out of a pipe.
   init(_ pipe: BodyPipe) { handle = Handle(pipe) }
 

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// What may be asked of one host, by all who ask it.
 ///
-/// 1. No more requests are under way than there are places. Their number is halved when the host has too much to do, and grows by one after as many answers in a row.
+/// 1. No more requests are under way than there are places, but for slow ones, which leave theirs to others: twice as many at most. Their number is halved when the host has too much to do, and grows by one after as many answers in a row.
 /// 2. A request is sent only when no time was named before which none may be, and all windows and the bucket have room for it.
 package final class HostLimits: Sendable {
   /// The permission for one request, which has to be given back.
@@ -20,6 +20,8 @@ package final class HostLimits: Sendable {
     var heldUntil = 0.0
     var announcedUntil = 0.0
     var underWay = 0
+    /// How many of them are slow, and have given their places back.
+    var slow = 0
     /// How many answers came in a row that were no refusals.
     var run = 0
     var halvedAt = -Double.infinity
@@ -93,9 +95,25 @@ package final class HostLimits: Sendable {
   }
 
   /// Gives a permission back, when the transfer has ended.
-  func release(_ permission: Permission) {
-    state.withLock { $0.underWay -= 1 }
-    places.giveBack()
+  ///
+  /// - Parameter isSlow: whether its place was given back before.
+  func release(_ permission: Permission, isSlow: Bool = false) {
+    state.withLock { state in
+      state.underWay -= 1
+      if isSlow { state.slow -= 1 }
+    }
+    if !isSlow { places.giveBack() }
+  }
+
+  /// Gives the place of a slow transfer to another, unless too many have done so.
+  func leavePlace() -> Bool {
+    let mayLeave = state.withLock { state in
+      guard state.slow < 2 * maximum else { return false }
+      state.slow += 1
+      return true
+    }
+    if mayLeave { places.giveBack() }
+    return mayLeave
   }
 
   /// Takes in what the head of an answer says.

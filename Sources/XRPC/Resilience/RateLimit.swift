@@ -63,12 +63,32 @@ package final class RateLimit: HTTPTransport {
       }
       let fields = RateLimitFields(response, unixTime: clock.unixTime)
       let isRefused = limits.learn(permission, from: response.status, fields)
-      response.body.whenEnded { _ in limits.release(permission) }
+      leaveWhenEnded(response.body.pipe, permission, limits, isStreamed: request.isStreamed)
       let maximum = fields.wait == nil ? (request.attempts ?? 1) - 1 : Self.maximumWaits
       guard isRefused, request.attempts != 1, waits < maximum else { return response }
       waits += 1
     }
   }
+
+  /// Gives a permission back when a transfer has ended, and its place before that if it is slow, so that it holds up nobody else who asks the host.
+  private func leaveWhenEnded(
+    _ pipe: BodyPipe, _ permission: HostLimits.Permission, _ limits: HostLimits, isStreamed: Bool
+  ) {
+    guard isStreamed else { return pipe.whenEnded { _ in limits.release(permission) } }
+    let seat = Seat()
+    let watch = Task {
+      try await Task.sleep(for: Self.slowAfter)
+      if pipe.receivedCount < Self.slowCount { seat.leave(limits) }
+    }
+    pipe.whenEnded { _ in
+      watch.cancel()
+      limits.release(permission, isSlow: seat.end())
+    }
+  }
+
+  /// A transfer that has brought less than so many bytes after so long is slow.
+  private static let slowAfter: Duration = .seconds(10)
+  private static let slowCount = 128 << 10
 
   /// Sends a request when there is a place among all transfers, which it keeps to the end of the body.
   private func receive(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -80,6 +100,26 @@ package final class RateLimit: HTTPTransport {
     } catch {
       all.giveBack()
       throw error
+    }
+  }
+}
+
+/// Whether a transfer still has its place.
+private final class Seat: Sendable {
+  private let state = Mutex((isLeft: false, hasEnded: false))
+
+  /// Gives the place to another, unless the transfer has ended.
+  func leave(_ limits: HostLimits) {
+    state.withLock { state in
+      if !state.hasEnded { state.isLeft = limits.leavePlace() }
+    }
+  }
+
+  /// Ends the transfer; answers whether it has left its place before.
+  func end() -> Bool {
+    state.withLock { state in
+      state.hasEnded = true
+      return state.isLeft
     }
   }
 }
