@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// The way to servers that everything in a run shares: connections, the limits of each host, what the user set.
 ///
-/// A request goes through ``Retry`` (again, if it fails for a reason that may pass), ``CircuitBreaker`` (waits for a host that is away), ``RateLimit`` (no more than
+/// A request goes through ``Retry`` (again, if it fails for a reason that may pass),
+/// ``CircuitBreaker`` (waits for a host that is away), ``RateLimit`` (no more than
 /// its host allows) and the transport.
 public final class Network: Sendable {
   /// What the user set.
@@ -76,9 +77,11 @@ public final class Network: Sendable {
   /// - Parameters:
   ///   - request: what is asked.
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
-  ///   - receive: reads an answer of success. What fails on the way there, and may pass, is asked for once more, and received by another call.
+  ///   - receive: reads an answer of success. What fails on the way there, and may pass, is asked
+  ///   for once more, and received by another call.
   /// - Returns: The last answer, whatever its status is, and what was received of one of success.
-  /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything for a while; what `receive` throws otherwise, which is not tried
+  /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything
+  ///   for a while; what `receive` throws otherwise, which is not tried
   ///   again; `CancellationError`.
   public func send<Value>(
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },

@@ -2,11 +2,13 @@ public import IPLD
 
 /// The blobs that a repository refers to, each once.
 ///
-/// An account may refer to a million blobs, so what is kept of each are some hundred bytes: 24 of facts, its CID, six for looking it
+/// An account may refer to a million blobs, so what is kept of each are some hundred bytes: 24 of
+/// facts, its CID, six for looking it
 /// up, and the key of the record that refers to it first, which blobs of one record share.
 ///
 /// Invariants:
-/// 1. `slots.count` is a power of two, and more than a third of the slots are 0; the others are one more than the number of a row.
+/// 1. `slots.count` is a power of two, and more than a third of the slots are 0; the others are one
+///    more than the number of a row.
 /// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in which they came.
 public struct BlobTable: Sendable {
   /// One blob.

@@ -2,12 +2,16 @@ internal import IPLD
 
 /// Finds the blob references in bytes that should be a record and are not DAG-CBOR, as far as they can be walked.
 ///
-/// It walks CBOR of every kind ([RFC 8949](https://www.rfc-editor.org/rfc/rfc8949)): floats, any tag, any simple value, indefinite
-/// lengths, heads longer than they need to be, keys of any type in any order. Items that follow the first are walked, too.
+/// It walks CBOR of every kind ([RFC 8949](https://www.rfc-editor.org/rfc/rfc8949)): floats, any
+/// tag, any simple value, indefinite
+/// lengths, heads longer than they need to be, keys of any type in any order. Items that follow the
+/// first are walked, too.
 ///
 /// Invariants:
-/// 1. `offset` only grows, by a byte at least with each item, so the walk takes a time that the length of the bytes bounds.
-/// 2. `open` holds the arrays and maps around the place, the innermost last, never more than ``maximumDepth``; nothing recurses.
+/// 1. `offset` only grows, by a byte at least with each item, so the walk takes a time that the
+///    length of the bytes bounds.
+/// 2. `open` holds the arrays and maps around the place, the innermost last, never more than
+///    ``maximumDepth``; nothing recurses.
 struct TolerantBlobScanner {
   /// How many arrays and maps may be open at a time: they take some 2 MB.
   static let maximumDepth = 1 << 14

@@ -57,17 +57,11 @@ extension BackupWork {
       .blobs(
         referenced: base.snapshot.blobs.referenced, listed: nil,
         wanted: reconciliation.wantedCount))
-    let appender = try ArchiveAppender(
-      target.storage(), carHeader: base.reader.carHeader,
-      options: ArchiveOptions(level: options.level))
-    do {
-      let report = try await ask(reconciliation, base, with: appender, for: target)
-      try target.publish()
-      return .done(report)
-    } catch {
-      await appender.keepWhatArrived()
-      throw error
-    }
+    let header = try base.reader.carHeader
+    return .done(
+      try await appending(to: target, ArchiveOptions(level: options.level), carHeader: { header }) {
+        try await ask(reconciliation, base, with: $0, for: target)
+      })
   }
 
   private func ask(
@@ -75,12 +69,7 @@ extension BackupWork {
     for target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
-    let moment = options.now()
-    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
-    try await intake.fetch(
-      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
-    observer(.progress(BackupProgress(.committing)))
-    let ledger = intake.ledger(at: moment)
+    let (ledger, moment) = try await fetchBlobs(reconciliation, with: appender, for: target)
     // What the CAR is, and where its blocks lie, is what it was.
     var snapshot = base.snapshot
     (snapshot.handle, snapshot.pds) = (identity.handle, identity.server)
@@ -92,6 +81,18 @@ extension BackupWork {
       ArchiveWriter.cid(document: identity.document) ?? base.snapshot.didDocument
     return try await end(
       snapshot, ledger, documents: [identity.document], base.reader, with: appender, for: target)
+  }
+
+  /// Asks for blobs, and answers what the ledger says then, and when they were asked for.
+  func fetchBlobs(
+    _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
+  ) async throws -> (BlobReconciliation.Ledger, moment: String) {
+    let moment = options.now()
+    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
+    try await intake.fetch(
+      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
+    observer(.progress(BackupProgress(.committing)))
+    return (intake.ledger(at: moment), moment)
   }
 
   /// Ends a backup: with a new snapshot if it says something that the one before does not say.
@@ -120,7 +121,7 @@ extension BackupWork {
           return (base, generation, writer.isHealing)
         }
       }
-      // Whoever fills asks for no list, and not for the newest commit.
+      // A fill does not ask which blobs the server lists.
       if isFill { snapshot.blobs.listed = nil }
       snapshot.missingPages = []
       try BlobLedger.forEachPage(of: ledger.missing) { page in

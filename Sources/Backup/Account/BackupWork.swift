@@ -130,15 +130,25 @@ struct BackupWork: Sendable {
     var archiveOptions = ArchiveOptions(level: options.level)
     // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
+    return try await appending(
+      to: target, archiveOptions, carHeader: { CARPacking(fetched.repository, { _ in }).header }
+    ) {
+      try await append(fetched, listing: listing, schedule, plcLog: plcLog, with: $0, for: target)
+    }
+  }
+
+  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is kept if that fails.
+  func appending(
+    to target: ArchiveTarget, _ archiveOptions: ArchiveOptions,
+    carHeader: @escaping @Sendable () throws -> [UInt8],
+    _ append: (ArchiveAppender) async throws -> BackupReport
+  ) async throws -> BackupReport {
     let storage = try target.storage()
-    let appender = try await onOwnThread { [archiveOptions] in
-      try ArchiveAppender(
-        storage, carHeader: CARPacking(fetched.repository, { _ in }).header,
-        options: archiveOptions)
+    let appender = try await onOwnThread {
+      try ArchiveAppender(storage, carHeader: carHeader(), options: archiveOptions)
     }
     do {
-      let report = try await append(
-        fetched, listing: listing, schedule, plcLog: plcLog, with: appender, for: target)
+      let report = try await append(appender)
       try target.publish()
       return report
     } catch {
@@ -286,12 +296,7 @@ struct BackupWork: Sendable {
       .blobs(
         referenced: repository.inspection.blobs.entries.count, listed: reconciliation.listedCount,
         wanted: reconciliation.wantedCount))
-    let moment = options.now()
-    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
-    try await intake.fetch(
-      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
-    observer(.progress(BackupProgress(.committing)))
-    let ledger = intake.ledger(at: moment)
+    let (ledger, moment) = try await fetchBlobs(reconciliation, with: appender, for: target)
     let commit = repository.commit
     let snapshot = Snapshot(
       did: identity.did, handle: identity.handle, pds: identity.server,

@@ -81,7 +81,8 @@ struct BlobFetcher: Sendable {
   ) async throws {
     let queue = Queue(wanted)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      // Slow transfers leave their places to others, who have to be there. How many are under way at a time the network decides.
+      // Slow transfers leave their places to others, who have to be there. How many are under way
+      // at a time the network decides.
       for _ in 0..<min(3 * connections, wanted.count) {
         group.addTask {
           while let blob = queue.take() {

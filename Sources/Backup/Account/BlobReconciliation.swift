@@ -63,8 +63,8 @@ struct BlobReconciliation: Sendable {
   /// - Parameters:
   ///   - blobs: the blobs that records refer to.
   ///   - inCAR: the length of a block that the repository carries itself; nil if it does not.
-  ///   - listing: what the server lists; nil if nobody asked. What it listed before and has not
-  ///     come counts as well if nobody asked, or the list broke off.
+  ///   - listing: what the server lists; nil if it was not asked. If it was not, or the list broke
+  ///     off, the blobs that it listed before and that are still missing are asked for as well.
   ///   - archive: what there is already; nil for nothing.
   ///   - base: the snapshot before this one of the same account.
   ///   - schedule: which of those that were asked for in vain are asked for again.
@@ -161,7 +161,8 @@ struct BlobReconciliation: Sendable {
     wantedPositions = ledger.indices.filter { schedule.isDue(ledger[$0]) }.map { UInt32($0) }
   }
 
-  /// The positions of some blobs, by the record keys of the records that refer to them, which are times as a rule; those under other keys, a
+  /// The positions of some blobs, by the record keys of the records that refer to them, which are
+  /// times as a rule; those under other keys, a
   /// profile's picture for one, come first.
   private static func newestFirst(
     _ entries: BlobTable.Entries, where isWanted: (Int) -> Bool

@@ -5,7 +5,8 @@ internal import SystemPackage
 
 /// The blocks of one or more CARs that a commit leads to, found without a table of all the others.
 ///
-/// A server may send any number of blocks that have nothing to do with the account. What is in memory of each is a slot of a
+/// A server may send any number of blocks that have nothing to do with the account. What is in
+/// memory of each is a slot of a
 /// ``SectionIndex``, and nothing of those that could not be verified anyway.
 struct CommittedBlocks {
   /// A CAR in which blocks are looked for.
@@ -128,7 +129,7 @@ struct CommittedBlocks {
       do {
         return try Commit(body)
       } catch {
-        // Whoever inspects the CAR next comes to the same block, and tells.
+        // The inspection of the CAR, which comes next, reports it.
         return nil
       }
     }

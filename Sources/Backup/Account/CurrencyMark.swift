@@ -9,8 +9,8 @@ internal import SystemPackage
 struct CurrencyMark: Equatable {
   /// When, in RFC 3339 and UTC.
   let time: String
-  /// The manifest of the snapshot.
-  let manifest: CID
+  /// The CID of the snapshot's manifest, as text.
+  let manifest: String
 
   /// The longest name that an extended attribute can have on Linux, in bytes.
   private static let maximumName = 255
@@ -18,17 +18,15 @@ struct CurrencyMark: Equatable {
   /// A mark of these parts.
   init(time: String, manifest: CID) {
     self.time = time
-    self.manifest = manifest
+    self.manifest = "\(manifest)"
   }
 
   /// The mark that an archive has for an account; nil if it has none.
   init?(of did: DID, on path: FilePath) {
     guard let text = Self.attribute(did)?.read(path) else { return nil }
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-    guard parts.count == 2, Moment(String(parts[0])) != nil,
-      let manifest = try? CID(String(parts[1]))
-    else { return nil }
-    self.init(time: String(parts[0]), manifest: manifest)
+    guard parts.count == 2, Moment(String(parts[0])) != nil else { return nil }
+    (time, manifest) = (String(parts[0]), String(parts[1]))
   }
 
   /// Puts the mark on an archive, if the file system allows it; without it the next backup asks.
@@ -51,7 +49,7 @@ extension ArchivedSnapshot {
   /// - Parameter path: the archive.
   func lastCurrent(in path: FilePath) -> Moment? {
     let mark = CurrencyMark(of: snapshot.did, on: path).flatMap { mark in
-      mark.manifest == cid ? Moment(mark.time) : nil
+      mark.manifest == cid.map { "\($0)" } ? Moment(mark.time) : nil
     }
     let isFetched = snapshot.fetched != nil && snapshot.blobs.listed != nil
     let made = isFetched ? Moment(snapshot.createdAt) : nil

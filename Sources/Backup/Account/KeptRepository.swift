@@ -3,9 +3,11 @@ internal import Archive
 internal import IPLD
 internal import SystemPackage
 
-/// The repository that an interrupted backup has left in the archive: it had arrived and was checked, and only blobs were still to come.
+/// The repository that an interrupted backup has left in the archive: it had arrived and was
+/// checked, and only blobs were still to come.
 ///
-/// What was appended of it lies behind the manifest of the snapshot before, or makes up the beginning of an archive without any.
+/// What was appended of it lies behind the manifest of the snapshot before, or makes up the
+/// beginning of an archive without any.
 enum KeptRepository {
   /// Looks for the repository at a commit.
   ///

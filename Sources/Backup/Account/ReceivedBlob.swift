@@ -3,7 +3,8 @@ internal import IPLD
 internal import SystemPackage
 internal import XRPC
 
-/// A blob while it arrives: in memory as long as it is small and there is some, else in a file without a name beside the archive.
+/// A blob while it arrives: in memory as long as it is small and there is some, else in a file
+/// without a name beside the archive.
 ///
 /// 1. ``count`` bytes have come, and are kept; what breaks off goes on behind them if the server can do that.
 /// 2. What is in memory is hashed; what is in a file is when it is read.

@@ -3,7 +3,8 @@ internal import IPLD
 internal import SystemPackage
 internal import XRPC
 
-/// A repository's CAR while it arrives: in a file without a name beside the archive, each block compared with its CID on the way.
+/// A repository's CAR while it arrives: in a file without a name beside the archive, each block
+/// compared with its CID on the way.
 ///
 /// Nothing of it is in the archive before all of it has been checked, for what is in the archive stays there.
 actor ReceivedRepository {
@@ -33,7 +34,8 @@ actor ReceivedRepository {
 
   /// Receives a CAR.
   ///
-  /// - Throws: `TransportError` if it breaks off; `CARError` and ``BackupError`` if it is malformed, or longer than it may be.
+  /// - Throws: `TransportError` if it breaks off; `CARError` and ``BackupError`` if it is
+  ///   malformed, or longer than it may be.
   func receive(_ response: HTTPResponse) async throws {
     checker = CARStreamChecker()
     beginning = []

@@ -1,6 +1,7 @@
 /// Where a table of CIDs begins to look for one.
 ///
-/// The seed makes positions unpredictable: whoever writes the blocks chooses their digests, and nothing says that the blocks hash to
+/// The seed makes positions unpredictable: whoever writes the blocks chooses their digests, and
+/// nothing says that the blocks hash to
 /// them.
 package struct CIDHash: Sendable {
   private let seed = (

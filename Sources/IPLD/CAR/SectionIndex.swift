@@ -1,11 +1,13 @@
 /// Where the blocks of a CAR lie whose CIDs are as AT Protocol has them, in twelve bytes a block.
 ///
-/// A ``BlockTable`` knows more of a block, and takes three times as much for each. This is for a CAR of which most may be of no use.
+/// A ``BlockTable`` knows more of a block, and takes three times as much for each. This is for a
+/// CAR of which most may be of no use.
 /// Blocks under CIDs of other forms are not in it.
 ///
 /// Invariants:
 /// 1. There is an empty slot for every two in use, and the table never grows.
-/// 2. A slot in use has the place of a section, whose CID is of version 1 with a codec of one byte and SHA-256, and some bits of its
+/// 2. A slot in use has the place of a section, whose CID is of version 1 with a codec of one byte
+///    and SHA-256, and some bits of its
 ///    hash. No two have the same CID: of repeated blocks the first counts.
 package struct SectionIndex: Sendable {
   /// How many bits of a slot are of the hash; the others are one more than the place of a section.

@@ -39,7 +39,8 @@ public struct XRPCClient: Sendable {
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
   ///   - receive: reads the answer; called once more, for another one, if it breaks off on the way.
   /// - Returns: What `receive` returned.
-  /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came; what `receive` throws; `CancellationError`.
+  /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came;
+  ///   what `receive` throws; `CancellationError`.
   public func stream<S: XRPCStream, Value>(
     _ stream: S, attempts: Int? = nil, isCompressed: Bool = false,
     from offset: () -> UInt64 = { 0 },

@@ -12,7 +12,8 @@ enum DescriptorLimit {
   private static let wanted: UInt64 = 8192
   /// How many are left for what is not a transfer: archives, libraries, the system's own.
   private static let others = 64
-  /// How many a transfer takes at most: its socket, the pair by which its name is looked up, a file for what does not go through memory.
+  /// How many a transfer takes at most: its socket, the pair by which its name is looked up, a file
+  /// for what does not go through memory.
   private static let perTransfer = 4
   /// How many transfers are enough.
   private static let maximumTransfers = 1024

@@ -39,7 +39,8 @@ public struct HTTPResponse: Sendable {
     [301, 302, 303, 307, 308].contains(status) ? self["location"] : nil
   }
 
-  /// Where in the whole body the answer's begins that was asked to begin at `offset`; nil if the whole has to be asked for.
+  /// Where in the whole body the answer's begins that was asked to begin at `offset`; nil if the
+  /// whole has to be asked for.
   func bodyStart(askedFor offset: UInt64) -> UInt64? {
     switch status {
     case 206:

@@ -4,7 +4,8 @@
 public protocol HTTPTransport: Sendable {
   /// Sends a request, and returns when the head of the answer is there.
   ///
-  /// The body arrives while ``HTTPResponse/body`` is read. Letting go of the body, or cancelling the task, ends the transfer.
+  /// The body arrives while ``HTTPResponse/body`` is read. Letting go of the body, or cancelling
+  /// the task, ends the transfer.
   ///
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
   func send(_ request: HTTPRequest) async throws -> HTTPResponse

@@ -2,8 +2,10 @@ internal import Synchronization
 
 /// A transport that waits for a host that is away, and does not ask one again and again that stays away.
 ///
-/// A server that is restarted refuses connections for a while, or the proxy before it says that it has no answer. What is asked of it then waits, as long as
-/// ``patience``, while one request after the other tries. A host that has never answered in this run is not waited for: it may not exist.
+/// A server that is restarted refuses connections for a while, or the proxy before it says that it
+/// has no answer. What is asked of it then waits, as long as
+/// ``patience``, while one request after the other tries. A host that has never answered in this
+/// run is not waited for: it may not exist.
 package final class CircuitBreaker: HTTPTransport {
   private let next: any HTTPTransport
   private let clock: any NetworkClock
@@ -84,7 +86,8 @@ struct HostState {
   enum Admission: Equatable {
     /// It may; and whether it is the one that tries a host which is away.
     case granted(isTry: Bool)
-    /// It may in so many seconds be asked for again; with how long the host is waited for at most, once for each time it is away.
+    /// It may in so many seconds be asked for again; with how long the host is waited for at most,
+    /// once for each time it is away.
     case later(Double, announcing: Double?)
     /// Not for now.
     case refused

@@ -2,8 +2,11 @@ internal import Synchronization
 
 /// What may be asked of one host, by all who ask it.
 ///
-/// 1. No more requests are under way than there are places, but for slow ones, which leave theirs to others: twice as many at most. Their number is halved when the host has too much to do, and grows by one after as many answers in a row.
-/// 2. A request is sent only when no time was named before which none may be, and all windows and the bucket have room for it.
+/// 1. No more requests are under way than there are places, but for slow ones, which leave theirs
+///    to others: twice as many at most. Their number is halved when the host has too much to do,
+///    and grows by one after as many answers in a row.
+/// 2. A request is sent only when no time was named before which none may be, and all windows and
+///    the bucket have room for it.
 package final class HostLimits: Sendable {
   /// The permission for one request, which has to be given back.
   package struct Permission: Sendable {
@@ -185,7 +188,8 @@ extension HostLimits {
     return fewer ?? places.count
   }
 
-  /// How many requests should be under way at a time from now on; nil if that was changed since this one was sent: many that are refused together are one overload.
+  /// How many requests should be under way at a time from now on; nil if that was changed since
+  /// this one was sent: many that are refused together are one overload.
   private func slowDown(
     _ state: inout State, _ permission: Permission, least: Int, now: Double
   ) -> Int? {

@@ -2,8 +2,10 @@ internal import Synchronization
 
 /// A transport that asks no host for more than it allows.
 ///
-/// Each host has its own limits, which all requests to it share: how many are under way at a time, how many may be sent in a while, and for how long it wants to be
-/// left alone. A request that is refused for its being too much (429, or a status with `Retry-After`) is sent again when the host allows it.
+/// Each host has its own limits, which all requests to it share: how many are under way at a time,
+/// how many may be sent in a while, and for how long it wants to be
+/// left alone. A request that is refused for its being too much (429, or a status with
+/// `Retry-After`) is sent again when the host allows it.
 package final class RateLimit: HTTPTransport {
   private let next: any HTTPTransport
   private let options: NetworkOptions
@@ -70,7 +72,8 @@ package final class RateLimit: HTTPTransport {
     }
   }
 
-  /// Gives a permission back when a transfer has ended, and its place before that if it is slow, so that it holds up nobody else who asks the host.
+  /// Gives a permission back when a transfer has ended, and its place before that if it is slow, so
+  /// that it holds up nobody else who asks the host.
   private func leaveWhenEnded(
     _ pipe: BodyPipe, _ permission: HostLimits.Permission, _ limits: HostLimits, isStreamed: Bool
   ) {

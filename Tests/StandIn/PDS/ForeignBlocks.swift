@@ -16,7 +16,8 @@ public struct ForeignBlocks: Sendable, Hashable {
     self.isVerifiable = isVerifiable
   }
 
-  /// Blocks as they are written on a command line: `10000000x0?`, the question mark for a hash function that nobody knows.
+  /// Blocks as they are written on a command line: `10000000x0?`, the question mark for a hash
+  /// function that nobody knows.
   public init?(_ text: String) {
     isVerifiable = !text.hasSuffix("?")
     let parts = (isVerifiable ? text : String(text.dropLast())).split(separator: "x")

@@ -13,7 +13,8 @@ struct CurlSettings: Sendable {
   /// In how many seconds all of a short answer has to be here, the connection not counted; nil for a long one.
   var totalSeconds: Int?
 
-  /// A transfer that brings less than this in a second, over the time of a stall, stands still: on the slowest of lines sixteen at a time bring more.
+  /// A transfer that brings less than this in a second, over the time of a stall, stands still: on
+  /// the slowest of lines sixteen at a time bring more.
   static let leastBytesPerSecond = 256
   /// How much is read at once.
   static let bufferSize = 128 << 10
@@ -41,7 +42,8 @@ extension CurlEasy {
     let settings = order.settings
     set(CURLOPT_URL, order.url.text)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
-    // One answer for each connection: the system holds a server up whose body is not read, and none gets into the way of others, as they do in HTTP/2, where one
+    // One answer for each connection: the system holds a server up whose body is not read, and none
+    // gets into the way of others, as they do in HTTP/2, where one
     // server's empty frames have kept the event thread busy for as long as they came.
     set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)

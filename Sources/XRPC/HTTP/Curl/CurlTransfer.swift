@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// A request on its way.
 ///
-/// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``. The head goes to whoever sent the request, the body into a pipe: the thread
+/// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``. The head goes to
+/// whoever sent the request, the body into a pipe: the thread
 /// only moves bytes.
 @safe
 final class CurlTransfer: Transfer, @unchecked Sendable {
