@@ -6,7 +6,7 @@ internal import XRPC
 /// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
 ///
 /// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
-///    no news; ``RetryMark`` remembers it.
+///    no news; ``ArchiveMark`` remembers it.
 /// 2. As long as the ledger names all that is missing, the repository is not put together for it.
 extension BackupWork {
   /// What came of going by the ledger.
@@ -160,7 +160,8 @@ extension BackupWork {
         entry.lastTried.flatMap { time in Moment(time).map { (moment: $0, time: time) } }
       }
     guard let earliest = times.min(by: { $0.moment.begins(before: $1.moment) }) else { return }
-    RetryMark(time: earliest.time, manifest: manifest).put(for: identity.did, on: target.path)
+    ArchiveMark(time: earliest.time, manifest: manifest)
+      .put(.tried, for: identity.did, on: target.path)
   }
 }
 

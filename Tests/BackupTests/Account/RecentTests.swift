@@ -64,15 +64,15 @@ import XRPC
     let path = try await backUp(at: 1).path
     #expect(try await backUp(at: 10, within: 2).outcome == .upToDate)
     let snapshot = try scene.snapshot(path)
-    let mark = CurrencyMark(of: snapshot.snapshot.did, on: path)
+    let did = snapshot.snapshot.did
+    let mark = ArchiveMark(.current, of: did, about: snapshot.cid, on: path)
     if mark == nil {
       // The file system has no extended attributes: the snapshot's own time counts.
       #expect(try await backUp(at: 11, within: 2).outcome == .upToDate)
     } else {
-      #expect(mark?.manifest == snapshot.cid)
       #expect(try await backUp(at: 11, within: 2).outcome == .recent)
-      CurrencyMark(time: "2026-03-04T11:00:00Z", manifest: CID.blob([1])).put(
-        for: snapshot.snapshot.did, on: path)
+      ArchiveMark(time: "2026-03-04T11:00:00Z", manifest: CID.blob([1]))
+        .put(.current, for: did, on: path)
       #expect(try await backUp(at: 11, within: 2).outcome == .upToDate)
     }
   }
