@@ -60,7 +60,7 @@ package final class FrameEncoder: Sendable {
   /// Whether it is worth trying to compress long content: if its beginning, middle and end do not shrink, the rest is media, too.
   private func mayShrink(_ content: Span<UInt8>, into bytes: inout [UInt8]) -> Bool {
     guard content.count >= Self.sampledLength else { return true }
-    let length = min(Self.sampleLength, content.count / 12)
+    let length = min(Self.sampleLength, content.count / 16)
     var sample: [UInt8] = []
     sample.reserveCapacity(3 * length)
     for start in [0, (content.count - length) / 2, content.count - length] {
@@ -73,5 +73,5 @@ package final class FrameEncoder: Sendable {
   /// How long content is of which samples are tried first, in bytes.
   private static let sampledLength = 64 << 10
   /// How long each of the three samples is at most, in bytes.
-  private static let sampleLength = 16 << 10
+  private static let sampleLength = 4 << 10
 }

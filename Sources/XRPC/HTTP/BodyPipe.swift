@@ -48,19 +48,29 @@ final class BodyPipe: Sendable {
     reader?.resume(returning: piece)
   }
 
-  /// Says that nothing more comes.
+  /// Puts the last piece in, and says that nothing more comes: the reader is woken once for both.
   ///
-  /// - Parameter error: why, if the body is not whole.
-  func finish(throwing error: (any Error)? = nil) {
+  /// - Parameters:
+  ///   - last: the last piece, empty if there is none.
+  ///   - error: why nothing more comes, if the body is not whole.
+  func finish(with last: [UInt8] = [], throwing error: (any Error)? = nil) {
     let (reader, actions) = state.withLock {
       state -> (CheckedContinuation<[UInt8]?, any Error>?, [@Sendable ((any Error)?) -> Void]) in
       guard state.end == nil else { return (nil, []) }
+      state.received += last.count
+      if state.reader == nil, !last.isEmpty { state.pieces.append(last) }
       state.end = error.map { .failure($0) } ?? .success(())
       state.transfer = nil
       defer { state.actions = [] }
       return (state.reader.take(), state.actions)
     }
-    if let error { reader?.resume(throwing: error) } else { reader?.resume(returning: nil) }
+    if !last.isEmpty {
+      reader?.resume(returning: last)
+    } else if let error {
+      reader?.resume(throwing: error)
+    } else {
+      reader?.resume(returning: nil)
+    }
     for action in actions { action(error) }
   }
 

@@ -30,42 +30,40 @@ struct ResponseHead {
     guard byteCount <= Self.maximumBytes else {
       throw Fault(what: Self.isTooLong)
     }
-    guard !isComplete else { return }
-    let bytes = [UInt8](capacity: line.count) { output in
-      for index in line.indices { output.append(line[index]) }
-    }
-    let text = String(decoding: bytes, as: UTF8.self)
-    if text.utf8.allSatisfy({ $0 == 0x0d || $0 == 0x0a }) {
+    guard !isComplete, !line.isEmpty else { return }
+    let bytes = Self.trimmed(line, 0..<line.count)
+    if line[0] == 0x20 || line[0] == 0x09 {
+      // A value that goes on (RFC 9112, section 5.2).
+      guard !fields.isEmpty else { return }
+      fields[fields.count - 1].value += " " + String(decoding: bytes, as: UTF8.self)
+    } else if bytes.isEmpty {
       // What a server says on the way (103 Early Hints) is not its answer.
       if status >= 200 { isComplete = true }
-    } else if text.hasPrefix("HTTP/") {
+    } else if bytes.starts(with: Self.protocolName) {
       fields.removeAll()
+      let text = String(decoding: bytes, as: UTF8.self)
       status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
       guard 100..<1000 ~= status else { throw Fault(what: "it begins with \(shown(text))") }
       // What follows is another protocol, which nobody asked for, and has no end.
       guard status != 101 else { throw Fault(what: "it switches to another protocol (101)") }
-    } else {
-      appendField(text)
+    } else if let colon = bytes.firstIndex(of: UInt8(ascii: ":")) {
+      let name = Self.trimmed(bytes.span, 0..<colon).map { byte in
+        UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+      }
+      let value = Self.trimmed(bytes.span, colon + 1..<bytes.count)
+      fields.append(
+        (String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
     }
   }
 
-  private mutating func appendField(_ line: String) {
-    if let first = line.utf8.first, first == 0x20 || first == 0x09 {
-      // A value that goes on (RFC 9112, section 5.2).
-      if !fields.isEmpty { fields[fields.count - 1].value += " " + trimmed(line[...]) }
-      return
-    }
-    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return }
-    let name = trimmed(line[..<colon]).lowercased()
-    fields.append((name, trimmed(line[line.utf8.index(after: colon)...])))
-  }
+  private static let protocolName = Array("HTTP/".utf8)
 
-  private func trimmed(_ text: Substring) -> String {
-    let bytes = text.utf8
-    guard let first = bytes.firstIndex(where: { $0 > 0x20 }),
-      let last = bytes.lastIndex(where: { $0 > 0x20 })
-    else { return "" }
-    return String(text[first...last])
+  /// These bytes of a line, without the white space around them.
+  private static func trimmed(_ line: Span<UInt8>, _ range: Range<Int>) -> [UInt8] {
+    var (start, end) = (range.lowerBound, range.upperBound)
+    while start < end, line[start] <= 0x20 { start += 1 }
+    while start < end, line[end - 1] <= 0x20 { end -= 1 }
+    return line.array(start..<end)
   }
 
   private func shown(_ text: String) -> String { "'\(Excerpt.of(text))'" }

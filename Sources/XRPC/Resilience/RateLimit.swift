@@ -14,6 +14,7 @@ package final class RateLimit: HTTPTransport {
   private let hosts = Mutex<[Authority: HostLimits]>([:])
   /// The places for transfers to all hosts together: each takes a descriptor or two.
   private let all: Places
+  private let slowTransfers = SlowTransfers()
 
   /// How often a host's naming a time is obeyed for one request.
   private static let maximumWaits = 30
@@ -78,20 +79,9 @@ package final class RateLimit: HTTPTransport {
     _ pipe: BodyPipe, _ permission: HostLimits.Permission, _ limits: HostLimits, isStreamed: Bool
   ) {
     guard isStreamed else { return pipe.whenEnded { _ in limits.release(permission) } }
-    let seat = Seat()
-    let watch = Task {
-      try await Task.sleep(for: Self.slowAfter)
-      if pipe.receivedCount < Self.slowCount { seat.leave(limits) }
-    }
-    pipe.whenEnded { _ in
-      watch.cancel()
-      limits.release(permission, isSlow: seat.end())
-    }
+    let seat = slowTransfers.watch(pipe, limits)
+    pipe.whenEnded { _ in limits.release(permission, isSlow: seat.end()) }
   }
-
-  /// A transfer that has brought less than so many bytes after so long is slow.
-  private static let slowAfter: Duration = .seconds(10)
-  private static let slowCount = 128 << 10
 
   /// Sends a request when there is a place among all transfers, which it keeps to the end of the body.
   private func receive(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -103,26 +93,6 @@ package final class RateLimit: HTTPTransport {
     } catch {
       all.giveBack()
       throw error
-    }
-  }
-}
-
-/// Whether a transfer still has its place.
-private final class Seat: Sendable {
-  private let state = Mutex((isLeft: false, hasEnded: false))
-
-  /// Gives the place to another, unless the transfer has ended.
-  func leave(_ limits: HostLimits) {
-    state.withLock { state in
-      if !state.hasEnded { state.isLeft = limits.leavePlace() }
-    }
-  }
-
-  /// Ends the transfer; answers whether it has left its place before.
-  func end() -> Bool {
-    state.withLock { state in
-      state.hasEnded = true
-      return state.isLeft
     }
   }
 }

@@ -26,6 +26,8 @@ final class CurlLoop: @unchecked Sendable {
   private let inbox = Mutex<(wishes: [Wish], isClosed: Bool)>(([], false))
   /// The transfers that libcurl works on, by their handles; they belong to the thread.
   private var transfers: [CurlLibrary.Easy: CurlTransfer]
+  /// The transfers whose heads have come in this turn; they belong to the thread.
+  private var heads: [CurlTransfer] = []
 
   /// Starts the thread; nil if there is no memory.
   init?(_ library: CurlLibrary) {
@@ -99,6 +101,10 @@ final class CurlLoop: @unchecked Sendable {
   private func perform() {
     var running: CInt = 0
     _ = unsafe library.multiPerform(multi, &running)
+    defer {
+      for transfer in heads { transfer.handOnHead() }
+      heads.removeAll(keepingCapacity: true)
+    }
     var rest: CInt = 0
     while let message = unsafe library.multiInfoRead(multi, &rest) {
       guard unsafe message.pointee.msg == CURLMSG_DONE,
@@ -110,6 +116,10 @@ final class CurlLoop: @unchecked Sendable {
       remove(transfer, code)
     }
   }
+
+  /// Has a head handed on when the turn is over: what has come of the body by then goes along, and
+  /// whoever waits is woken once.
+  func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 
   private func remove(_ transfer: CurlTransfer, _ code: CURLcode) {
     guard let handle = unsafe handle(of: transfer) else { return }

@@ -29,6 +29,8 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private var reception: Reception
   /// Whoever waits for the head.
   private var continuation: Continuation?
+  /// The head, until it is handed on.
+  private var head: HTTPResponse?
   private(set) var easy: CurlEasy?
   /// What of the body has come and is not in the pipe yet.
   private var piece: [UInt8] = []
@@ -115,21 +117,24 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
     return order.isRedirected ? .refusedRedirect("\(order.url)") : .unusableURL
   }
 
-  /// Ends it: what has come of the body is handed on, and then why there is no more of it.
+  /// Ends it: what has come is handed on, and then why there is no more of it.
   func finish(throwing error: (any Error)? = nil) {
-    let continuation = continuation.take()
     easy = nil
-    if let continuation {
-      continuation.resume(
-        throwing: error ?? TransportError(.cutOff("it has no head"), url: "\(order.url)"))
-    } else {
-      handOn()
-    }
-    pipe.finish(throwing: error)
+    pipe.finish(with: piece, throwing: error)
+    piece = []
+    handOnHead()
+    continuation.take()?.resume(
+      throwing: error ?? TransportError(.cutOff("it has no head"), url: "\(order.url)"))
+  }
+
+  /// Hands the head on, if it has come and has not been handed on yet.
+  func handOnHead() {
+    guard let head = head.take() else { return }
+    continuation.take()?.resume(returning: head)
   }
 
   private func handOn() {
-    if !piece.isEmpty { pipe.put(piece) }
+    pipe.put(piece)
     piece = []
   }
 
@@ -145,7 +150,8 @@ extension CurlTransfer {
     do throws(TransportError) {
       guard let response = try reception.takeLine(line) else { return true }
       pipe.connect(to: self)
-      continuation.take()?.resume(returning: response)
+      head = response
+      loop.hasHead(self)
       return true
     } catch {
       failure = failure ?? error
