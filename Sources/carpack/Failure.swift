@@ -77,7 +77,10 @@ struct Failure: Error {
       hint = "if you trust the archive and have the room, --allow-large puts it together"
     case .repositoryTooLarge:
       status = .refused
-      hint = "if the account is known to have so much, \"carpack backup --max-repo SIZE\" takes it"
+      hint = "if the account is known to have so much, --max-repo SIZE takes it"
+    case .blobTooLarge:
+      status = .refused
+      hint = "if the blob is known to be so large, --max-blob SIZE takes it"
     case .notAFile:
       status = .cannotCreate
       hint = "choose another name for the output"

@@ -45,6 +45,14 @@ struct `The exit status of a backup` {
     #expect(scene.server.server.log.isEmpty)
   }
 
+  @Test func `is 66 for a file of certificates that has none`() throws {
+    _ = try scene.folder.write("ca.pem", [UInt8]("not a certificate".utf8))
+    let result = try scene.backUp("--ca-file ca.pem")
+    #expect(result.status == 66, "\(result.errors)")
+    #expect(result.errors.contains("there is no certificate in ca.pem"))
+    #expect(scene.server.server.log.isEmpty)
+  }
+
   @Test(arguments: [
     "http://10.0.0.1/x", "https://169.254.169.254/", "https://printer.local/",
     "http://pds.example.com/",

@@ -111,14 +111,14 @@ import Testing
     let places = Places(2)
     let most = Mutex((now: 0, most: 0))
     let work: @Sendable () async throws -> Void = {
-      try await places.take()
+      let seat = try await places.take()
       most.withLock {
         $0.now += 1
         $0.most = max($0.most, $0.now)
       }
       await Task.yield()
       most.withLock { $0.now -= 1 }
-      places.giveBack()
+      seat.giveBack()
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<50 { group.addTask { try await work() } }
@@ -129,15 +129,36 @@ import Testing
 
   @Test func `are not kept by those who stopped waiting`() async throws {
     let places = Places(1)
-    try await places.take()
+    let seat = try await places.take()
     let waiting = (0..<20).map { _ in Task { try await places.take() } }
     for task in waiting.dropFirst() { task.cancel() }
     for task in waiting.dropFirst() {
       await #expect(throws: CancellationError.self) { try await task.value }
     }
-    places.giveBack()
-    try await waiting[0].value
+    seat.giveBack()
+    _ = try await waiting[0].value
     places.resize(2)
-    try await places.take()
+    _ = try await places.take()
+  }
+
+  @Test func `are left to others by those who are slow, but not by too many`() async throws {
+    let places = Places(1)
+    var slow: [Places.Seat] = []
+    for _ in 0..<2 {
+      let seat = try await places.take()
+      seat.leave()
+      slow.append(seat)
+    }
+    let third = try await places.take()
+    third.leave()
+    let waiting = Task { try await places.take() }
+    slow[0].giveBack()
+    slow[0].giveBack()
+    third.leave()
+    let fourth = try await waiting.value
+    third.giveBack()
+    slow[1].giveBack()
+    fourth.giveBack()
+    _ = try await places.take()
   }
 }

@@ -31,9 +31,9 @@ public struct AccountBackup: Sendable {
     /// The memory for blobs that are on their way, shared by all accounts.
     public var memory = MemoryBudget(12 << 20)
     /// How long a blob may be, in bytes, whatever a record says.
-    public var maxBlob = 300_000_000
+    public var maxBlob = Self.largestBlob
     /// How long a repository's CAR may be, in bytes, decompressed.
-    public var maxRepository = 2 << 30
+    public var maxRepository = Self.largestRepository
     /// Whether repositories are asked for compressed, which pays on slow lines alone.
     public var isCompressed = false
     /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
@@ -46,6 +46,11 @@ public struct AccountBackup: Sendable {
     public var now: @Sendable () -> String
     /// Answers the milliseconds since some moment.
     public var milliseconds: @Sendable () -> Int
+
+    /// How long a blob may be unless somebody says otherwise, in bytes.
+    public static let largestBlob = 300_000_000
+    /// How long a repository's CAR may be unless somebody says otherwise, in bytes, decompressed.
+    public static let largestRepository = 2 << 30
 
     /// Options with these facts.
     public init(

@@ -27,6 +27,8 @@ public struct BackupProgress: Equatable, Sendable {
     case resolving
     /// Receiving the repository.
     case repository
+    /// Checking the repository that has arrived.
+    case checking
     /// Asking the server which blobs it has.
     case listing
     /// Receiving blobs.

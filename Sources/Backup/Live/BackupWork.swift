@@ -223,6 +223,7 @@ struct BackupWork: Sendable {
         progress.bytes = UInt64(count)
         observer(.progress(progress))
       },
+      checking: { [observer] in observer(.progress(BackupProgress(.checking))) },
       retrying: { [self] error in
         observer(
           .warning("the repository is fetched once more, for what came was not whole: \(error)"))

@@ -4,7 +4,10 @@ public import IPLD
 internal import SystemPackage
 public import XRPC
 
-/// Backs up many accounts, some at a time; one that fails does not keep the others from being backed up.
+/// Backs up many accounts, some at a time.
+///
+/// One that fails does not keep the others from being backed up, and one whose servers are slow
+/// leaves its place to another.
 public struct FleetBackup: Sendable {
   /// An account to be backed up.
   public struct Account: Sendable {
@@ -83,33 +86,44 @@ public struct FleetBackup: Sendable {
   public func run<Accounts: AsyncSequence & Sendable>(
     _ accounts: Accounts, into destination: AccountBackup.Destination
   ) async throws where Accounts.Element == Account {
-    let places = if case .file = destination { 1 } else { jobs }
+    let isOneFile = if case .file = destination { true } else { false }
+    let places = Places(isOneFile ? 1 : jobs)
     let claims = AccountClaims()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      do {
-        var busy = 0
-        for try await account in accounts {
-          if busy >= places {
-            try await group.next()
-            busy -= 1
+    let fault = try await withThrowingDiscardingTaskGroup { group -> (any Error)? in
+      var list = accounts.makeAsyncIterator()
+      while true {
+        let seat = try await places.take()
+        do {
+          guard let account = try await list.next() else { return nil }
+          group.addTask {
+            defer { seat.giveBack() }
+            try await back(
+              up: account, into: destination, claims, mayLeave: isOneFile ? nil : seat)
           }
-          group.addTask { try await back(up: account, into: destination, claims) }
-          busy += 1
+        } catch {
+          // A list that breaks off is no reason to break off those that are under way.
+          return error
         }
-      } catch {
-        // A list that breaks off is no reason to break off those that are under way.
-        try await group.waitForAll()
-        throw error
       }
-      try await group.waitForAll()
     }
+    if let fault { throw fault }
   }
 
   private func back(
-    up account: Account, into destination: AccountBackup.Destination, _ claims: AccountClaims
+    up account: Account, into destination: AccountBackup.Destination, _ claims: AccountClaims,
+    mayLeave seat: Places.Seat?
   ) async throws {
     observer.began(account.account)
+    let pace = AccountPace()
+    let watch = seat.map { seat in
+      Task {
+        try await pace.isSlow()
+        seat.leave()
+      }
+    }
+    defer { watch?.cancel() }
     let backup = AccountBackup(network: network, options: options) { [observer] event in
+      pace.note(event)
       observer.happened(account.account, event)
     }
     do {

@@ -12,9 +12,6 @@ public struct LiveAccount: Sendable {
   private let client: XRPCClient
   private let network: Network
 
-  /// The longest repository and the longest blob that are fetched, in bytes: somebody asked for this one by name.
-  private static let (maximumRepository, maximumBlob) = (16 << 30, 1 << 30)
-
   /// Finds an account.
   ///
   /// - Parameters:
@@ -36,12 +33,16 @@ public struct LiveAccount: Sendable {
 
   /// The repository, or what has changed of it, each block compared with its CID.
   ///
-  /// - Parameter since: the revision since which changes are wanted; nil for all of it.
+  /// - Parameters:
+  ///   - since: the revision since which changes are wanted; nil for all of it.
+  ///   - limit: how long its CAR may be, in bytes, decompressed.
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
   /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the account's.
-  public func repository(since: TID? = nil) async throws -> (FetchedPiece, missing: Int) {
+  public func repository(
+    since: TID? = nil, limit: Int
+  ) async throws -> (FetchedPiece, missing: Int) {
     let received = ReceivedRepository(
-      in: TemporaryFile.defaultFolder, limit: Self.maximumRepository, arrived: { _ in })
+      in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
     try await client.stream(GetRepo(did: did, since: since)) { response in
       try await received.receive(response)
     }
@@ -60,21 +61,24 @@ public struct LiveAccount: Sendable {
 
   /// A blob, compared with its CID.
   ///
+  /// - Parameter limit: how long it may be, in bytes.
   /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if the server sent something else.
-  public func blob(_ cid: CID) async throws -> FetchedPiece {
+  public func blob(_ cid: CID, limit: Int) async throws -> FetchedPiece {
     let received = ReceivedBlob(
       cid,
       ReceivedBlob.Surroundings(
         memory: MemoryBudget(ReceivedBlob.maximumInMemory), folder: TemporaryFile.defaultFolder,
-        limit: Self.maximumBlob, arrived: { _ in }))
-    try await client.stream(GetBlob(did: did, cid: cid), from: { received.offset }) { response in
-      try await received.receive(response)
-    }
+        limit: limit, arrived: { _ in }))
     let content: ReceivedBlob.Content
     do {
+      try await client.stream(GetBlob(did: did, cid: cid), from: { received.offset }) { response in
+        try await received.receive(response)
+      }
       content = try received.content()
     } catch is ReceivedBlob.OtherContent {
       throw ArchiveError(.contentMismatch(cid))
+    } catch is ReceivedBlob.TooLong {
+      throw BackupError.blobTooLarge(limit: limit)
     }
     return try await onOwnThread {
       switch content {

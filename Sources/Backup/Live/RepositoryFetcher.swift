@@ -32,6 +32,8 @@ struct RepositoryFetcher: Sendable {
   let isCompressed: Bool
   /// Is told how many bytes have arrived.
   let arrived: @Sendable (Int) -> Void
+  /// Is told when all of it has arrived, and is checked.
+  let checking: @Sendable () -> Void
   /// Is told what went wrong before the next attempt.
   let retrying: @Sendable (any Error) -> Void
 
@@ -85,6 +87,7 @@ struct RepositoryFetcher: Sendable {
       return response["atproto-repo-rev"]
     }
     let file = try await received.received()
+    checking()
     return try await onOwnThread { [self] in
       try fetched(file.map(), since: since, base, archive, repoRev: repoRev)
     }

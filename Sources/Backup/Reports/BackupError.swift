@@ -29,6 +29,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case tooLarge(UInt64, limit: UInt64)
   /// A server sends a longer repository than is wanted: how many bytes are.
   case repositoryTooLarge(limit: Int)
+  /// A server sends a longer blob than is wanted: how many bytes are.
+  case blobTooLarge(limit: Int)
   /// The CAR cannot be given back bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
@@ -86,6 +88,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
     case .repositoryTooLarge(let limit):
       "the server sends a repository of more than \(limit) bytes; no more are taken"
+    case .blobTooLarge(let limit):
+      "the server sends a blob of more than \(limit) bytes; no more are taken"
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):

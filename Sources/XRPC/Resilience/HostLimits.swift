@@ -3,8 +3,8 @@ internal import Synchronization
 /// What may be asked of one host, by all who ask it.
 ///
 /// 1. No more requests are under way than there are places, but for slow ones, which leave theirs
-///    to others: twice as many at most. Their number is halved when the host has too much to do,
-///    and grows by one after as many answers in a row.
+///    to others. Their number is halved when the host has too much to do, and grows by one after as
+///    many answers in a row.
 /// 2. A request is sent only when no time was named before which none may be, and all windows and
 ///    the bucket have room for it.
 package final class HostLimits: Sendable {
@@ -12,6 +12,8 @@ package final class HostLimits: Sendable {
   package struct Permission: Sendable {
     /// When it was given.
     let at: Double
+    /// The place that was taken for it.
+    let seat: Places.Seat
   }
 
   fileprivate struct State {
@@ -23,8 +25,6 @@ package final class HostLimits: Sendable {
     var heldUntil = 0.0
     var announcedUntil = 0.0
     var underWay = 0
-    /// How many of them are slow, and have given their places back.
-    var slow = 0
     /// How many answers came in a row that were no refusals.
     var run = 0
     var halvedAt = -Double.infinity
@@ -85,38 +85,22 @@ package final class HostLimits: Sendable {
   ///
   /// - Throws: ``TransportError`` if the host has refused so much that it is left alone; `CancellationError`.
   func acquire(for url: HTTPURL) async throws -> Permission {
-    try await places.take()
+    let seat = try await places.take()
     do {
       while let wait = try admit(url) {
         try await clock.sleep(max(Self.shortestNap, min(wait, RateLimitFields.longestWait)))
       }
     } catch {
-      places.giveBack()
+      seat.giveBack()
       throw error
     }
-    return Permission(at: clock.now)
+    return Permission(at: clock.now, seat: seat)
   }
 
   /// Gives a permission back, when the transfer has ended.
-  ///
-  /// - Parameter isSlow: whether its place was given back before.
-  func release(_ permission: Permission, isSlow: Bool = false) {
-    state.withLock { state in
-      state.underWay -= 1
-      if isSlow { state.slow -= 1 }
-    }
-    if !isSlow { places.giveBack() }
-  }
-
-  /// Gives the place of a slow transfer to another, unless too many have done so.
-  func leavePlace() -> Bool {
-    let mayLeave = state.withLock { state in
-      guard state.slow < 2 * maximum else { return false }
-      state.slow += 1
-      return true
-    }
-    if mayLeave { places.giveBack() }
-    return mayLeave
+  func release(_ permission: Permission) {
+    state.withLock { $0.underWay -= 1 }
+    permission.seat.giveBack()
   }
 
   /// Takes in what the head of an answer says.

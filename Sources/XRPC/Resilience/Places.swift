@@ -4,10 +4,46 @@ internal import Synchronization
 ///
 /// 1. No more than ``count`` are taken, or as many as were when that was lowered.
 /// 2. Whoever waits gets one in the order of asking.
-final class Places: Sendable {
+/// 3. Whoever is slow may leave its place to another before it is done; no more have done so at a
+///    time than twice as many as there were places at first.
+package final class Places: Sendable {
+  /// A place that was taken.
+  package final class Seat: Sendable {
+    private enum Stage { case taken, left, over }
+    private let stage = Mutex(Stage.taken)
+    private let places: Places
+
+    fileprivate init(_ places: Places) { self.places = places }
+
+    /// Whether it has been given back.
+    package var isOver: Bool { stage.withLock { $0 == .over } }
+
+    /// Leaves it to another though it is not given back yet, unless too many have done so.
+    package func leave() {
+      stage.withLock { stage in
+        if stage == .taken, places.mayLeave() { stage = .left }
+      }
+    }
+
+    /// Gives it back.
+    package func giveBack() {
+      let before = stage.withLock { stage in
+        defer { stage = .over }
+        return stage
+      }
+      switch before {
+      case .taken: places.change { $0.taken -= 1 }
+      case .left: places.change { $0.left -= 1 }
+      case .over: break
+      }
+    }
+  }
+
   private struct State {
     var count: Int
     var taken = 0
+    /// How many have left theirs and are not done.
+    var left = 0
     var waiting: [(id: Int, continuation: CheckedContinuation<Void, any Error>)] = []
     var lastID = 0
 
@@ -23,8 +59,13 @@ final class Places: Sendable {
 
   private let state: Mutex<State>
 
+  private let mostLeft: Int
+
   /// So many places, all of them free.
-  init(_ count: Int) { state = Mutex(State(count: max(1, count))) }
+  package init(_ count: Int) {
+    state = Mutex(State(count: max(1, count)))
+    mostLeft = 2 * max(1, count)
+  }
 
   /// How many there are at present.
   var count: Int { state.withLock { $0.count } }
@@ -35,7 +76,7 @@ final class Places: Sendable {
   /// Waits for a place, which has to be given back.
   ///
   /// - Throws: `CancellationError`, without a place.
-  func take() async throws {
+  package func take() async throws -> Seat {
     try Task.checkCancellation()
     let id: Int? = state.withLock { state in
       if state.taken < state.count, state.waiting.isEmpty {
@@ -45,7 +86,7 @@ final class Places: Sendable {
       state.lastID += 1
       return state.lastID
     }
-    guard let id else { return }
+    guard let id else { return Seat(self) }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         change { $0.waiting.append((id, continuation)) }
@@ -55,10 +96,19 @@ final class Places: Sendable {
     } onCancel: {
       stopWaiting(id)
     }
+    return Seat(self)
   }
 
-  /// Gives a place back.
-  func giveBack() { change { $0.taken -= 1 } }
+  private func mayLeave() -> Bool {
+    var hasLeft = false
+    change { state in
+      guard state.left < mostLeft else { return }
+      state.left += 1
+      state.taken -= 1
+      hasLeft = true
+    }
+    return hasLeft
+  }
 
   private func stopWaiting(_ id: Int) {
     let continuation = state.withLock { state in

@@ -66,32 +66,23 @@ package final class RateLimit: HTTPTransport {
       }
       let fields = RateLimitFields(response, unixTime: clock.unixTime)
       let isRefused = limits.learn(permission, from: response.status, fields)
-      leaveWhenEnded(response.body.pipe, permission, limits, isStreamed: request.isStreamed)
+      if request.isStreamed { slowTransfers.watch(response.body.pipe, permission.seat) }
+      response.body.whenEnded { _ in limits.release(permission) }
       let maximum = fields.wait == nil ? (request.attempts ?? 1) - 1 : Self.maximumWaits
       guard isRefused, request.attempts != 1, waits < maximum else { return response }
       waits += 1
     }
   }
 
-  /// Gives a permission back when a transfer has ended, and its place before that if it is slow, so
-  /// that it holds up nobody else who asks the host.
-  private func leaveWhenEnded(
-    _ pipe: BodyPipe, _ permission: HostLimits.Permission, _ limits: HostLimits, isStreamed: Bool
-  ) {
-    guard isStreamed else { return pipe.whenEnded { _ in limits.release(permission) } }
-    let seat = slowTransfers.watch(pipe, limits)
-    pipe.whenEnded { _ in limits.release(permission, isSlow: seat.end()) }
-  }
-
   /// Sends a request when there is a place among all transfers, which it keeps to the end of the body.
   private func receive(_ request: HTTPRequest) async throws -> HTTPResponse {
-    try await all.take()
+    let seat = try await all.take()
     do {
       let response = try await next.send(request)
-      response.body.whenEnded { [all] _ in all.giveBack() }
+      response.body.whenEnded { _ in seat.giveBack() }
       return response
     } catch {
-      all.giveBack()
+      seat.giveBack()
       throw error
     }
   }

@@ -1,43 +1,19 @@
 internal import Synchronization
 
-/// Finds the transfers that are slow, and has them give their places to others.
+/// Finds the transfers that are slow, and has them leave their places to others.
 ///
 /// 1. A transfer is looked at once, so long after it has begun; they are in the order of that.
 /// 2. One task looks at all of them, and there is one only while there are any.
 final class SlowTransfers: Sendable {
-  /// A transfer that is to be looked at.
-  final class Seat: Sendable {
-    private let state = Mutex((hasLeft: false, hasEnded: false))
-    private let limits: HostLimits
-    /// How many bytes have come.
-    private let received: @Sendable () -> Int
-
-    fileprivate init(_ limits: HostLimits, received: @escaping @Sendable () -> Int) {
-      self.limits = limits
-      self.received = received
-    }
-
-    fileprivate var hasEnded: Bool { state.withLock { $0.hasEnded } }
-
-    /// Gives the place to another if the transfer is slow.
-    fileprivate func leaveIfSlow() {
-      guard received() < SlowTransfers.slowCount else { return }
-      state.withLock { state in
-        if !state.hasEnded { state.hasLeft = limits.leavePlace() }
-      }
-    }
-
-    /// Ends the transfer; answers whether it has left its place before.
-    func end() -> Bool {
-      state.withLock { state in
-        state.hasEnded = true
-        return state.hasLeft
-      }
-    }
+  private struct Transfer {
+    /// What its body goes through.
+    weak let pipe: BodyPipe?
+    let seat: Places.Seat
+    let due: ContinuousClock.Instant
   }
 
   private struct State {
-    var seats: [(seat: Seat, due: ContinuousClock.Instant)] = []
+    var transfers: [Transfer] = []
     var isWatched = false
     /// How many there may be before those are let go of that have ended.
     var roomBeforeSweep = SlowTransfers.leastSweep
@@ -51,43 +27,35 @@ final class SlowTransfers: Sendable {
   private let state = Mutex(State())
 
   /// Looks at a transfer when it is time.
-  ///
-  /// - Parameters:
-  ///   - pipe: what its body goes through.
-  ///   - limits: what its place is taken of.
-  func watch(_ pipe: BodyPipe, _ limits: HostLimits) -> Seat {
-    let seat = Seat(limits) { [weak pipe] in pipe?.receivedCount ?? 0 }
+  func watch(_ pipe: BodyPipe, _ seat: Places.Seat) {
     let begins = state.withLock { state in
-      if state.seats.count >= state.roomBeforeSweep {
-        state.seats.removeAll { $0.seat.hasEnded }
-        state.roomBeforeSweep = max(Self.leastSweep, 2 * state.seats.count)
+      if state.transfers.count >= state.roomBeforeSweep {
+        state.transfers.removeAll { $0.seat.isOver }
+        state.roomBeforeSweep = max(Self.leastSweep, 2 * state.transfers.count)
       }
-      state.seats.append((seat, .now + Self.slowAfter))
+      state.transfers.append(Transfer(pipe: pipe, seat: seat, due: .now + Self.slowAfter))
       defer { state.isWatched = true }
       return !state.isWatched
     }
-    if begins { Task { try await look() } }
-    return seat
-  }
-
-  private func look() async throws {
-    while let next = nextDue() { try await Task.sleep(until: next) }
+    guard begins else { return }
+    Task {
+      while let next = look() { try await Task.sleep(until: next) }
+    }
   }
 
   /// Looks at those whose time has come; answers when that of the next one is.
-  private func nextDue() -> ContinuousClock.Instant? {
-    let (due, next) = state.withLock { state -> ([Seat], ContinuousClock.Instant?) in
-      let count = state.seats.firstIndex { $0.due > .now } ?? state.seats.count
-      defer {
-        state.seats.removeFirst(count)
-        state.isWatched = !state.seats.isEmpty
-      }
-      return (
-        state.seats.prefix(count).map(\.seat),
-        count < state.seats.count ? state.seats[count].due : nil
-      )
+  private func look() -> ContinuousClock.Instant? {
+    let (due, next) = state.withLock { state -> ([Transfer], ContinuousClock.Instant?) in
+      let now = ContinuousClock.now
+      let count = state.transfers.firstIndex { $0.due > now } ?? state.transfers.count
+      let due = Array(state.transfers.prefix(count))
+      state.transfers.removeFirst(count)
+      state.isWatched = !state.transfers.isEmpty
+      return (due, state.transfers.first?.due)
     }
-    for seat in due { seat.leaveIfSlow() }
+    for transfer in due where (transfer.pipe?.receivedCount ?? .max) < Self.slowCount {
+      transfer.seat.leave()
+    }
     return next
   }
 }

@@ -49,7 +49,10 @@ struct BackupCommand: ParsableCommand {
     help: ArgumentHelp("One archive for all accounts.", valueName: "file"), completion: .file())
   var into: String?
 
-  @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
+  @Option(
+    help: ArgumentHelp(
+      "How many accounts are backed up at a time; one whose servers are slow leaves its place to another.",
+      valueName: "n"))
   var jobs = 4
 
   @Option(
@@ -61,10 +64,7 @@ struct BackupCommand: ParsableCommand {
   @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
   var dryRun = false
 
-  @Option(
-    help: ArgumentHelp(
-      "The largest repository to take, decompressed: 2GiB, 500MB.", valueName: "size"))
-  var maxRepo = ByteSize(2 << 30)
+  @OptionGroup var size: RepositorySize
 
   @OptionGroup var options: BackupOptions
 
@@ -120,7 +120,7 @@ struct BackupCommand: ParsableCommand {
     var options = try options.backupOptions()
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun
-    options.maxRepository = maxRepo.bytes
+    options.maxRepository = size.maxRepo.bytes
     return options
   }
 

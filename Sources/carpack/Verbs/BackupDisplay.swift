@@ -251,6 +251,7 @@ final class BackupDisplay: Sendable {
     switch progress.stage {
     case .resolving: return "finding the account"
     case .repository: return "repository \(Quantity.bytes(progress.bytes))\(speed)"
+    case .checking: return "checking the repository"
     case .listing: return "listing blobs, \(Quantity.grouped(progress.blobsTotal)) so far"
     case .committing: return "committing"
     case .blobs:

@@ -8,10 +8,7 @@ struct BackupOptions: ParsableArguments {
 
   @OptionGroup var login: LoginOptions
 
-  @Option(
-    help: ArgumentHelp(
-      "The largest blob to take, whatever a record says: 300MB, 1GiB.", valueName: "size"))
-  var maxBlob = ByteSize(300_000_000)
+  @OptionGroup var size: BlobSize
 
   @OptionGroup var compression: CompressionOptions
 
@@ -55,7 +52,7 @@ struct BackupOptions: ParsableArguments {
     options.checksHeld = !quick
     options.connections = network.connections
     options.isCompressed = compressed
-    options.maxBlob = maxBlob.bytes
+    options.maxBlob = size.maxBlob.bytes
     options.session = try login.session()
     return options
   }

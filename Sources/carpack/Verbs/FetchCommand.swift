@@ -70,18 +70,20 @@ struct FetchRepoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repo", abstract: "The repository as a CAR.",
     discussion: """
-      Exit status: 0 it is whole and signed with the account's key, 10 tree nodes or records are missing (it is written all the same), 11 it is malformed and not written, 12 the signature does not hold, and it is not written.
+      Exit status: 0 it is whole and signed with the account's key, 10 tree nodes or records are missing (it is written all the same), 11 it is malformed and not written, 12 the signature does not hold, and it is not written, 13 it is larger than --max-repo.
       """)
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
   @Option(help: ArgumentHelp("Only what has changed since this revision.", valueName: "rev"))
   var since: String?
+  @OptionGroup var size: RepositorySize
 
   func run() throws {
     let (output, common, since) = (output, options.common, try revision())
+    let limit = size.maxRepo.bytes
     try options.run { account in
-      let (piece, lacks) = try await account.repository(since: since)
+      let (piece, lacks) = try await account.repository(since: since, limit: limit)
       try output.write(piece)
       guard lacks > 0, since == nil else { return }
       common.say(
@@ -106,23 +108,24 @@ struct FetchBlobCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "blob", abstract: "One blob, compared with its CID.",
     discussion: """
-      Exit status: 0; 13 the server sent something else, of which nothing is written; 69 it does not have it.
+      Exit status: 0; 13 the server sent something else, or more than --max-blob, of which nothing is written; 69 it does not have it.
       """)
 
   @OptionGroup var options: FetchOptions
   @Argument(help: ArgumentHelp("The blob's CID.", valueName: "cid"))
   var cid: String
   @OptionGroup var output: FetchOutput
+  @OptionGroup var size: BlobSize
 
   func run() throws {
-    let output = output
+    let (output, limit) = (output, size.maxBlob.bytes)
     let cid: CID
     do throws(CIDError) {
       cid = try CID(self.cid)
     } catch {
       throw Failure("\"\(self.cid)\" is no CID: \(error)", status: .usage)
     }
-    try options.run { try output.write(await $0.blob(cid)) }
+    try options.run { try output.write(await $0.blob(cid, limit: limit)) }
   }
 }
 

@@ -115,21 +115,32 @@ struct NetworkCommandOptions: ParsableArguments {
     return options
   }
 
+  /// How much of a file of certificates is searched for one: bundles have some 200 kB.
+  private static let longestCertificates = 1 << 20
+
   /// The file of certificates, which has to be there before anything is asked.
   private func certificates() throws -> String? {
     let found =
       caFile.map { (name: "--ca-file", value: $0) }
       ?? Host.environment("CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
     guard let found else { return nil }
+    let text: String
     do {
       let file = try FileDescriptor.open(FilePath(found.value), .readOnly)
-      try file.closeAfter {
-        var byte: UInt8 = 0
-        _ = try unsafe withUnsafeMutableBytes(of: &byte) { try unsafe file.read(into: $0) }
+      text = try file.closeAfter {
+        try unsafe String(unsafeUninitializedCapacity: Self.longestCertificates) { buffer in
+          try unsafe file.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
       }
     } catch let error as Errno {
       throw Failure(
         "could not read the certificates in \(found.value) (\(found.name)): \(error)",
+        status: .noInput)
+    }
+    guard text.contains("CERTIFICATE-----") else {
+      throw Failure(
+        "there is no certificate in \(found.value) (\(found.name))",
+        hint: "it has to be in the form of PEM, which begins with -----BEGIN CERTIFICATE-----",
         status: .noInput)
     }
     return found.value

@@ -34,12 +34,15 @@ import XRPC
   private final class Log: Sendable {
     private struct State {
       var outcomes: [String: FleetBackup.Outcome] = [:]
+      var order: [String] = []
       var underWay = 0
       var most = 0
     }
     private let state = Mutex(State())
 
     var outcomes: [String: FleetBackup.Outcome] { state.withLock { $0.outcomes } }
+    /// Those that have ended, in the order of that.
+    var order: [String] { state.withLock { $0.order } }
     /// How many were under way at a time, at most.
     var most: Int { state.withLock { $0.most } }
     var underWay: Int { state.withLock { $0.underWay } }
@@ -57,6 +60,7 @@ import XRPC
           state.withLock { state in
             state.underWay -= 1
             state.outcomes[account.text] = outcome
+            state.order.append(account.text)
           }
         })
     }
@@ -153,6 +157,15 @@ import XRPC
     for number in [1, 3] { #expect(log.outcome(accounts[number]) == nil) }
     #expect(log.outcome(accounts[4]) == .incomplete)
     #expect(scene.folder.names().filter { !$0.hasPrefix(".") }.count == 4)
+  }
+
+  @Test func `goes on with the others while servers keep some waiting`() async throws {
+    for account in accounts.prefix(2) {
+      scene.server.play(FaultRule(.late(seconds: 8), on: "getRepo", did: account.did))
+    }
+    let log = try await run(list(), into: .folder(scene.archives), jobs: 2)
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+    #expect(Set(log.order.suffix(2)) == Set(accounts.prefix(2).map(\.did)))
   }
 
   @Test func `has one archive for all, one account after the other`() async throws {

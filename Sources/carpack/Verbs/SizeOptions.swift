@@ -1,0 +1,18 @@
+internal import ArgumentParser
+internal import Backup
+
+/// How long a repository may be.
+struct RepositorySize: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The largest repository to take, decompressed: 2GiB, 500MB.", valueName: "size"))
+  var maxRepo = ByteSize(AccountBackup.Options.largestRepository)
+}
+
+/// How long a blob may be.
+struct BlobSize: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The largest blob to take, whatever a record says: 300MB, 1GiB.", valueName: "size"))
+  var maxBlob = ByteSize(AccountBackup.Options.largestBlob)
+}
