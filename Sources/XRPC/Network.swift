@@ -97,7 +97,9 @@ public final class Network: Sendable {
     let (result, made) = try await retry.run(
       {
         request.offset = offset()
-        return await attempt(request, receive)
+        let result = await attempt(request, receive)
+        if case .failure = result { request.wantsNewConnection = true }
+        return result
       },
       mayPass: { result in
         if Self.isStall(result) { stalls += 1 }

@@ -30,6 +30,10 @@ public struct HTTPRequest: Sendable {
   public var isPrepared = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a server points.
   public var followsRedirects: Bool
+  /// Whether it has to have a connection that no other request has had.
+  ///
+  /// On one that was used before, libcurl asks again by itself, up to five times, if the server closes it without a word.
+  var wantsNewConnection = false
   /// How often it is sent at most; nil for as often as the user set.
   ///
   /// If this is 1, its host is not waited for either if that is away.

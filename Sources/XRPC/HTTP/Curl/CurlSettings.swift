@@ -52,6 +52,7 @@ extension CurlEasy {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_CONNECTTIMEOUT, settings.connectSeconds)
+    if order.request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     // libcurl does not count the time that a transfer is paused.
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
     set(CURLOPT_LOW_SPEED_TIME, settings.stallSeconds)
