@@ -49,8 +49,11 @@ let package = Package(
     // The arguments of the process, also where Swift does not find them.
     .target(name: "CArguments"),
 
+    // SHA-256 of many messages, two at a time, where the processor has instructions for that.
+    .target(name: "CSHA256"),
+
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
-    .target(name: "IPLD", dependencies: ["CCrypto"], swiftSettings: strict),
+    .target(name: "IPLD", dependencies: ["CCrypto", "CSHA256"], swiftSettings: strict),
     .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD"], swiftSettings: strict),
     .target(
       name: "XRPC", dependencies: ["ATProtocol", "CCurl", "CResolv", "IPLD"], swiftSettings: strict),

@@ -31,9 +31,8 @@ public struct RepositoryInspector {
     static let commit = Role(rawValue: 1)
     static let node = Role(rawValue: 2)
     static let record = Role(rawValue: 4)
-    static let mismatched = Role(rawValue: 8)
     /// A record that needs no second look, if it is one: ``RecordScanner/isPlain(_:)``.
-    static let plain = Role(rawValue: 16)
+    static let plain = Role(rawValue: 8)
   }
 
   /// Inspects a CAR.
@@ -73,15 +72,13 @@ public struct RepositoryInspector {
     var table = BlockTable(expecting: min(payload.count / 256, Self.maximumExpected))
     var count = 0
     var dagCBORCount = 0
+    var batch = Batch()
     do throws(CARError) {
       while let (section, cid) = try cursor.next(in: bytes) {
         if count == 0 { inspection.rootIsFirstBlock = cid == header.roots.first }
         count += 1
         if count & 0xfff == 0 { progress(section.end) }
         let (_, isNew) = table.insert(section, cid, in: bytes)
-        // A block that comes again may be another than the first time, whatever its CID says.
-        let verification: Multihash.Verification =
-          verifying ? cid.verify(bytes.extracting(section.bodyRange)) : .matches
         if cid.codec == .dagCBOR {
           dagCBORCount += 1
         } else {
@@ -92,20 +89,60 @@ public struct RepositoryInspector {
           let body = bytes.extracting(section.bodyRange)
           roles.append(!MSTNode.isLikely(body) && scanner.isPlain(body) ? .plain : [])
         }
-        switch verification {
-        case .matches: break
-        case .mismatch:
-          inspection.mismatchedBlocks.append(cid)
-          if isNew { roles[roles.count - 1].insert(.mismatched) }
-        case .cannotVerify: if isNew { inspection.unverifiableBlockCount += 1 }
-        }
+        // A block that comes again may be another than the first time, whatever its CID says.
+        guard verifying else { continue }
+        batch.add(cid, section.bodyRange, isNew: isNew)
+        if batch.isFull { verify(&batch, bytes) }
       }
     } catch {
       inspection.carError = error
     }
+    verify(&batch, bytes)
     if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR] = dagCBORCount }
     inspection.sectionCount = count
     inspection.blocks = table
+  }
+
+  /// Blocks that are hashed together.
+  private struct Batch {
+    /// Enough to keep all lanes busy, and few enough for their bytes to be at hand still.
+    private static let limit = 128 << 10
+
+    private(set) var cids: [CID] = []
+    private(set) var bodies: [Range<Int>] = []
+    /// Whether it is the first of its CID.
+    private(set) var isNew: [Bool] = []
+    private var length = 0
+
+    var isFull: Bool { length >= Self.limit }
+
+    mutating func add(_ cid: CID, _ body: Range<Int>, isNew: Bool) {
+      cids.append(cid)
+      bodies.append(body)
+      self.isNew.append(isNew)
+      // What is kept of a block has a length, too, or there could be millions of empty ones.
+      length += body.count + 100
+    }
+
+    mutating func removeAll() {
+      cids.removeAll(keepingCapacity: true)
+      bodies.removeAll(keepingCapacity: true)
+      isNew.removeAll(keepingCapacity: true)
+      length = 0
+    }
+  }
+
+  /// Compares blocks with their CIDs.
+  private mutating func verify(_ batch: inout Batch, _ bytes: Span<UInt8>) {
+    let digests = SHA256.digests(of: batch.bodies, in: bytes)
+    for (place, cid) in batch.cids.enumerated() {
+      switch cid.verify(bytes.extracting(batch.bodies[place]), hashedTo: digests[place]) {
+      case .matches: break
+      case .mismatch: inspection.mismatchedBlocks.append(cid)
+      case .cannotVerify: if batch.isNew[place] { inspection.unverifiableBlockCount += 1 }
+      }
+    }
+    batch.removeAll()
   }
 
   private mutating func readTree(_ bytes: Span<UInt8>, visit: (Record) -> Void) {

@@ -128,20 +128,27 @@ struct FrameExaminer: Sendable {
       throw ArchiveError(.malformedSection("it does not end with its frame"), offset: place)
     }
     report.keys.reserveCapacity(decoded.count)
-    let bytes = content.span
+    var cids: [CID] = []
+    var bodies: [Range<Int>] = []
+    cids.reserveCapacity(decoded.count)
+    bodies.reserveCapacity(decoded.count)
     for index in 0..<decoded.count {
       let range = decoded.range(index)
       let prefix = try decoded.prefix(index)
       guard large(decoded) || !prefix.isLarge else {
         throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
       }
-      let body = bytes.extracting(range.lowerBound + prefix.length..<range.upperBound)
-      let verification = prefix.cid.verify(body)
-      note(verification, prefix.cid, &report)
-      report.keys.append(SectionKey(prefix.cid).prefix)
-      if decoded.count == 1, verification == .matches {
-        report.manifest = ManifestShape(prefix.cid, body)
-      }
+      cids.append(prefix.cid)
+      bodies.append(range.lowerBound + prefix.length..<range.upperBound)
+    }
+    let bytes = content.span
+    let digests = SHA256.digests(of: bodies, in: bytes)
+    for (index, cid) in cids.enumerated() {
+      let body = bytes.extracting(bodies[index])
+      let verification = cid.verify(body, hashedTo: digests[index])
+      note(verification, cid, &report)
+      report.keys.append(SectionKey(cid).prefix)
+      if cids.count == 1, verification == .matches { report.manifest = ManifestShape(cid, body) }
     }
   }
 

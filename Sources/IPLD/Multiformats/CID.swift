@@ -131,6 +131,14 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// Whether `body` is the block that this CID names.
   public func verify(_ body: Span<UInt8>) -> Multihash.Verification { multihash.verify(body) }
 
+  /// Whether `body`, which has this SHA-256 digest, is the block that this CID names.
+  package func verify(_ body: Span<UInt8>, hashedTo digest: SHA256Digest)
+    -> Multihash.Verification
+  {
+    guard let expected = multihash.sha256 else { return verify(body) }
+    return expected == digest ? .matches : .mismatch
+  }
+
   /// Whether AT Protocol's data model allows it as a link: version 1, SHA-256, DAG-CBOR or raw
   /// ([data model](https://atproto.com/specs/data-model), "link and CID formats").
   @inlinable

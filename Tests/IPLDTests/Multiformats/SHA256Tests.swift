@@ -23,6 +23,25 @@ import Testing
     #expect(SHA256.digest(of: message.span).description == digest)
   }
 
+  @Test(arguments: SHA256.hasLanes ? [false, true] : [false])
+  func `gives the digests of many messages as of each`(usesLanes: Bool) {
+    var random = SystemRandomNumberGenerator()
+    let bytes = (0..<20_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    // Every length through both paddings, in one batch, and batches of few and of none.
+    var batches = [(0..<300).map { $0..<2 * $0 }, [], [7..<7], [0..<20_000, 3..<4]]
+    for count in 2..<30 {
+      batches.append(
+        (0..<count).map { _ in
+          let start = Int.random(in: 0..<10_000)
+          return start..<start + Int.random(in: 0..<(count.isMultiple(of: 2) ? 200 : 10_000))
+        })
+    }
+    for batch in batches {
+      let digests = SHA256.digests(of: batch, in: bytes.span, usesLanes: usesLanes)
+      #expect(digests == batch.map { SHA256.digest(of: bytes.span.extracting($0)) }, "\(batch)")
+    }
+  }
+
   @Test func `does not care in which pieces a message comes`() {
     // Through the block size of 64 bytes and the padding's edge at 55, and through twice that.
     let message = (0..<150).map { UInt8($0) }
