@@ -70,79 +70,89 @@ public struct RepositoryInspector {
     var cursor = CARCursor(header: header, payload: payload)
     // Sections of repositories take some three hundred bytes; a CAR that is large because of its blobs has far fewer.
     var table = BlockTable(expecting: min(payload.count / 256, Self.maximumExpected))
-    var count = 0
-    var dagCBORCount = 0
     var batch = Batch()
     do throws(CARError) {
       while let (section, cid) = try cursor.next(in: bytes) {
-        if count == 0 { inspection.rootIsFirstBlock = cid == header.roots.first }
-        count += 1
-        if count & 0xfff == 0 { progress(section.end) }
-        let (_, isNew) = table.insert(section, cid, in: bytes)
-        if cid.codec == .dagCBOR {
-          dagCBORCount += 1
-        } else {
-          inspection.codecCounts[cid.codec, default: 0] += 1
+        batch.add(section, cid)
+        if batch.isFull {
+          take(&batch, into: &table, bytes, verifying: verifying)
+          progress(section.end)
         }
-        if isNew {
-          // Looked at while its bytes are at hand: the tree comes to records in an order that memory does not like.
-          let body = bytes.extracting(section.bodyRange)
-          roles.append(!MSTNode.isLikely(body) && scanner.isPlain(body) ? .plain : [])
-        }
-        // A block that comes again may be another than the first time, whatever its CID says.
-        guard verifying else { continue }
-        batch.add(cid, section.bodyRange, isNew: isNew)
-        if batch.isFull { verify(&batch, bytes) }
       }
     } catch {
       inspection.carError = error
     }
-    verify(&batch, bytes)
-    if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR] = dagCBORCount }
-    inspection.sectionCount = count
+    take(&batch, into: &table, bytes, verifying: verifying)
     inspection.blocks = table
   }
 
-  /// Blocks that are hashed together.
+  /// Blocks that are taken together, for what each of them waits for is waited for once.
   private struct Batch {
     /// Enough to keep all lanes busy, and few enough for their bytes to be at hand still.
     private static let limit = 128 << 10
 
-    private(set) var cids: [CID] = []
+    private(set) var sections: [CARSection] = []
     private(set) var bodies: [Range<Int>] = []
-    /// Whether it is the first of its CID.
-    private(set) var isNew: [Bool] = []
+    private(set) var cids: [CID] = []
     private var length = 0
 
     var isFull: Bool { length >= Self.limit }
 
-    mutating func add(_ cid: CID, _ body: Range<Int>, isNew: Bool) {
+    mutating func add(_ section: CARSection, _ cid: CID) {
+      sections.append(section)
+      bodies.append(section.bodyRange)
       cids.append(cid)
-      bodies.append(body)
-      self.isNew.append(isNew)
       // What is kept of a block has a length, too, or there could be millions of empty ones.
-      length += body.count + 100
+      length += section.bodyRange.count + 100
     }
 
     mutating func removeAll() {
-      cids.removeAll(keepingCapacity: true)
+      sections.removeAll(keepingCapacity: true)
       bodies.removeAll(keepingCapacity: true)
-      isNew.removeAll(keepingCapacity: true)
+      cids.removeAll(keepingCapacity: true)
       length = 0
     }
   }
 
+  /// Enters blocks in the table, looks at what they are, and compares them with their CIDs.
+  private mutating func take(
+    _ batch: inout Batch, into table: inout BlockTable, _ bytes: Span<UInt8>, verifying: Bool
+  ) {
+    if inspection.sectionCount == 0, let first = batch.cids.first {
+      inspection.rootIsFirstBlock = first == inspection.header.roots.first
+    }
+    inspection.sectionCount += batch.cids.count
+    let isNew = table.insert(batch.sections, batch.cids, in: bytes)
+    var dagCBORCount = 0
+    for index in isNew.indices {
+      let codec = batch.cids[index].codec
+      if codec == .dagCBOR {
+        dagCBORCount += 1
+      } else {
+        inspection.codecCounts[codec, default: 0] += 1
+      }
+      guard isNew[index] else { continue }
+      // Looked at while its bytes are at hand: the tree comes to records in an order that memory does not like.
+      let body = bytes.extracting(batch.bodies[index])
+      roles.append(!MSTNode.isLikely(body) && scanner.isPlain(body) ? .plain : [])
+    }
+    if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR, default: 0] += dagCBORCount }
+    // A block that comes again may be another than the first time, whatever its CID says.
+    if verifying { verify(batch, isNew, bytes) }
+    batch.removeAll()
+  }
+
   /// Compares blocks with their CIDs.
-  private mutating func verify(_ batch: inout Batch, _ bytes: Span<UInt8>) {
+  private mutating func verify(_ batch: Batch, _ isNew: [Bool], _ bytes: Span<UInt8>) {
     let digests = SHA256.digests(of: batch.bodies, in: bytes)
-    for (place, cid) in batch.cids.enumerated() {
-      switch cid.verify(bytes.extracting(batch.bodies[place]), hashedTo: digests[place]) {
+    for index in digests.indices {
+      let body = bytes.extracting(batch.bodies[index])
+      switch batch.cids[index].verify(body, hashedTo: digests[index]) {
       case .matches: break
-      case .mismatch: inspection.mismatchedBlocks.append(cid)
-      case .cannotVerify: if batch.isNew[place] { inspection.unverifiableBlockCount += 1 }
+      case .mismatch: inspection.mismatchedBlocks.append(batch.cids[index])
+      case .cannotVerify: if isNew[index] { inspection.unverifiableBlockCount += 1 }
       }
     }
-    batch.removeAll()
   }
 
   private mutating func readTree(_ bytes: Span<UInt8>, visit: (Record) -> Void) {

@@ -45,8 +45,32 @@ public struct BlockTable: Sendable {
   public mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)
     -> (index: Int, isNew: Bool)
   {
+    insert(section, cid, UInt32(truncatingIfNeeded: hash(cid)), in: bytes)
+  }
+
+  /// Adds blocks; answers of each whether it is the first of its CID.
+  ///
+  /// Slots lie all over memory. All are asked for first, so that they come together.
+  package mutating func insert(
+    _ sections: [CARSection], _ cids: [CID], in bytes: Span<UInt8>
+  ) -> [Bool] {
+    var hashes: [UInt32] = []
+    hashes.reserveCapacity(cids.count)
+    for index in cids.indices { hashes.append(UInt32(truncatingIfNeeded: hash(cids[index]))) }
+    let inUse = hashes.count { slots[Int($0) & (slots.count - 1)].number != 0 }
+    var isNew: [Bool] = []
+    isNew.reserveCapacity(max(cids.count, inUse))
+    for index in cids.indices {
+      isNew.append(insert(sections[index], cids[index], hashes[index], in: bytes).isNew)
+    }
+    return isNew
+  }
+
+  @inline(__always)
+  private mutating func insert(
+    _ section: CARSection, _ cid: CID, _ hash: UInt32, in bytes: Span<UInt8>
+  ) -> (index: Int, isNew: Bool) {
     if (entries.count + 1) * 3 > slots.count * 2 { grow() }
-    let hash = UInt32(truncatingIfNeeded: hash(cid))
     var position = Int(hash) & (slots.count - 1)
     while slots[position].number != 0 {
       let slot = slots[position]
