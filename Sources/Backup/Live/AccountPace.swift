@@ -3,7 +3,7 @@ internal import Synchronization
 /// Whether an account's servers send next to nothing, so that another account may have its place.
 ///
 /// 1. An account is slow when it waits for its servers and they have sent less than ``leastBytes``
-///    for ``patience``.
+///    for as long as there is patience.
 /// 2. What is done here with what has come is not the servers' fault, however long it takes.
 final class AccountPace: Sendable {
   private struct State {
@@ -14,10 +14,13 @@ final class AccountPace: Sendable {
     var isWaiting: Bool { stage != .checking && stage != .committing }
   }
 
-  private static let patience: Duration = .seconds(5)
   private static let leastBytes: UInt64 = 128 << 10
 
+  private let patience: Duration
   private let state = Mutex(State())
+
+  /// The pace of an account that begins now.
+  init(patience: Duration) { self.patience = patience }
 
   /// Takes in what happens to the account.
   func note(_ event: BackupEvent) {
@@ -38,7 +41,7 @@ final class AccountPace: Sendable {
     while true {
       let (isWaiting, since) = state.withLock { ($0.isWaiting, $0.seen) }
       let now = ContinuousClock.now
-      let due = isWaiting ? since + Self.patience : now + Self.patience
+      let due = (isWaiting ? since : now) + patience
       if due <= now { return }
       try await Task.sleep(until: due)
     }

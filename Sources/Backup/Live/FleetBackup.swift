@@ -60,6 +60,8 @@ public struct FleetBackup: Sendable {
   private let options: AccountBackup.Options
   private let jobs: Int
   private let observer: Observer
+  /// How long the servers of an account may send next to nothing before it leaves its place to another.
+  var patience: Duration = .seconds(5)
 
   /// A backup of many accounts.
   ///
@@ -114,7 +116,7 @@ public struct FleetBackup: Sendable {
     mayLeave seat: Places.Seat?
   ) async throws {
     observer.began(account.account)
-    let pace = AccountPace()
+    let pace = AccountPace(patience: patience)
     let watch = seat.map { seat in
       Task {
         try await pace.isSlow()

@@ -84,13 +84,15 @@ import XRPC
       error: error)
   }
 
-  private func run(_ list: List, into destination: AccountBackup.Destination, jobs: Int = 3)
-    async throws -> Log
-  {
+  private func run(
+    _ list: List, into destination: AccountBackup.Destination, jobs: Int = 3,
+    patience: Duration = .seconds(600)
+  ) async throws -> Log {
     let log = Log()
-    try await FleetBackup(
-      network: scene.network(), options: scene.options, jobs: jobs, observer: log.observer
-    ).run(list, into: destination)
+    var fleet = FleetBackup(
+      network: try scene.network(), options: scene.options, jobs: jobs, observer: log.observer)
+    fleet.patience = patience
+    try await fleet.run(list, into: destination)
     return log
   }
 
@@ -161,9 +163,10 @@ import XRPC
 
   @Test func `goes on with the others while servers keep some waiting`() async throws {
     for account in accounts.prefix(2) {
-      scene.server.play(FaultRule(.late(seconds: 8), on: "getRepo", did: account.did))
+      scene.server.play(FaultRule(.late(seconds: 15), on: "getRepo", did: account.did))
     }
-    let log = try await run(list(), into: .folder(scene.archives), jobs: 2)
+    let log = try await run(
+      list(), into: .folder(scene.archives), jobs: 2, patience: .milliseconds(200))
     for account in accounts { #expect(log.outcome(account) == .complete) }
     #expect(Set(log.order.suffix(2)) == Set(accounts.prefix(2).map(\.did)))
   }
