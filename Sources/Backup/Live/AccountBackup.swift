@@ -29,7 +29,7 @@ public struct AccountBackup: Sendable {
     /// How many transfers are under way at a time.
     public var connections = 16
     /// The memory for blobs that are on their way, shared by all accounts.
-    public var memory = MemoryBudget(12 << 20)
+    public var memory = MemoryBudget(8 << 20)
     /// How long a blob may be, in bytes, whatever a record says.
     public var maxBlob = Self.largestBlob
     /// How long a repository's CAR may be, in bytes, decompressed.
