@@ -42,9 +42,16 @@ public struct ArchiveVerifier: Sendable {
   public func verify(
     _ depth: Depth = .full, progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> ArchiveVerification {
+    try verify(depth, intake: nil, progress: progress)
+  }
+
+  /// Verifies the archive, and has the sections taken in that are found meanwhile.
+  package func verify(
+    _ depth: Depth, intake: FrameIntake?, progress: (UInt64, UInt64) -> Void
+  ) throws -> ArchiveVerification {
     let survey = try Survey(
       reader.file, depth: depth == .full ? .full : .stored, limits: reader.limits,
-      workers: workers, progress: progress)
+      workers: workers, intake: intake, progress: progress)
     var audit = SurveyAudit(survey, reader, isComplete: depth == .full)
     try reader.file.withBytes { (bytes) throws in try audit.run(in: bytes) }
     return audit.verification

@@ -41,6 +41,8 @@ public struct ArchiveWriter: ~Copyable {
   var hasFailed: Bool
   /// Whether a damaged section was written again, so that the next footer has to say so.
   public internal(set) var isHealing: Bool
+  /// What readers have to know beside what they had to know before.
+  var requiredFeatures: UInt64 = 0
   /// The damaged packs of which all that is left was written again, by their first sections.
   var savedFrames: Set<UInt64>
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.

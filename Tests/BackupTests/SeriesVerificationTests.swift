@@ -13,9 +13,9 @@ import Testing
 
   private func verify(
     _ archive: SeriesArchive, _ depth: SnapshotVerifier.Depth = .full,
-    _ scope: SnapshotVerifier.Scope = .all
+    _ scope: SnapshotVerifier.Scope = .all, digestsAllCARs: Bool = false
   ) throws -> SnapshotVerifier.Report {
-    try SnapshotVerifier().verify(archive.reader(), depth, scope)
+    try SnapshotVerifier(digestsAllCARs: digestsAllCARs).verify(archive.reader(), depth, scope)
   }
 
   /// The verdicts, the oldest snapshot first.
@@ -107,7 +107,7 @@ import Testing
           if number == 2 { change(&snapshot) }
         }
       }
-      let report = try verify(archive)
+      let report = try verify(archive, digestsAllCARs: true)
       #expect(report.verdict == .damaged)
       #expect(verdicts(report) == [.intact, .intact, .damaged, .intact])
       #expect(
@@ -115,6 +115,36 @@ import Testing
       #expect(
         try verify(archive, .full, .snapshots([report.snapshots[1].entry])).verdict == .damaged)
     }
+  }
+
+  @Test func `compares the digests of CARs that decide, and of others if it is asked to`() throws {
+    for (lying, others) in [(3, [0, 1, 2]), (1, [0, 2, 3])] {
+      var archive = try SeriesArchive()
+      for number in 0..<4 {
+        try archive.add(TestRepository(posts: 20 + number).car()) { snapshot in
+          if number == lying { snapshot.car.sha256 = SHA256.digest(of: [9].span) }
+        }
+      }
+      let report = try verify(archive)
+      #expect(report.snapshots.map(\.isCARDigested) == [true, false, false, false])
+      #expect(report.verdict == (lying == 3 ? .damaged : .intact))
+      let complete = try verify(archive, digestsAllCARs: true)
+      #expect(complete.snapshots.map(\.isCARDigested) == [true, true, true, true])
+      #expect(verdicts(complete)[lying] == .damaged)
+      for other in others { #expect(verdicts(complete)[other] == .intact) }
+    }
+  }
+
+  @Test func `needs no digest of a CAR that never was`() throws {
+    var archive = try SeriesArchive()
+    for number in 0..<3 {
+      try archive.add(TestRepository(posts: 20 + number).car()) { snapshot in
+        if number > 0 { snapshot.car.sha256 = nil }
+      }
+    }
+    let report = try verify(archive, digestsAllCARs: true)
+    #expect(report.verdict == .intact)
+    #expect(report.damage == [])
   }
 
   @Test func `finds that a CAR lacks what only another has, whatever its manifest says`() throws {

@@ -24,6 +24,7 @@ import sys
 M = bytes.fromhex("F09F9A97F09F93A6FEC98AE5B1D79C83")           # section 3.3
 DATA, SKIPPABLE = b"\x28\xB5\x2F\xFD", b"\x5C\x2A\x4D\x18"       # section 2
 VOID, REPAIRED = b"\x50\x2A\x4D\x18", 1                           # sections 4.3 and 5.2
+UNDIGESTED = 1 << 1
 MAX_CONTENT, CHUNK, LARGE = (4 << 20) + 2093, 4 << 20, 1 << 16
 
 Frame = collections.namedtuple("Frame", "offset length kind size whole")         # kind None: a data frame
@@ -379,8 +380,8 @@ class Archive:
             return None
         major, _, required, _, generation, previous, sections, stream, offset, ordinal, digest = \
             struct.unpack_from("<HH8Q32s", self.data, at + 28)
-        if major != 1 or required & ~REPAIRED:
-            sys.exit(f"carpack_reader: this reader knows version 1 and feature 0, not {major} and {required:#x}")
+        if major != 1 or required & ~(REPAIRED | UNDIGESTED):
+            sys.exit(f"carpack_reader: this reader knows version 1 and features 0 and 1, not {major} and {required:#x}")
         live = list(struct.iter_unpack("<QII8s", self.data[at + 128:end - 16]))
         cid = b"\x01\x71\x12\x20" + digest if offset else b""
         return Footer(at, end, generation, previous, sections, stream, (offset, ordinal, cid), live, required)
@@ -470,7 +471,7 @@ class Archive:
                     piece = to_varint(len(s.cid) + s.length) + s.cid + self.read(s)
                 digest.update(piece)
                 size += file.write(piece)
-        if size != car["bytes"] or digest.digest() != car["sha256"]:
+        if size != car["bytes"] or digest.digest() != car.get("sha256", digest.digest()):
             raise Damaged(f"the CAR put together, {out}.partial, is not the one that came in")
         if "since" in manifest.get("fetched", {}):
             with open(out + ".partial", "wb") as file:

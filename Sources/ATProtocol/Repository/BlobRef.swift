@@ -13,6 +13,11 @@ public struct BlobRef: Hashable, Sendable {
   public let size: Int?
   /// Whether it is in the form of 2022.
   public let isLegacy: Bool
+
+  /// A reference that says this.
+  package init(cid: CID, mimeType: String?, size: Int?, isLegacy: Bool) {
+    (self.cid, self.mimeType, self.size, self.isLegacy) = (cid, mimeType, size, isLegacy)
+  }
 }
 
 /// Finds the blob references of a record without building a value.

@@ -128,8 +128,9 @@ public struct BlobTable: Sendable {
 
   // MARK: Taking references in
 
-  /// Takes in a reference from a record.
-  package mutating func insert(_ ref: BlobRef, from record: [UInt8]) {
+  /// Takes in a reference from a record; answers the blob's place among ``entries``.
+  @discardableResult
+  package mutating func insert(_ ref: BlobRef, from record: [UInt8]) -> Int {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
     if (rows.count + 1) * 3 > slots.count * 2 { grow() }
     let slot = slot(of: ref.cid)
@@ -146,6 +147,7 @@ public struct BlobTable: Sendable {
     if rows[number].type == nil, let type = ref.mimeType {
       rows[number].type = self.number(ofType: type)
     }
+    return number
   }
 
   private mutating func number(ofType type: String) -> Int? {

@@ -19,6 +19,8 @@ public import IPLD
 /// 2. A node counts as `untouched` until something of it is accounted for. So a subtree that one side had to look into before the other came
 ///    to it is still recognised as a whole, however differently the nodes above it are cut, and whatever layers they are in.
 /// 3. Of each tree one path is in memory, and nothing else.
+/// 4. If the new tree is verified, and the old one keeps the rules, then at the end the new one does, too: its own nodes have been walked, and
+///    every subtree that was passed over fits where it stands.
 public struct MSTDiff {
   /// Which of the two trees.
   public enum Side: Sendable {
@@ -60,32 +62,37 @@ public struct MSTDiff {
 
   private var old: Cursor
   private var new: Cursor
+  private let isVerifying: Bool
 
   /// Compares the trees with these roots.
   ///
   /// - Parameters:
   ///   - old: the root of the old tree.
   ///   - new: the root of the new tree.
+  ///   - verifying: whether all of the new tree has to keep the rules, given that the old one does.
   ///   - load: answers the block of a node of one of the trees; nil if it is not there.
   ///   - each: receives the differences; records in the order of their keys, each after the nodes that it lies in.
   /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it is read; what the closures throw.
   public static func compare(
-    old: CID, new: CID, load: (CID, Side) throws -> [UInt8]?, each: (Change) throws -> Void
+    old: CID, new: CID, verifying: Bool = false, load: (CID, Side) throws -> [UInt8]?,
+    each: (Change) throws -> Void
   ) throws {
-    var diff = MSTDiff(old: Cursor(.old, root: old), new: Cursor(.new, root: new))
+    var diff = MSTDiff(
+      old: Cursor(.old, root: old), new: Cursor(.new, root: new), isVerifying: verifying)
     while try diff.advance(load, each) {}
   }
 
-  private init(old: Cursor, new: Cursor) {
+  private init(old: Cursor, new: Cursor, isVerifying: Bool) {
     self.old = old
     self.new = new
+    self.isVerifying = isVerifying
   }
 
   /// Does away with what is at the front of one side, or of both; false at the end.
   private mutating func advance(
     _ load: (CID, Side) throws -> [UInt8]?, _ each: (Change) throws -> Void
   ) throws -> Bool {
-    if try passOver(each) { return true }
+    if try passOver(load, each) { return true }
     switch (old.front, new.front) {
     case (.node(let oldNode), .node(let newNode)):
       // A subtree can only be found again within one that reaches higher, so that is the one to open.
@@ -119,23 +126,84 @@ public struct MSTDiff {
   }
 
   /// Passes over the subtree that both sides have come to, if they have come to the same.
-  private mutating func passOver(_ each: (Change) throws -> Void) throws -> Bool {
+  private mutating func passOver(
+    _ load: (CID, Side) throws -> [UInt8]?, _ each: (Change) throws -> Void
+  ) throws -> Bool {
+    let (behindOld, behindNew) = (old.lastKey, new.lastKey)
+    guard let passed = try passOver(each) else { return false }
+    // Of two that have the same root there is nothing to ask.
+    guard isVerifying, passed.oldLayer != nil || passed.newLayer != nil else { return true }
+    // In the old tree it fits: between the keys around it there, and in its layer.
+    var fitsAsBefore = passed.oldLayer == passed.newLayer
+    if let behindNew {
+      fitsAsBefore =
+        fitsAsBefore && behindOld.map { !$0.lexicographicallyPrecedes(behindNew) } ?? false
+    }
+    if let next = new.nextKey {
+      fitsAsBefore =
+        fitsAsBefore && old.nextKey.map { !next.lexicographicallyPrecedes($0) } ?? false
+    }
+    if !fitsAsBefore { try check(passed.node, layer: passed.newLayer, behind: behindNew, load) }
+    return true
+  }
+
+  /// A subtree that both trees have, and the layers it has to be in.
+  private struct Passed {
+    let node: CID
+    let oldLayer: Int?
+    let newLayer: Int?
+  }
+
+  private mutating func passOver(_ each: (Change) throws -> Void) throws -> Passed? {
     if case .node(let node) = old.front {
+      let place = old.place
       if new.front == .node(node) {
+        let passed = Passed(node: node, oldLayer: place.layer, newLayer: new.place.layer)
         try old.skip(each)
         try new.skip(each)
-        return true
+        return passed
       }
-      if try new.leave(node, each) {
+      if let other = try new.leave(node, each) {
         try old.skip(each)
-        return true
+        return Passed(node: node, oldLayer: place.layer, newLayer: other.layer)
       }
     }
-    if case .node(let node) = new.front, try old.leave(node, each) {
-      try new.skip(each)
-      return true
+    if case .node(let node) = new.front {
+      let place = new.place
+      if let other = try old.leave(node, each) {
+        try new.skip(each)
+        return Passed(node: node, oldLayer: other.layer, newLayer: place.layer)
+      }
     }
-    return false
+    return nil
+  }
+
+  /// Makes sure that a subtree that was passed over fits between the keys around it.
+  ///
+  /// - Parameters:
+  ///   - node: its topmost node.
+  ///   - layer: the layer that it has to be in; nil for a root.
+  ///   - key: the key in front of it; nil if there is none.
+  private func check(
+    _ node: CID, layer: Int?, behind key: [UInt8]?, _ load: (CID, Side) throws -> [UInt8]?
+  ) throws {
+    func problem(_ kind: MSTProblem.Kind) -> MSTDiffError {
+      .malformed(MSTProblem(kind: kind, node: node, key: nil), .new)
+    }
+    let subtree = try MSTSubtree.edges(of: node, isRoot: layer == nil) { cid in
+      guard let bytes = try load(cid, .new) else {
+        throw MSTDiffError.missingNode(cid, .new, behind: key ?? [])
+      }
+      return bytes
+    }
+    guard let subtree else { throw problem(layer == nil ? .untrimmedTop : .emptyLeaf) }
+    if let layer, subtree.layer != layer { throw problem(.wrongLayer) }
+    if let key, !key.lexicographicallyPrecedes(subtree.firstKey) {
+      throw problem(.keysNotAscending)
+    }
+    if let next = new.nextKey, !subtree.lastKey.lexicographicallyPrecedes(next) {
+      throw problem(.keysNotAscending)
+    }
   }
 
   private mutating func take(deleted record: CID, _ each: (Change) throws -> Void) throws {
@@ -157,8 +225,22 @@ private struct Cursor {
   var walker: MSTWalker
   /// What comes next; nil at the end.
   private(set) var front: MSTWalker.Step?
-  /// The lowest nodes on the path, those of which nothing has been accounted for.
-  private var untouched: [CID] = []
+  /// The lowest nodes on the path, those of which nothing has been accounted for, and the layers they have to be in.
+  private var untouched: [(node: CID, layer: Int?)] = []
+  /// The key of the record that was accounted for last; nil if none was.
+  private(set) var lastKey: [UInt8]?
+
+  /// Where a subtree stands.
+  struct Place {
+    /// The layer it has to be in; nil for a root.
+    let layer: Int?
+  }
+
+  /// Where the subtree at the front stands.
+  var place: Place { Place(layer: walker.requestedLayer) }
+
+  /// The key of the record at the front; nil if there is none.
+  var nextKey: [UInt8]? { if case .record = front { walker.key } else { nil } }
 
   init(_ side: MSTDiff.Side, root: CID) {
     self.side = side
@@ -171,13 +253,18 @@ private struct Cursor {
     guard let bytes = try load(node, side) else {
       throw MSTDiffError.missingNode(node, side, behind: walker.key)
     }
+    untouched.append((node, walker.requestedLayer))
     walker.enter(bytes.span)
-    untouched.append(node)
     try proceed()
   }
 
   /// Goes on behind the record at the front.
   mutating func take(_ each: (MSTDiff.Change) throws -> Void) throws {
+    if case .record = front { lastKey = walker.key }
+    try goOn(each)
+  }
+
+  private mutating func goOn(_ each: (MSTDiff.Change) throws -> Void) throws {
     try touch(each)
     try proceed()
   }
@@ -185,21 +272,24 @@ private struct Cursor {
   /// Goes on behind the subtree at the front, without loading it.
   mutating func skip(_ each: (MSTDiff.Change) throws -> Void) throws {
     walker.skip()
-    try take(each)
+    try goOn(each)
   }
 
-  /// Goes on behind a subtree that has been looked into, as if it had not; false if it is none of those.
-  mutating func leave(_ node: CID, _ each: (MSTDiff.Change) throws -> Void) throws -> Bool {
-    guard let index = untouched.firstIndex(of: node) else { return false }
+  /// Goes on behind a subtree that has been looked into, as if it had not.
+  ///
+  /// - Returns: Where it stands; nil if it has not been looked into.
+  mutating func leave(_ node: CID, _ each: (MSTDiff.Change) throws -> Void) throws -> Place? {
+    guard let index = untouched.firstIndex(where: { $0.node == node }) else { return nil }
+    let layer = untouched[index].layer
     walker.leave(untouched.count - index)
     untouched.removeSubrange(index...)
-    try take(each)
-    return true
+    try goOn(each)
+    return Place(layer: layer)
   }
 
   /// Gives out the nodes that are not the other tree's, as something of them is accounted for.
   mutating func touch(_ each: (MSTDiff.Change) throws -> Void) throws {
-    for node in untouched { try each(side == .old ? .deletedNode(node) : .createdNode(node)) }
+    for (node, _) in untouched { try each(side == .old ? .deletedNode(node) : .createdNode(node)) }
     untouched.removeAll(keepingCapacity: true)
   }
 

@@ -67,12 +67,6 @@ public struct RepositoryInspection: Sendable {
   /// How many distinct blocks are neither the commit nor in the tree nor a record.
   public internal(set) var unreachableBlockCount = 0
 
-  /// For each distinct block whether it is the commit, in the tree, or a record.
-  var reached: [Bool] = []
-
-  /// Whether the block with this index in ``blocks`` is the commit, in the tree, or a record.
-  package func isReached(_ index: Int) -> Bool { reached[index] }
-
   /// How many names a list keeps; beyond that things are counted.
   public static let maximumListed = 1000
 

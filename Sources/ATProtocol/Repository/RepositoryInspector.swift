@@ -16,8 +16,6 @@ public struct RepositoryInspector {
   }
 
   private var inspection = RepositoryInspection()
-  /// For each block whether it was reached, and as what.
-  private var roles: [Role] = []
   private var scanner = RecordScanner()
   private var distinctMissingNodes: Set<CID> = []
   private var distinctMissingRecords: Set<CID> = []
@@ -26,13 +24,14 @@ public struct RepositoryInspector {
   private var rescannedLength = 0
   private var collection: (name: [UInt8], count: Int) = ([], 0)
 
-  private struct Role: OptionSet {
-    let rawValue: UInt8
-    static let commit = Role(rawValue: 1)
-    static let node = Role(rawValue: 2)
-    static let record = Role(rawValue: 4)
+  /// What a block was reached as, in its marks in the table.
+  private enum Role {
+    static let commit: UInt8 = 1
+    static let node: UInt8 = 2
+    static let record: UInt8 = 4
+    static let any: UInt8 = 7
     /// A record that needs no second look, if it is one: ``RecordScanner/isPlain(_:)``.
-    static let plain = Role(rawValue: 8)
+    static let plain: UInt8 = 8
   }
 
   /// Inspects a CAR.
@@ -54,7 +53,7 @@ public struct RepositoryInspector {
   }
 
   /// How many blocks the table of blocks has room for from the start, at most.
-  private static let maximumExpected = 1 << 20
+  private static let maximumExpected = 1 << 22
 
   private init() {}
 
@@ -68,14 +67,21 @@ public struct RepositoryInspector {
     inspection.payload = payload
     inspection.header = header
     var cursor = CARCursor(header: header, payload: payload)
-    // Sections of repositories take some three hundred bytes; a CAR that is large because of its blobs has far fewer.
-    var table = BlockTable(expecting: min(payload.count / 256, Self.maximumExpected))
+    var table = BlockTable()
     var batch = Batch()
+    var batchCount = 0
     do throws(CARError) {
       while let (section, cid) = try cursor.next(in: bytes) {
         batch.add(section, cid)
         if batch.isFull {
           take(&batch, into: &table, bytes, verifying: verifying)
+          batchCount += 1
+          // The beginning tells how many there may be; to make room later takes longer.
+          if batchCount <= 16, batchCount.nonzeroBitCount == 1 {
+            let share = Double(payload.count) / Double(section.end - payload.lowerBound)
+            table.reserve(
+              Int(min(Double(table.count) * share * 1.15, Double(Self.maximumExpected))), in: bytes)
+          }
           progress(section.end)
         }
       }
@@ -122,19 +128,20 @@ public struct RepositoryInspector {
       inspection.rootIsFirstBlock = first == inspection.header.roots.first
     }
     inspection.sectionCount += batch.cids.count
-    let isNew = table.insert(batch.sections, batch.cids, in: bytes)
-    var dagCBORCount = 0
-    for index in isNew.indices {
-      let codec = batch.cids[index].codec
-      if codec == .dagCBOR {
-        dagCBORCount += 1
-      } else {
-        inspection.codecCounts[codec, default: 0] += 1
-      }
-      guard isNew[index] else { continue }
+    var isNew = [Bool](repeating: false, count: batch.cids.count)
+    table.insert(batch.sections, batch.cids, in: bytes) { index in
+      isNew[index] = true
       // Looked at while its bytes are at hand: the tree comes to records in an order that memory does not like.
       let body = bytes.extracting(batch.bodies[index])
-      roles.append(!MSTNode.isLikely(body) && scanner.isPlain(body) ? .plain : [])
+      return !MSTNode.isLikely(body) && scanner.isPlain(body) ? Role.plain : 0
+    }
+    var dagCBORCount = 0
+    for cid in batch.cids {
+      if cid.codec == .dagCBOR {
+        dagCBORCount += 1
+      } else {
+        inspection.codecCounts[cid.codec, default: 0] += 1
+      }
     }
     if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR, default: 0] += dagCBORCount }
     // A block that comes again may be another than the first time, whatever its CID says.
@@ -163,26 +170,30 @@ public struct RepositoryInspector {
       return
     }
     guard let commit = inspection.commit else { return }
-    let blocks = inspection.blocks
+    var blocks = inspection.blocks
+    // One owner, or the first mark would copy it.
+    inspection.blocks = BlockTable()
     var blobs = BlobTable()
     var walker = MSTWalker(root: commit.data)
     while let step = walker.next() {
       switch step {
       case .node(let cid):
-        guard let index = walker.place ?? blocks.index(of: cid, in: bytes) else {
+        guard let place = walker.place ?? blocks.place(of: cid, in: bytes) else {
           if distinctMissingNodes.insert(cid).inserted { inspection.missingNodes.append(cid) }
           walker.skip()
           continue
         }
-        if roles[index].contains(.node) {
+        if blocks.marks(place) & Role.node != 0 {
           walker.skipRepeated()
         } else {
-          roles[index].insert(.node)
+          blocks.mark(place, Role.node)
           inspection.nodeCount += 1
-          walker.enter(bytes.extracting(blocks.body(index))) { blocks.index(of: $0, in: bytes) }
+          walker.enter(bytes.extracting(blocks.body(place, in: bytes))) {
+            blocks.place(of: $0, in: bytes)
+          }
         }
       case .record(let cid):
-        let body = readRecord(walker.key, cid, walker.place, bytes, &blobs)
+        let body = readRecord(walker.key, cid, walker.place, &blocks, bytes, &blobs)
         visit(Record(key: walker.key, cid: cid, body: body))
       }
     }
@@ -193,27 +204,29 @@ public struct RepositoryInspector {
     inspection.treeProblems = walker.problems
     inspection.treeProblemCount = walker.problemCount
     inspection.distinctRecordCount += distinctMissingRecords.count
-    let reached: Role = [.commit, .node, .record]
-    inspection.reached = roles.map { !$0.isDisjoint(with: reached) }
-    inspection.unreachableBlockCount = inspection.reached.count { !$0 }
+    inspection.unreachableBlockCount = (0..<blocks.placeCount).count {
+      blocks.isUsed($0) && blocks.marks($0) & Role.any == 0
+    }
+    inspection.blocks = blocks
   }
 
   private mutating func readCommit(_ bytes: Span<UInt8>) throws(RepositoryError) {
     guard let root = inspection.header.roots.first else { throw .noRoot }
-    guard let index = inspection.blocks.index(of: root, in: bytes) else {
+    guard let place = inspection.blocks.place(of: root, in: bytes) else {
       throw .commitMissing(root)
     }
-    roles[index].insert(.commit)
-    inspection.commit = try Commit(bytes.extracting(inspection.blocks.body(index)))
+    inspection.blocks.mark(place, Role.commit)
+    inspection.commit = try Commit(bytes.extracting(inspection.blocks.body(place, in: bytes)))
   }
 
   /// Counts a record, checks it and collects its blobs; answers where its block lies.
   private mutating func readRecord(
-    _ key: [UInt8], _ cid: CID, _ index: Int?, _ bytes: Span<UInt8>, _ blobs: inout BlobTable
+    _ key: [UInt8], _ cid: CID, _ place: Int?, _ blocks: inout BlockTable, _ bytes: Span<UInt8>,
+    _ blobs: inout BlobTable
   ) -> Range<Int>? {
     inspection.recordCount += 1
     count(key)
-    guard let index else {
+    guard let place else {
       inspection.missingRecordCount += 1
       distinctMissingRecords.insert(cid)
       if inspection.missingRecords.count < RepositoryInspection.maximumListed {
@@ -221,10 +234,11 @@ public struct RepositoryInspector {
       }
       return nil
     }
-    let body = inspection.blocks.body(index)
-    let isPlain = roles[index].contains(.plain)
-    if !roles[index].contains(.record) {
-      roles[index].insert(.record)
+    let body = blocks.body(place, in: bytes)
+    let marks = blocks.marks(place)
+    let isPlain = marks & Role.plain != 0
+    if marks & Role.record == 0 {
+      blocks.mark(place, Role.record)
       inspection.distinctRecordCount += 1
       if !isPlain { scan(key, bytes.extracting(body), &blobs) }
     } else if !isPlain, rescannedLength <= bytes.count - body.count {

@@ -1,7 +1,7 @@
 /// The two sets of feature bits in a footer (FORMAT 4.2).
 ///
 /// A reader that does not know a *required* bit stops and names it; *optional* bits it does not know it ignores, and a
-/// writer keeps them. Version 1.0 defines none of either; 1.1 has one required bit, ``repaired``.
+/// writer keeps them. Version 1.0 defines none of either; 1.1 has two required bits, ``repaired`` and ``undigested``.
 public struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
   public let required: UInt64
@@ -12,8 +12,12 @@ public struct FeatureFlags: Hashable, Sendable {
   /// lies before the last footer may count no more (FORMAT 5.2).
   public static let repaired: UInt64 = 1 << 0
 
+  /// The required bit of a file with snapshots that never were CARs that came in, whose manifests
+  /// have no digest of one (FORMAT 6.1).
+  public static let undigested: UInt64 = 1 << 1
+
   /// The required bits that are known here.
-  package static let knownRequired: UInt64 = repaired
+  package static let knownRequired: UInt64 = repaired | undigested
 
   /// Whether the file was repaired.
   public var isRepaired: Bool { required & Self.repaired != 0 }

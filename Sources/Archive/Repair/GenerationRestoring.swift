@@ -143,7 +143,9 @@ struct GenerationRestoring {
       && segment.end == frames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
     let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
     guard !overflow else { return false }
-    for required in Set([previous?.features.required ?? 0, FeatureFlags.repaired]).sorted() {
+    let before = previous?.features.required ?? 0
+    let additions = [0, FeatureFlags.undigested, FeatureFlags.repaired, FeatureFlags.knownRequired]
+    for required in Set(additions.map { before | $0 } + [FeatureFlags.repaired]).sorted() {
       let generation = Generation(
         number: number, footerOffset: UInt64(start),
         previousFooterOffset: previous?.footerOffset, committedLength: UInt64(start + length),

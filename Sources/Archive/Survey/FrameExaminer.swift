@@ -12,6 +12,8 @@ struct FrameExaminer: Sendable {
 
   let decoder: FrameDecoder
   let depth: Depth
+  /// Is given the sections that were found.
+  var intake: FrameIntake?
 
   /// Examines frame 0, which holds the CAR header and can be written in one way only.
   func examineHeader(_ frame: DataFrame, in file: Span<UInt8>) -> ArchiveError? {
@@ -51,6 +53,7 @@ struct FrameExaminer: Sendable {
       report.unproved = []
       report.damaged = []
       report.unverifiable = []
+      report.delivery = nil
       report.failure = error
       salvage(frame, in: file, &report)
     }
@@ -101,6 +104,7 @@ struct FrameExaminer: Sendable {
     let verification = hash.finish()
     note(verification, prefix.cid, &report)
     report.keys = [SectionKey(prefix.cid).prefix]
+    report.delivery = delivery(ofLarge: prefix)
     guard verification == .matches, prefix.cid.codec == .dagCBOR else { return }
     let content = RawFrame.content(of: frame, in: file)
     report.manifest = ManifestShape(
@@ -150,6 +154,16 @@ struct FrameExaminer: Sendable {
       report.keys.append(SectionKey(cid).prefix)
       if cids.count == 1, verification == .matches { report.manifest = ManifestShape(cid, body) }
     }
+    report.delivery = intake?.read(
+      FrameIntake.Sections(
+        content: content, cids: cids, bodies: bodies, bodyLengths: bodies.map { UInt64($0.count) }))
+  }
+
+  /// What is done with a section that has frames of its own.
+  func delivery(ofLarge prefix: SectionPrefix) -> FrameIntake.Delivery? {
+    intake?.read(
+      FrameIntake.Sections(
+        content: [], cids: [prefix.cid], bodies: [0..<0], bodyLengths: [prefix.bodyLength]))
   }
 
   private func large(_ frame: DecodedFrame) -> Bool { frame.large != nil }

@@ -39,6 +39,8 @@ package struct FrameReport: Sendable {
   package var unverifiable: [CID] = []
   /// The section of the frame, if it is its only one and has the shape of a manifest.
   package var manifest: ManifestShape?
+  /// What is done with its sections, in the order of the file.
+  var delivery: FrameIntake.Delivery?
   /// The large section that ends here.
   package var ended: Ended?
 }

@@ -1,9 +1,11 @@
 internal import IPLD
+internal import Synchronization
 
 /// Passes over every frame of a file once, examines them on all cores, and tells what it met in file order.
 ///
 /// 1. Events come in file order, whatever order the work was done in.
-/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for each worker.
+/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for each worker. With an intake, two
+///    batches, each of some 8 MiB of content in packs.
 /// 3. All content together is bounded by ``ReadLimits``.
 struct FrameScan {
   /// What the scan met.
@@ -24,6 +26,8 @@ struct FrameScan {
 
   private static let batchBytes = 32 << 20
   private static let batchUnits = 1024
+  /// How much content of packs a batch may have if something of it is to be delivered.
+  private static let batchContent = 8 << 20
 
   /// Which sections a data frame holds bytes of.
   private enum Role {
@@ -64,6 +68,8 @@ struct FrameScan {
   /// How much content may still be decompressed.
   private var contentBudget: UInt64
   private let contentLimit: UInt64
+  /// What came of the last batch and is to be delivered while the next is examined.
+  private var deliveries: [FrameIntake.Delivery] = []
 
   /// A scan of the bytes from `start` to `limit`.
   ///
@@ -73,16 +79,17 @@ struct FrameScan {
   ///   - depth: How closely frames are examined.
   ///   - limits: What the file may decompress to.
   ///   - workers: How many threads.
+  ///   - intake: Is given the sections that are found.
   init(
     from start: Int = 0, limit: Int, depth: FrameExaminer.Depth = .full, limits: ReadLimits,
-    workers: Int = SystemCalls.processorCount
+    workers: Int = SystemCalls.processorCount, intake: FrameIntake? = nil
   ) {
     self.limit = limit
     self.workers = workers
     contentLimit = limits.content(ofFile: UInt64(limit))
     contentBudget = contentLimit
     let decoder = FrameDecoder()
-    examiner = FrameExaminer(decoder: decoder, depth: depth)
+    examiner = FrameExaminer(decoder: decoder, depth: depth, intake: intake)
     walk = FrameWalk(from: start, limit: limit, decoder: decoder)
   }
 
@@ -101,7 +108,7 @@ struct FrameScan {
         try collect(in: bytes.extracting(first: limit))
       }
       guard !batch.isEmpty else { break }
-      examine(batch, mapped)
+      try examine(batch, mapped)
       for item in batch {
         try deliver(item, consume)
         guard let frame = item.brokenFrame else { continue }
@@ -119,17 +126,22 @@ struct FrameScan {
       mapped.releasePagesIfLarge()
       progress(UInt64(walk.place), UInt64(limit))
     }
+    for delivery in deliveries { try delivery() }
     if let large { try consume(.cutShort(large.cid)) }
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {
     var batch: [Item] = []
     let start = walk.place
+    var contentInPacks = 0
     while batch.count < Self.batchUnits, walk.place - start < Self.batchBytes,
-      let unit = walk.next(in: file)
+      contentInPacks < Self.batchContent, let unit = walk.next(in: file)
     {
       if case .data(let frame) = unit {
         let size = UInt64(frame.contentSize)
+        if examiner.intake != nil, !frame.isRaw || frame.contentSize <= ArchiveLimits.packContent {
+          contentInPacks += frame.contentSize
+        }
         guard examiner.depth == .stored || size <= contentBudget else {
           throw ArchiveError(.tooMuchContent(limit: contentLimit), offset: UInt64(frame.offset))
         }
@@ -188,8 +200,11 @@ struct FrameScan {
       unit, .part(large, number: number, isLast: large.isComplete), cutShort: nil)
   }
 
-  /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any order.
-  private func examine(_ batch: [Item], _ mapped: MappedFile) {
+  /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any order; meanwhile what came of
+  /// the batch before is delivered.
+  ///
+  /// - Throws: what a delivery throws.
+  private mutating func examine(_ batch: [Item], _ mapped: MappedFile) throws {
     var bodies: [(LargeSectionScan, [(DataFrame, UInt64)])] = []
     for item in batch {
       guard case .data(let frame) = item.unit, case .part(let large, let number, _) = item.role
@@ -198,8 +213,18 @@ struct FrameScan {
       bodies[bodies.count - 1].1.append((frame, number))
     }
     // The bodies first: they are what takes longest.
-    let (work, examiner, limit) = (bodies, examiner, limit)
-    Parallel.perform(work.count + batch.count, workers: workers) { index in
+    let (work, examiner, limit, deliveries) = (bodies, examiner, limit, deliveries)
+    let failure = Mutex<(any Error)?>(nil)
+    Parallel.perform(1 + work.count + batch.count, workers: workers) { index in
+      guard index > 0 else {
+        do {
+          for delivery in deliveries { try delivery() }
+        } catch {
+          failure.withLock { $0 = error }
+        }
+        return
+      }
+      let index = index - 1
       mapped.withBytes { bytes in
         let file = bytes.extracting(first: limit)
         guard index >= work.count else {
@@ -219,9 +244,11 @@ struct FrameScan {
         }
       }
     }
+    self.deliveries = []
+    if let failure = failure.withLock(\.self) { throw failure }
   }
 
-  private func deliver(_ item: Item, _ consume: (Event) throws -> Void) throws {
+  private mutating func deliver(_ item: Item, _ consume: (Event) throws -> Void) throws {
     if let large = item.cutShort { try consume(.cutShort(large.cid)) }
     switch item.unit {
     case .header(let frame): try consume(.header(frame, item.headerFailure))
@@ -232,6 +259,7 @@ struct FrameScan {
       if case .part(let large, let number, let isLast) = item.role {
         complete(item, frame, large, number, isLast)
       }
+      if let delivery = item.report.delivery { deliveries.append(delivery) }
       try consume(.frame(frame, item.report))
     }
   }
@@ -252,6 +280,7 @@ struct FrameScan {
       item.report.isContinued = !isLast
       if item.report.failure == nil {
         item.report.keys = [SectionKey(large.prefix.cid).prefix]
+        item.report.delivery = examiner.delivery(ofLarge: large.prefix)
       }
     } else {
       item.report.isContinuation = true

@@ -161,19 +161,20 @@ package struct Survey: Sendable {
   ///   - depth: How closely frames are examined.
   ///   - limits: What the file may decompress to.
   ///   - workers: How many threads.
+  ///   - intake: Is given the sections that are found.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if the file holds more than it may.
   init(
     _ file: MappedFile, after generation: Generation? = nil,
     depth: FrameExaminer.Depth = .full, limits: ReadLimits = ReadLimits(),
-    workers: Int = SystemCalls.processorCount,
+    workers: Int = SystemCalls.processorCount, intake: FrameIntake? = nil,
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {
     start = Int(generation?.committedLength ?? 0)
     limit = file.count
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
-      from: start, limit: limit, depth: depth, limits: limits, workers: workers)
+      from: start, limit: limit, depth: depth, limits: limits, workers: workers, intake: intake)
     let maximumFrames = limits.frames(ofFile: limit)
     try scan.run(file, progress: progress) { event in
       try file.withBytes { (bytes) throws in take(event, in: bytes) }

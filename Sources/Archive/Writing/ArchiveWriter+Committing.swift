@@ -16,6 +16,9 @@ extension ArchiveWriter {
     try seal(manifest: manifest)
   }
 
+  /// Has the next footer say what a reader has to know to read the file: bits of ``FeatureFlags/required``.
+  package mutating func require(_ features: UInt64) { requiredFeatures |= features }
+
   /// Makes everything that was appended so far count, under the manifest there is: no more than
   /// what comes after it can be lost.
   ///
@@ -78,15 +81,16 @@ extension ArchiveWriter {
     let features = previous?.features ?? FeatureFlags()
     let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
     guard !overflow else { throw ArchiveError(.tooManyGenerations) }
+    let required = requiredFeatures | (isHealing ? FeatureFlags.repaired : 0)
     let generation = Generation(
       number: number, footerOffset: log.end,
       previousFooterOffset: previous?.footerOffset,
       committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
       sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
       segments: segments,
-      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, isHealing ? 1 : 0),
+      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required != 0 ? 1 : 0),
       features: FeatureFlags(
-        required: features.required | (isHealing ? FeatureFlags.repaired : 0),
+        required: features.required | required,
         optional: features.optional | options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)

@@ -42,8 +42,8 @@ final class SnapshotBlocks {
     if readCount > maximumReads, try inspected().restored.isExact {
       let whole = try inspected()
       return whole.restored.withBytes { bytes in
-        whole.inspection.blocks.index(of: cid, in: bytes).map {
-          bytes.array(whole.inspection.blocks.body($0))
+        whole.inspection.blocks.place(of: cid, in: bytes).map {
+          bytes.array(whole.inspection.blocks.body($0, in: bytes))
         }
       }
     }

@@ -17,15 +17,14 @@ enum CanonicalExport {
       var table = BlockTable()
       var cursor = CARCursor(header: header, payload: 0..<bytes.count)
       while let (section, cid) = try cursor.next(in: bytes) {
-        _ = table.insert(section, cid, in: bytes)
+        table.insert(section, cid, in: bytes)
       }
       guard let root = header.roots.first else { throw RepositoryError.noRoot }
-      var written = [Bool](repeating: false, count: table.count)
       var prefix: [UInt8] = []
-      func put(_ cid: CID, _ index: Int) throws {
-        guard !written[index] else { return }
-        written[index] = true
-        let body = bytes.extracting(table.body(index))
+      func put(_ cid: CID, _ place: Int) throws {
+        guard table.marks(place) == 0 else { return }
+        table.mark(place, 1)
+        let body = bytes.extracting(table.body(place, in: bytes))
         prefix.removeAll(keepingCapacity: true)
         CARWriter.appendPrefix(cid, bodyLength: body.count, to: &prefix)
         try file.write(prefix.span)
@@ -33,26 +32,28 @@ enum CanonicalExport {
       }
       CARWriter.appendHeader(roots: [root], to: &prefix)
       try file.write(prefix.span)
-      guard let index = table.index(of: root, in: bytes) else {
+      guard let place = table.place(of: root, in: bytes) else {
         throw RepositoryError.commitMissing(root)
       }
-      try put(root, index)
-      var walker = MSTWalker(root: try Commit(bytes.extracting(table.body(index))).data)
+      try put(root, place)
+      var walker = MSTWalker(root: try Commit(bytes.extracting(table.body(place, in: bytes))).data)
       while let step = walker.next() {
         switch step {
         case .node(let cid):
-          guard let index = table.index(of: cid, in: bytes) else {
+          guard let place = table.place(of: cid, in: bytes) else {
             walker.skip()
             continue
           }
-          if written[index] {
+          if table.marks(place) != 0 {
             walker.skipRepeated()
           } else {
-            try put(cid, index)
-            walker.enter(bytes.extracting(table.body(index))) { table.index(of: $0, in: bytes) }
+            try put(cid, place)
+            walker.enter(bytes.extracting(table.body(place, in: bytes))) {
+              table.place(of: $0, in: bytes)
+            }
           }
         case .record(let cid):
-          if let index = table.index(of: cid, in: bytes) { try put(cid, index) }
+          if let place = table.place(of: cid, in: bytes) { try put(cid, place) }
         }
       }
     }

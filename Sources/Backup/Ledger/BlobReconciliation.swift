@@ -161,6 +161,57 @@ struct BlobReconciliation: Sendable {
     wantedPositions = ledger.indices.filter { schedule.isDue(ledger[$0]) }.map { UInt32($0) }
   }
 
+  /// What a snapshot lacks by its own ledger, which is to be all that it lacks, and what has come to it since.
+  ///
+  /// - Parameters:
+  ///   - new: the blobs to which records refer now and did not before, none of which is held.
+  ///   - ledger: what is missing.
+  ///   - base: the snapshot.
+  ///   - extras: the blobs that it holds though no record refers to them.
+  ///   - listing: what the server lists; nil if it was not asked.
+  ///   - archive: what there is already.
+  ///   - schedule: which blobs are asked for again.
+  /// - Throws: `ArchiveError` if the archive cannot be read.
+  init(
+    adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: Snapshot, extras: [CID],
+    listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
+  ) throws {
+    table = new
+    self.schedule = schedule
+    let fault = listing?.fault?.kind
+    listedCount = listing.flatMap { fault != nil && $0.list.isEmpty ? nil : $0.list.count }
+    before = ledger
+    extrasBefore = extras
+    counted = base.blobs
+    (counted.listedMissing, counted.accepted, counted.listFault) = (0, 0, fault)
+    let listed = listing.map { IndexedCIDs($0.list) }
+    notes = ledger.map { entry in
+      let isListed = fault != nil || listed.map { $0.place(of: entry.cid) != nil } ?? true
+      return Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced)
+    }
+    var others = ledger.cids
+    let noted = IndexedCIDs(others)
+    // What is held is referred to, or an extra, as before.
+    let unknown = CIDList(
+      (listed?.list ?? []).lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
+    let states = try archive.states(unknown.count) { unknown[$0] }
+    for (cid, state) in zip(unknown, states) where state.bodyLength == nil {
+      others.append(cid)
+      notes.append(Note(isNeeded: true))
+    }
+    self.others = others
+    let entries = new.entries
+    let count = entries.count + others.count
+    lengths = [UInt64](repeating: Self.absent, count: count)
+    places = [UInt32](repeating: 0, count: count)
+    for place in ledger.indices { places[entries.count + place] = UInt32(place) + 1 }
+    wantedPositions = Self.newestFirst(entries) { _ in true }
+    for place in others.indices where notes[place].isNeeded {
+      let position = entries.count + place
+      if schedule.isDue(entry(position)) { wantedPositions.append(UInt32(position)) }
+    }
+  }
+
   /// The positions of some blobs, by the record keys of the records that refer to them, which are
   /// times as a rule; those under other keys, a
   /// profile's picture for one, come first.

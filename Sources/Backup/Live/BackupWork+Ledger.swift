@@ -169,7 +169,7 @@ extension ArchivedSnapshot {
   /// The ledger, if it names all that the snapshot lacks; nil if it does not, or cannot be read.
   ///
   /// A repository that was packed without its blobs does not list them.
-  fileprivate func exhaustiveLedger() throws -> BlobLedger.MissingList? {
+  func exhaustiveLedger() throws -> BlobLedger.MissingList? {
     do {
       let ledger = try ledger()
       let unreferenced = ledger.unreferencedCount

@@ -73,7 +73,7 @@ struct BackupWork: Sendable {
       }
     }
     observer(.progress(BackupProgress(.repository)))
-    let fetched: RepositoryFetcher.Fetched
+    let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
     } else if let latest, let kept = try await keptRepository(latest, in: target) {
@@ -83,11 +83,10 @@ struct BackupWork: Sendable {
     }
     observer(
       .repository(
-        records: fetched.repository.inspection.recordCount,
-        bytes: UInt64(fetched.repository.car.count),
+        records: fetched.counts.records, bytes: UInt64(fetched.byteCount),
         isIncremental: !isUnchanged && fetched.origin.since != nil))
     if listing == nil {
-      listing = try await listBlobs(fetched.repository.inspection.blobs.entries.count)
+      listing = try await listBlobs(fetched.blobCount)
     }
     return try await write(
       fetched, listing: listing, schedule, plcLog: try await fetchPLCLog(), to: target)
@@ -110,7 +109,7 @@ struct BackupWork: Sendable {
     let fetched = try await restored(base).get()
     // What a list that broke off would have named is not known to be missing.
     if listing == nil, base.snapshot.blobs.listFault != nil {
-      listing = try await listBlobs(fetched.repository.inspection.blobs.entries.count)
+      listing = try await listBlobs(fetched.blobCount)
     }
     return try await write(fetched, listing: listing, .always, plcLog: plcLog, to: target)
   }
@@ -123,16 +122,14 @@ struct BackupWork: Sendable {
   }
 
   private func write(
-    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, _ schedule: RetrySchedule,
+    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
     plcLog: [UInt8]?, to target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
     // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
-    return try await appending(
-      to: target, archiveOptions, carHeader: { CARPacking(fetched.repository, { _ in }).header }
-    ) {
+    return try await appending(to: target, archiveOptions, carHeader: { fetched.header }) {
       try await append(fetched, listing: listing, schedule, plcLog: plcLog, with: $0, for: target)
     }
   }
@@ -180,14 +177,15 @@ struct BackupWork: Sendable {
   /// The repository that the archive has already; a failure if it is damaged.
   private func restored(
     _ base: ArchivedSnapshot
-  ) async throws -> Result<RepositoryFetcher.Fetched, BackupError> {
+  ) async throws -> Result<FoundRepository, BackupError> {
     try await onOwnThread {
       let restored = try RestoredRepository(base)
       if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
       return .success(
-        RepositoryFetcher.Fetched(
-          repository: try CheckedRepository(
-            restored.mapped, archive: base.reader, isHashed: true, observer: { _ in }),
+        FoundRepository(
+          .whole(
+            try CheckedRepository(
+              restored.mapped, archive: base.reader, isHashed: true, observer: { _ in })),
           origin: base.snapshot.fetched ?? Snapshot.Fetched()))
     }
   }
@@ -195,13 +193,13 @@ struct BackupWork: Sendable {
   /// The repository that an interrupted backup has left; nil if there is none that is what it should be.
   private func keptRepository(
     _ latest: CID, in target: ArchiveTarget
-  ) async throws -> RepositoryFetcher.Fetched? {
+  ) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
     let (storage, folder) = (try target.storage(), target.folder)
     return try await onOwnThread { [self] in
       do {
         let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
-        try kept?.repository.checkOwner(identity.did, key: identity.key)
+        try kept?.commit.check(identity.did, key: identity.key)
         return kept
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
@@ -212,7 +210,7 @@ struct BackupWork: Sendable {
     }
   }
 
-  private func fetchRepository(_ target: ArchiveTarget) async throws -> RepositoryFetcher.Fetched {
+  private func fetchRepository(_ target: ArchiveTarget) async throws -> FoundRepository {
     let pace = ProgressPace()
     let fetcher = RepositoryFetcher(
       client: client, did: identity.did, key: identity.key, folder: target.folder,
@@ -282,37 +280,30 @@ struct BackupWork: Sendable {
   // MARK: Into the archive
 
   private func append(
-    _ fetched: RepositoryFetcher.Fetched, listing: BlobListing?, _ schedule: RetrySchedule,
+    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
     plcLog: [UInt8]?, with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> BackupReport {
-    let repository = fetched.repository
     let description = try await appender.perform { [base] writer in
-      try CARPacking(repository, { _ in }).pack(into: &writer, after: base)
+      try fetched.pack(into: &writer, after: base)
     }
     let archive = try await appender.reader()
-    let reconciliation = try BlobReconciliation(
-      repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
-      archive: archive, base: base, schedule: schedule)
+    let reconciliation = try fetched.reconcile(listing, archive, after: base, schedule)
     observer(
       .blobs(
-        referenced: repository.inspection.blobs.entries.count, listed: reconciliation.listedCount,
+        referenced: fetched.blobCount, listed: reconciliation.listedCount,
         wanted: reconciliation.wantedCount))
     let (ledger, moment) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    let commit = repository.commit
     let snapshot = Snapshot(
       did: identity.did, handle: identity.handle, pds: identity.server,
-      rev: commit.rev, commit: repository.inspection.header.roots[0], previous: nil,
-      createdAt: moment, tool: options.tool, car: description,
-      counts: Snapshot.Counts(
-        records: repository.inspection.recordCount, nodes: repository.inspection.nodeCount,
-        blocks: repository.inspection.blocks.count),
+      rev: fetched.commit.rev, commit: fetched.root, previous: nil,
+      createdAt: moment, tool: options.tool, car: description, counts: fetched.counts,
       blobs: ledger.counts,
       didDocument: ArchiveWriter.cid(document: identity.document) ?? base?.snapshot.didDocument,
       plcLog: ArchiveWriter.cid(document: plcLog) ?? base?.snapshot.plcLog, extrasPages: [],
-      missingPages: [], isComplete: repository.inspection.isComplete,
+      missingPages: [], isComplete: fetched.isComplete,
       hostSystem: options.hostSystem,
       durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin,
-      unreadable: repository.inspection.unreadable)
+      unreadable: fetched.unreadable)
     return try await end(
       snapshot, ledger, documents: [identity.document, plcLog], archive, with: appender,
       for: target)

@@ -7,32 +7,81 @@ internal import SystemPackage
 ///
 /// A server may send any number of blocks that have nothing to do with the account. What is in
 /// memory of each is a slot of a
-/// ``SectionIndex``, and nothing of those that could not be verified anyway.
+/// `BlockTable`, and nothing of those that could not be verified anyway.
 struct CommittedBlocks {
   /// A CAR in which blocks are looked for.
   struct Source {
     let car: MappedFile
     let header: CARHeader
     let payload: Range<Int>
-    let index: SectionIndex
+    /// Where blocks are whose CIDs are as AT Protocol has them.
+    let table: BlockTable
+    /// How many sections the CAR has, of every kind.
+    let sectionCount: Int
+    /// Whether there is a raw block among them.
+    let hasRaw: Bool
 
-    /// Reads a CAR.
+    /// Reads a CAR twice, once to count the sections, so that the table takes no more memory than it must.
     ///
     /// - Throws: `CARError` if it is malformed.
     init(_ car: MappedFile) throws(CARError) {
       self.car = car
-      let (payload, header, index) = try car.withBytes { bytes throws(CARError) in
+      let (payload, header) = try car.withBytes { bytes throws(CARError) in
         let payload = try CARVersion2.payload(of: bytes)
         let header = try CARHeader(
           bytes.extracting(0..<payload.upperBound), at: payload.lowerBound)
-        let index = try SectionIndex(bytes, header: header, payload: payload) { car.releasePages() }
-        return (payload, header, index)
+        return (payload, header)
       }
-      (self.payload, self.header, self.index) = (payload, header, index)
+      var (sectionCount, commonCount) = (0, 0)
+      try Self.forEachSection(car, header, payload) { _, cid, _ in
+        sectionCount += 1
+        if CIDHash.commonDigest(cid) != nil { commonCount += 1 }
+      }
+      var table = BlockTable(expecting: commonCount)
+      var hasRaw = false
+      try Self.forEachSection(car, header, payload) { section, cid, bytes in
+        guard CIDHash.commonDigest(cid) != nil else { return }
+        table.insert(section, cid, in: bytes)
+        if cid.codec == .raw { hasRaw = true }
+      }
+      (self.payload, self.header, self.table) = (payload, header, table)
+      (self.sectionCount, self.hasRaw) = (sectionCount, hasRaw)
+    }
+
+    /// How far it goes until pages are released, in bytes.
+    private static let step = 32 << 20
+
+    private static func forEachSection(
+      _ car: MappedFile, _ header: CARHeader, _ payload: Range<Int>,
+      _ body: (CARSection, CID, Span<UInt8>) -> Void
+    ) throws(CARError) {
+      try car.withBytes { bytes throws(CARError) in
+        var cursor = CARCursor(header: header, payload: payload)
+        var released = 0
+        while let (section, cid) = try cursor.next(in: bytes) {
+          body(section, cid, bytes)
+          if section.end - released >= step {
+            released = section.end
+            car.releasePages()
+          }
+        }
+      }
     }
 
     /// How many bytes its sections take.
     var byteCount: Int { payload.count - header.length }
+
+    /// Where the section of a block begins; nil if it is not there.
+    func start(of cid: CID) -> Int? {
+      guard CIDHash.commonDigest(cid) != nil else { return nil }
+      return car.withBytes { table.place(of: cid, in: $0) }.map(table.start)
+    }
+
+    /// The bytes of a block; nil if it is not there.
+    func body(of cid: CID) -> [UInt8]? {
+      guard let start = start(of: cid) else { return nil }
+      return car.withBytes { bytes in bytes.array(CARSection.body(at: start, in: bytes)) }
+    }
   }
 
   /// Where the blocks may be; of a block that is in several, the first counts.
@@ -44,10 +93,10 @@ struct CommittedBlocks {
   /// How many of them each source has, and how many bytes their sections take there.
   private(set) var amounts: [(count: Int, bytes: Int)]
 
-  /// A place is the number of a slot, counted through all sources.
+  /// A place is that of a block in the table of its source, counted through all sources.
   private let firstPlaces: [Int]
   private var reached: BlockSet
-  private let slotCount: Int
+  private let placeCount: Int
   private let root: CID?
 
   /// Finds the blocks that the first root of the first CAR leads to.
@@ -57,11 +106,11 @@ struct CommittedBlocks {
     var firstPlaces: [Int] = []
     for source in sources {
       firstPlaces.append(count)
-      count += source.index.slotCount
+      count += source.table.placeCount
     }
     self.firstPlaces = firstPlaces
     reached = BlockSet(count: count)
-    slotCount = count
+    placeCount = count
     amounts = sources.map { _ in (0, 0) }
     root = sources.first?.header.roots.first
     walk()
@@ -78,8 +127,8 @@ struct CommittedBlocks {
       let commit = commit(at: place)
     else { return }
     reach(place)
-    var entered = BlockSet(count: slotCount)
-    var blobs = sources.contains { $0.index.hasRaw } ? [Int]() : nil
+    var entered = BlockSet(count: placeCount)
+    var blobs = sources.contains { $0.hasRaw } ? [Int]() : nil
     var scanner = RecordScanner()
     var isMissing = false
     var walker = MSTWalker(root: commit.data)
@@ -92,7 +141,7 @@ struct CommittedBlocks {
       switch step {
       case .node where entered.contains(place): walker.skipRepeated()
       case .node:
-        entered.insert(place..<place + 1)
+        entered.insert(place)
         reach(place)
         withBody(place) { body in walker.enter(body, locate: self.place(of:)) }
       case .record:
@@ -117,8 +166,9 @@ struct CommittedBlocks {
 
   private func place(of cid: CID) -> Int? {
     for (source, first) in zip(sources, firstPlaces) {
-      if let slot = source.car.withBytes({ source.index.slot(of: cid, in: $0) }) {
-        return first + slot
+      guard CIDHash.commonDigest(cid) != nil else { return nil }
+      if let place = source.car.withBytes({ source.table.place(of: cid, in: $0) }) {
+        return first + place
       }
     }
     return nil
@@ -137,7 +187,7 @@ struct CommittedBlocks {
 
   private mutating func reach(_ place: Int) {
     guard !reached.contains(place) else { return }
-    reached.insert(place..<place + 1)
+    reached.insert(place)
     places.append(place)
     let source = source(of: place)
     amounts[source].count += 1
@@ -159,9 +209,8 @@ struct CommittedBlocks {
   ) rethrows -> Value {
     let number = source(of: place)
     let source = sources[number]
-    let slot = place - firstPlaces[number]
     return try source.car.withBytes { bytes in
-      try body(bytes, source.index.section(slot, in: bytes))
+      try body(bytes, source.table.section(place - firstPlaces[number], in: bytes))
     }
   }
 
@@ -191,9 +240,9 @@ struct CommittedBlocks {
       try source.car.withBytes { bytes throws in
         var cursor = CARCursor(header: source.header, payload: source.payload)
         while let (section, cid) = try cursor.next(in: bytes) {
-          guard let slot = source.index.slot(of: cid, in: bytes),
-            reached.contains(first + slot),
-            source.index.section(slot, in: bytes) == section
+          guard CIDHash.commonDigest(cid) != nil,
+            let place = source.table.place(of: cid, in: bytes), reached.contains(first + place),
+            source.table.start(place) == section.start
           else { continue }
           try file.write(bytes.extracting(section.start..<section.end))
         }

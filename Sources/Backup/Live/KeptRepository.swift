@@ -20,7 +20,7 @@ enum KeptRepository {
   /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or there is no room.
   static func find(
     _ commit: CID, after base: ArchivedSnapshot?, in storage: any ArchiveStorage, folder: FilePath
-  ) throws -> RepositoryFetcher.Fetched? {
+  ) throws -> FoundRepository? {
     let reader = try ArchiveReader(storage.map())
     guard try reader.ordinal(of: commit) != nil, let start = try start(after: base, in: reader),
       let header = try header(commit, base, reader)
@@ -46,7 +46,7 @@ enum KeptRepository {
     // What is read from an archive is hashed on the way.
     let repository = try CheckedRepository(
       car, archive: reader, isHashed: true, observer: { _ in })
-    return RepositoryFetcher.Fetched(repository: repository, origin: origin)
+    return FoundRepository(.whole(repository), origin: origin)
   }
 
   /// The first section that the interrupted backup may have appended; nil if nothing says which.

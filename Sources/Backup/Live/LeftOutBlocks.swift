@@ -15,10 +15,23 @@ enum LeftOutBlocks {
 
   /// What is left out of the first of the CARs that a repository is in; nil if it is too little.
   static func of(_ repository: CommittedBlocks) -> Snapshot.LeftOut? {
-    let source = repository.sources[0]
-    let count = source.index.sectionCount - repository.amounts[0].count
-    let bytes = source.byteCount - repository.amounts[0].bytes
+    let used = repository.amounts[0]
     let own = repository.amounts.reduce(0) { $0 + $1.bytes + $1.count * overhead }
+    return of(repository.sources[0], used: used.count, bytes: used.bytes, own: own)
+  }
+
+  /// What is left out of a CAR; nil if it is too little.
+  ///
+  /// - Parameters:
+  ///   - source: the CAR.
+  ///   - usedCount: how many of its blocks are part of the repository.
+  ///   - usedBytes: how many bytes the sections of these have.
+  ///   - own: what the repository counts for.
+  static func of(
+    _ source: CommittedBlocks.Source, used usedCount: Int, bytes usedBytes: Int, own: Int
+  ) -> Snapshot.LeftOut? {
+    let count = source.sectionCount - usedCount
+    let bytes = source.byteCount - usedBytes
     guard bytes + count * overhead > own + allowance else { return nil }
     return Snapshot.LeftOut(blocks: count, bytes: bytes)
   }

@@ -51,7 +51,7 @@ public struct LiveAccount: Sendable {
     return try await onOwnThread { [did, key = identity.key] in
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
-      try repository.checkOwner(did, key: key)
+      try repository.commit.check(did, key: key)
       let inspection = repository.inspection
       return (
         FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount

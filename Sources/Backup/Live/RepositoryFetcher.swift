@@ -12,12 +12,6 @@ internal import XRPC
 /// are not part of the repository are
 /// stored only while they are few (``LeftOutBlocks``).
 struct RepositoryFetcher: Sendable {
-  /// A repository that is what it should be.
-  struct Fetched: Sendable {
-    let repository: CheckedRepository
-    let origin: Snapshot.Fetched
-  }
-
   /// The server.
   let client: XRPCClient
   /// The account.
@@ -46,7 +40,9 @@ struct RepositoryFetcher: Sendable {
   ///   - base: the snapshot that the archive has, whose blocks need not be sent again.
   ///   - archive: the archive.
   /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and ``BackupError`` if what came was wrong each time.
-  func fetch(after base: ArchivedSnapshot?, archive: ArchiveReader?) async throws -> Fetched {
+  func fetch(after base: ArchivedSnapshot?, archive: ArchiveReader?) async throws
+    -> FoundRepository
+  {
     var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
     var attempt = 1
     while true {
@@ -78,7 +74,7 @@ struct RepositoryFetcher: Sendable {
 
   private func fetch(
     since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?
-  ) async throws -> Fetched {
+  ) async throws -> FoundRepository {
     let received = ReceivedRepository(in: folder, limit: limit, arrived: arrived)
     let repoRev = try await client.stream(
       GetRepo(did: did, since: since), isCompressed: isCompressed
@@ -96,7 +92,7 @@ struct RepositoryFetcher: Sendable {
   private func fetched(
     _ sent: MappedFile, since: TID?, _ base: ArchivedSnapshot?, _ archive: ArchiveReader?,
     repoRev: String?
-  ) throws -> Fetched {
+  ) throws -> FoundRepository {
     var origin = Snapshot.Fetched(repoRev: repoRev)
     var car = sent
     let source = try CommittedBlocks.Source(car)
@@ -104,6 +100,11 @@ struct RepositoryFetcher: Sendable {
     // Some servers that are asked for changes send the whole repository.
     if let since, let base, !blocks.isWhole {
       origin.since = since
+      if let changes = try RepositoryChanges.find(in: source, after: base) {
+        try changes.commit.check(did, key: key)
+        origin.leftOut = changes.leftOut
+        return FoundRepository(.changes(changes), origin: origin)
+      }
       let assembled = try AssembledRepository(source, after: base, folder: folder)
       (car, origin.leftOut) = (assembled.car, assembled.leftOut)
     } else if let leftOut = LeftOutBlocks.of(blocks) {
@@ -113,11 +114,11 @@ struct RepositoryFetcher: Sendable {
     let repository = try CheckedRepository(
       car, archive: archive, isHashed: true, observer: { _ in })
     try check(repository)
-    return Fetched(repository: repository, origin: origin)
+    return FoundRepository(.whole(repository), origin: origin)
   }
 
   private func check(_ repository: CheckedRepository) throws {
-    try repository.checkOwner(did, key: key)
+    try repository.commit.check(did, key: key)
     let inspection = repository.inspection
     guard inspection.isComplete else {
       throw BackupError.incompleteRepository(

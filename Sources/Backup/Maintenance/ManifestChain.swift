@@ -51,6 +51,8 @@ struct ManifestChain {
   /// The newest order of each account.
   private var bases: [DID: OrderBasis] = [:]
   private var runCount = 0
+  /// Whether a manifest has no digest of a CAR.
+  private var hasUndigested = false
   /// The newest snapshot of each account whose manifest stays what it is.
   private var kept: [DID: ArchivedSnapshot] = [:]
 
@@ -82,6 +84,7 @@ struct ManifestChain {
       manifest.setOrder(written.order, base: written.base)
       depth = written.depth
     }
+    if !manifest.isCARDigested { hasUndigested = true }
     manifest.setPrevious(head)
     let block = try manifest.block()
     try put(block)
@@ -116,6 +119,7 @@ struct ManifestChain {
   ///
   /// - Throws: what the writer throws.
   func write(into writer: inout ArchiveWriter) throws {
+    if hasUndigested { writer.require(FeatureFlags.undigested) }
     let sections = try spool.map()
     for isManifest in [false, true] {
       try sections.withBytes { bytes in

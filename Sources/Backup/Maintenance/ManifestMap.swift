@@ -60,6 +60,9 @@ struct ManifestMap {
     map["blobs"] = .map(blobs)
   }
 
+  /// Whether there is a digest of the CAR.
+  var isCARDigested: Bool { map["car"]?["sha256"] != nil }
+
   /// Whether no footer led to the snapshot when it was found.
   var isUnvouched: Bool {
     get { map["unvouched"] == .boolean(true) }

@@ -81,7 +81,7 @@ extension SnapshotCopier {
     let known = sections.blocks[source].blobs
     let explained = Set(missing.map(\.cid))
     var (held, lost, unexplained): ([Int], [Int], [Int]) = ([], [], [])
-    for (blob, _) in tree.blobs {
+    for blob in sections.blocks[source].blobs(of: tree) {
       switch blobs[source][blob] {
       case .copied: held.append(blob)
       case .lost: lost.append(blob)
@@ -97,7 +97,7 @@ extension SnapshotCopier {
     loss.blobs = lost.map { known[$0].cid }
     loss.blobCount = lost.count + (tree.isComplete ? max(further, 0) : 0)
     guard loss.blobCount > 0 || !car.isExact else { return }
-    snapshot.blobs.referenced = tree.blobs.count
+    snapshot.blobs.referenced = tree.blobCount
     snapshot.blobs.held = held.count
     snapshot.blobs.heldBytes = try length(of: held, from: source)
     missing.note(lost: lost.map { (known[$0].cid, known[$0].size) }, areReferenced: true)

@@ -140,7 +140,7 @@ struct SnapshotCopier: ~Copyable {
     let known = sections.blocks[first].blobs
     blobs[first] += repeatElement(nil, count: known.count - blobs[first].count)
     var wanted: [(ordinal: UInt64, blob: Int)] = []
-    for (blob, _) in tree.blobs where blobs[first][blob] == nil {
+    for blob in sections.blocks[first].blobs(of: tree) where blobs[first][blob] == nil {
       wanted.append((sections.blocks[first].ordinal(of: known[blob].cid) ?? .max, blob))
     }
     // In the order of the file, in which they are read fastest.

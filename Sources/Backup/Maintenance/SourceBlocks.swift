@@ -17,11 +17,14 @@ struct SourceBlocks {
   }
 
   /// The blobs that records read so far refer to, each once.
-  var blobs: [SharedTrees.Blob] { trees.blobs }
+  var blobs: BlobTable.Entries { trees.blobs.entries }
+
+  /// The numbers, among these, of the blobs to which a tree refers that was walked just now.
+  func blobs(of tree: SharedTrees.Tree) -> [Int] { trees.blobs(of: tree) }
 
   /// The ordinal of a section; nil if it is not there.
   func ordinal(of cid: CID) -> UInt64? {
-    census.withBytes { bytes in census.table.index(of: cid, in: bytes) }.map(census.ordinal)
+    census.withBytes { bytes in census.index(of: cid, in: bytes) }.map(census.ordinal)
   }
 
   /// How many different sections an order has.
@@ -42,12 +45,12 @@ struct SourceBlocks {
       var seen = census.blocks(in: known.runs)
       var ordinals: [UInt64] = []
       func find(_ cid: CID) -> Range<Int>? {
-        guard let index = census.table.index(of: cid, in: bytes) else { return nil }
+        guard let index = census.index(of: cid, in: bytes) else { return nil }
         if !seen.contains(index) {
-          seen.insert(index..<index + 1)
+          seen.insert(index)
           ordinals.append(census.ordinal(index))
         }
-        return census.table.body(index)
+        return census.body(index, in: bytes)
       }
       // A block that is no commit leads to nothing further.
       guard let body = find(commit), let commit = try? Commit(bytes.extracting(body)) else {

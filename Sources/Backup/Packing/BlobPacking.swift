@@ -43,8 +43,8 @@ struct BlobPacking {
     self.keepsExtras = keepsExtras
     car.withBytes { bytes in
       for entry in table.entries {
-        guard let index = inspection.blocks.index(of: entry.cid, in: bytes) else { continue }
-        held[entry.cid] = UInt64(inspection.blocks.body(index).count)
+        guard let place = inspection.blocks.place(of: entry.cid, in: bytes) else { continue }
+        held[entry.cid] = UInt64(inspection.blocks.body(place, in: bytes).count)
       }
     }
     guard let archive else { return }

@@ -58,22 +58,9 @@ struct CheckedRepository: Sendable {
   /// The length of a block that the CAR has; nil if it does not have it.
   func lengthOfBlock(_ cid: CID) -> UInt64? {
     car.withBytes { bytes in
-      inspection.blocks.index(of: cid, in: bytes).map { UInt64(inspection.blocks.body($0).count) }
-    }
-  }
-
-  /// Makes sure that it is an account's own.
-  ///
-  /// - Parameters:
-  ///   - did: the account.
-  ///   - key: the key that signs its commits; nil if none is known.
-  /// - Throws: ``BackupError/notGenuine(_:)``.
-  func checkOwner(_ did: DID, key: VerificationKey?) throws {
-    guard commit.did == did else {
-      throw BackupError.notGenuine("the server sent the repository of \(commit.did), not of \(did)")
-    }
-    if let key, !commit.isSigned(by: key) {
-      throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
+      inspection.blocks.place(of: cid, in: bytes).map {
+        UInt64(inspection.blocks.body($0, in: bytes).count)
+      }
     }
   }
 }

@@ -185,9 +185,7 @@ public struct RepositoryPacker {
         pds: facts.pds ?? base?.snapshot.pds, rev: commit.rev, commit: inspection.header.roots[0],
         previous: writer.generation?.head?.cid, createdAt: options.createdAt, tool: options.tool,
         car: description,
-        counts: Snapshot.Counts(
-          records: inspection.recordCount, nodes: inspection.nodeCount,
-          blocks: inspection.blocks.count),
+        counts: Snapshot.Counts(inspection),
         blobs: ledger.counts,
         didDocument: ArchiveWriter.cid(document: facts.didDocument) ?? base?.snapshot.didDocument,
         plcLog: ArchiveWriter.cid(document: facts.plcLog) ?? base?.snapshot.plcLog,

@@ -144,9 +144,7 @@ public struct ArchivedSnapshot: Sendable {
     let snapshot = Snapshot(
       did: commit.did, handle: nil, pds: nil, rev: commit.rev, commit: root, previous: nil,
       createdAt: "", tool: "", car: car,
-      counts: Snapshot.Counts(
-        records: inspection.recordCount, nodes: inspection.nodeCount,
-        blocks: inspection.blocks.count),
+      counts: Snapshot.Counts(inspection),
       blobs: Snapshot.BlobCounts(), didDocument: nil, plcLog: nil, extrasPages: [],
       missingPages: [], isComplete: false, hostSystem: "", durationMilliseconds: 0)
     return ArchivedSnapshot(reader: reader, cid: nil, snapshot: snapshot)

@@ -112,7 +112,7 @@ private struct Places {
 
 extension Array {
   /// The first index whose element satisfies `predicate`, which all that follow do too.
-  fileprivate func partitioningIndex(_ predicate: (Element) -> Bool) -> Int {
+  func partitioningIndex(_ predicate: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {
       let middle = low + (high - low) / 2

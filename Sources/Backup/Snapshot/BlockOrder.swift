@@ -51,6 +51,20 @@ public struct BlockOrder: Equatable, Sendable {
     }
   }
 
+  /// Adds the positions of another order, except for some that are sorted.
+  mutating func append(_ other: BlockOrder, except removed: [UInt64]) {
+    for run in other.runs {
+      var start = run.lowerBound
+      var place = removed.partitioningIndex { $0 >= start }
+      while place < removed.count, removed[place] < run.upperBound {
+        append(start..<removed[place])
+        start = removed[place] + 1
+        place += 1
+      }
+      append(start..<run.upperBound)
+    }
+  }
+
   /// The runs as pairs of varints.
   public var encoded: [UInt8] {
     var bytes: [UInt8] = []

@@ -18,9 +18,7 @@ extension Snapshot {
       "createdAt": .string(createdAt),
       "tool": .string(tool),
       "car": .map(carMap),
-      "counts": [
-        "records": counts.records, "nodes": counts.nodes, "blocks": counts.blocks,
-      ].ipld,
+      "counts": .map(counts.map),
       "blobs": .map(blobs.map),
       "complete": .boolean(isComplete),
       "host": .map([
@@ -57,13 +55,14 @@ extension Snapshot {
 
   private var carMap: IPLDMap {
     let order = Self.orderMap(car.order, base: car.base)
-    return [
+    var map: IPLDMap = [
       "header": .bytes(car.header),
       "bytes": .integer(Int128(car.byteCount)),
-      "sha256": .bytes(car.sha256.bytes),
       "blocks": .integer(Int128(car.sectionCount)),
       "order": .map(order),
     ]
+    map["sha256"] = car.sha256.map { .bytes($0.bytes) }
+    return map
   }
 
   /// The field `order` of a CAR.
@@ -113,16 +112,19 @@ extension Snapshot {
     tool = try fields.text("tool")
     let car = Fields(value["car"] ?? .null)
     let order = Fields(car.value["order"] ?? .null)
-    let digest = try car.bytes("sha256")
-    guard digest.count == 32 else { throw .malformedField("sha256") }
+    let digest = try car.value["sha256"].map { _ throws(SnapshotError) in
+      let bytes = try car.bytes("sha256")
+      guard bytes.count == 32 else { throw .malformedField("sha256") }
+      return SHA256Digest(bytes.span)
+    }
     self.car = CARDescription(
       header: try car.bytes("header"), byteCount: UInt64(try car.count("bytes")),
-      sha256: SHA256Digest(digest.span), sectionCount: UInt64(try car.count("blocks")),
+      sha256: digest, sectionCount: UInt64(try car.count("blocks")),
       order: try Self.order(order), base: try Self.base(order))
     let counts = Fields(value["counts"] ?? .null)
     self.counts = Counts(
       records: try counts.count("records"), nodes: try counts.count("nodes"),
-      blocks: try counts.count("blocks"))
+      blocks: try counts.count("blocks"), recordBlocks: try counts.optionalCount("recordBlocks"))
     let blobs = Fields(value["blobs"] ?? .null)
     self.blobs = BlobCounts()
     self.blobs.referenced = try blobs.count("referenced")
@@ -264,6 +266,15 @@ private struct Fields {
       links.append(link)
     }
     return links
+  }
+}
+
+extension Snapshot.Counts {
+  /// The field `counts`.
+  fileprivate var map: IPLDMap {
+    var numbers = ["records": records, "nodes": nodes, "blocks": blocks]
+    numbers["recordBlocks"] = recordBlocks
+    return numbers.map
   }
 }
 

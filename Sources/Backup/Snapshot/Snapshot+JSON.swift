@@ -40,6 +40,7 @@ extension Snapshot {
     number("records", counts.records)
     number("nodes", counts.nodes)
     number("blocks", counts.blocks)
+    if let recordBlocks = counts.recordBlocks { number("recordBlocks", recordBlocks) }
     json.endObject()
     json.key("blobs")
     json.beginObject()
@@ -62,7 +63,7 @@ extension Snapshot {
     json.key("car")
     json.beginObject()
     number("bytes", Int(clamping: car.byteCount))
-    text("sha256", "\(car.sha256)")
+    text("sha256", car.sha256.map { "\($0)" })
     number("blocks", Int(clamping: car.sectionCount))
     json.endObject()
     if unreadable.count > 0 {

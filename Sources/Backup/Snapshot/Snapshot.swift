@@ -86,8 +86,8 @@ public struct Snapshot: Equatable, Sendable {
     public var header: [UInt8]
     /// The length in bytes.
     public var byteCount: UInt64
-    /// The SHA-256 of all of it.
-    public var sha256: SHA256Digest
+    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has put it together.
+    public var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
     public var sectionCount: UInt64
     /// The order, or where it is written.
@@ -120,6 +120,14 @@ public struct Snapshot: Equatable, Sendable {
     public var nodes: Int
     /// Distinct blocks.
     public var blocks: Int
+    /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not known.
+    public var recordBlocks: Int?
+
+    /// Counts of these.
+    public init(records: Int, nodes: Int, blocks: Int, recordBlocks: Int? = nil) {
+      (self.records, self.nodes, self.blocks) = (records, nodes, blocks)
+      self.recordBlocks = recordBlocks
+    }
   }
 
   /// The blobs in figures.
@@ -187,6 +195,8 @@ extension Snapshot {
     // The CAR's digest is what counts; its order may be written down in several ways.
     same.car.order = earlier.car.order
     same.car.base = earlier.car.base
+    // Earlier versions did not count them.
+    if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }
     return same == earlier
   }
 }

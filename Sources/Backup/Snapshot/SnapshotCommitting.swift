@@ -24,6 +24,7 @@ extension ArchiveWriter {
     let bytes = try snapshot.encode()
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
     try append(cid, bytes.span)
+    if snapshot.car.sha256 == nil { require(FeatureFlags.undigested) }
     return try commit(manifest: cid)
   }
 

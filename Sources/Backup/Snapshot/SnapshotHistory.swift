@@ -48,8 +48,8 @@ public struct SnapshotHistory: Sendable {
     public let isComplete: Bool
     /// The length of the CAR.
     public let carByteCount: UInt64
-    /// The SHA-256 of the CAR.
-    public let carSHA256: SHA256Digest
+    /// The SHA-256 of the CAR; nil if the snapshot never was a CAR that came in.
+    public let carSHA256: SHA256Digest?
     /// By how many bytes the file grew for it; nil if that cannot be told.
     ///
     /// It is counted from the generation that first named the manifest before this one. What

@@ -6,10 +6,10 @@ internal import IPLD
 ///
 /// Trees ask for their nodes in an order that has nothing to do with that of the file, so everything they may ask for is laid out first: every
 /// CID, and the bodies of tree nodes, of commits, and of the few records that have more to say than that they keep the rules. This lies in a
-/// file without a name; each block is in it once, however many snapshots share it. What is in memory is a ``BlockTable``.
+/// file without a name; each block is in it once, however many snapshots share it. In memory are some thirty bytes for each.
 ///
-/// Blocks are numbered in the order of the file. They are not hashed here: whoever takes the census has verified the archive, and says which
-/// sections are damaged.
+/// Blocks are numbered in the order of the file. They are not hashed here: whoever takes the census has verified the archive, or does so
+/// meanwhile, and says which sections are damaged.
 struct BlockCensus {
   /// What is known of a block at a glance.
   enum Kind: UInt8 {
@@ -21,19 +21,32 @@ struct BlockCensus {
     case other
   }
 
-  /// Where each block is, by its CID.
-  let table: BlockTable
-  private let kinds: [Kind]
-  /// Sections that follow one another, and so do the blocks that they are.
+  /// Sections that follow one another, in the archive, in what was taken in, and as blocks.
   private struct Run {
     var ordinals: Range<UInt64>
+    /// How many sections were taken in before them.
+    let position: Int
+    /// The number of the first of them as a block.
     let index: Int
+
+    func follows(_ last: Run) -> Bool {
+      last.ordinals.upperBound == ordinals.lowerBound
+        && last.position + last.ordinals.count == position
+        && last.index + last.ordinals.count == index
+    }
   }
 
-  /// Which numbers the sections have here that have these in the archive, in order of ordinals.
-  private let runs: [Run]
+  /// The number of a CID is that of the block.
+  private var slots: CIDSlots
+  /// Where each block begins in the file.
+  private var starts: [Int] = []
+  private var kinds: [Kind] = []
+  /// In order of ordinals.
+  private var runs: [Run] = []
   /// The same without sections that are another time what one before them is, in order of the numbers here.
-  private let firstRuns: [Run]
+  private var firstRuns: [Run] = []
+  /// How many bytes the sections up to each have together in the archive, in the order in which they were taken in.
+  private let ends: [UInt64]
   private let spool: TemporaryFile
   private let mapped: MappedFile
 
@@ -46,48 +59,106 @@ struct BlockCensus {
   /// - Throws: ``BackupError`` if there is no room for it. What cannot be read is not in it.
   init(_ reader: ArchiveReader, except damaged: Set<CID>, observer: Progress.Observer) throws {
     var intake = try CensusIntake(except: damaged)
-    try intake.read(reader, observer)
-    spool = intake.spool
-    mapped = try spool.map()
-    var table = BlockTable(expecting: intake.kinds.count)
-    var kinds: [Kind] = []
-    var (runs, firstRuns): ([Run], [Run]) = ([], [])
-    kinds.reserveCapacity(intake.kinds.count)
-    try mapped.withBytes { bytes throws(CARError) in
-      var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
-      var position = 0
-      var place = 0
-      while let (section, cid) = try cursor.next(in: bytes) {
-        let (index, isNew) = table.insert(section, cid, in: bytes)
-        while position >= intake.runs[place].position + intake.runs[place].count { place += 1 }
-        let run = intake.runs[place]
-        let ordinal = run.first + UInt64(position - run.position)
-        Self.append(ordinal, index, to: &runs)
-        if isNew {
-          kinds.append(intake.kinds[position])
-          Self.append(ordinal, index, to: &firstRuns)
-        }
-        position += 1
-      }
-    }
-    self.table = table
-    self.kinds = kinds
-    self.runs = runs
-    self.firstRuns = firstRuns
+    try intake.read(0..<reader.sectionLimit, reader, observer)
+    try self.init(intake)
   }
 
-  private static func append(_ ordinal: UInt64, _ index: Int, to runs: inout [Run]) {
-    if let last = runs.last, last.ordinals.upperBound == ordinal,
-      last.index + last.ordinals.count == index
-    {
-      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<ordinal + 1
-    } else {
-      runs.append(Run(ordinals: ordinal..<ordinal + 1, index: index))
+  /// Numbers the blocks that were taken in.
+  init(_ intake: consuming CensusIntake) throws {
+    spool = intake.spool
+    mapped = try spool.map()
+    ends = intake.ends
+    slots = CIDSlots(expecting: intake.kinds.count)
+    starts.reserveCapacity(intake.kinds.count)
+    kinds.reserveCapacity(intake.kinds.count)
+    try number(intake)
+    runs.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
+  }
+
+  /// How many blocks are looked up at a time.
+  private static let batchCount = 512
+
+  private mutating func number(_ intake: borrowing CensusIntake) throws(CARError) {
+    let mapped = mapped
+    var position = 0
+    var place = 0
+    try mapped.withBytes { bytes throws(CARError) in
+      var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
+      var sections: [(start: Int, cid: CID)] = []
+      var hashes: [UInt64] = []
+      var isAtEnd = false
+      while !isAtEnd {
+        while sections.count < Self.batchCount {
+          guard let (section, cid) = try cursor.next(in: bytes) else {
+            isAtEnd = true
+            break
+          }
+          sections.append((section.start, cid))
+          hashes.append(slots.hash(of: cid))
+        }
+        slots.fetch(hashes)
+        for (number, section) in sections.enumerated() {
+          while position >= intake.runs[place].position + intake.runs[place].count { place += 1 }
+          let run = intake.runs[place]
+          let ordinal = run.first + UInt64(position - run.position)
+          let (index, isNew) = insert(section.cid, hashes[number], at: section.start, bytes)
+          let found = Run(ordinals: ordinal..<ordinal + 1, position: position, index: index)
+          Self.append(found, to: &runs)
+          if isNew {
+            starts.append(section.start)
+            kinds.append(intake.kinds[position])
+            Self.append(found, to: &firstRuns)
+          }
+          position += 1
+        }
+        sections.removeAll(keepingCapacity: true)
+        hashes.removeAll(keepingCapacity: true)
+      }
     }
   }
+
+  private mutating func insert(_ cid: CID, _ hash: UInt64, at start: Int, _ bytes: Span<UInt8>) -> (
+    index: Int, isNew: Bool
+  ) {
+    let starts = starts
+    let (slot, isNew) = slots.insert(hash, starts.count) {
+      CARSection.has(cid, at: starts[$0], in: bytes)
+    } cid: {
+      CARSection.cid(at: starts[$0], in: bytes)
+    }
+    return (slots.number(slot), isNew)
+  }
+
+  private static func append(_ run: Run, to runs: inout [Run]) {
+    if let last = runs.last, run.follows(last) {
+      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<run.ordinals.upperBound
+    } else {
+      runs.append(run)
+    }
+  }
+
+  // MARK: Blocks
 
   /// How many blocks there are.
   var count: Int { kinds.count }
+
+  /// The number of the block that `cid` names, or nil.
+  @inline(__always)
+  func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
+    slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: starts[$0], in: bytes) }.map(
+      slots.number)
+  }
+
+  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a commit.
+  @inline(__always)
+  func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {
+    CARSection.body(at: starts[index], in: bytes)
+  }
+
+  /// The CID of a block.
+  func cid(_ index: Int, in bytes: Span<UInt8>) -> CID {
+    CARSection.cid(at: starts[index], in: bytes)
+  }
 
   /// What a block is.
   @inline(__always)
@@ -104,16 +175,41 @@ struct BlockCensus {
     return firstRuns[low].ordinals.lowerBound + UInt64(index - firstRuns[low].index)
   }
 
-  /// Calls `body` with the bytes in which ``table`` finds the blocks.
+  /// Calls `body` with the bytes in which the blocks are found.
   func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     try mapped.withBytes(body)
   }
 
+  // MARK: Sections
+
   /// The blocks that lie in these sections of the archive.
   func blocks(in sections: [Range<UInt64>]) -> BlockSet {
     var set = BlockSet(count: count)
+    forEachRun(of: sections) { run, shared in
+      let index = run.index + Int(shared.lowerBound - run.ordinals.lowerBound)
+      set.insert(index..<index + shared.count)
+    }
+    return set
+  }
+
+  /// How many of these sections of the archive are here, and how many bytes they have together.
+  func amount(of sections: [Range<UInt64>]) -> (count: UInt64, byteCount: UInt64) {
+    var (count, byteCount): (UInt64, UInt64) = (0, 0)
+    forEachRun(of: sections) { run, shared in
+      let position = run.position + Int(shared.lowerBound - run.ordinals.lowerBound)
+      let before = position > 0 ? ends[position - 1] : 0
+      count += UInt64(shared.count)
+      byteCount = byteCount.addingSaturated(ends[position + shared.count - 1] - before)
+    }
+    return (count, byteCount)
+  }
+
+  /// Visits the parts of sections that are here, each with the run that it is a part of.
+  private func forEachRun(
+    of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
+  ) {
     for section in sections {
       // The first run that ends behind the beginning.
       var (low, high) = (0, runs.count)
@@ -126,13 +222,10 @@ struct BlockCensus {
         }
       }
       while low < runs.count, runs[low].ordinals.lowerBound < section.upperBound {
-        let run = runs[low]
-        let shared = run.ordinals.clamped(to: section)
-        let index = run.index + Int(shared.lowerBound - run.ordinals.lowerBound)
-        set.insert(index..<index + shared.count)
+        let shared = runs[low].ordinals.clamped(to: section)
+        if !shared.isEmpty { body(runs[low], shared) }
         low += 1
       }
     }
-    return set
   }
 }

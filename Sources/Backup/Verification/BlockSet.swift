@@ -1,4 +1,4 @@
-/// A set of blocks of a ``BlockCensus``, one bit each.
+/// A set of blocks of a ``BlockCensus``, or of places in a table, one bit each.
 struct BlockSet {
   private var words: [UInt64]
 
@@ -11,6 +11,14 @@ struct BlockSet {
 
   /// How many blocks are in it.
   var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+
+  /// Adds a block.
+  @inline(__always)
+  mutating func insert(_ index: Int) { words[index >> 6] |= 1 << UInt64(index & 63) }
+
+  /// Takes a block out.
+  @inline(__always)
+  mutating func remove(_ index: Int) { words[index >> 6] &= ~(1 << UInt64(index & 63)) }
 
   /// Adds blocks that follow one another.
   mutating func insert(_ range: Range<Int>) {
@@ -25,5 +33,11 @@ struct BlockSet {
     words[first] |= head
     for word in first + 1..<last { words[word] = .max }
     words[last] |= tail
+  }
+
+  /// Whether all of its blocks are in another set for as many.
+  func isSubset(of other: BlockSet) -> Bool {
+    for place in words.indices where words[place] & ~other.words[place] != 0 { return false }
+    return true
   }
 }

@@ -2,39 +2,61 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Goes through the sections of an archive for a ``BlockCensus``.
+/// What is taken in of an archive for a ``BlockCensus``.
+///
+/// Sections come from frames that are just being verified, as ``CensusPart``, or are read one after the other through the archive's index.
 struct CensusIntake {
   /// The sections one after the other, as in a CAR; those without interest without their bodies.
   let spool: TemporaryFile
   /// What each of them is.
   private(set) var kinds: [BlockCensus.Kind] = []
+  /// How many bytes they have together in the archive, up to each.
+  private(set) var ends: [UInt64] = []
   /// Which numbers they have in the archive, from which position on.
   private(set) var runs: [(first: UInt64, position: Int, count: Int)] = []
+  /// Sections that came and have to be read through the index.
+  private(set) var postponed: [UInt64] = []
 
   private let damaged: Set<CID>
   private var scanner = RecordScanner()
   /// The number of the section that comes next.
-  private var next: UInt64 = 0
+  private(set) var next: UInt64 = 0
   /// The large section whose body is being copied: how much of it is to come, and where it begins here.
-  private var large: (rest: UInt64, start: Int)?
+  private var large: (prefix: SectionPrefix, rest: UInt64, start: Int)?
 
   /// Says that the body that follows is not wanted.
   private struct NotWanted: Error {}
 
-  init(except damaged: Set<CID>) throws {
+  /// An intake of nothing yet.
+  ///
+  /// - Parameter damaged: the sections that do not hash to their CIDs: they are not taken in.
+  init(except damaged: Set<CID> = []) throws {
     spool = try TemporaryFile()
     self.damaged = damaged
   }
 
-  /// Takes in everything that can be read.
-  ///
-  /// - Throws: ``BackupError`` if there is no room for it.
-  mutating func read(_ reader: ArchiveReader, _ observer: Progress.Observer) throws {
-    try read(0..<reader.sectionLimit, reader, observer)
+  // MARK: From frames
+
+  /// Takes what came of the next frame.
+  mutating func take(_ part: CensusPart) throws {
+    try spool.write(part.bytes.span)
+    for (kind, length) in zip(part.kinds, part.lengths) {
+      if let kind {
+        count(kind, length)
+      } else {
+        postponed.append(next)
+        next += 1
+      }
+    }
   }
 
-  private mutating func read(
-    _ sections: Range<UInt64>, _ reader: ArchiveReader, _ observer: Progress.Observer
+  // MARK: Through the index
+
+  /// Takes in of some sections everything that can be read.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  mutating func read(
+    _ sections: Range<UInt64>, _ reader: ArchiveReader, _ observer: Progress.Observer = { _ in }
   ) throws {
     next = sections.lowerBound
     while next < sections.upperBound {
@@ -42,8 +64,7 @@ struct CensusIntake {
         try reader.copySections(CollectionOfOne(next..<sections.upperBound), isHashing: false) {
           (piece) throws in
           try take(piece)
-          observer(
-            Progress(stage: "reading", done: UInt64(spool.count), total: 0))
+          observer(Progress(stage: "reading", done: UInt64(spool.count), total: 0))
         }
       } catch is NotWanted {
         // It has been taken note of.
@@ -57,12 +78,12 @@ struct CensusIntake {
 
   /// Takes whole sections, the prefix of a large one, or a piece of its body.
   private mutating func take(_ piece: Span<UInt8>) throws {
-    if let (rest, start) = large {
+    if let (prefix, rest, start) = large {
       try spool.write(piece)
-      large = (rest - UInt64(piece.count), start)
+      large = (prefix, rest - UInt64(piece.count), start)
       if rest == UInt64(piece.count) {
         large = nil
-        count(.kept)
+        count(.kept, prefix.sectionLength)
       }
       return
     }
@@ -74,36 +95,34 @@ struct CensusIntake {
         return
       }
       let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
-      try take(prefix.cid, piece.extracting(body))
       offset = body.upperBound
+      guard !damaged.contains(prefix.cid) else {
+        next += 1
+        continue
+      }
+      var part = CensusPart()
+      part.append(prefix.cid, piece.extracting(body), &scanner)
+      try take(part)
     }
-  }
-
-  private mutating func take(_ cid: CID, _ body: Span<UInt8>) throws {
-    guard !damaged.contains(cid) else {
-      next += 1
-      return
-    }
-    let kind = kind(cid, body)
-    try write(cid, bodyLength: kind == .kept ? UInt64(body.count) : 0)
-    if kind == .kept { try spool.write(body) }
-    count(kind)
   }
 
   private mutating func begin(_ prefix: SectionPrefix) throws {
-    let isWanted =
-      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
-    guard isWanted, !damaged.contains(prefix.cid) else {
-      if damaged.contains(prefix.cid) {
-        next += 1
-      } else {
-        try write(prefix.cid, bodyLength: 0)
-        count(.other)
-      }
+    guard !damaged.contains(prefix.cid) else {
+      next += 1
       throw NotWanted()
     }
-    large = (prefix.bodyLength, spool.count)
-    try write(prefix.cid, bodyLength: prefix.bodyLength)
+    var part = CensusPart()
+    guard
+      prefix.cid.codec == .dagCBOR, prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    else {
+      part.append(prefix.cid, ofOther: prefix.bodyLength)
+      try take(part)
+      throw NotWanted()
+    }
+    large = (prefix, prefix.bodyLength, spool.count)
+    var bytes: [UInt8] = []
+    SectionPrefix.append(prefix.cid.bytes, bodyLength: prefix.bodyLength, to: &bytes)
+    try spool.write(bytes.span)
   }
 
   /// Takes back a large section that could not be read to its end.
@@ -113,25 +132,79 @@ struct CensusIntake {
     try spool.truncate(to: start)
   }
 
-  private mutating func write(_ cid: CID, bodyLength: UInt64) throws {
-    var prefix: [UInt8] = []
-    SectionPrefix.append(cid.bytes, bodyLength: bodyLength, to: &prefix)
-    try spool.write(prefix.span)
-  }
-
   /// Counts the section that has been written.
-  private mutating func count(_ kind: BlockCensus.Kind) {
+  private mutating func count(_ kind: BlockCensus.Kind, _ length: UInt64) {
     if let last = runs.indices.last, runs[last].first + UInt64(runs[last].count) == next {
       runs[last].count += 1
     } else {
       runs.append((next, kinds.count, 1))
     }
     kinds.append(kind)
+    ends.append((ends.last ?? 0).addingSaturated(length))
     next += 1
   }
+}
 
-  /// What a small section is.
-  private mutating func kind(_ cid: CID, _ body: Span<UInt8>) -> BlockCensus.Kind {
+/// What is kept of sections that follow one another.
+struct CensusPart {
+  /// The sections, those without interest without their bodies.
+  private(set) var bytes: [UInt8] = []
+  /// What each of them is; nil for one that has frames of its own and has to be read whole.
+  private(set) var kinds: [BlockCensus.Kind?] = []
+  /// How many bytes each of them has in the archive.
+  private(set) var lengths: [UInt64] = []
+
+  /// Nothing yet.
+  init() {}
+
+  /// The sections of a frame.
+  init(_ sections: FrameIntake.Sections) {
+    var scanner = RecordScanner()
+    let content = sections.content
+    kinds.reserveCapacity(sections.cids.count)
+    lengths.reserveCapacity(sections.cids.count)
+    bytes.reserveCapacity(content.count / 2)
+    for (index, cid) in sections.cids.enumerated() {
+      if sections.bodies[index].count < sections.bodyLengths[index] {
+        append(cid, ofLarge: sections.bodyLengths[index])
+      } else {
+        append(cid, content.span.extracting(sections.bodies[index]), &scanner)
+      }
+    }
+  }
+
+  /// Adds a section.
+  mutating func append(_ cid: CID, _ body: Span<UInt8>, _ scanner: inout RecordScanner) {
+    let kind = Self.kind(cid, body, &scanner)
+    guard kind == .kept else { return append(cid, kind, UInt64(body.count)) }
+    append(cid, kind, UInt64(body.count), keeping: body.count)
+    bytes.append(contentsOf: body)
+  }
+
+  /// Adds a section that is nothing a repository consists of.
+  mutating func append(_ cid: CID, ofOther bodyLength: UInt64) { append(cid, .other, bodyLength) }
+
+  private mutating func append(_ cid: CID, ofLarge bodyLength: UInt64) {
+    guard cid.codec == .dagCBOR else { return append(cid, ofOther: bodyLength) }
+    kinds.append(nil)
+    lengths.append(0)
+  }
+
+  private mutating func append(
+    _ cid: CID, _ kind: BlockCensus.Kind, _ bodyLength: UInt64, keeping kept: Int = 0
+  ) {
+    kinds.append(kind)
+    let cidLength = CIDHash.commonDigest(cid) != nil ? 36 : cid.bytes.count
+    let total = UInt64(cidLength).addingSaturated(bodyLength)
+    lengths.append(total.addingSaturated(UInt64(Varint.length(of: total))))
+    Varint.append(UInt64(cidLength + kept), to: &bytes)
+    cid.append(to: &bytes)
+  }
+
+  /// What a section is.
+  private static func kind(_ cid: CID, _ body: Span<UInt8>, _ scanner: inout RecordScanner)
+    -> BlockCensus.Kind
+  {
     switch cid.codec {
     case .dagCBOR: !MSTNode.isLikely(body) && scanner.isPlain(body) ? .plainRecord : .kept
     // A tree may name one of these as a node or a record, if it begins as a map does.

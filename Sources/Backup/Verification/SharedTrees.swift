@@ -3,15 +3,13 @@ internal import IPLD
 
 /// Walks the trees of many snapshots, and what they share only once.
 ///
-/// Whether a subtree keeps the rules follows from its own nodes, so one that was walked without
-/// finding anything is passed over wherever it comes again. What it consists of is kept, as
-/// numbers, and gone through each time: a snapshot has its own CAR, in which every block of the
-/// subtree has to be, and its own blobs, which are counted once each.
+/// Whether a subtree keeps the rules follows from its own nodes, so one that was walked without finding anything is passed over
+/// wherever it comes again. What a tree consists of is counted by how it differs from the one before: that takes as long as there are
+/// differences, and the trees of successive snapshots have few.
 ///
 /// Invariants:
-/// 1. A node is known only if everything below it was there, and nothing was wrong with it.
-/// 2. In ``links`` a known node has, from where ``starts`` says, how many links it has, its layer,
-///    and the links in the order of its keys.
+/// 1. A node is in ``known`` only if everything below it was there, and nothing was wrong with it.
+/// 2. ``counts`` are those of a whole tree that keeps the rules.
 struct SharedTrees {
   /// What a walk came to.
   struct Tree {
@@ -31,77 +29,89 @@ struct SharedTrees {
     var missingRecordCount = 0
     /// The nodes that are not there, each once.
     var missingNodes: [CID] = []
-    /// The blobs that records refer to, in the order of the tree, each once; and the record that comes first.
-    var blobs: [(blob: Int, record: Int)] = []
-
     /// How many records cannot be read.
     var unreadable = UnreadableRecords()
+    /// How many blobs records refer to.
+    var blobCount = 0
+    /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)`` tells.
+    var ownBlobs: [Int]?
 
     /// Whether every node and record is there.
     var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
   }
 
-  /// A blob, and what the first record that was read says of it.
-  struct Blob {
-    let cid: CID
-    var mimeType: String?
-    var size: Int?
-    /// The walk that came to it last.
-    fileprivate var walk = 0
+  /// What is counted of a whole tree.
+  private struct Counts {
+    let root: CID
+    var nodeCount = 0
+    var recordCount = 0
+    var unreadable = UnreadableRecords()
+    /// Its nodes.
+    var nodes: BlockSet
+    /// Its records.
+    var records: BlockSet
+    /// How many keys lead to each block as a record.
+    var keyCounts: [UInt32]
+    /// How many records refer to each blob.
+    var referrerCounts: [UInt32] = []
+    /// How many blobs records refer to.
+    var blobCount = 0
+
+    init(root: CID, blockCount: Int) {
+      self.root = root
+      nodes = BlockSet(count: blockCount)
+      records = nodes
+      keyCounts = [UInt32](repeating: 0, count: blockCount)
+    }
   }
 
   /// What is kept of a record that refers to blobs, or cannot be read.
   private struct Referrer {
-    /// The record's key where it was read first.
-    let key: [UInt8]
+    /// The numbers of its blobs.
     let blobs: [Int]
     /// The record itself, if it cannot be read.
     let unreadable: UnreadableRecords
   }
 
-  /// A link of a known node: the number of a block, and whether that is a node.
-  private struct Link {
-    let word: UInt32
-
-    /// How many blocks can be told apart; in larger archives no node is ever known.
-    static let maximumCount = 1 << 31
-
-    init(node index: Int) { word = UInt32(index) << 1 | 1 }
-    init(record index: Int) { word = UInt32(index) << 1 }
-    init(word: UInt32) { self.word = word }
-
-    var index: Int { Int(word >> 1) }
-    var isNode: Bool { word & 1 == 1 }
-  }
-
-  /// The blobs that the records read so far refer to.
-  private(set) var blobs: [Blob] = []
+  /// The blobs that the records read so far refer to, numbered in the order of their first references.
+  private(set) var blobs = BlobTable()
   /// The first of the records that break the data model, with why.
   private(set) var recordWarnings: [(record: String, why: String)] = []
+  /// The blobs to which the last whole tree refers and the one before it does not, or the other way round; some may be neither.
+  private(set) var changedBlobs: [Int] = []
 
   private let census: BlockCensus
   private var scanner = RecordScanner()
-  /// For each block where its links begin, one more than that; 0 for what is no known node.
-  private var starts: [UInt32]
-  private var links: [UInt32] = []
+  /// The nodes of whole trees.
+  private var known: BlockSet
+  /// What is at the edges of known nodes, as far as it was asked for, and whether they have keys of their own.
+  private var subtrees: [Int: (edges: MSTSubtree, hasOwnKeys: Bool)] = [:]
   /// The records that have been read.
   private var readRecords: BlockSet
   /// Those of them that are in ``referrers``, for a look at each that is short.
   private var referring: BlockSet
   private var referrers: [Int: Referrer] = [:]
-  private var blobNumbers: [CID: Int] = [:]
-  private var walkCount = 0
+  /// What is counted of the last whole tree.
+  private var counts: Counts?
+
+  /// How many subtrees are remembered.
+  private static let maximumSubtrees = 1 << 16
 
   init(_ census: BlockCensus) {
     self.census = census
-    starts = [UInt32](repeating: 0, count: census.count)
-    readRecords = BlockSet(count: census.count)
-    referring = readRecords
+    known = BlockSet(count: census.count)
+    readRecords = known
+    referring = known
   }
 
-  /// The key of a record with blobs.
-  func key(ofRecord index: Int) -> String {
-    String(decoding: referrers[index]?.key ?? [], as: UTF8.self)
+  /// Whether a record of the last whole tree refers to a blob.
+  func refersTo(_ blob: Int) -> Bool {
+    counts.map { blob < $0.referrerCounts.count && $0.referrerCounts[blob] > 0 } ?? false
+  }
+
+  /// The blobs to which a tree refers that was walked just now.
+  func blobs(of tree: Tree) -> [Int] {
+    tree.ownBlobs ?? blobs.entries.indices.filter(refersTo)
   }
 
   /// Walks the tree of a commit.
@@ -111,45 +121,80 @@ struct SharedTrees {
   ///   - blocks: those that count as there; nil for all.
   ///   - bytes: those of the census.
   mutating func walk(from commit: CID, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Tree {
-    walkCount += 1
+    changedBlobs = []
     var tree = Tree()
     do throws(RepositoryError) {
-      guard let index = index(of: commit, within: blocks, in: bytes) else {
+      guard let index = census.index(of: commit, in: bytes), blocks?.contains(index) ?? true else {
         throw .commitMissing(commit)
       }
-      tree.commit = try Commit(bytes.extracting(body(index)))
+      tree.commit = try Commit(bytes.extracting(census.body(index, in: bytes)))
     } catch {
       tree.commitError = error
+      tree.ownBlobs = []
     }
     guard let root = tree.commit?.data else { return tree }
-    var walker = MSTWalker(root: root)
+    if !proceed(to: root, in: bytes) {
+      let all = walkAll(root, within: nil, in: bytes, counting: true)
+      if blocks == nil, counts?.root != root { return Self.with(tree.commit, all) }
+    }
+    if let counts, counts.root == root,
+      blocks.map({ counts.nodes.isSubset(of: $0) && counts.records.isSubset(of: $0) }) ?? true
+    {
+      tree.nodeCount = counts.nodeCount
+      tree.recordCount = counts.recordCount
+      tree.unreadable = counts.unreadable
+      tree.blobCount = counts.blobCount
+      return tree
+    }
+    // It is not whole, and what is missing or wrong takes a walk of its own.
+    return Self.with(tree.commit, walkAll(root, within: blocks, in: bytes, counting: false))
+  }
+
+  private static func with(_ commit: Commit?, _ tree: Tree) -> Tree {
+    var tree = tree
+    tree.commit = commit
+    return tree
+  }
+
+  // MARK: All of a tree
+
+  /// Walks a tree from end to end.
+  ///
+  /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps the rules.
+  @discardableResult
+  private mutating func walkAll(
+    _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool
+  ) -> Tree {
+    var tree = Tree()
+    var seen = BlockSet(count: census.count)
+    var seenBlobs: Set<Int> = []
+    var blobs: [Int] = []
     var entered: [Int] = []
-    var seen: Set<Int> = []
+    var found = Counts(root: root, blockCount: isCounting ? census.count : 0)
     var distinctMissing: Set<CID> = []
+    var walker = MSTWalker(root: root)
     while let step = walker.next() {
       switch step {
       case .node(let cid):
-        guard let index = walker.place ?? census.table.index(of: cid, in: bytes),
+        guard let index = walker.place ?? census.index(of: cid, in: bytes),
           blocks?.contains(index) ?? true
         else {
           if distinctMissing.insert(cid).inserted { tree.missingNodes.append(cid) }
           walker.skip()
           continue
         }
-        if !entered.isEmpty || hasKeys(index), isWhole(index, within: blocks) {
-          let problemCount = walker.problemCount
-          walker.pass(subtree(index, in: bytes))
-          if walker.problemCount == problemCount { count(index, &tree) }
-        } else if seen.insert(index).inserted {
-          entered.append(index)
-          tree.nodeCount += 1
-          walker.enter(bytes.extracting(body(index))) { census.table.index(of: $0, in: bytes) }
-        } else {
+        guard !seen.contains(index) else {
           walker.skipRepeated()
+          continue
+        }
+        seen.insert(index)
+        entered.append(index)
+        walker.enter(bytes.extracting(census.body(index, in: bytes))) {
+          census.index(of: $0, in: bytes)
         }
       case .record(let cid):
         tree.recordCount += 1
-        guard let index = walker.place ?? census.table.index(of: cid, in: bytes),
+        guard let index = walker.place ?? census.index(of: cid, in: bytes),
           blocks?.contains(index) ?? true
         else {
           tree.missingRecordCount += 1
@@ -158,29 +203,192 @@ struct SharedTrees {
           }
           continue
         }
-        if !readRecords.contains(index) { read(index, walker.key, in: bytes) }
-        countBlobs(ofRecord: index, &tree)
+        read(index, walker.key, in: bytes)
+        if isCounting { found.keyCounts[index] += 1 }
+        guard referring.contains(index), let referrer = referrers[index] else { continue }
+        tree.unreadable.count += referrer.unreadable.count
+        tree.unreadable.partlySearchedCount += referrer.unreadable.partlySearchedCount
+        for blob in referrer.blobs where seenBlobs.insert(blob).inserted { blobs.append(blob) }
       }
     }
     tree.problems = walker.problems
-    if tree.problems.isEmpty, tree.isComplete { remember(entered, in: bytes) }
+    tree.nodeCount = entered.count
+    tree.blobCount = blobs.count
+    tree.ownBlobs = blobs
+    guard isCounting, tree.problems.isEmpty, tree.missingNodes.isEmpty, tree.missingRecordCount == 0
+    else { return tree }
+    (found.nodeCount, found.recordCount) = (tree.nodeCount, tree.recordCount)
+    found.unreadable = tree.unreadable
+    found.nodes = seen
+    for node in entered { known.insert(node) }
+    take(found)
     return tree
   }
 
-  private func index(of cid: CID, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Int? {
-    guard let index = census.table.index(of: cid, in: bytes), blocks?.contains(index) ?? true
-    else { return nil }
-    return index
+  /// Makes the counts of a tree the ones that count.
+  private mutating func take(_ found: Counts) {
+    var found = found
+    found.referrerCounts = [UInt32](repeating: 0, count: blobs.entries.count)
+    for index in found.keyCounts.indices where found.keyCounts[index] > 0 {
+      found.records.insert(index)
+      guard referring.contains(index), let referrer = referrers[index] else { continue }
+      for blob in referrer.blobs {
+        found.referrerCounts[blob] += 1
+        if found.referrerCounts[blob] == 1 { found.blobCount += 1 }
+      }
+    }
+    changedBlobs = Array(found.referrerCounts.indices)
+    counts = found
   }
 
-  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a commit.
-  private func body(_ index: Int) -> Range<Int> { census.table.body(index) }
+  // MARK: What is another tree than the last
+
+  /// Makes the counts those of another tree, by how it differs from theirs; answers whether that could be done.
+  private mutating func proceed(to root: CID, in bytes: Span<UInt8>) -> Bool {
+    guard var counts, let entered = enterNew(root, in: bytes) else { return false }
+    guard counts.root != root else { return true }
+    self.counts = nil
+    let census = census
+    var changed = Counts(root: root, blockCount: 0)
+    swap(&counts.nodes, &changed.nodes)
+    swap(&counts.records, &changed.records)
+    swap(&counts.keyCounts, &changed.keyCounts)
+    swap(&counts.referrerCounts, &changed.referrerCounts)
+    (changed.nodeCount, changed.recordCount) = (counts.nodeCount, counts.recordCount)
+    (changed.unreadable, changed.blobCount) = (counts.unreadable, counts.blobCount)
+    do {
+      try MSTDiff.compare(old: counts.root, new: root) { cid, _ in
+        census.index(of: cid, in: bytes).map { bytes.array(census.body($0, in: bytes)) }
+      } each: { change in
+        apply(change, to: &changed, in: bytes)
+      }
+    } catch {
+      // One of the trees is not what it was a moment ago; another walk will tell.
+      return false
+    }
+    for node in entered { known.insert(node) }
+    self.counts = changed
+    return true
+  }
+
+  private mutating func apply(
+    _ change: MSTDiff.Change, to counts: inout Counts, in bytes: Span<UInt8>
+  ) {
+    switch change {
+    case .createdNode(let cid):
+      guard let index = census.index(of: cid, in: bytes) else { return }
+      counts.nodes.insert(index)
+      counts.nodeCount += 1
+    case .deletedNode(let cid):
+      guard let index = census.index(of: cid, in: bytes) else { return }
+      counts.nodes.remove(index)
+      counts.nodeCount -= 1
+    case .record(let record):
+      if let index = record.new.flatMap({ census.index(of: $0, in: bytes) }) {
+        read(index, record.key, in: bytes)
+        counts.recordCount += 1
+        counts.keyCounts[index] += 1
+        if counts.keyCounts[index] == 1 { counts.records.insert(index) }
+        refer(index, counts.keyCounts[index] == 1, 1, &counts)
+      }
+      if let index = record.old.flatMap({ census.index(of: $0, in: bytes) }) {
+        counts.recordCount -= 1
+        counts.keyCounts[index] -= 1
+        if counts.keyCounts[index] == 0 { counts.records.remove(index) }
+        refer(index, counts.keyCounts[index] == 0, -1, &counts)
+      }
+    }
+  }
+
+  /// Counts what a record refers to once more or once less.
+  ///
+  /// - Parameter isWhole: Whether it is the first key that leads to the record, or was the last.
+  private mutating func refer(
+    _ record: Int, _ isWhole: Bool, _ sign: Int, _ counts: inout Counts
+  ) {
+    guard referring.contains(record), let referrer = referrers[record] else { return }
+    counts.unreadable.count += sign * referrer.unreadable.count
+    counts.unreadable.partlySearchedCount += sign * referrer.unreadable.partlySearchedCount
+    guard isWhole else { return }
+    let lack = blobs.entries.count - counts.referrerCounts.count
+    if lack > 0 { counts.referrerCounts += repeatElement(0, count: lack) }
+    for blob in referrer.blobs {
+      let before = counts.referrerCounts[blob]
+      counts.referrerCounts[blob] = UInt32(Int(before) + sign)
+      guard before == 0 || counts.referrerCounts[blob] == 0 else { continue }
+      counts.blobCount += sign
+      changedBlobs.append(blob)
+    }
+  }
+
+  /// Walks what of a tree is not known yet; answers its nodes, or nil if something is missing or wrong.
+  private mutating func enterNew(_ root: CID, in bytes: Span<UInt8>) -> [Int]? {
+    var walker = MSTWalker(root: root)
+    var entered: [Int] = []
+    var seen: Set<Int> = []
+    while let step = walker.next() {
+      switch step {
+      case .node(let cid):
+        guard let index = walker.place ?? census.index(of: cid, in: bytes) else { return nil }
+        if known.contains(index), let subtree = subtree(index, in: bytes),
+          !entered.isEmpty || subtree.hasOwnKeys
+        {
+          walker.pass(subtree.edges)
+        } else if seen.insert(index).inserted {
+          entered.append(index)
+          walker.enter(bytes.extracting(census.body(index, in: bytes))) {
+            census.index(of: $0, in: bytes)
+          }
+        } else {
+          return nil
+        }
+      case .record(let cid):
+        guard walker.place ?? census.index(of: cid, in: bytes) != nil else { return nil }
+      }
+      guard walker.problemCount == 0 else { return nil }
+    }
+    return walker.problemCount == 0 ? entered : nil
+  }
+
+  /// What has to be known of a known node to pass it over; nil if that cannot be told.
+  private mutating func subtree(_ index: Int, in bytes: Span<UInt8>) -> (
+    edges: MSTSubtree, hasOwnKeys: Bool
+  )? {
+    if let found = subtrees[index] { return found }
+    guard let top = node(index, in: bytes) else { return nil }
+    struct Unknown: Error {}
+    let edges: MSTSubtree?
+    do {
+      edges = try MSTSubtree.edges(of: census.cid(index, in: bytes)) { cid in
+        guard let index = census.index(of: cid, in: bytes) else { throw Unknown() }
+        return bytes.array(census.body(index, in: bytes))
+      }
+    } catch {
+      // A known node has been read before.
+      return nil
+    }
+    guard let edges else { return nil }
+    if subtrees.count >= Self.maximumSubtrees { subtrees.removeAll() }
+    let found = (edges: edges, hasOwnKeys: !top.entries.isEmpty)
+    subtrees[index] = found
+    return found
+  }
+
+  private func node(_ index: Int, in bytes: Span<UInt8>) -> MSTNode? {
+    do {
+      return try MSTNode(bytes.extracting(census.body(index, in: bytes)))
+    } catch {
+      // A known node has been read before.
+      return nil
+    }
+  }
 
   // MARK: Records
 
-  /// Reads a record for the first time.
+  /// Reads a record, unless it has been read.
   private mutating func read(_ index: Int, _ key: [UInt8], in bytes: Span<UInt8>) {
-    readRecords.insert(index..<index + 1)
+    guard !readRecords.contains(index) else { return }
+    readRecords.insert(index)
     var found: [Int] = []
     var why: [String] = []
     var unreadable = UnreadableRecords()
@@ -188,168 +396,19 @@ struct SharedTrees {
     case .plainRecord: return
     case .other: why = ["it is not DAG-CBOR"]
     case .kept:
-      var refs: [BlobRef] = []
-      let oddities = scanner.scan(bytes.extracting(body(index))) { refs.append($0) }
-      why = oddities.first
-      unreadable.count(oddities)
-      for ref in refs {
-        let number = number(of: ref)
+      let oddities = scanner.scan(bytes.extracting(census.body(index, in: bytes))) { ref in
+        let number = blobs.insert(ref, from: key)
         if !found.contains(number) { found.append(number) }
       }
+      why = oddities.first
+      unreadable.count(oddities)
     }
     if !found.isEmpty || unreadable.count > 0 {
-      referring.insert(index..<index + 1)
-      referrers[index] = Referrer(key: key, blobs: found, unreadable: unreadable)
+      referring.insert(index)
+      referrers[index] = Referrer(blobs: found, unreadable: unreadable)
     }
     for why in why where recordWarnings.count < RepositoryInspection.maximumListed {
       recordWarnings.append((String(decoding: key, as: UTF8.self), why))
-    }
-  }
-
-  private mutating func number(of ref: BlobRef) -> Int {
-    guard let number = blobNumbers[ref.cid] else {
-      blobNumbers[ref.cid] = blobs.count
-      blobs.append(Blob(cid: ref.cid, mimeType: ref.mimeType, size: ref.size))
-      return blobs.count - 1
-    }
-    if blobs[number].mimeType == nil { blobs[number].mimeType = ref.mimeType }
-    if blobs[number].size == nil { blobs[number].size = ref.size }
-    return number
-  }
-
-  private mutating func countBlobs(ofRecord index: Int, _ tree: inout Tree) {
-    guard let referrer = referrers[index] else { return }
-    tree.unreadable.count += referrer.unreadable.count
-    tree.unreadable.partlySearchedCount += referrer.unreadable.partlySearchedCount
-    for blob in referrer.blobs where blobs[blob].walk != walkCount {
-      blobs[blob].walk = walkCount
-      tree.blobs.append((blob, index))
-    }
-  }
-
-  // MARK: Known subtrees
-
-  /// Keeps what nodes consist of that were entered in one walk, in which nothing was wrong.
-  private mutating func remember(_ nodes: [Int], in bytes: Span<UInt8>) {
-    // From the last to the first, so that what is below a node comes before it.
-    for index in nodes.reversed() {
-      let node: MSTNode
-      do {
-        node = try MSTNode(bytes.extracting(body(index)))
-      } catch {
-        // It has just been walked through.
-        continue
-      }
-      var found: [Link] = []
-      func add(_ cid: CID?, isNode: Bool) {
-        guard let cid, let index = census.table.index(of: cid, in: bytes) else { return }
-        found.append(isNode ? Link(node: index) : Link(record: index))
-      }
-      add(node.left, isNode: true)
-      for entry in node.entries {
-        add(entry.value, isNode: false)
-        add(entry.right, isNode: true)
-      }
-      // Only the root of an empty tree has none, and no other tree may hold that.
-      guard let first = found.first, links.count < Int(UInt32.max) - found.count - 2,
-        census.count <= Link.maximumCount
-      else { continue }
-      let layer: Int
-      if let key = node.firstKey {
-        layer = MSTLayer.layer(of: key.span)
-      } else if let below = self.layer(first.index) {
-        layer = below + 1
-      } else {
-        continue
-      }
-      starts[index] = UInt32(links.count) + 1
-      links.append(UInt32(found.count))
-      links.append(UInt32(layer))
-      for link in found { links.append(link.word) }
-    }
-  }
-
-  private func layer(_ index: Int) -> Int? {
-    starts[index] > 0 ? Int(links[Int(starts[index])]) : nil
-  }
-
-  /// The links of a known node, as positions in ``links``.
-  private func linkRange(_ index: Int) -> Range<Int> {
-    let start = Int(starts[index]) - 1
-    return start + 2..<start + 2 + Int(links[start])
-  }
-
-  /// Whether a known node has keys of its own: one without cannot be the root.
-  private func hasKeys(_ index: Int) -> Bool {
-    guard starts[index] > 0 else { return false }
-    let range = linkRange(index)
-    return range.count > 1 || !Link(word: links[range.lowerBound]).isNode
-  }
-
-  /// What has to be known of a known node to pass it over.
-  private func subtree(_ index: Int, in bytes: Span<UInt8>) -> MSTSubtree {
-    func edge(_ side: (Range<Int>) -> Int) -> MSTNode? {
-      var index = index
-      while true {
-        let link = Link(word: links[side(linkRange(index))])
-        guard link.isNode else { break }
-        index = link.index
-      }
-      do {
-        return try MSTNode(bytes.extracting(body(index)))
-      } catch {
-        // A known node has been read before.
-        return nil
-      }
-    }
-    return MSTSubtree(
-      layer: layer(index) ?? 0, firstKey: edge { $0.lowerBound }?.firstKey ?? [],
-      lastKey: edge { $0.upperBound - 1 }?.lastKey ?? [])
-  }
-
-  /// Whether a node is known and everything below it is among these blocks.
-  private func isWhole(_ index: Int, within blocks: BlockSet?) -> Bool {
-    guard starts[index] > 0 else { return false }
-    guard let blocks else { return true }
-    var isWhole = true
-    forEachLink(below: index) { link in
-      isWhole = isWhole && blocks.contains(link.index)
-      return isWhole
-    }
-    return isWhole
-  }
-
-  /// Counts the nodes and records of a known subtree, and the records' blobs.
-  private mutating func count(_ index: Int, _ tree: inout Tree) {
-    var records: [Int] = []
-    var (count, nodeCount) = (0, 1)
-    forEachLink(below: index) { link in
-      if link.isNode {
-        nodeCount += 1
-      } else {
-        count += 1
-        if referring.contains(link.index) { records.append(link.index) }
-      }
-      return true
-    }
-    tree.recordCount += count
-    tree.nodeCount += nodeCount
-    for record in records { countBlobs(ofRecord: record, &tree) }
-  }
-
-  /// Visits all links below a known node in the order of the keys, until told not to go on.
-  private func forEachLink(below index: Int, _ visit: (Link) -> Bool) {
-    // No path is longer than there are layers, for these subtrees keep the rules.
-    var path = [linkRange(index)]
-    while let last = path.indices.last {
-      guard let position = path[last].first else {
-        path.removeLast()
-        continue
-      }
-      path[last].removeFirst()
-      let link = Link(word: links[position])
-      guard visit(link) else { return }
-      if link.isNode { path.append(linkRange(link.index)) }
     }
   }
 }

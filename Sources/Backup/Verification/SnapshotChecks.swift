@@ -11,8 +11,12 @@ struct SnapshotChecks {
   private let damaged: Set<CID>
   private let observer: Progress.Observer
   private var trees: SharedTrees
-  /// How blobs and documents stand in the archive.
+  /// How blobs and documents stand in the archive that are not held.
   private var states: [CID: BlobState] = [:]
+  /// How the blobs of the last whole tree stand.
+  private var tally = BlobTally()
+  /// Whether CARs are what their manifests say, as far as that was found out while the file was read; by the manifests.
+  private let isExact: [CID: Bool]
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
   /// What the pages say that were read last.
@@ -31,14 +35,26 @@ struct SnapshotChecks {
 
   init(
     _ reader: ArchiveReader, _ census: BlockCensus, except damaged: Set<CID>,
-    total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
+    isExact: [CID: Bool], total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
   ) {
     self.reader = reader
     self.census = census
     self.damaged = damaged
+    self.isExact = isExact
     self.observer = observer
     trees = SharedTrees(census)
     byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
+  }
+
+  /// How the blobs of a tree stand.
+  private struct BlobTally {
+    /// Of each blob whether it is counted.
+    var isCounted: [Bool] = []
+    var heldCount = 0
+    /// The numbers of those that are missing.
+    var missing: Set<Int> = []
+    /// The numbers of those that are damaged.
+    var damaged: Set<Int> = []
   }
 
   /// The first of the records that break the data model, with why.
@@ -66,7 +82,7 @@ struct SnapshotChecks {
     let snapshot = archived.snapshot
     var blocks: BlockSet?
     do {
-      blocks = census.blocks(in: try checkCAR(archived))
+      blocks = census.blocks(in: try checkCAR(archived, isDigested: report.isCARDigested))
     } catch let error as BackupError {
       report.damage.append("\(error)")
     } catch {
@@ -75,6 +91,7 @@ struct SnapshotChecks {
     let tree = census.withBytes { bytes in
       trees.walk(from: snapshot.commit, within: blocks, in: bytes)
     }
+    countChangedBlobs()
     if let error = tree.commitError { report.damage.append("\(error)") }
     report.damage += tree.problems.prefix(Self.maximumListed).map { "the tree of records: \($0)" }
     if blocks != nil {
@@ -95,13 +112,32 @@ struct SnapshotChecks {
 
   // MARK: The CAR and its repository
 
-  /// Puts the CAR together and compares its digest; answers the sections it is made of.
+  /// Checks that the sections of a CAR are there and as long as they should be; answers which they are.
   ///
+  /// - Parameter isDigested: Whether its digest is compared, too.
   /// - Throws: what is wrong with it.
-  private mutating func checkCAR(_ archived: ArchivedSnapshot) throws -> [Range<UInt64>] {
+  private mutating func checkCAR(_ archived: ArchivedSnapshot, isDigested: Bool) throws
+    -> [Range<UInt64>]
+  {
     let car = archived.snapshot.car
     try RestoredRepository.checkLength(of: archived)
     let runs = try orders.order(of: archived).order.runs
+    let amount = census.amount(of: runs)
+    guard amount.count == car.sectionCount,
+      amount.byteCount.addingSaturated(UInt64(car.header.count)) == car.byteCount
+    else { throw BackupError.carNotExact("its sections are not those in the manifest") }
+    if isDigested, car.sha256 != nil {
+      guard try archived.cid.flatMap({ isExact[$0] }) ?? isExact(car, runs) else {
+        throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
+      }
+    }
+    return runs
+  }
+
+  /// Puts a CAR together; answers whether its digest is the one in the manifest.
+  private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
+    -> Bool
+  {
     let digest = CARDigest(limit: car.byteCount)
     let begin = doneCount
     func take(_ bytes: Span<UInt8>) throws {
@@ -125,10 +161,7 @@ struct SnapshotChecks {
       try reader.copySections(runs, isHashing: false, to: take)
     }
     doneCount = begin.addingSaturated(car.byteCount)
-    guard digest.count == car.byteCount, digest.finish() == car.sha256 else {
-      throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
-    }
-    return runs
+    return digest.matches(car)
   }
 
   /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read where they are.
@@ -167,8 +200,8 @@ struct SnapshotChecks {
     // Earlier versions did not search the records that cannot be read.
     let isBlobCountRight =
       tree.unreadable.count == 0
-      ? tree.blobs.count == snapshot.blobs.referenced
-      : tree.blobs.count >= snapshot.blobs.referenced
+      ? tree.blobCount == snapshot.blobs.referenced
+      : tree.blobCount >= snapshot.blobs.referenced
     if tree.recordCount != snapshot.counts.records || tree.isComplete != snapshot.isComplete
       || !isBlobCountRight
     {
@@ -227,13 +260,35 @@ struct SnapshotChecks {
     return damage
   }
 
+  /// Counts the blobs to which the last whole tree refers and the one before it does not, and the other way round.
+  private mutating func countChangedBlobs() {
+    let blobs = trees.blobs.entries
+    tally.isCounted += repeatElement(false, count: blobs.count - tally.isCounted.count)
+    for number in trees.changedBlobs where trees.refersTo(number) != tally.isCounted[number] {
+      tally.isCounted[number].toggle()
+      let isCounted = tally.isCounted[number]
+      switch state(of: blobs[number].cid) {
+      case .held: tally.heldCount += isCounted ? 1 : -1
+      case .missing: tally.missing.formSymmetricDifference([number])
+      case .damaged: tally.damaged.formSymmetricDifference([number])
+      }
+    }
+  }
+
   private mutating func checkBlobs(
     _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
     _ report: inout SnapshotVerifier.SnapshotReport
   ) {
-    var heldCount = 0
-    for (number, record) in tree.blobs {
-      let blob = trees.blobs[number]
+    var heldCount = tally.heldCount
+    var lacking = tree.ownBlobs ?? []
+    if tree.ownBlobs == nil {
+      lacking = (tally.missing.union(tally.damaged)).sorted()
+    } else {
+      heldCount = 0
+    }
+    let blobs = trees.blobs.entries
+    for number in lacking {
+      let blob = blobs[number]
       let why: String
       let isDamaged: Bool
       switch state(of: blob.cid) {
@@ -251,7 +306,7 @@ struct SnapshotChecks {
       }
       guard reported.insert(blob.cid).inserted else { continue }
       let lost = SnapshotVerifier.LostBlob(
-        cid: blob.cid, record: trees.key(ofRecord: record), why: why, mimeType: blob.mimeType,
+        cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
         size: blob.size, accepted: isDamaged ? nil : reasons.accepted[blob.cid])
       if isDamaged { report.damagedBlobs.append(lost) } else { report.missingBlobs.append(lost) }
     }
@@ -280,8 +335,8 @@ struct SnapshotChecks {
     let state: BlobState
     if damaged.contains(cid) {
       state = .damaged("its bytes do not hash to its CID")
-    } else if census.withBytes({ bytes in census.table.index(of: cid, in: bytes) }) != nil {
-      state = .held(0)
+    } else if census.withBytes({ bytes in census.index(of: cid, in: bytes) }) != nil {
+      return .held(0)
     } else {
       // Not in the census: lost, or never there.
       do {
@@ -293,27 +348,4 @@ struct SnapshotChecks {
     states[cid] = state
     return state
   }
-}
-
-/// The digest of a CAR that comes piece by piece.
-private final class CARDigest {
-  private var hash = SHA256()
-  private let limit: UInt64
-  /// How many bytes there have been.
-  private(set) var count: UInt64 = 0
-
-  /// Of a CAR that is not to be longer than this.
-  init(limit: UInt64) { self.limit = limit }
-
-  /// Takes the next bytes.
-  ///
-  /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than the manifest says.
-  func take(_ bytes: Span<UInt8>) throws(SnapshotError) {
-    hash.update(bytes)
-    count += UInt64(bytes.count)
-    guard count <= limit else { throw .malformedOrder }
-  }
-
-  /// The digest of all of them.
-  func finish() -> SHA256Digest { hash.finish() }
 }

@@ -4,8 +4,9 @@ internal import IPLD
 
 /// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each tree, every blob.
 ///
-/// The bytes of the file are hashed once. What snapshots share is not looked at again in each of
-/// them, but for their CARs, each of which has a digest of its own.
+/// The file is read, decompressed and hashed once. Of each snapshot its order, its lengths, its tree and its records are checked, and what
+/// snapshots share is not looked at again in each of them. The digest of a whole CAR says nothing of its blocks that their CIDs and the
+/// manifest do not say; it is computed for the snapshots that decide the verdict, or for all.
 public struct SnapshotVerifier {
   /// How much is looked at.
   public typealias Depth = ArchiveVerifier.Depth
@@ -20,10 +21,18 @@ public struct SnapshotVerifier {
     case snapshots([SnapshotHistory.Entry])
   }
 
+  private let digestsAllCARs: Bool
   private let observer: Progress.Observer
 
   /// A verifier.
-  public init(observer: @escaping Progress.Observer = { _ in }) { self.observer = observer }
+  ///
+  /// - Parameters:
+  ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those that decide.
+  ///   - observer: is told how far it is.
+  public init(digestsAllCARs: Bool = false, observer: @escaping Progress.Observer = { _ in }) {
+    self.digestsAllCARs = digestsAllCARs
+    self.observer = observer
+  }
 
   /// Verifies what `reader` reads.
   ///
@@ -37,13 +46,15 @@ public struct SnapshotVerifier {
   public func verify(_ reader: ArchiveReader, _ depth: Depth, _ scope: Scope = .all) throws
     -> Report
   {
-    let archive = try ArchiveVerifier(reader).verify(depth) { done, total in
+    let intake = try depth == .full ? VerifyingIntake(reader) : nil
+    let archive = try ArchiveVerifier(reader).verify(depth, intake: intake?.frames) { done, total in
       observer(Progress(stage: "verifying", done: done, total: total))
     }
     var report = Report(archive: archive)
     // What is not where the index says may be elsewhere.
     if archive.worst == .damaged { try reader.surveyEverything() }
-    let history = try SnapshotHistory(of: reader)
+    let known = archive.isIntact ? intake?.history : nil
+    let history = try known ?? SnapshotHistory(of: reader)
     for broken in history.breaks {
       switch broken.reason {
       case .damagedManifest, .unusableManifest: report.fileDamage.append("\(broken)")
@@ -56,16 +67,21 @@ public struct SnapshotVerifier {
       report.fileDamage.append("\(SnapshotError.noSnapshot)")
     }
     let (entries, judged) = choose(scope, history)
-    let census = depth == .full ? try take(reader, archive) : nil
-    var checks = census.map {
-      SnapshotChecks(
-        reader, $0, except: Set(archive.damagedSections), total: entries, observer: observer)
+    var checks = try intake.map { (intake) throws in
+      let (census, isExact) = try intake.census(archive, observer)
+      return SnapshotChecks(
+        reader, census, except: Set(archive.damagedSections), isExact: isExact, total: entries,
+        observer: observer)
     }
-    for entry in entries {
+    var reports: [SnapshotReport] = []
+    // Those of one account one after the other, because their trees have most in common.
+    for entry in Self.byAccount(entries) {
+      let isJudged = judged.contains(entry.number)
       var found = SnapshotReport(
-        entry: entry, isJudged: judged.contains(entry.number),
+        entry: entry, isJudged: isJudged,
         isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
       if checks != nil {
+        found.isCARDigested = isJudged || digestsAllCARs
         checks?.check(&found)
       } else {
         found.missingBlobCount = entry.blobs.missing
@@ -73,8 +89,9 @@ public struct SnapshotVerifier {
         found.unreadable = entry.unreadable
         found.acceptedBlobCount = entry.blobs.accepted
       }
-      report.snapshots.append(found)
+      reports.append(found)
     }
+    report.snapshots = reports.sorted { $0.entry.number > $1.entry.number }
     report.recordWarnings = checks?.recordWarnings ?? []
     return report
   }
@@ -93,8 +110,15 @@ public struct SnapshotVerifier {
     return (entries, Set(history.newestOfAccounts.map(\.number)))
   }
 
-  private func take(_ reader: ArchiveReader, _ archive: ArchiveVerification) throws -> BlockCensus {
-    try BlockCensus(reader, except: Set(archive.damagedSections), observer: observer)
+  /// The snapshots of each account together, the newest first.
+  private static func byAccount(_ entries: [SnapshotHistory.Entry]) -> [SnapshotHistory.Entry] {
+    var accounts: [DID: [SnapshotHistory.Entry]] = [:]
+    var order: [DID] = []
+    for entry in entries {
+      if accounts[entry.did] == nil { order.append(entry.did) }
+      accounts[entry.did, default: []].append(entry)
+    }
+    return order.flatMap { accounts[$0] ?? [] }
   }
 }
 

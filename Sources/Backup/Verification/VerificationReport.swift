@@ -41,6 +41,8 @@ extension SnapshotVerifier {
     /// A snapshot that an unfinished write has left may lack blocks without any damage: they had not
     /// got to the medium.
     public let isCommitted: Bool
+    /// Whether the digest of its CAR was compared with the manifest's.
+    public internal(set) var isCARDigested = false
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []
     /// Blobs that are referred to and not there, but for those that a newer snapshot in the report lacks too.

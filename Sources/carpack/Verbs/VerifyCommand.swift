@@ -8,11 +8,11 @@ struct VerifyCommand: ParsableCommand {
     commandName: "verify",
     abstract: "Verify an archive: every byte, every snapshot, every blob.",
     discussion: """
-      Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that its CAR comes back bit for bit, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing.
+      Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that the sections of its CAR are there, in their order and length, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing. The digest of the whole CAR is compared for the newest snapshot of each account and for those that --at chooses; with --cars for all.
 
       --at looks at one snapshot only (beside the file, which is verified as a whole), --account at those of one account.
 
-      --quick compares stored bytes with their checksums and believes the manifests. It leaves out decompressing, hashing sections, restoring CARs, and walking trees; it finds every damaged byte, but not a file that was made wrong.
+      --quick compares stored bytes with their checksums and believes the manifests. It leaves out decompressing, hashing sections and CARs, and walking trees; it finds every damaged byte, but not a file that was made wrong.
 
       Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
 
@@ -29,14 +29,22 @@ struct VerifyCommand: ParsableCommand {
   @Flag(help: "Check stored bytes against their checksums only.")
   var quick = false
 
+  @Flag(help: "Put the CAR of every snapshot together and compare its digest.")
+  var cars = false
+
   @Flag(help: "Write JSON.")
   var json = false
 
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if quick, cars { throw ValidationError("--quick puts no CAR together: leave out --cars") }
+  }
+
   func run() throws {
     let opened = try archive.open()
-    let verifier = SnapshotVerifier(observer: ProgressLine.observer(quiet: common.quiet))
+    let verifier = SnapshotVerifier(
+      digestsAllCARs: cars, observer: ProgressLine.observer(quiet: common.quiet))
     let wanted = try scope(opened)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()

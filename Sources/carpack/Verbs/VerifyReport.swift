@@ -217,6 +217,8 @@ struct VerifyReport {
     json.field("verdict", snapshot.verdict.rawValue)
     json.key("decides")
     json.boolean(snapshot.isJudged)
+    json.key("carDigested")
+    json.boolean(snapshot.isCARDigested)
     json.field("damage", snapshot.damage)
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)

@@ -62,6 +62,7 @@ import Testing
     let account = try StandInAccount("many", posts: .random(in: 0...80, using: &generator))
     let scene = try AccountScene([account])
     try await scene.backUp(account, into: Self.file)
+    var undigestedCount = 0
     for number in 0..<8 {
       try change(account, .random(in: 0...20, using: &generator), number, &generator)
       let report = try await scene.backUp(account, into: Self.file)
@@ -73,6 +74,12 @@ import Testing
         try blocks(restored(snapshot, .stored)).count == Set(try blocks(full)).count, "each once")
       #expect(try restored(snapshot, .exported) == full)
       #expect(try snapshot.snapshot.car.byteCount == UInt64(restored(snapshot, .stored).count))
+      let inspection = try RepositoryInspector.inspect(full.span)
+      #expect(snapshot.snapshot.counts == Snapshot.Counts(inspection))
+      #expect(snapshot.snapshot.blobs.referenced == inspection.blobs.entries.count)
+      if snapshot.snapshot.car.sha256 == nil { undigestedCount += 1 }
+      let features = snapshot.reader.generation.features
+      #expect(features.required == (undigestedCount > 0 ? FeatureFlags.undigested : 0))
     }
     #expect(try scene.verdict(scene.path(Self.file)) == .intact)
     // All snapshots that were made on the way are there still, each as it was exported.
@@ -126,6 +133,7 @@ import Testing
         (0..<4).map { account.post("3l\(1_000_000 + number * 4 + $0)aaaa", "more") })
       let report = try await scene.backUp(account, into: Self.file)
       #expect(report.snapshot.fetched?.since != nil)
+      #expect(report.snapshot.car.sha256 == nil, "nobody has put it together")
       // Four paths of nodes, with some fifty entries each, and the index; 3,000 positions written out would be more.
       #expect(report.bytesAdded < 40_000, "\(report.bytesAdded)")
       if case .inline(let runs) = report.snapshot.car.order {

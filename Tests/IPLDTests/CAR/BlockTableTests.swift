@@ -4,14 +4,14 @@ import Testing
 
 @Suite struct `A table of blocks` {
   /// The table of a CAR's blocks, with what came of each insertion.
-  private func table(of bytes: [UInt8]) throws -> (BlockTable, [(index: Int, isNew: Bool)]) {
+  private func table(of bytes: [UInt8]) throws -> (BlockTable, isNew: [Bool]) {
     var table = BlockTable()
-    var insertions: [(Int, Bool)] = []
+    var isNew: [Bool] = []
     var cursor = CARCursor(header: try CARHeader(bytes.span), payload: 0..<bytes.count)
     while let (section, cid) = try cursor.next(in: bytes.span) {
-      insertions.append(table.insert(section, cid, in: bytes.span))
+      isNew.append(table.insert(section, cid, in: bytes.span).isNew)
     }
-    return (table, insertions)
+    return (table, isNew)
   }
 
   private func car(_ blocks: [Block]) -> [UInt8] {
@@ -20,13 +20,16 @@ import Testing
     return bytes
   }
 
-  /// Checks that the table has these blocks, in this order, and no others.
+  /// Checks that the table has these blocks, each in a place of its own, and no others.
   private func expect(_ table: BlockTable, _ bytes: [UInt8], has blocks: [Block]) {
     #expect(table.count == blocks.count)
+    #expect((0..<table.placeCount).count { table.isUsed($0) } == blocks.count)
+    var places: Set<Int> = []
     for (index, block) in blocks.enumerated() {
-      guard table.index(of: block.cid, in: bytes.span) == index,
-        table.cid(index, in: bytes.span) == block.cid,
-        Array(bytes[table.body(index)]) == block.bytes
+      guard let place = table.place(of: block.cid, in: bytes.span), table.isUsed(place),
+        places.insert(place).inserted, table.cid(place, in: bytes.span) == block.cid,
+        Array(bytes[table.body(place, in: bytes.span)]) == block.bytes,
+        Array(bytes[table.section(place, in: bytes.span).bodyRange]) == block.bytes
       else {
         Issue.record("block \(index), \(block.cid)")
         return
@@ -35,10 +38,9 @@ import Testing
   }
 
   @Test func `finds every block by its CID`() throws {
-    let (table, insertions) = try table(of: SampleCAR.version1)
+    let (table, isNew) = try table(of: SampleCAR.version1)
     expect(table, SampleCAR.version1, has: SampleCAR.blocks)
-    #expect(insertions.map(\.index) == Array(SampleCAR.blocks.indices))
-    #expect(!insertions.map(\.isNew).contains(false))
+    #expect(!isNew.contains(false))
   }
 
   @Test func `is empty before anything is inserted`() {
@@ -46,8 +48,8 @@ import Testing
     #expect(table.count == 0)
     let bytes = SampleCAR.version1
     for block in SampleCAR.blocks {
-      let index = table.index(of: block.cid, in: bytes.span)
-      #expect(index == nil)
+      let place = table.place(of: block.cid, in: bytes.span)
+      #expect(place == nil)
     }
   }
 
@@ -55,10 +57,9 @@ import Testing
     let (first, second) = (SampleCAR.blocks[0], SampleCAR.blocks[1])
     let impostor = Block(cid: first.cid, bytes: [9, 9, 9])
     let bytes = car([first, second, impostor, second, first])
-    let (table, insertions) = try table(of: bytes)
+    let (table, isNew) = try table(of: bytes)
     expect(table, bytes, has: [first, second])
-    #expect(insertions.map(\.index) == [0, 1, 0, 1, 0])
-    #expect(insertions.map(\.isNew) == [true, true, false, false, false])
+    #expect(isNew == [true, true, false, false, false])
   }
 
   /// What cannot be verified must not be found in the place of what can.
@@ -98,9 +99,42 @@ import Testing
       }
       let bytes = car(others)
       let (table, _) = try table(of: bytes)
-      let index = table.index(of: CID(codec: .raw, digest: digest), in: bytes.span)
-      #expect(index == nil)
+      let place = table.place(of: CID(codec: .raw, digest: digest), in: bytes.span)
+      #expect(place == nil)
     }
+  }
+
+  @Test func `keeps marks, also when it grows`() throws {
+    let blocks = (0..<5000).map { number in
+      let body = Array("block \(number)".utf8)
+      return Block(cid: CID(codec: .raw, hashing: body.span), bytes: body)
+    }
+    let bytes = car(blocks)
+    var table = BlockTable()
+    var cursor = CARCursor(header: try CARHeader(bytes.span), payload: 0..<bytes.count)
+    var number = 0
+    while let (section, cid) = try cursor.next(in: bytes.span) {
+      let place = table.insert(section, cid, in: bytes.span).place
+      table.mark(place, UInt8(number % 16))
+      number += 1
+    }
+    for (number, block) in blocks.enumerated() {
+      let found = table.place(of: block.cid, in: bytes.span)
+      let place = try #require(found)
+      #expect(table.marks(place) == UInt8(number % 16))
+      table.mark(place, 5)
+      #expect(table.marks(place) == UInt8(number % 16) | 5)
+      #expect(table.start(place) == table.section(place, in: bytes.span).start)
+    }
+  }
+
+  @Test func `finds sections of every length`() throws {
+    let blocks = [0, 1, 90, 91, 92, 16_346, 16_347, 16_348, 2_097_115, 2_097_116].map { count in
+      let body = [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: count)
+      return Block(cid: CID(codec: .raw, hashing: body.span), bytes: body)
+    }
+    let bytes = car(blocks)
+    expect(try table(of: bytes).0, bytes, has: blocks)
   }
 
   @Test func `grows with its blocks`() throws {

@@ -1,0 +1,141 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// A repository that is what it should be, on its way into a snapshot.
+struct FoundRepository: Sendable {
+  /// How it is at hand.
+  enum Content: Sendable {
+    /// As a CAR, all of which was inspected.
+    case whole(CheckedRepository)
+    /// By how it differs from the snapshot that the archive has.
+    case changes(RepositoryChanges)
+  }
+
+  /// How it is at hand.
+  let content: Content
+  /// How a server gave it.
+  let origin: Snapshot.Fetched
+
+  /// A repository that came like this.
+  init(_ content: Content, origin: Snapshot.Fetched) {
+    (self.content, self.origin) = (content, origin)
+  }
+
+  /// The commit.
+  var commit: Commit {
+    switch content {
+    case .whole(let repository): repository.commit
+    case .changes(let changes): changes.commit
+    }
+  }
+
+  /// The commit's CID.
+  var root: CID {
+    switch content {
+    case .whole(let repository): repository.inspection.header.roots[0]
+    case .changes(let changes): changes.root
+    }
+  }
+
+  /// What it consists of.
+  var counts: Snapshot.Counts {
+    switch content {
+    case .whole(let repository): Snapshot.Counts(repository.inspection)
+    case .changes(let changes): changes.counts
+    }
+  }
+
+  /// How many records cannot be read.
+  var unreadable: UnreadableRecords {
+    switch content {
+    case .whole(let repository): repository.inspection.unreadable
+    case .changes(let changes): changes.unreadable
+    }
+  }
+
+  /// Whether every tree node and record is there.
+  var isComplete: Bool {
+    switch content {
+    case .whole(let repository): repository.inspection.isComplete
+    // It makes a whole of what was whole.
+    case .changes: true
+    }
+  }
+
+  /// How many blobs records refer to.
+  var blobCount: Int {
+    switch content {
+    case .whole(let repository): repository.inspection.blobs.entries.count
+    case .changes(let changes): changes.blobCount
+    }
+  }
+
+  /// How many bytes there were to look at.
+  var byteCount: Int {
+    switch content {
+    case .whole(let repository): repository.car.count
+    case .changes(let changes): changes.byteCount
+    }
+  }
+
+  /// The header of its CAR, with its length in front.
+  var header: [UInt8] {
+    switch content {
+    case .whole(let repository): CARPacking(repository, { _ in }).header
+    case .changes(let changes): changes.header
+    }
+  }
+
+  /// Appends the blocks that an archive does not have; answers what the manifest says of the CAR.
+  func pack(into writer: inout ArchiveWriter, after base: ArchivedSnapshot?) throws
+    -> Snapshot.CARDescription
+  {
+    switch content {
+    case .whole(let repository):
+      try CARPacking(repository, { _ in }).pack(into: &writer, after: base)
+    case .changes(let changes): try changes.pack(into: &writer)
+    }
+  }
+
+  /// Sets the blobs that records refer to, and that a server lists, against what an archive holds.
+  func reconcile(
+    _ listing: BlobListing?, _ archive: ArchiveReader, after base: ArchivedSnapshot?,
+    _ schedule: RetrySchedule
+  ) throws -> BlobReconciliation {
+    switch content {
+    case .whole(let repository):
+      try BlobReconciliation(
+        repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
+        archive: archive, base: base, schedule: schedule)
+    case .changes(let changes):
+      try changes.reconcile(listing, archive, schedule)
+    }
+  }
+}
+
+extension Snapshot.Counts {
+  /// What a repository consists of.
+  init(_ inspection: RepositoryInspection) {
+    self.init(
+      records: inspection.recordCount, nodes: inspection.nodeCount,
+      blocks: inspection.blocks.count, recordBlocks: inspection.distinctRecordCount)
+  }
+}
+
+extension Commit {
+  /// Makes sure that a commit is an account's own.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - key: the key that signs its commits; nil if none is known.
+  /// - Throws: ``BackupError/notGenuine(_:)``.
+  func check(_ did: DID, key: VerificationKey?) throws {
+    guard self.did == did else {
+      throw BackupError.notGenuine("the server sent the repository of \(self.did), not of \(did)")
+    }
+    if let key, !isSigned(by: key) {
+      throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
+    }
+  }
+}
