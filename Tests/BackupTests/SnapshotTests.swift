@@ -56,8 +56,9 @@ import Testing
 
   @Test(arguments: [
     "did", "handle", "rev", "commit", "createdAt", "tool", "car", "counts", "blobs", "complete",
-    "carpack", "extras", "missing", "car.header", "car.bytes", "car.blocks",
-    "car.order", "car.order.kind", "car.order.runs", "counts.records", "counts.nodes",
+    "carpack", "extras", "missing", "car.header", "car.bytes", "car.sha256", "car.blocks",
+    "counts.recordBlocks", "car.order", "car.order.kind", "car.order.runs", "counts.records",
+    "counts.nodes",
     "counts.blocks", "blobs.referenced", "blobs.held", "blobs.heldBytes", "blobs.extras",
     "blobs.extrasBytes", "pds", "prev", "identity", "identity.didDocument", "identity.plcLog",
     "host", "host.os", "host.durationMs", "blobs.listed", "blobs.listedMissing", "blobs.new",
@@ -75,7 +76,8 @@ import Testing
     arguments: [
       ("did", .string("did:nobody")), ("did", .string("../../x")), ("handle", .string("no handle")),
       ("handle", .string("../x")), ("rev", .string("zzz")), ("rev", .string("../../../../x")),
-      (.bytes([1])), ("car.bytes", .integer(-1)), ("car.blocks", .integer(-1)),
+      ("car.sha256", .bytes([1])), ("counts.recordBlocks", .integer(-1)),
+      ("car.bytes", .integer(-1)), ("car.blocks", .integer(-1)),
       ("car.bytes", .integer(Int128(UInt64.max))), ("counts.records", .integer(-5)),
       ("counts.nodes", .integer(Int128(Int64.max) + 1)), ("blobs.held", .integer(-1)),
       ("blobs.held", .integer(8)), ("blobs.referenced", .integer(Int128(UInt64.max))),
