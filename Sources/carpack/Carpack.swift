@@ -40,6 +40,7 @@ struct Carpack: ParsableCommand {
     ])
 
   static func main() {
+    Memory.keepForFrames()
     Console.occupyStandardDescriptors()
     Interruption.install()
     do {

@@ -1,3 +1,5 @@
+package import IPLD
+
 /// Writes JSON (RFC 8259) piece by piece into a buffer that the caller empties when it likes.
 ///
 /// ```swift
@@ -79,6 +81,26 @@ public struct JSONWriter: Sendable {
   public mutating func string(_ text: String) {
     beginValue()
     appendQuoted(text)
+  }
+
+  /// Writes a string that is at hand as bytes; what is not UTF-8 in it becomes U+FFFD.
+  package mutating func string(utf8 text: Span<UInt8>) {
+    for index in 0..<text.count where text[index] >= 0x80 || Self.mayBeEscaped(text[index]) {
+      string(String(decoding: text.array, as: UTF8.self))
+      return
+    }
+    beginValue()
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(contentsOf: text)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Writes the text of a CID.
+  package mutating func string(_ cid: CID) {
+    beginValue()
+    bytes.append(UInt8(ascii: "\""))
+    cid.appendText(to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
   }
 
   /// Writes an integer, all its digits.

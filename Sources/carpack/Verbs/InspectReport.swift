@@ -9,7 +9,7 @@ struct InspectReport {
   private let isJSON: Bool
   private var json = JSONWriter(pretty: true)
   private var hasBegun = false
-  private var lines: [UInt8] = []
+  private var lines = OutputLines()
   private var digest = RecordsDigest()
 
   init(listsRecords: Bool, listsBlobs: Bool, isJSON: Bool) {
@@ -23,29 +23,24 @@ struct InspectReport {
     if isJSON { digest.append(record.key, record.cid) }
     guard listsRecords else { return }
     guard isJSON else {
-      // Written as bytes: there may be millions of lines.
-      lines += record.key
-      lines += "  ".utf8
-      record.cid.appendText(to: &lines)
-      lines += (record.body == nil ? "  missing\n" : "\n").utf8
-      if lines.count > 1 << 15 { printLines() }
+      lines.append(visible: record.key)
+      lines.append("  ")
+      record.cid.appendText(to: &lines.bytes)
+      lines.append(record.body == nil ? "  missing\n" : "\n")
+      lines.printIfMany()
       return
     }
     begin()
     json.beginObject()
     json.key("path")
-    json.string(String(decoding: record.key, as: UTF8.self))
+    let key = record.key
+    json.string(utf8: key.span)
     json.key("cid")
-    json.string("\(record.cid)")
+    json.string(record.cid)
     json.key("present")
     json.boolean(record.body != nil)
     json.endObject()
     if json.bytes.count > 1 << 16 { Console.print(&json) }
-  }
-
-  private mutating func printLines() {
-    Console.print(lines.span)
-    lines.removeAll(keepingCapacity: true)
   }
 
   private mutating func begin() {
@@ -69,7 +64,7 @@ struct InspectReport {
       json.newline()
       Console.print(&json)
     } else {
-      printLines()
+      lines.print()
       if listsBlobs { printBlobs(inspection) }
       if !listsRecords && !listsBlobs { printSummary(inspection, file) }
     }

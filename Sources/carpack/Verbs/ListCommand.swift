@@ -74,8 +74,7 @@ struct ListCommand: ParsableCommand {
           guard records || all else { return }
           listing.add(
             Listing.Row(
-              path: String(decoding: record.key, as: UTF8.self), cid: record.cid, kind: "record",
-              type: "application/vnd.ipld.dag-cbor",
+              path: record.key, cid: record.cid, kind: .record,
               state: record.body.map { .held(UInt64($0.count)) } ?? .missing))
         })
     }
@@ -84,15 +83,16 @@ struct ListCommand: ParsableCommand {
       for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
         listing.add(
           Listing.Row(
-            path: entry.firstRecord, cid: entry.cid, kind: "blob", type: entry.mimeType,
-            state: state, declaredSize: entry.size))
+            path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
+            type: entry.mimeType, state: state, declaredSize: entry.size))
       }
       let extras = try archived.extras()
       for (extra, state) in zip(extras, try archived.states(of: extras)) {
         listing.add(
-          Listing.Row(path: nil, cid: extra, kind: "extra", type: nil, state: state))
+          Listing.Row(path: nil, cid: extra, kind: .extra, state: state))
       }
     }
+    listing.print()
     if let flaw = restored.flaw {
       Console.say(
         "carpack: \(Console.red("damaged:")) the repository is not whole, this is what is left of it: \(flaw)"
@@ -111,11 +111,16 @@ struct ListCommand: ParsableCommand {
 
 /// Prints rows as they come.
 private struct Listing {
+  enum Kind: String {
+    case record, blob, extra
+  }
+
   struct Row {
-    let path: String?
+    let path: [UInt8]?
     let cid: CID
-    let kind: String
-    let type: String?
+    let kind: Kind
+    /// The media type of a blob.
+    var type: String?
     let state: BlobState
     var declaredSize: Int?
   }
@@ -128,6 +133,7 @@ private struct Listing {
   var showsAccount = false
   private(set) var worst = ExitStatus.success
   private var json = JSONWriter()
+  private var lines = OutputLines()
 
   init(isJSON: Bool, showsOnlyMissing: Bool) {
     self.isJSON = isJSON
@@ -150,23 +156,49 @@ private struct Listing {
       worst = .damaged
     }
     if isJSON {
-      json.beginObject()
-      json.field("kind", row.kind)
-      json.field("account", account?.text)
-      json.field("path", row.path)
-      json.field("cid", "\(row.cid)")
-      json.field("type", row.type)
-      json.field("size", size.map { Int(clamping: $0) })
-      json.field("state", mark ?? "held")
-      json.endObject()
-      json.newline()
-      Console.print(&json)
+      printJSON(row, size, mark)
     } else {
-      let type = row.kind == "record" ? "record" : row.type ?? "-"
-      let size = size.map { Quantity.bytes($0) } ?? "-"
-      let account = showsAccount ? account.map { "at://\($0)/" } ?? "" : ""
-      let path = row.path.map { account + $0 } ?? "-"
-      Console.print("\(path)  \(row.cid)  \(type)  \(size)\(mark.map { "  [\($0)]" } ?? "")")
+      printText(row, size, mark)
     }
+  }
+
+  private mutating func printText(_ row: Row, _ size: UInt64?, _ mark: String?) {
+    if let path = row.path {
+      if showsAccount, let account { lines.append(visible: "at://\(account)/") }
+      lines.append(visible: path)
+    } else {
+      lines.append("-")
+    }
+    lines.append("  ")
+    row.cid.appendText(to: &lines.bytes)
+    lines.append("  ")
+    lines.append(visible: row.kind == .record ? "record" : row.type ?? "-")
+    lines.append("  ")
+    lines.append(visible: size.map { Quantity.bytes($0) } ?? "-")
+    if let mark { lines.append(visible: "  [\(mark)]") }
+    lines.append("\n")
+    lines.printIfMany()
+  }
+
+  private mutating func printJSON(_ row: Row, _ size: UInt64?, _ mark: String?) {
+    json.beginObject()
+    json.field("kind", row.kind.rawValue)
+    json.field("account", account?.text)
+    json.key("path")
+    if let path = row.path { json.string(utf8: path.span) } else { json.null() }
+    json.key("cid")
+    json.string(row.cid)
+    json.field("type", row.kind == .record ? "application/vnd.ipld.dag-cbor" : row.type)
+    json.field("size", size.map { Int(clamping: $0) })
+    json.field("state", mark ?? "held")
+    json.endObject()
+    json.newline()
+    if json.bytes.count > 1 << 15 { Console.print(&json) }
+  }
+
+  /// Prints what has not been printed yet.
+  mutating func print() {
+    lines.print()
+    Console.print(&json)
   }
 }

@@ -1,0 +1,48 @@
+internal import IPLD
+
+/// Lines of results that are put together as bytes: there may be millions.
+struct OutputLines {
+  /// What has not been printed yet.
+  var bytes: [UInt8] = []
+
+  /// Nothing yet.
+  init() {}
+
+  /// Adds text of the command itself.
+  mutating func append(_ text: StaticString) {
+    unsafe text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
+  }
+
+  /// Adds text from elsewhere, in which nothing is to rule the terminal.
+  mutating func append(visible text: String) {
+    let utf8 = text.utf8
+    if utf8.allSatisfy(Self.isPlain) {
+      bytes.append(contentsOf: utf8)
+    } else {
+      bytes.append(contentsOf: Console.visible(text, keepingLines: false).utf8)
+    }
+  }
+
+  /// Adds text from elsewhere that is at hand as bytes.
+  mutating func append(visible text: [UInt8]) {
+    if text.allSatisfy(Self.isPlain) {
+      bytes.append(contentsOf: text)
+    } else {
+      append(visible: String(decoding: text, as: UTF8.self))
+    }
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7f ~= byte }
+
+  /// Prints what there is, if that is much.
+  mutating func printIfMany() {
+    if bytes.count > 1 << 15 { print() }
+  }
+
+  /// Prints what there is.
+  mutating func print() {
+    let lines = bytes
+    Console.print(lines.span)
+    bytes.removeAll(keepingCapacity: true)
+  }
+}
