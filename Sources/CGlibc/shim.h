@@ -24,6 +24,15 @@ static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, i
 #endif
 }
 
+/* Brings everything that was written to a file system to its medium: syncfs, given an open file or folder on it. */
+static inline int carpack_synchronize_file_system(int descriptor) {
+#if defined(__GLIBC__) && defined(SYS_syncfs)
+  return (int)syscall(SYS_syncfs, descriptor);
+#else
+  return -1;
+#endif
+}
+
 /* Sets an extended attribute of a file: setxattr. Where there is no such call, and on other systems, it fails without touching errno. */
 static inline int carpack_set_attribute(const char *path, const char *name, const void *value, size_t size) {
 #if defined(__GLIBC__) && defined(SYS_setxattr)

@@ -1,4 +1,5 @@
 internal import Archive
+internal import CGlibc
 internal import IPLD
 internal import SystemPackage
 
@@ -42,6 +43,7 @@ public final class OutputFolder {
   private let root: CInt
   private var folders: [String: CInt] = [:]
   private var serial = 0
+  private let process = getpid()
   /// What has been done so far.
   public private(set) var tally = Tally()
 
@@ -72,8 +74,8 @@ public final class OutputFolder {
   ///
   /// - Parameters:
   ///   - components: the names of the folders, and last of the file.
-  ///   - durably: whether the content is on the medium before the file has its name. Thousands of small files can do without:
-  ///     should the power fail, they are extracted again.
+  ///   - durably: whether the content is on the medium before the file has its name. Thousands of small files can do without, as
+  ///     long as ``synchronize()`` comes before anybody is told that they are there.
   ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no file appears.
   /// - Throws: ``BackupError``, and what `produce` throws.
   @discardableResult
@@ -87,7 +89,7 @@ public final class OutputFolder {
     let folder = try self.folder(components.dropLast())
     let isThere = try regularFileExists(name, in: folder, shown)
     serial += 1
-    let temporary = ".carpack-\(getpid())-\(serial).partial"
+    let temporary = ".carpack-\(process)-\(serial).partial"
     let raw = unsafe openat(
       folder, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
     guard raw >= 0 else { throw BackupError.system("write \(shown)", errno) }
@@ -130,6 +132,21 @@ public final class OutputFolder {
     tally.written += 1
     tally.bytes += count
     return .written
+  }
+
+  /// Returns when everything that was written is on the medium.
+  ///
+  /// - Throws: ``BackupError`` if the system cannot say so.
+  public func synchronize() throws {
+    guard tally.written > 0 else { return }
+    #if canImport(Glibc)
+      guard carpack_synchronize_file_system(root) == 0 else {
+        throw BackupError.system("write the files in \(path)", errno)
+      }
+    #else
+      // There is no call for one file system, and the one for all cannot fail.
+      sync()
+    #endif
   }
 
   /// One component, and an ordinary one.

@@ -80,6 +80,7 @@ public struct SnapshotExtractor {
   ) throws -> Report {
     var extractor = SnapshotExtractor(archived, into: folder, observer: observer)
     try extractor.run(selection)
+    try folder.synchronize()
     extractor.report.tally = folder.tally
     return extractor.report
   }
@@ -335,7 +336,7 @@ public struct SnapshotExtractor {
     }
     let ending = fileExtension(
       cid, mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
-    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")]) { sink in
+    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")], durably: false) { sink in
       let bytes = body
       try sink(bytes.span)
     }
