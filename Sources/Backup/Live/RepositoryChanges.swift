@@ -56,7 +56,10 @@ struct RepositoryChanges: Sendable {
     do {
       var finding = try Finding(sent, base)
       return try finding?.run()
-    } catch let error where error.isDamage || error is MSTDiffError || error is RepositoryError {
+    } catch let error
+      where error.isDamage || error is MSTDiffError || error is MSTNode.Malformed
+      || error is RepositoryError
+    {
       return nil
     } catch is Finding.Undecided {
       return nil
