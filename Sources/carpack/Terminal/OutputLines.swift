@@ -10,7 +10,7 @@ struct OutputLines {
 
   /// Adds text of the command itself.
   mutating func append(_ text: StaticString) {
-    unsafe text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
+    text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
   }
 
   /// Adds text from elsewhere, in which nothing is to rule the terminal.
