@@ -9,7 +9,8 @@ internal import IPLD
 ///
 /// Invariants:
 /// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the archive or was sent, and each hashes to its CID.
-/// 2. Every figure is exact. Where what changed does not tell it, there are no changes to be had (``find(in:after:)``).
+/// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other. Where what changed does not tell that, there
+///    are no changes to be had (``find(in:after:)``).
 struct RepositoryChanges: Sendable {
   /// The commit.
   let commit: Commit
@@ -158,8 +159,10 @@ private struct Finding {
 
   init?(_ sent: CommittedBlocks.Source, _ base: ArchivedSnapshot) throws {
     let snapshot = base.snapshot
-    // A CAR with repeated blocks, or one of a snapshot that lacks some, is not what its tree leads to.
+    // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what its tree leads to.
     guard snapshot.isComplete, snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
+      let recordBlocks = snapshot.counts.recordBlocks,
+      snapshot.counts.blocks == 1 + snapshot.counts.nodes + recordBlocks,
       let root = sent.header.roots.first, let missing = try base.exhaustiveLedger(),
       // Blobs that have come otherwise are counted with all of the repository at hand.
       try base.reader.states(missing.count, cid: { missing.cids[$0] }).allSatisfy({
