@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// The way to servers that everything in a run shares: connections, the limits of each host, what the user set.
 ///
-/// A request goes through ``Retry`` (again, if it fails for a reason that may pass),
-/// ``CircuitBreaker`` (waits for a host that is away), ``RateLimit`` (no more than
+/// A request goes through `Retry` (again, if it fails for a reason that may pass),
+/// `CircuitBreaker` (waits for a host that is away), `RateLimit` (no more than
 /// its host allows) and the transport.
 public final class Network: Sendable {
   /// What the user set.

@@ -61,7 +61,9 @@ public struct LiveAccount: Sendable {
 
   /// A blob, compared with its CID.
   ///
-  /// - Parameter limit: how long it may be, in bytes.
+  /// - Parameters:
+  ///   - cid: which.
+  ///   - limit: how long it may be, in bytes.
   /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if the server sent something else.
   public func blob(_ cid: CID, limit: Int) async throws -> FetchedPiece {
     let received = ReceivedBlob(
