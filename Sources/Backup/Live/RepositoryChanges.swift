@@ -67,7 +67,8 @@ struct RepositoryChanges: Sendable {
     }
   }
 
-  fileprivate init(_ finding: Finding, blobs: BlobTable, places: Finding.Places) {
+  /// The changes that were found; nil if they take away more than the manifest says there was.
+  fileprivate init?(_ finding: Finding, blobs: BlobTable, places: Finding.Places) {
     let before = finding.base.snapshot
     (commit, root) = (finding.commit, finding.root)
     (sent, base, missing) = (finding.sent, finding.base, finding.missing)
@@ -78,14 +79,18 @@ struct RepositoryChanges: Sendable {
       $0 + places.createdRecordCount - places.removedRecordCount
     }
     counts.blocks += places.new.count + places.reused.count - places.removed.count
+    let carBefore = before.car.byteCount + places.addedBytes
+    let gone = UInt64(before.car.header.count) + places.removedBytes
+    guard carBefore >= gone, counts.records >= 0, counts.nodes >= 0, counts.blocks > 0,
+      counts.recordBlocks ?? 0 >= 0, finding.unreadable.count >= 0,
+      finding.unreadable.partlySearchedCount >= 0
+    else { return nil }
+    carByteCount = carBefore - gone
     self.counts = counts
     unreadable = finding.unreadable
     newBlobs = blobs
     blobCount = before.blobs.referenced + blobs.entries.count
     (new, reused, removed) = (places.new.sorted(), places.reused, places.removed.sorted())
-    carByteCount =
-      before.car.byteCount - UInt64(before.car.header.count) + places.addedBytes
-      - places.removedBytes
     leftOut = LeftOutBlocks.of(
       sent, used: places.new.count, bytes: Int(places.newBytes),
       own: counts.blocks * LeftOutBlocks.overhead + Int(clamping: carByteCount))
@@ -160,7 +165,8 @@ private struct Finding {
   init?(_ sent: CommittedBlocks.Source, _ base: ArchivedSnapshot) throws {
     let snapshot = base.snapshot
     // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what its tree leads to.
-    guard snapshot.isComplete, snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
+    guard snapshot.isComplete, snapshot.hasPlausibleFigures,
+      snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
       let recordBlocks = snapshot.counts.recordBlocks,
       snapshot.counts.blocks == 1 + snapshot.counts.nodes + recordBlocks,
       let root = sent.header.roots.first, let missing = try base.exhaustiveLedger(),
@@ -210,35 +216,33 @@ private struct Finding {
     let order = SortedRuns(try base.order().runs)
     let wanted = [root] + created + createdRecords
     let reader = base.reader
-    let ordinals = try reader.ordinals(wanted.count) { wanted[$0] }
+    let states = try reader.states(wanted.count) { wanted[$0] }
     let firstRecord = 1 + created.count
     for (index, cid) in wanted.enumerated() {
-      let ordinal = ordinals[index]
-      if ordinal != .max, order.contains(ordinal) {
-        // The only blocks that both trees may have are records under other keys.
-        guard index >= firstRecord else { throw Undecided() }
-        continue
-      }
-      if index >= firstRecord { places.createdRecordCount += 1 }
-      if ordinal != .max {
-        guard let section = try reader.section(of: cid) else { throw Undecided() }
+      if case .held(let ordinal, let length) = states[index] {
+        if order.contains(ordinal) {
+          // The only blocks that both trees may have are records under other keys.
+          guard index >= firstRecord else { throw Undecided() }
+          continue
+        }
         places.reused.append(ordinal)
-        places.addedBytes += Self.sectionLength(cid, section.bodyLength)
+        places.addedBytes += Self.sectionLength(cid, length)
       } else {
         guard let start = sent.start(of: cid), let length = sent.body(of: cid)?.count
         else { throw Undecided() }
         places.new.append(start)
         places.newBytes += Self.sectionLength(cid, UInt64(length))
       }
+      if index >= firstRecord { places.createdRecordCount += 1 }
     }
     places.addedBytes += places.newBytes
     let gone = [base.snapshot.commit] + deleted + removedRecords
-    let goneOrdinals = try reader.ordinals(gone.count) { gone[$0] }
-    for (cid, ordinal) in zip(gone, goneOrdinals) {
-      guard ordinal != .max, order.contains(ordinal), let section = try reader.section(of: cid)
-      else { throw Undecided() }
+    for (cid, state) in zip(gone, try reader.states(gone.count) { gone[$0] }) {
+      guard case .held(let ordinal, let length) = state, order.contains(ordinal) else {
+        throw Undecided()
+      }
       places.removed.append(ordinal)
-      places.removedBytes += Self.sectionLength(cid, section.bodyLength)
+      places.removedBytes += Self.sectionLength(cid, length)
     }
     places.removedRecordCount = removedRecords.count
     return places
@@ -260,10 +264,12 @@ private struct Finding {
       guard let body = try load(cid) else { throw Undecided() }
       scan(body, of: record, sign: 1, &after)
     }
-    for record in records.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-      guard let cid = record.old else { continue }
-      guard let body = try blocks.body(of: cid) else { throw Undecided() }
-      scan(body, of: record, sign: -1, &before)
+    // In the order of the archive, so that no frame is decompressed for each of them.
+    let gone = records.compactMap { record in record.old.map { (record: record, cid: $0) } }
+    let ordinals = try base.reader.ordinals(gone.count) { gone[$0].cid }
+    for index in gone.indices.sorted(by: { (ordinals[$0], $0) < (ordinals[$1], $1) }) {
+      guard let body = try blocks.body(of: gone[index].cid) else { throw Undecided() }
+      scan(body, of: gone[index].record, sign: -1, &before)
     }
     guard before.entries.allSatisfy({ after.contains($0.cid) }) else { throw Undecided() }
     var new = BlobTable()
@@ -291,6 +297,19 @@ private struct Finding {
     found.count(oddities)
     unreadable.count += sign * found.count
     unreadable.partlySearchedCount += sign * found.partlySearchedCount
+  }
+}
+
+extension Snapshot {
+  /// Whether figures can be added to those of the manifest, whatever it says.
+  fileprivate var hasPlausibleFigures: Bool {
+    let limit = 1 << 48
+    let figures = [
+      counts.records, counts.nodes, counts.blocks, counts.recordBlocks ?? 0, blobs.referenced,
+      blobs.held, blobs.extras, unreadable.count, unreadable.partlySearchedCount,
+    ]
+    return figures.allSatisfy { $0 < limit } && car.byteCount < limit && blobs.heldBytes < limit
+      && blobs.extrasBytes < limit
   }
 }
 
