@@ -122,6 +122,33 @@ import Testing
     #expect(try IndependentReader.run(["verify", path]).status == 0)
   }
 
+  /// Figures that no snapshot has, and that cannot be counted on from.
+  @Test(arguments: [-1, 0, 1, Int.max - 1, Int.max])
+  func `is counted anew after a snapshot whose figures cannot be`(figure: Int) async throws {
+    let account = try StandInAccount("many", posts: 300)
+    let scene = try AccountScene([account])
+    try await scene.backUp(account, into: Self.file)
+    let newest = try scene.snapshot(scene.path(Self.file))
+    for (number, keyPath) in [
+      \Snapshot.counts.records, \.unreadable.count, \.blobs.referenced,
+    ].enumerated() {
+      var lying = newest.snapshot
+      lying[keyPath: keyPath] = figure
+      lying.previous = newest.cid
+      do {
+        var writer = try ArchiveWriter.reopen(FileStorage.open(scene.path(Self.file)))
+        _ = try writer.commit(lying)
+      } catch is ArchiveError where figure < 0 {
+        continue
+      }
+      try account.commit([account.post("3l\(1_000_000 + number)aaaa", "more")])
+      let report = try await scene.backUp(account, into: Self.file)
+      let inspection = try RepositoryInspector.inspect(account.car().span)
+      if figure > 1 { #expect(report.snapshot.counts == Snapshot.Counts(inspection)) }
+      #expect(try restored(scene.snapshot(report.path), .exported) == account.car())
+    }
+  }
+
   @Test func `takes as many more bytes as there are changes, not as there are records`()
     async throws
   {
