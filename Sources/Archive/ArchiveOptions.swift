@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// How an archive is written; nothing here changes what it holds.
 public struct ArchiveOptions: Sendable {
   /// The zstd level for what zstd shrinks; those above 3 cost much and save a few percent.
@@ -17,6 +19,6 @@ public struct ArchiveOptions: Sendable {
   /// Options; by default level 3, and a worker for each core.
   public init(level: Int = 3, workers: Int? = nil) {
     self.level = level
-    self.workers = max(1, workers ?? SystemCalls.processorCount)
+    self.workers = max(1, workers ?? Parallel.processorCount)
   }
 }

@@ -292,8 +292,8 @@ public final class ArchiveReader: Sendable {
           ordinal += UInt64(count)
         case .frames:
           var prefix: [UInt8] = []
-          SectionPrefix.append(
-            location.prefix.cid.bytes, bodyLength: location.prefix.bodyLength, to: &prefix)
+          CARWriter.appendPrefix(
+            location.prefix.cid, bodyLength: location.prefix.bodyLength, to: &prefix)
           try sink(prefix.span)
           try stream(location, isHashing: isHashing, sink)
           ordinal += 1

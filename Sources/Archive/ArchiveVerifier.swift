@@ -29,7 +29,7 @@ public struct ArchiveVerifier: Sendable {
   /// A verifier of what this reader reads.
   public init(_ reader: ArchiveReader, workers: Int? = nil) {
     self.reader = reader
-    self.workers = max(1, workers ?? SystemCalls.processorCount)
+    self.workers = max(1, workers ?? Parallel.processorCount)
   }
 
   /// Verifies the archive.

@@ -201,8 +201,8 @@ public struct ArchiveWriter: ~Copyable {
     try checkUsable()
     let key = SectionKey(cid)
     if let ordinal = try existing(cid, key) { return ordinal }
-    let bytes = cid.bytes
-    guard bytes.count <= CID.maximumLength else { throw ArchiveError(.cidTooLong(bytes.count)) }
+    let length = cid.byteCount
+    guard length <= CID.maximumLength else { throw ArchiveError(.cidTooLong(length)) }
     let ordinal = pending.nextOrdinal
     if body.count >= ArchiveLimits.largeBody {
       try begin(cid, length: UInt64(body.count), isVerified: true)
@@ -211,8 +211,8 @@ public struct ArchiveWriter: ~Copyable {
     }
     try checkRoom(frames: 1)
     pending.append(key)
-    packs.append(bytes, body, ordinal: ordinal)
-    if packs.isFull { try drain() }
+    packs.append(cid, body, ordinal: ordinal)
+    if packs.isFull { try drain(entirely: false) }
     try checkpointIfDue()
     return ordinal
   }
@@ -294,9 +294,10 @@ public struct ArchiveWriter: ~Copyable {
     guard large == nil, small == nil else { throw ArchiveError(.sectionOpen) }
   }
 
-  mutating func drain() throws {
+  /// Writes packs that have been ended: all, or those that are compressed by now while others take their place.
+  mutating func drain(entirely isEntire: Bool = true) throws {
     do {
-      try packs.drain(into: &log)
+      if isEntire { try packs.drain(into: &log) } else { try packs.advance(into: &log) }
     } catch {
       hasFailed = true
       throw error

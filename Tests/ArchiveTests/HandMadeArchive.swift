@@ -28,7 +28,7 @@ struct HandMadeArchive {
   /// A section as it stands in the stream.
   static func section(_ cid: CID, _ body: [UInt8]) -> [UInt8] {
     var section: [UInt8] = []
-    SectionPrefix.append(cid.bytes, bodyLength: UInt64(body.count), to: &section)
+    CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &section)
     return section + body
   }
 

@@ -92,7 +92,7 @@ import Testing
       multihash: Multihash(function: HashFunction(rawValue: 0x1e), digest: random.bytes(32)))
     // Two bytes of length and 36 of CID: with 218 more the stripes that XXH64 works in end before the forged bytes.
     var content: [UInt8] = []
-    SectionPrefix.append(cid.bytes, bodyLength: UInt64(218 + 8 + length), to: &content)
+    CARWriter.appendPrefix(cid, bodyLength: UInt64(218 + 8 + length), to: &content)
     let bodyStart = content.count
     content += random.bytes(218)
     content = ChecksumForger.content(content, tail: Array(magic[0..<length]), spelling: magic)

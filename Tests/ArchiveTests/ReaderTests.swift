@@ -86,7 +86,7 @@ import Testing
     var expected: [UInt8] = []
     for ordinal in runs.joined() {
       let (cid, body) = sample.sections[Int(ordinal)]
-      SectionPrefix.append(cid.bytes, bodyLength: UInt64(body.count), to: &expected)
+      CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &expected)
       expected += body
     }
     var copied: [UInt8] = []

@@ -132,21 +132,43 @@ public struct BlobTable: Sendable {
   @discardableResult
   package mutating func insert(_ ref: BlobRef, from record: [UInt8]) -> Int {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
+    return insert(
+      ref.cid, forms: ref.isLegacy ? Row.legacy : Row.typed, size: ref.size.map(Int64.init) ?? -1,
+      type: ref.mimeType, from: record)
+  }
+
+  /// Takes in what another table knows, whose references come behind those of this one.
+  package mutating func add(_ other: BlobTable) {
+    if rows.isEmpty {
+      self = other
+      return
+    }
+    typedReferenceCount += other.typedReferenceCount
+    legacyReferenceCount += other.legacyReferenceCount
+    for row in other.rows {
+      _ = insert(
+        other.cid(row), forms: row.typeAndForms & (Row.typed | Row.legacy), size: row.size,
+        type: row.type.map { other.types[$0] }, from: other.keys.bytes(Int(row.key)))
+    }
+  }
+
+  /// Takes in what is known of a blob; answers its place among ``entries``.
+  private mutating func insert(
+    _ cid: CID, forms: UInt32, size: Int64, type: String?, from record: [UInt8]
+  ) -> Int {
     if (rows.count + 1) * 3 > slots.count * 2 { grow() }
-    let slot = slot(of: ref.cid)
+    let slot = slot(of: cid)
     if slots[slot] == 0 {
       rows.append(
         Row(
           cid: UInt64(cids.count), size: -1, key: UInt32(keys.number(of: record)), typeAndForms: 0))
-      ref.cid.append(to: &cids)
+      cid.append(to: &cids)
       slots[slot] = UInt32(rows.count)
     }
     let number = Int(slots[slot] - 1)
-    rows[number].typeAndForms |= ref.isLegacy ? Row.legacy : Row.typed
-    if rows[number].size < 0, let size = ref.size { rows[number].size = Int64(size) }
-    if rows[number].type == nil, let type = ref.mimeType {
-      rows[number].type = self.number(ofType: type)
-    }
+    rows[number].typeAndForms |= forms
+    if rows[number].size < 0 { rows[number].size = size }
+    if rows[number].type == nil, let type { rows[number].type = self.number(ofType: type) }
     return number
   }
 
@@ -201,7 +223,10 @@ private struct RecordKeys: Sendable {
   }
 
   /// A key as text.
-  subscript(number: Int) -> String {
+  subscript(number: Int) -> String { String(decoding: bytes(number), as: UTF8.self) }
+
+  /// A key.
+  func bytes(_ number: Int) -> [UInt8] {
     // The last collection that begins there or before.
     var (low, high) = (0, collections.count)
     while high - low > 1 {
@@ -209,7 +234,6 @@ private struct RecordKeys: Sendable {
       if collections[middle].first <= number { low = middle } else { high = middle }
     }
     let start = number > 0 ? Int(ends[number - 1]) : 0
-    return String(
-      decoding: collections[low].name + rest[start..<Int(ends[number])], as: UTF8.self)
+    return collections[low].name + rest[start..<Int(ends[number])]
   }
 }

@@ -15,8 +15,8 @@ public struct MSTNode: Equatable, Sendable {
     public let prefixLength: Int
     /// Where the rest of the key lies in ``MSTNode/suffixes``.
     public let suffix: Range<Int>
-    let valueLink: Link
-    let rightLink: Link?
+    let valueLink: CommonCID
+    let rightLink: CommonCID?
 
     /// The record.
     public var value: CID { valueLink.cid }
@@ -24,20 +24,25 @@ public struct MSTNode: Equatable, Sendable {
     public var right: CID? { rightLink?.cid }
   }
 
-  /// A CID that AT Protocol allows as a link: without the references to count that other CIDs may hold.
-  struct Link: Equatable {
-    let codec: Codec
-    let digest: SHA256Digest
-    var cid: CID { CID(codec: codec, digest: digest) }
-  }
-
-  let leftLink: Link?
+  let leftLink: CommonCID?
   /// The subtree before the first key.
   public var left: CID? { leftLink?.cid }
   /// The keys.
   public let entries: [Entry]
   /// The rests of all keys, one after the other.
   public let suffixes: [UInt8]
+
+  /// All links, as a walk comes to them: the left subtree, then each entry's record and right subtree.
+  var links: [CommonCID] {
+    var links: [CommonCID] = []
+    links.reserveCapacity(1 + 2 * entries.count)
+    if let leftLink { links.append(leftLink) }
+    for entry in entries {
+      links.append(entry.valueLink)
+      if let right = entry.rightLink { links.append(right) }
+    }
+    return links
+  }
 
   /// Why a block is not a tree node, and at which byte of it.
   public struct Malformed: Error, Equatable, Sendable {
@@ -163,7 +168,7 @@ public struct MSTNode: Equatable, Sendable {
     }
 
     @inline(__always)
-    mutating func linkOrNull(_ bytes: Span<UInt8>) throws(Malformed) -> Link? {
+    mutating func linkOrNull(_ bytes: Span<UInt8>) throws(Malformed) -> CommonCID? {
       guard offset < bytes.count else { throw malformed(.truncated) }
       if bytes[offset] == 0xf6 {
         offset += 1
@@ -174,7 +179,7 @@ public struct MSTNode: Equatable, Sendable {
 
     /// A link as AT Protocol has them: tag 42 on 37 bytes.
     @inline(__always)
-    mutating func link(_ bytes: Span<UInt8>) throws(Malformed) -> Link {
+    mutating func link(_ bytes: Span<UInt8>) throws(Malformed) -> CommonCID {
       try expect(0xd8_2a_58_25_00, count: 5, bytes)
       let start = offset
       let cid: CID
@@ -183,10 +188,10 @@ public struct MSTNode: Equatable, Sendable {
       } catch {
         throw malformed(.malformedCID(error.reason))
       }
-      guard offset - start == 36, cid.isATProtocolLink, let digest = cid.multihash.sha256 else {
+      guard offset - start == 36, cid.isATProtocolLink, let link = CommonCID(cid) else {
         throw Malformed(reason: .linkNotAllowed, offset: start)
       }
-      return Link(codec: cid.codec, digest: digest)
+      return link
     }
   }
 }

@@ -27,7 +27,7 @@ public import IPLD
 public struct MSTWalker: Sendable {
   /// What comes next.
   public enum Step: Equatable, Sendable {
-    /// This node is needed: call ``enter(_:locate:)``, or ``skip()`` if it is not to be had.
+    /// This node is needed: call ``enter(_:)``, or ``skip()`` if it is not to be had.
     case node(CID)
     /// A record; its key is ``key``.
     case record(CID)
@@ -44,8 +44,10 @@ public struct MSTWalker: Sendable {
     /// The digest of `cid`, to tell at a glance whether it is another.
     let digest: SHA256Digest?
     let node: MSTNode
-    /// What the caller said of each link: of the left subtree, then of each entry's record and right subtree.
-    var places: [Int?]
+    /// What the caller said of each link, in their order; empty if it said nothing.
+    let places: [Int?]
+    /// Which of ``places`` is of the next link.
+    var nextPlace = 0
     /// The layer its keys belong to; nil in a node without keys at the top.
     var layer: Int?
     /// The entry that comes next.
@@ -57,18 +59,19 @@ public struct MSTWalker: Sendable {
     /// The length of all of that key.
     var keyLength = 0
 
-    init(cid: CID, node: MSTNode, layer: Int?, locate: (CID) -> Int?) {
+    init(cid: CID, node: MSTNode, layer: Int?, locate: ([CommonCID]) -> [Int?]) {
       self.cid = cid
       digest = cid.multihash.sha256
       self.node = node
       self.layer = layer
-      places = []
-      places.reserveCapacity(1 + 2 * node.entries.count)
-      places.append(node.leftLink.flatMap { locate($0.cid) })
-      for entry in node.entries {
-        places.append(locate(entry.valueLink.cid))
-        places.append(entry.rightLink.flatMap { locate($0.cid) })
-      }
+      places = locate(node.links)
+    }
+
+    /// What the caller said of the link that comes next.
+    private mutating func takePlace() -> Int? {
+      guard nextPlace < places.count else { return nil }
+      defer { nextPlace += 1 }
+      return places[nextPlace]
     }
 
     /// The subtree in front of the entry that comes next, the first time it is asked for.
@@ -78,11 +81,11 @@ public struct MSTWalker: Sendable {
       guard let link = next == 0 ? node.leftLink : node.entries[next - 1].rightLink else {
         return nil
       }
-      return (link.cid, places[2 * next])
+      return (link.cid, takePlace())
     }
 
-    /// The record of the entry that came last.
-    var record: (CID, place: Int?) { (node.entries[next - 1].value, places[2 * next - 1]) }
+    /// The record of the entry that came last, which is asked for once.
+    mutating func record() -> (CID, place: Int?) { (node.entries[next - 1].value, takePlace()) }
 
     /// Goes on to the next entry and makes `key` its key; nil when its prefix is longer than the key before it.
     ///
@@ -105,7 +108,7 @@ public struct MSTWalker: Sendable {
 
   /// The key of the record that was given out last, `collection/rkey`.
   public private(set) var key: [UInt8] = []
-  /// What ``enter(_:locate:)`` was told of the link that was given out last.
+  /// What `enter(_:locate:)` was told of the link that was given out last.
   public private(set) var place: Int?
   /// What is wrong with the tree, the first ``maximumProblems`` of it.
   public private(set) var problems: [MSTProblem] = []
@@ -118,15 +121,22 @@ public struct MSTWalker: Sendable {
 
   private var path: [Level] = []
   private var requested: CID?
-  private let root: CID
+  /// The layer of the node above the root; nil if it is the root of a whole tree.
+  private let layerAbove: Int?
   private var hasKey = false
   /// The start of a key that was too long to be given out, if it came after ``key``.
   private var passedOver: [UInt8]?
 
   /// A walk from this root.
   public init(root: CID) {
-    self.root = root
+    layerAbove = nil
     requested = root
+  }
+
+  /// A walk of the subtree that belongs to this layer of a tree.
+  init(subtree: CID, layer: Int) {
+    layerAbove = layer + 1
+    requested = subtree
   }
 
   /// The next step, or nil at the end.
@@ -146,10 +156,10 @@ public struct MSTWalker: Sendable {
       }
       switch advance(last) {
       case .given:
-        let (record, place) = path[last].record
+        let (record, place) = path[last].record()
         self.place = place
         return .record(record)
-      case .passedOver: continue
+      case .passedOver: _ = path[last].record()
       case .leaves: path.removeLast()
       }
     }
@@ -157,12 +167,17 @@ public struct MSTWalker: Sendable {
   }
 
   /// Takes the block of the node that was asked for.
+  public mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _ in [] } }
+
+  /// Takes the block of the node that was asked for, and has all that it links to located.
   ///
   /// - Parameters:
   ///   - bytes: the block's body.
-  ///   - locate: is asked of all links of the node, one right after the other, for a number that ``place`` gives back when
-  ///     the walk comes to the link. Who looks blocks up in a large table waits less when it is done together.
-  public mutating func enter(_ bytes: Span<UInt8>, locate: (CID) -> Int? = { _ in nil }) {
+  ///   - locate: is asked of all links of the node for a number each, or nil, that ``place`` gives back when the walk comes
+  ///     to the link. Who looks blocks up in a large table waits less when it is done together.
+  package mutating func enter(
+    _ bytes: Span<UInt8>, locate: ([CommonCID]) -> [Int?]
+  ) {
     guard let cid = requested else { return }
     requested = nil
     let node: MSTNode
@@ -172,13 +187,13 @@ public struct MSTWalker: Sendable {
       note(.malformedNode(error), in: cid)
       return
     }
-    let isRoot = path.isEmpty
+    let isRoot = path.isEmpty && layerAbove == nil
     let digest = cid.multihash.sha256
     guard !path.indices.contains(where: { path[$0].digest == digest && path[$0].cid == cid }) else {
       note(.cycle, in: cid)
       return
     }
-    let expected = path.last.map { $0.layer.map { $0 - 1 } } ?? nil
+    let expected = requestedLayer
     if node.entries.isEmpty {
       if node.left == nil && !isRoot { note(.emptyLeaf, in: cid) }
       if node.left != nil && isRoot { note(.untrimmedTop, in: cid) }
@@ -201,7 +216,7 @@ public struct MSTWalker: Sendable {
       note(.tooDeep, in: cid)
       return
     }
-    if isRoot { rootLayer = layer }
+    if path.isEmpty { rootLayer = layer }
     path.append(Level(cid: cid, node: node, layer: layer, locate: locate))
     depth = max(depth, path.count)
   }
@@ -223,11 +238,19 @@ public struct MSTWalker: Sendable {
     passedOver = nil
   }
 
+  /// How many nodes lie above what was given out last.
+  var height: Int { path.count }
+
+  /// Takes note that a subtree that was passed has made a path so deep.
+  mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
+
   /// Goes on without the node that was asked for.
   public mutating func skip() { requested = nil }
 
   /// The layer that the node that was asked for belongs to, as the node above it has it; nil for the root.
-  var requestedLayer: Int? { path.last.flatMap(\.layer).map { $0 - 1 } }
+  var requestedLayer: Int? {
+    (path.isEmpty ? layerAbove : path.last.flatMap(\.layer)).map { $0 - 1 }
+  }
 
   /// Leaves the nodes that were entered last, so many of them, and goes on behind the uppermost as if it had been skipped.
   ///

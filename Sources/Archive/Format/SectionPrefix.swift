@@ -53,10 +53,4 @@ package struct SectionPrefix: Sendable {
   package func contentSize(ofFrame index: UInt64) -> Int {
     bodyLength(inFrame: index) + (index == 0 ? length : 0)
   }
-
-  /// Appends the prefix of a section.
-  package static func append(_ cid: [UInt8], bodyLength: UInt64, to bytes: inout [UInt8]) {
-    Varint.append(UInt64(cid.count) + bodyLength, to: &bytes)
-    bytes.append(contentsOf: cid)
-  }
 }

@@ -62,7 +62,7 @@ extension ArchiveReader {
     _ count: Int, isChecking: Bool, workers: Int?, cid: @Sendable (Int) -> CID,
     each: @Sendable (Found) -> Void
   ) throws -> [UInt64] {
-    let workers = workers ?? SystemCalls.processorCount
+    let workers = workers ?? Parallel.processorCount
     var ordinals = try likelyOrdinals(count, workers: workers, cid: cid)
     let likely = ordinals
     // 32 bits are enough for more CIDs than a CAR can have.

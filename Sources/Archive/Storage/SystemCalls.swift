@@ -13,9 +13,6 @@ internal import SystemPackage
 ///
 /// Each answers nil, or the `errno` of its failure.
 enum SystemCalls {
-  /// How many processors are there to be used: `sysconf` with `_SC_NPROCESSORS_ONLN`.
-  static var processorCount: Int { max(1, Int(sysconf(CInt(_SC_NPROCESSORS_ONLN)))) }
-
   /// What the system says about an `errno`: `strerror`.
   static func message(_ code: CInt) -> String { "\(Errno(rawValue: code))" }
 

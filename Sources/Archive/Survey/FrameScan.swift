@@ -1,5 +1,4 @@
 internal import IPLD
-internal import Synchronization
 
 /// Passes over every frame of a file once, examines them on all cores, and tells what it met in file order.
 ///
@@ -82,7 +81,7 @@ struct FrameScan {
   ///   - intake: Is given the sections that are found.
   init(
     from start: Int = 0, limit: Int, depth: FrameExaminer.Depth = .full, limits: ReadLimits,
-    workers: Int = SystemCalls.processorCount, intake: FrameIntake? = nil
+    workers: Int = Parallel.processorCount, intake: FrameIntake? = nil
   ) {
     self.limit = limit
     self.workers = workers
@@ -214,17 +213,10 @@ struct FrameScan {
     }
     // The bodies first: they are what takes longest.
     let (work, examiner, limit, deliveries) = (bodies, examiner, limit, deliveries)
-    let failure = Mutex<(any Error)?>(nil)
-    Parallel.perform(1 + work.count + batch.count, workers: workers) { index in
-      guard index > 0 else {
-        do {
-          for delivery in deliveries { try delivery() }
-        } catch {
-          failure.withLock { $0 = error }
-        }
-        return
-      }
-      let index = index - 1
+    var delivered = Result<Void, any Error>.success(())
+    Parallel.perform(work.count + batch.count, workers: workers) {
+      delivered = Result { for delivery in deliveries { try delivery() } }
+    } _: { index in
       mapped.withBytes { bytes in
         let file = bytes.extracting(first: limit)
         guard index >= work.count else {
@@ -245,7 +237,7 @@ struct FrameScan {
       }
     }
     self.deliveries = []
-    if let failure = failure.withLock(\.self) { throw failure }
+    try delivered.get()
   }
 
   private mutating func deliver(_ item: Item, _ consume: (Event) throws -> Void) throws {

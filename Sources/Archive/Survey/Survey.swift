@@ -167,7 +167,7 @@ package struct Survey: Sendable {
   init(
     _ file: MappedFile, after generation: Generation? = nil,
     depth: FrameExaminer.Depth = .full, limits: ReadLimits = ReadLimits(),
-    workers: Int = SystemCalls.processorCount, intake: FrameIntake? = nil,
+    workers: Int = Parallel.processorCount, intake: FrameIntake? = nil,
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {
     start = Int(generation?.committedLength ?? 0)

@@ -49,7 +49,7 @@ struct LargeSection: ~Copyable {
     buffers.content.removeAll(keepingCapacity: true)
     buffers.content.reserveCapacity(
       ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
-    SectionPrefix.append(cid.bytes, bodyLength: bodyLength, to: &buffers.content)
+    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &buffers.content)
     prefixLength = buffers.content.count
   }
 

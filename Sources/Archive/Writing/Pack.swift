@@ -24,10 +24,10 @@ final class Pack: @unchecked Sendable {
     isEmpty || content.count + length <= ArchiveLimits.packContent
   }
 
-  func append(_ cid: [UInt8], _ body: Span<UInt8>) {
+  func append(_ cid: CID, _ body: Span<UInt8>) {
     if content.isEmpty { content.reserveCapacity(ArchiveLimits.packContent) }
     starts.append(UInt32(content.count))
-    SectionPrefix.append(cid, bodyLength: UInt64(body.count), to: &content)
+    CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &content)
     content.append(body)
   }
 

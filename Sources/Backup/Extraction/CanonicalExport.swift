@@ -26,7 +26,7 @@ enum CanonicalExport {
         table.mark(place, 1)
         let body = bytes.extracting(table.body(place, in: bytes))
         prefix.removeAll(keepingCapacity: true)
-        CARWriter.appendPrefix(cid, bodyLength: body.count, to: &prefix)
+        CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &prefix)
         try file.write(prefix.span)
         try file.write(body)
       }
@@ -49,7 +49,7 @@ enum CanonicalExport {
           } else {
             try put(cid, place)
             walker.enter(bytes.extracting(table.body(place, in: bytes))) {
-              table.place(of: $0, in: bytes)
+              table.places(of: $0, in: bytes)
             }
           }
         case .record(let cid):

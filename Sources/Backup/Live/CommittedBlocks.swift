@@ -35,12 +35,12 @@ struct CommittedBlocks {
       var (sectionCount, commonCount) = (0, 0)
       try Self.forEachSection(car, header, payload) { _, cid, _ in
         sectionCount += 1
-        if CIDHash.commonDigest(cid) != nil { commonCount += 1 }
+        if CommonCID(cid) != nil { commonCount += 1 }
       }
       var table = BlockTable(expecting: commonCount)
       var hasRaw = false
       try Self.forEachSection(car, header, payload) { section, cid, bytes in
-        guard CIDHash.commonDigest(cid) != nil else { return }
+        guard CommonCID(cid) != nil else { return }
         table.insert(section, cid, in: bytes)
         if cid.codec == .raw { hasRaw = true }
       }
@@ -73,7 +73,7 @@ struct CommittedBlocks {
 
     /// Where the section of a block begins; nil if it is not there.
     func start(of cid: CID) -> Int? {
-      guard CIDHash.commonDigest(cid) != nil else { return nil }
+      guard CommonCID(cid) != nil else { return nil }
       return car.withBytes { table.place(of: cid, in: $0) }.map(table.start)
     }
 
@@ -143,7 +143,7 @@ struct CommittedBlocks {
       case .node:
         entered.insert(place)
         reach(place)
-        withBody(place) { body in walker.enter(body, locate: self.place(of:)) }
+        withBody(place) { body in walker.enter(body) { $0.map { self.place(of: $0.cid) } } }
       case .record:
         guard !reached.contains(place) else { continue }
         reach(place)
@@ -166,7 +166,7 @@ struct CommittedBlocks {
 
   private func place(of cid: CID) -> Int? {
     for (source, first) in zip(sources, firstPlaces) {
-      guard CIDHash.commonDigest(cid) != nil else { return nil }
+      guard CommonCID(cid) != nil else { return nil }
       if let place = source.car.withBytes({ source.table.place(of: cid, in: $0) }) {
         return first + place
       }
@@ -240,7 +240,7 @@ struct CommittedBlocks {
       try source.car.withBytes { bytes throws in
         var cursor = CARCursor(header: source.header, payload: source.payload)
         while let (section, cid) = try cursor.next(in: bytes) {
-          guard CIDHash.commonDigest(cid) != nil,
+          guard CommonCID(cid) != nil,
             let place = source.table.place(of: cid, in: bytes), reached.contains(first + place),
             source.table.start(place) == section.start
           else { continue }

@@ -110,7 +110,7 @@ struct ManifestChain {
 
   private func put(_ block: Block) throws {
     var prefix: [UInt8] = []
-    SectionPrefix.append(block.cid.bytes, bodyLength: UInt64(block.bytes.count), to: &prefix)
+    CARWriter.appendPrefix(block.cid, bodyLength: UInt64(block.bytes.count), to: &prefix)
     try spool.write(prefix.span)
     try spool.write(block.bytes.span)
   }

@@ -149,6 +149,12 @@ struct BlockCensus {
       slots.number)
   }
 
+  /// The number of each block that these name, or nil.
+  func indices(of cids: [CommonCID], in bytes: Span<UInt8>) -> [Int?] {
+    let found = slots.slots(of: cids) { CARSection.has($0, at: starts[$1], in: bytes) }
+    return found.map { $0.map(slots.number) }
+  }
+
   /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a commit.
   @inline(__always)
   func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {

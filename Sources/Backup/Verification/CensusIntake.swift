@@ -121,7 +121,7 @@ struct CensusIntake {
     }
     large = (prefix, prefix.bodyLength, spool.count)
     var bytes: [UInt8] = []
-    SectionPrefix.append(prefix.cid.bytes, bodyLength: prefix.bodyLength, to: &bytes)
+    CARWriter.appendPrefix(prefix.cid, bodyLength: prefix.bodyLength, to: &bytes)
     try spool.write(bytes.span)
   }
 
@@ -194,7 +194,7 @@ struct CensusPart {
     _ cid: CID, _ kind: BlockCensus.Kind, _ bodyLength: UInt64, keeping kept: Int = 0
   ) {
     kinds.append(kind)
-    let cidLength = CIDHash.commonDigest(cid) != nil ? 36 : cid.bytes.count
+    let cidLength = cid.byteCount
     let total = UInt64(cidLength).addingSaturated(bodyLength)
     lengths.append(total.addingSaturated(UInt64(Varint.length(of: total))))
     Varint.append(UInt64(cidLength + kept), to: &bytes)

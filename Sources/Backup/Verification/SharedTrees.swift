@@ -190,7 +190,7 @@ struct SharedTrees {
         seen.insert(index)
         entered.append(index)
         walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-          census.index(of: $0, in: bytes)
+          census.indices(of: $0, in: bytes)
         }
       case .record(let cid):
         tree.recordCount += 1
@@ -337,7 +337,7 @@ struct SharedTrees {
         } else if seen.insert(index).inserted {
           entered.append(index)
           walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-            census.index(of: $0, in: bytes)
+            census.indices(of: $0, in: bytes)
           }
         } else {
           return nil

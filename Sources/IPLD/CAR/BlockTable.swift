@@ -72,6 +72,11 @@ public struct BlockTable: Sendable {
     slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: $0, in: bytes) }
   }
 
+  /// The place of each block that these name, or nil; in less time than one after the other.
+  package func places(of cids: [CommonCID], in bytes: Span<UInt8>) -> [Int?] {
+    slots.slots(of: cids) { CARSection.has($0, at: $1, in: bytes) }
+  }
+
   /// Where the section in a place begins.
   @inline(__always)
   package func start(_ place: Int) -> Int { slots.number(place) }

@@ -29,15 +29,19 @@ extension CARSection {
   /// Whether the section at `start` has this CID.
   @inline(__always)
   package static func has(_ cid: CID, at start: Int, in bytes: Span<UInt8>) -> Bool {
-    let at = bounds(start, in: bytes).cid
-    if let digest = CIDHash.commonDigest(cid) {
-      // Another function has digests of 32 bytes too, and what it names may be bytes that nobody can verify.
-      guard bytes.count - at >= 36 else { return false }
-      return UInt32(littleEndian: bytes.load(at: at))
-        == commonStart | UInt32(truncatingIfNeeded: cid.codec.rawValue) << 8
-        && SHA256Digest(bytes, at: at + 4) == digest
-    }
+    if let common = CommonCID(cid) { return has(common, at: start, in: bytes) }
     return self.cid(at: start, in: bytes) == cid
+  }
+
+  /// Whether the section at `start` has this CID.
+  @inline(__always)
+  package static func has(_ cid: CommonCID, at start: Int, in bytes: Span<UInt8>) -> Bool {
+    let at = bounds(start, in: bytes).cid
+    // Another function has digests of 32 bytes too, and what it names may be bytes that nobody can verify.
+    guard bytes.count - at >= 36 else { return false }
+    return UInt32(littleEndian: bytes.load(at: at))
+      == commonStart | UInt32(truncatingIfNeeded: cid.codec.rawValue) << 8
+      && SHA256Digest(bytes, at: at + 4) == cid.digest
   }
 
   /// Where the CID begins, and where the section ends.

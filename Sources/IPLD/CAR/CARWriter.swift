@@ -7,14 +7,13 @@ public enum CARWriter {
 
   /// Appends a section: its length, its CID, its body.
   public static func appendSection(_ cid: CID, _ body: Span<UInt8>, to bytes: inout [UInt8]) {
-    appendPrefix(cid, bodyLength: body.count, to: &bytes)
+    appendPrefix(cid, bodyLength: UInt64(body.count), to: &bytes)
     bytes.append(contentsOf: body)
   }
 
   /// Appends what comes before the body of a section: its length and its CID.
-  public static func appendPrefix(_ cid: CID, bodyLength: Int, to bytes: inout [UInt8]) {
-    let name = cid.bytes
-    Varint.append(UInt64(name.count + bodyLength), to: &bytes)
-    bytes.append(contentsOf: name)
+  public static func appendPrefix(_ cid: CID, bodyLength: UInt64, to bytes: inout [UInt8]) {
+    Varint.append(UInt64(cid.byteCount) + bodyLength, to: &bytes)
+    cid.append(to: &bytes)
   }
 }

@@ -13,9 +13,18 @@ package struct CIDHash: Sendable {
   package init() {}
 
   /// The hash of a CID, all bits of which are of use.
+  ///
+  /// A common CID is all but its digest. Of others there are many for one digest, and they are hashed whole, lest they should all
+  /// want the same slot.
   @inline(__always)
   package func callAsFunction(_ cid: CID) -> UInt64 {
-    let words = (Self.commonDigest(cid) ?? SHA256.digest(of: cid.bytes.span)).words
+    self(CommonCID(cid)?.digest ?? SHA256.digest(of: cid.bytes.span))
+  }
+
+  /// The hash of a common CID with this digest.
+  @inline(__always)
+  package func callAsFunction(_ digest: SHA256Digest) -> UInt64 {
+    let words = digest.words
     // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
     let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
     let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
@@ -27,13 +36,5 @@ package struct CIDHash: Sendable {
   private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
     return product.high ^ product.low
-  }
-
-  /// The digest, if it all but identifies the CID: version 1, SHA-256, one of the 128 codecs that take one byte.
-  ///
-  /// Other CIDs are many for one digest, and are hashed whole, lest they should all want the same slot.
-  @inline(__always)
-  package static func commonDigest(_ cid: CID) -> SHA256Digest? {
-    cid.version == .v1 && cid.codec.rawValue < 0x80 ? cid.multihash.sha256 : nil
   }
 }

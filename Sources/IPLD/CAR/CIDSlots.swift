@@ -77,6 +77,33 @@ package struct CIDSlots: Sendable {
     return isFound ? slot : nil
   }
 
+  /// The slot of each of these CIDs, nil for one that is not there.
+  ///
+  /// Slots lie all over memory. Those of a few dozen CIDs are looked at first, so that they come together.
+  package func slots(of cids: [CommonCID], isSame: (CommonCID, Int) -> Bool) -> [Int?] {
+    var found: [Int?] = []
+    found.reserveCapacity(cids.count)
+    var looks = InlineArray<32, (hash: UInt64, content: UInt64)>(repeating: (0, 0))
+    for first in stride(from: 0, to: cids.count, by: looks.count) {
+      let batch = first..<min(first + looks.count, cids.count)
+      for index in batch {
+        let hash = hash(cids[index].digest)
+        looks[index - first] = (hash, slots[position(hash)])
+      }
+      for index in batch {
+        let (hash, content) = looks[index - first]
+        if content & Self.tagMask == hash & Self.tagMask, content != 0,
+          isSame(cids[index], Int(content >> Self.numberShift) - 1)
+        {
+          found.append(position(hash))
+        } else {
+          found.append(slot(hash) { isSame(cids[index], $0) })
+        }
+      }
+    }
+    return found
+  }
+
   /// The number in a slot that is in use.
   @inline(__always)
   package func number(_ slot: Int) -> Int { Int(slots[slot] >> Self.numberShift) - 1 }

@@ -119,6 +119,9 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
     return result
   }
 
+  /// How many bytes the binary form has.
+  package var byteCount: Int { CommonCID(self) != nil ? 36 : bytes.count }
+
   /// Appends the binary form.
   public func append(to result: inout [UInt8]) {
     if version == .v1 {

@@ -36,15 +36,8 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
 
   /// Appends the 32 bytes.
   public func append(to result: inout [UInt8]) {
-    result.append(addingCapacity: 32) { output in
-      for word in [words.0, words.1, words.2, words.3] {
-        var rest = UInt64(littleEndian: word)
-        for _ in 0..<8 {
-          output.append(UInt8(truncatingIfNeeded: rest))
-          rest >>= 8
-        }
-      }
-    }
+    // The words lie in memory as the digest does.
+    unsafe withUnsafeBytes(of: words) { unsafe result.append(contentsOf: $0) }
   }
 
   /// 64 hexadecimal digits.

@@ -39,12 +39,14 @@ struct InspectCommand: ParsableCommand {
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
     let inspection = try file.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(
-        bytes,
-        progress: {
-          observer(Progress(stage: "checking", done: UInt64($0), total: UInt64(bytes.count)))
-        },
-        visit: { report.visit($0) })
+      let length = UInt64(bytes.count)
+      let progress = { (done: Int) in
+        observer(Progress(stage: "checking", done: UInt64(done), total: length))
+      }
+      guard records || json else {
+        return try RepositoryInspector.inspect(bytes, progress: progress)
+      }
+      return try RepositoryInspector.inspect(bytes, progress: progress) { report.visit($0) }
     }
     Console.endProgress()
     report.finish(inspection, file)

@@ -1,27 +1,27 @@
-/// A set of blocks of a ``BlockCensus``, or of places in a table, one bit each.
-struct BlockSet {
+/// A set of blocks that are numbered, or of places in a table: one bit each.
+package struct BlockSet: Sendable {
   private var words: [UInt64]
 
   /// An empty set, for so many blocks.
-  init(count: Int) { words = [UInt64](repeating: 0, count: (count + 63) / 64) }
+  package init(count: Int) { words = [UInt64](repeating: 0, count: (count + 63) / 64) }
 
   /// Whether a block is in it.
   @inline(__always)
-  func contains(_ index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
+  package func contains(_ index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
   /// How many blocks are in it.
-  var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+  package var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
   /// Adds a block.
   @inline(__always)
-  mutating func insert(_ index: Int) { words[index >> 6] |= 1 << UInt64(index & 63) }
+  package mutating func insert(_ index: Int) { words[index >> 6] |= 1 << UInt64(index & 63) }
 
   /// Takes a block out.
   @inline(__always)
-  mutating func remove(_ index: Int) { words[index >> 6] &= ~(1 << UInt64(index & 63)) }
+  package mutating func remove(_ index: Int) { words[index >> 6] &= ~(1 << UInt64(index & 63)) }
 
   /// Adds blocks that follow one another.
-  mutating func insert(_ range: Range<Int>) {
+  package mutating func insert(_ range: Range<Int>) {
     guard !range.isEmpty else { return }
     let (first, last) = (range.lowerBound >> 6, (range.upperBound - 1) >> 6)
     let head = UInt64.max << UInt64(range.lowerBound & 63)
@@ -35,8 +35,13 @@ struct BlockSet {
     words[last] |= tail
   }
 
+  /// Adds the blocks of another set for as many.
+  package mutating func formUnion(_ other: BlockSet) {
+    for place in words.indices { words[place] |= other.words[place] }
+  }
+
   /// Whether all of its blocks are in another set for as many.
-  func isSubset(of other: BlockSet) -> Bool {
+  package func isSubset(of other: BlockSet) -> Bool {
     for place in words.indices where words[place] & ~other.words[place] != 0 { return false }
     return true
   }

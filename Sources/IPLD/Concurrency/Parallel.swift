@@ -1,0 +1,49 @@
+internal import Dispatch
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Work on several cores, for which the caller waits.
+package enum Parallel {
+  /// How many processors are there to be used: `sysconf` with `_SC_NPROCESSORS_ONLN`.
+  package static var processorCount: Int { max(1, Int(sysconf(CInt(_SC_NPROCESSORS_ONLN)))) }
+
+  /// Calls `work` with every number below `count`, on as many threads as there are cores, or in turn if there is one worker.
+  ///
+  /// What `work` shares between calls, it guards itself.
+  package static func perform(_ count: Int, workers: Int, _ work: @Sendable (Int) -> Void) {
+    run(count, threads: min(workers, count), beside: {}, work)
+  }
+
+  /// Does the same, and meanwhile calls `own` once, on one of the threads: for what has to be done in order.
+  package static func perform(
+    _ count: Int, workers: Int, beside own: () -> Void, _ work: @Sendable (Int) -> Void
+  ) {
+    run(count, threads: min(workers, count + 1), beside: own, work)
+  }
+
+  private static func run(
+    _ count: Int, threads: Int, beside own: () -> Void, _ work: @Sendable (Int) -> Void
+  ) {
+    if threads <= 1 {
+      own()
+      for index in 0..<count { work(index) }
+      return
+    }
+    // Each worker takes the next number when it is done with one, so that items of unequal size do not leave a core idle.
+    let next = Counter()
+    withoutActuallyEscaping(own) { own in
+      // One thread calls it, while this one waits: nothing that it touches is touched by two.
+      nonisolated(unsafe) let own = own
+      DispatchQueue.concurrentPerform(iterations: threads) { thread in
+        if thread == 0 { unsafe own() }
+        while let index = next.take(below: count) { work(index) }
+      }
+    }
+  }
+}
