@@ -12,6 +12,12 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error, .when(configuration: .debug)),
 ]
 
+#if os(macOS)
+  let cryptoIsLinked = true
+#else
+  let cryptoIsLinked = false
+#endif
+
 let package = Package(
   name: "carpack",
   platforms: [.macOS(.v26)],
@@ -33,13 +39,14 @@ let package = Package(
       name: "CZstd", pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
-      name: "CCrypto", pkgConfig: "libcrypto",
-      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    .systemLibrary(
       name: "CXXHash", pkgConfig: "libxxhash",
       providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
 
-    // Opened when the network is first used, and therefore not linked: only its header is needed to build.
+    // Opened when first used, and therefore not linked: only their headers are needed to build. On macOS, OpenSSL lies where only
+    // pkg-config knows, and is linked.
+    .systemLibrary(
+      name: "CCrypto", pkgConfig: cryptoIsLinked ? "libcrypto" : nil,
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(
       name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     // The system's DNS resolver.
@@ -96,7 +103,7 @@ let package = Package(
     .target(
       name: "StandIn", dependencies: ["ATProtocol", "CCrypto", "IPLD", "TestSupport"],
       path: "Tests/StandIn",
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
       name: "stand-in",
       dependencies: [
