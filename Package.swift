@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 /// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe` marks each place that
@@ -17,6 +18,26 @@ let strict: [SwiftSetting] = [
 #else
   let cryptoIsLinked = false
 #endif
+
+/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system offers it as an archive: to find and bind the shared one
+/// takes longer than most verbs do. The linker comes upon the script in Sources/StaticLibraries first.
+let staticLibraries: [LinkerSetting] = {
+  #if os(Linux)
+    let manager = FileManager.default
+    func contents(_ folder: String) -> [String] {
+      // One that is not there has nothing in it.
+      ((try? manager.contentsOfDirectory(atPath: folder)) ?? []).map { "\(folder)/\($0)" }
+    }
+    let folders = contents("/usr/lib/gcc").flatMap(contents)
+    guard folders.contains(where: { manager.fileExists(atPath: "\($0)/libstdc++.a") }) else {
+      return []
+    }
+    let scripts = "\(Context.packageDirectory)/Sources/StaticLibraries"
+    return [.unsafeFlags(["-L\(scripts)"], .when(configuration: .release))]
+  #else
+    return []
+  #endif
+}()
 
 let package = Package(
   name: "carpack",
@@ -85,7 +106,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.
     .target(
