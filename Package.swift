@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 /// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe` marks each place that
@@ -11,6 +12,32 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   .treatAllWarnings(as: .error, .when(configuration: .debug)),
 ]
+
+#if os(macOS)
+  let cryptoIsLinked = true
+#else
+  let cryptoIsLinked = false
+#endif
+
+/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system offers it as an archive: to find and bind the shared one
+/// takes longer than most verbs do. The linker comes upon the script in Sources/StaticLibraries first.
+let staticLibraries: [LinkerSetting] = {
+  #if os(Linux)
+    let manager = FileManager.default
+    func contents(_ folder: String) -> [String] {
+      // One that is not there has nothing in it.
+      ((try? manager.contentsOfDirectory(atPath: folder)) ?? []).map { "\(folder)/\($0)" }
+    }
+    let folders = contents("/usr/lib/gcc").flatMap(contents)
+    guard folders.contains(where: { manager.fileExists(atPath: "\($0)/libstdc++.a") }) else {
+      return []
+    }
+    let scripts = "\(Context.packageDirectory)/Sources/StaticLibraries"
+    return [.unsafeFlags(["-L\(scripts)"], .when(configuration: .release))]
+  #else
+    return []
+  #endif
+}()
 
 let package = Package(
   name: "carpack",
@@ -33,13 +60,14 @@ let package = Package(
       name: "CZstd", pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
-      name: "CCrypto", pkgConfig: "libcrypto",
-      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    .systemLibrary(
       name: "CXXHash", pkgConfig: "libxxhash",
       providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
 
-    // Opened when the network is first used, and therefore not linked: only its header is needed to build.
+    // Opened when first used, and therefore not linked: only their headers are needed to build. On macOS, OpenSSL lies where only
+    // pkg-config knows, and is linked.
+    .systemLibrary(
+      name: "CCrypto", pkgConfig: cryptoIsLinked ? "libcrypto" : nil,
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(
       name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     // The system's DNS resolver.
@@ -78,7 +106,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.
     .target(
@@ -96,7 +124,7 @@ let package = Package(
     .target(
       name: "StandIn", dependencies: ["ATProtocol", "CCrypto", "IPLD", "TestSupport"],
       path: "Tests/StandIn",
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
       name: "stand-in",
       dependencies: [

@@ -80,22 +80,29 @@ LANES static inline __attribute__((always_inline)) void compress(struct lane *la
   }
 }
 
-LANES static void begin(struct lane *lane, const uint8_t *message, size_t length, uint8_t *digest) {
-  /* The initial values (FIPS 180-4, section 5.3.3). */
-  lane->abef = _mm_set_epi32(0x6a09e667, (int)0xbb67ae85, 0x510e527f, (int)0x9b05688c);
-  lane->cdgh = _mm_set_epi32(0x3c6ef372, (int)0xa54ff53a, 0x1f83d9ab, 0x5be0cd19);
-  lane->next = message;
-  lane->blocks = length / 64;
-  lane->digest = digest;
-  /* The end: a bit, zeros, and the length in bits (section 5.1.1). */
+/* The initial values (FIPS 180-4, section 5.3.3). */
+#define INITIAL_ABEF _mm_set_epi32(0x6a09e667, (int)0xbb67ae85, 0x510e527f, (int)0x9b05688c)
+#define INITIAL_CDGH _mm_set_epi32(0x3c6ef372, (int)0xa54ff53a, 0x1f83d9ab, 0x5be0cd19)
+
+/* The end of a message (section 5.1.1): what is left of it after whole blocks, a bit, zeros, and the length in bits. */
+static void pad(struct lane *lane, const uint8_t *left, uint64_t length) {
   size_t rest = length % 64;
   lane->tail_blocks = rest < 56 ? 1 : 2;
   size_t padded = 64 * lane->tail_blocks;
-  if (rest > 0) memcpy(lane->tail, message + length - rest, rest);
+  if (rest > 0) memcpy(lane->tail, left, rest);
   lane->tail[rest] = 0x80;
   memset(lane->tail + rest + 1, 0, padded - rest - 9);
-  uint64_t bits = __builtin_bswap64((uint64_t)length * 8);
+  uint64_t bits = __builtin_bswap64(length * 8);
   memcpy(lane->tail + padded - 8, &bits, 8);
+}
+
+LANES static void begin(struct lane *lane, const uint8_t *message, size_t length, uint8_t *digest) {
+  lane->abef = INITIAL_ABEF;
+  lane->cdgh = INITIAL_CDGH;
+  lane->next = message;
+  lane->blocks = length / 64;
+  lane->digest = digest;
+  pad(lane, message + length / 64 * 64, length);
   if (lane->blocks == 0) {
     lane->next = lane->tail;
     lane->blocks = lane->tail_blocks;
@@ -158,6 +165,56 @@ LANES void carpack_sha256_lanes(const uint8_t *base, const size_t *bounds, size_
   }
 }
 
+/* Some blocks of a message that arrives in pieces. */
+LANES static void add_blocks(carpack_sha256_message *message, const uint8_t *bytes, size_t count) {
+  struct lane lane, *lanes[2] = {&lane, NULL};
+  lane.abef = _mm_loadu_si128((const __m128i *)message->abef);
+  lane.cdgh = _mm_loadu_si128((const __m128i *)message->cdgh);
+  lane.next = bytes;
+  for (; count > 0; count--) {
+    compress(lanes, 1);
+    lane.next += 64;
+  }
+  _mm_storeu_si128((__m128i *)message->abef, lane.abef);
+  _mm_storeu_si128((__m128i *)message->cdgh, lane.cdgh);
+}
+
+LANES void carpack_sha256_begin(carpack_sha256_message *message) {
+  _mm_storeu_si128((__m128i *)message->abef, INITIAL_ABEF);
+  _mm_storeu_si128((__m128i *)message->cdgh, INITIAL_CDGH);
+  message->length = 0;
+}
+
+void carpack_sha256_add(carpack_sha256_message *message, const uint8_t *bytes, size_t count) {
+  if (count == 0) return;
+  size_t rest = message->length % 64;
+  message->length += count;
+  if (rest > 0) {
+    size_t taken = count < 64 - rest ? count : 64 - rest;
+    memcpy(message->block + rest, bytes, taken);
+    if (rest + taken < 64) return;
+    add_blocks(message, message->block, 1);
+    bytes += taken;
+    count -= taken;
+  }
+  add_blocks(message, bytes, count / 64);
+  if (count % 64 > 0) memcpy(message->block, bytes + count / 64 * 64, count % 64);
+}
+
+LANES void carpack_sha256_end(carpack_sha256_message *message, uint8_t *digest) {
+  struct lane lane, *lanes[2] = {&lane, NULL};
+  lane.abef = _mm_loadu_si128((const __m128i *)message->abef);
+  lane.cdgh = _mm_loadu_si128((const __m128i *)message->cdgh);
+  lane.digest = digest;
+  pad(&lane, message->block, message->length);
+  lane.next = lane.tail;
+  for (; lane.tail_blocks > 0; lane.tail_blocks--) {
+    compress(lanes, 1);
+    lane.next += 64;
+  }
+  end(&lane);
+}
+
 #else
 
 int carpack_sha256_has_lanes(void) { return 0; }
@@ -165,6 +222,16 @@ int carpack_sha256_has_lanes(void) { return 0; }
 void carpack_sha256_lanes(const uint8_t *base, const size_t *bounds, size_t count,
                           uint8_t *digests) {
   (void)base, (void)bounds, (void)count, (void)digests;
+}
+
+void carpack_sha256_begin(carpack_sha256_message *message) { (void)message; }
+
+void carpack_sha256_add(carpack_sha256_message *message, const uint8_t *bytes, size_t count) {
+  (void)message, (void)bytes, (void)count;
+}
+
+void carpack_sha256_end(carpack_sha256_message *message, uint8_t *digest) {
+  (void)message, (void)digest;
 }
 
 #endif

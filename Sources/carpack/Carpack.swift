@@ -4,10 +4,11 @@ internal import ArgumentParser
 /// The command: parses its arguments, runs a verb, and says what went wrong in one place.
 @main
 struct Carpack: ParsableCommand {
+  static let name = "carpack"
   static let version = "0.1.0"
 
   static let configuration = CommandConfiguration(
-    commandName: "carpack",
+    commandName: name,
     abstract: "One verified file for an AT Protocol account: its repository and all of its blobs.",
     discussion: """
       Results go to standard output, everything else to standard error. "-" stands for standard input or output where a file makes sense.
@@ -30,22 +31,29 @@ struct Carpack: ParsableCommand {
       The worst thing found decides: damaged before not genuine before refused before incomplete.
       """,
     version: version,
-    subcommands: [
-      InspectCommand.self, BackupCommand.self, MissingCommand.self, FillCommand.self,
-      FetchCommand.self, PackCommand.self,
-      InfoCommand.self, LogCommand.self, DiffCommand.self,
-      ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
-      PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
-      ResolveCommand.self,
-    ])
+    subcommands: verbs)
+
+  private static let verbs: [any ParsableCommand.Type] = [
+    InspectCommand.self, BackupCommand.self, MissingCommand.self, FillCommand.self,
+    FetchCommand.self, PackCommand.self,
+    InfoCommand.self, LogCommand.self, DiffCommand.self,
+    ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
+    PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
+    ResolveCommand.self,
+  ]
 
   static func main() {
     Memory.keepForFrames()
     Console.occupyStandardDescriptors()
     Interruption.install()
     do {
-      var command = try parseAsRoot(Host.arguments)
-      try command.run()
+      let arguments = Host.arguments
+      if arguments == ["--version"] {
+        Console.print(text: version)
+      } else {
+        var command = try command(arguments)
+        try command.run()
+      }
     } catch let status as ExitStatus {
       Console.flush()
       status.leave()
@@ -68,6 +76,36 @@ struct Carpack: ParsableCommand {
       status.leave()
     }
     Console.flush()
+  }
+}
+
+extension Carpack {
+  /// The command that the arguments ask for.
+  ///
+  /// A verb that comes first and is given what it takes is parsed by itself: with all the others around it, and completions looked for before,
+  /// that takes as long as the rest of a start. Whatever else there is, help and mistakes among it, is seen from the root, which knows
+  /// what to say to it.
+  private static func command(_ arguments: [String]) throws -> any ParsableCommand {
+    if let first = arguments.first,
+      let verb = verbs.first(where: { $0.configuration.commandName == first }),
+      verb.configuration.subcommands.isEmpty,
+      let command = alone(verb, arguments.dropFirst())
+    {
+      return command
+    }
+    return try parseAsRoot(arguments)
+  }
+
+  private static func alone(
+    _ verb: any ParsableCommand.Type, _ arguments: ArraySlice<String>
+  ) -> (any ParsableCommand)? {
+    do {
+      let command = try verb.parseAsRoot(Array(arguments))
+      return type(of: command) == verb ? command : nil
+    } catch {
+      // The root comes upon the same mistake, and says it.
+      return nil
+    }
   }
 }
 

@@ -16,4 +16,20 @@ int carpack_sha256_has_lanes(void);
 void carpack_sha256_lanes(const uint8_t *base, const size_t *bounds, size_t count,
                           uint8_t *digests);
 
+/*
+ * A message that arrives in pieces. As large as libcrypto's SHA256_CTX, which takes its place where
+ * there are no such instructions.
+ */
+typedef struct {
+  uint32_t abef[4], cdgh[4]; /* the state, in the order of the instructions */
+  uint64_t length;           /* of the message so far */
+  uint8_t block[64];         /* what there is of a block that is not whole yet */
+  uint64_t unused;
+} carpack_sha256_message;
+
+/* Begins a message, adds to it, and gives its digest of 32 bytes. The rules of carpack_sha256_lanes() hold. */
+void carpack_sha256_begin(carpack_sha256_message *message);
+void carpack_sha256_add(carpack_sha256_message *message, const uint8_t *bytes, size_t count);
+void carpack_sha256_end(carpack_sha256_message *message, uint8_t *digest);
+
 #endif

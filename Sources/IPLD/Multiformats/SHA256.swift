@@ -1,4 +1,5 @@
 internal import CCrypto
+internal import CSHA256
 
 /// A SHA-256 digest, 32 bytes, kept inline.
 public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
@@ -69,34 +70,62 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
 
 /// SHA-256 (FIPS 180-4), of a message at once or as it arrives.
 ///
-/// The C functions are `SHA256_Init`, `SHA256_Update` and `SHA256_Final` of OpenSSL's libcrypto.
+/// Where the processor has instructions for it, they are used; elsewhere it is libcrypto's.
 public struct SHA256: ~Copyable {
-  private var context = SHA256_CTX()
+  private var message = carpack_sha256_message()
+  private let usesLanes: Bool
 
   /// A hash of nothing yet.
   public init() {
-    unsafe SHA256_Init(&context)
+    self.init(usesLanes: Self.hasLanes)
+  }
+
+  /// A hash of nothing yet.
+  ///
+  /// - Precondition: the processor has the instructions, if they are to be used.
+  package init(usesLanes: Bool) {
+    self.usesLanes = usesLanes
+    begin()
+  }
+
+  private mutating func begin() {
+    if usesLanes {
+      unsafe carpack_sha256_begin(&message)
+    } else {
+      unsafe CryptoDigest.begin(&message)
+    }
   }
 
   /// Adds `bytes` to the message.
   public mutating func update(_ bytes: Span<UInt8>) {
-    unsafe bytes.withUnsafeBytes { buffer in
-      _ = unsafe SHA256_Update(&context, buffer.baseAddress, buffer.count)
+    let usesLanes = usesLanes
+    unsafe bytes.withUnsafeBufferPointer { buffer in
+      if usesLanes {
+        unsafe carpack_sha256_add(&message, buffer.baseAddress, buffer.count)
+      } else {
+        unsafe CryptoDigest.add(UnsafeRawBufferPointer(buffer), to: &message)
+      }
     }
   }
 
   /// The digest of the message so far, after which a new message begins.
   public mutating func finish() -> SHA256Digest {
     let digest = close()
-    unsafe SHA256_Init(&context)
+    begin()
     return digest
   }
 
-  /// The digest of the message so far; the context is of no more use.
+  /// The digest of the message so far; the state is of no more use.
   private mutating func close() -> SHA256Digest {
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+    let usesLanes = usesLanes
     unsafe withUnsafeMutableBytes(of: &words) { buffer in
-      _ = unsafe SHA256_Final(buffer.baseAddress, &context)
+      let digest = unsafe buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      if usesLanes {
+        unsafe carpack_sha256_end(&message, digest)
+      } else {
+        unsafe CryptoDigest.end(&message, into: digest)
+      }
     }
     return SHA256Digest(words: words)
   }
@@ -106,5 +135,39 @@ public struct SHA256: ~Copyable {
     var hash = SHA256()
     hash.update(bytes)
     return hash.close()
+  }
+}
+
+/// SHA-256 as libcrypto has it: `SHA256_Init`, `SHA256_Update` and `SHA256_Final`, whose state takes the place of that of the instructions.
+private enum CryptoDigest {
+  private static let functions: carpack_digest_functions = unsafe CryptoLibrary.find {
+    var functions = carpack_digest_functions()
+    return unsafe carpack_find_digest_functions($0, &functions) != 0 ? functions : nil
+  }
+
+  private static func state(_ message: UnsafeMutablePointer<carpack_sha256_message>)
+    -> UnsafeMutablePointer<SHA256_CTX>
+  {
+    precondition(
+      MemoryLayout<SHA256_CTX>.size <= MemoryLayout<carpack_sha256_message>.size
+        && MemoryLayout<SHA256_CTX>.alignment <= MemoryLayout<carpack_sha256_message>.alignment)
+    return unsafe UnsafeMutableRawPointer(message).assumingMemoryBound(to: SHA256_CTX.self)
+  }
+
+  static func begin(_ message: UnsafeMutablePointer<carpack_sha256_message>) {
+    _ = unsafe functions.SHA256_Init(state(message))
+  }
+
+  static func add(
+    _ bytes: UnsafeRawBufferPointer, to message: UnsafeMutablePointer<carpack_sha256_message>
+  ) {
+    _ = unsafe functions.SHA256_Update(state(message), bytes.baseAddress, bytes.count)
+  }
+
+  static func end(
+    _ message: UnsafeMutablePointer<carpack_sha256_message>,
+    into digest: UnsafeMutablePointer<UInt8>?
+  ) {
+    _ = unsafe functions.SHA256_Final(digest, state(message))
   }
 }

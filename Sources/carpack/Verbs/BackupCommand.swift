@@ -9,6 +9,7 @@ internal import XRPC
 struct BackupCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
+    _superCommandName: Carpack.name,
     abstract: "Back up live accounts: repository, every blob, identity, into one archive each.",
     discussion: """
       ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.

@@ -8,6 +8,7 @@ internal import IPLD
 struct CatCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cat",
+    _superCommandName: Carpack.name,
     abstract: "Print one blob, or one record as JSON.",
     discussion: """
       SELECTOR is a CID, collection/rkey, or an at:// URI. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. On a terminal, control characters are printed as escapes.

@@ -9,6 +9,7 @@ internal import SystemPackage
 struct CompactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
+    _superCommandName: Carpack.name,
     abstract: "Write an archive anew without what no snapshot needs.",
     discussion: """
       What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.

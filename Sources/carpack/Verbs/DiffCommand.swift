@@ -6,6 +6,7 @@ internal import Backup
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
+    _superCommandName: Carpack.name,
     abstract: "Say what changed between two snapshots: records, and the blobs they refer to.",
     discussion: """
       Without a SNAPSHOT, what the newest changed, compared with the one before it of the same account; with one, what has changed since; with two, what changed from the first to the second. Both are chosen as with --at of the other verbs: by number ("carpack log" lists them; -1 is the newest), date, revision, CID, or "latest".

@@ -8,6 +8,7 @@ internal import IPLD
 struct ExtractCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "extract",
+    _superCommandName: Carpack.name,
     abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
     discussion: """
       Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there. Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.

@@ -8,6 +8,7 @@ internal import XRPC
 struct FillCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fill",
+    _superCommandName: Carpack.name,
     abstract: "Try once more to get the blobs that an archive lacks, or that are damaged in it.",
     discussion: """
       The account's server of today is asked first, then every server where the account was before, as far as the archive's snapshots and the PLC directory's history name them. Of each missing blob is said what each server answered, and of each that comes from which server. A former server may give blobs to the account's owner only: --login --pds SERVER asks it as the owner.

@@ -8,6 +8,7 @@ internal import IPLD
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
+    _superCommandName: Carpack.name,
     abstract: "Say what an archive is: sizes, ratio, sections, generations, head, snapshot.",
     discussion: """
       Shows the newest snapshot of each account, or the one that --at and --account choose. Reads footers and manifests only, and checks nothing else; see "carpack verify".

@@ -7,6 +7,7 @@ internal import IPLD
 struct InspectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
+    _superCommandName: Carpack.name,
     abstract: "Check a repository CAR to the last hash and say what is in it.",
     discussion: """
       Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.

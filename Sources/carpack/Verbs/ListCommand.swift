@@ -8,6 +8,7 @@ internal import IPLD
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls",
+    _superCommandName: Carpack.name,
     abstract: "List what an archive holds: path, CID, type, size; missing things are marked.",
     discussion: """
       Without a flag, records and then blobs, of the newest snapshot or the one that --at chooses. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". Of an archive with several accounts each is listed, its paths as at:// URIs, unless --account chooses one. With --json one object a line. --snapshots is what "carpack log" shows.

@@ -5,6 +5,7 @@ internal import Backup
 struct LogCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "log",
+    _superCommandName: Carpack.name,
     abstract: "List the snapshots: when, whose, what they hold, what they added.",
     discussion: """
       The newest comes first. The number counts from the oldest, over all accounts in the file, and is what --at of the other verbs takes, as it takes a date, a revision or a CID. "blobs" is how many of those that records refer to were there when the snapshot was made. "added" is by how many bytes the file grew for it. With --json one object a line.

@@ -9,6 +9,7 @@ internal import SystemPackage
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
+    _superCommandName: Carpack.name,
     abstract: "Make one archive of several, with every snapshot.",
     discussion: """
       The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.

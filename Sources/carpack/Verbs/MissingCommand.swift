@@ -8,6 +8,7 @@ internal import IPLD
 struct MissingCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "missing",
+    _superCommandName: Carpack.name,
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
     discussion: """

@@ -9,6 +9,7 @@ internal import SystemPackage
 struct PackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pack",
+    _superCommandName: Carpack.name,
     abstract: "Pack a repository CAR and its blobs into one archive.",
     discussion: """
       INPUT is a CAR, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.

@@ -9,6 +9,7 @@ internal import SystemPackage
 struct PruneCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prune",
+    _superCommandName: Carpack.name,
     abstract: "Forget snapshots, except those that a policy keeps.",
     discussion: """
       A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. Its newest snapshot is always kept, and one whose time cannot be read.

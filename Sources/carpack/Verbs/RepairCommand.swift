@@ -8,6 +8,7 @@ internal import SystemPackage
 struct RepairCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
+    _superCommandName: Carpack.name,
     abstract:
       "Make damaged indexes and footers again, and complete what an unfinished write has left.",
     discussion: """

@@ -6,6 +6,7 @@ internal import XRPC
 struct ResolveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resolve",
+    _superCommandName: Carpack.name,
     abstract: "Find out whose a handle is, and check it both ways.",
     discussion: """
       From a handle to the DID, from the DID to its document, which names the account's handle, server and signing key, and back from that handle to the DID. Each fact comes with where it is from. A handle is looked up in DNS and on its own website at the same time; where they differ, DNS counts, and the difference is said.

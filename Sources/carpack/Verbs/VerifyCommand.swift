@@ -6,6 +6,7 @@ internal import Backup
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
+    _superCommandName: Carpack.name,
     abstract: "Verify an archive: every byte, every snapshot, every blob.",
     discussion: """
       Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that the sections of its CAR are there, in their order and length, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing. The digest of the whole CAR is compared for the newest snapshot of each account and for those that --at chooses; with --cars for all.
