@@ -284,11 +284,14 @@ public final class ArchiveReader: Sendable {
           let count =
             frame.failure != nil || location.asked != location.ordinal
             ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
+          var end = index + count
+          var damaged: CID?
           if isHashing || frame.failure != nil {
-            for number in index..<index + count { try check(frame, number) }
+            damaged = try firstDamaged(frame, index..<end, &end)
           }
           let bytes = frame.bytes
-          try sink(bytes.span.extracting(frame.range(from: index, to: index + count)))
+          if end > index { try sink(bytes.span.extracting(frame.range(from: index, to: end))) }
+          if let damaged { throw ArchiveError(.damagedSection(damaged), offset: frame.place) }
           ordinal += UInt64(count)
         case .frames:
           var prefix: [UInt8] = []

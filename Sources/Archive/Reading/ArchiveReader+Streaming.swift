@@ -4,13 +4,36 @@ internal import IPLD
 extension ArchiveReader {
   /// Hashes a section of a pack.
   func check(_ frame: DecodedFrame, _ index: Int) throws(ArchiveError) {
-    let prefix = try frame.prefix(index)
-    let range = frame.range(index)
-    let bytes = frame.bytes
-    let verification = prefix.cid.verify(bytes.span.extracting(range.dropFirst(prefix.length)))
-    guard verification == .matches || verification == .cannotVerify && frame.failure == nil else {
-      throw ArchiveError(.damagedSection(prefix.cid), offset: frame.place)
+    var end = index
+    guard let damaged = try firstDamaged(frame, index..<index + 1, &end) else { return }
+    throw ArchiveError(.damagedSection(damaged), offset: frame.place)
+  }
+
+  /// Hashes sections of a pack; answers the first that is damaged, and in `end` its number.
+  func firstDamaged(
+    _ frame: DecodedFrame, _ numbers: Range<Int>, _ end: inout Int
+  ) throws(ArchiveError) -> CID? {
+    var cids: [CID] = []
+    var bodies: [Range<Int>] = []
+    cids.reserveCapacity(numbers.count)
+    bodies.reserveCapacity(numbers.count)
+    for number in numbers {
+      let prefix = try frame.prefix(number)
+      let range = frame.range(number)
+      cids.append(prefix.cid)
+      bodies.append(range.lowerBound + prefix.length..<range.upperBound)
     }
+    let content = frame.bytes
+    let digests = SHA256.digests(of: bodies, in: content.span)
+    for index in digests.indices {
+      let body = content.span.extracting(bodies[index])
+      let verification = cids[index].verify(body, hashedTo: digests[index])
+      guard verification == .matches || verification == .cannotVerify && frame.failure == nil else {
+        end = numbers.lowerBound + index
+        return cids[index]
+      }
+    }
+    return nil
   }
 
   func stream(

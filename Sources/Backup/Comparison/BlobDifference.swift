@@ -48,7 +48,7 @@ struct BlobDifference {
   }
 
   private mutating func read(_ cid: CID, _ key: [UInt8], _ side: MSTDiff.Side) throws {
-    guard !isLarge else { return }
+    guard !isLarge, !blocks(side).isPlainRecord(cid) else { return }
     readCount += 1
     let bytes: [UInt8]
     do {
@@ -89,16 +89,16 @@ struct BlobDifference {
 
   /// The blobs that any record of a snapshot refers to.
   private mutating func allBlobs(_ side: MSTDiff.Side) throws -> BlobTable {
-    let whole = try blocks(side).inspected()
-    if let flaw = whole.restored.flaw { note(side, flaw, isDamage: true) }
-    let inspection = whole.inspection
-    if !inspection.isComplete {
+    let contents = try blocks(side).contents()
+    if let flaw = contents.flaw { note(side, flaw, isDamage: true) }
+    let tree = contents.tree
+    if !tree.isComplete {
       note(
         side,
-        "\(inspection.missingRecordCount) records and \(inspection.missingNodes.count) tree nodes are not in the archive",
+        "\(tree.missingRecordCount) records and \(tree.missingNodes.count) tree nodes are not in the archive",
         isDamage: wasComplete(side))
     }
-    return inspection.blobs
+    return contents.blobs
   }
 
   private func blocks(_ side: MSTDiff.Side) -> SnapshotBlocks { side == .old ? old : new }

@@ -86,14 +86,11 @@ public struct SnapshotExtractor {
   }
 
   private mutating func run(_ selection: Selection) throws {
-    let needsRepository =
-      selection.car || selection.records || selection.blobs || !selection.items.isEmpty
-    if needsRepository {
-      let restored = try RestoredRepository(archived, order: .exported, observer: observer)
-      if selection.car { try writeCAR(restored) }
-      if selection.records || selection.blobs || !selection.items.isEmpty {
-        try writeContents(selection, restored)
-      }
+    if selection.car {
+      try writeCAR(try RestoredRepository(archived, order: .exported, observer: observer))
+    }
+    if selection.records || selection.blobs || !selection.items.isEmpty {
+      try writeContents(selection)
     }
     if selection.metadata { try writeMetadata() }
   }
@@ -129,8 +126,7 @@ public struct SnapshotExtractor {
   }
 
   /// Writes records and blobs, which takes a walk through the repository to know their names.
-  private mutating func writeContents(_ selection: Selection, _ restored: RestoredRepository) throws
-  {
+  private mutating func writeContents(_ selection: Selection) throws {
     var wanted: Set<CID> = []
     var paths: Set<String> = []
     for item in selection.items {
@@ -139,63 +135,55 @@ public struct SnapshotExtractor {
       case .record(let path): paths.insert(path.text)
       }
     }
-    var failure: (any Error)?
     var unseen = paths
-    let inspection = try restored.withBytes { bytes throws in
-      try RepositoryInspector.inspect(
-        bytes, verifying: false,
-        visit: { record in
-          guard failure == nil else { return }
-          let key = String(decoding: record.key, as: UTF8.self)
-          let isNamed = unseen.remove(key) != nil
-          guard selection.records || isNamed else { return }
-          do {
-            try write(record, key, bytes)
-          } catch {
-            failure = error
-          }
-        })
+    let blocks = SnapshotBlocks(
+      archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
+    let contents = try blocks.contents { record, body in
+      guard selection.records || !unseen.isEmpty else { return }
+      let key = String(decoding: record.key, as: UTF8.self)
+      let isNamed = unseen.remove(key) != nil
+      guard selection.records || isNamed else { return }
+      try write(record, key, body)
     }
-    if let failure { throw failure }
-    if restored.isExact {
+    if let flaw = contents.flaw {
+      noteLosses(contents.tree, unseen, selection, flaw)
+    } else {
       for path in unseen.sorted() { throw BackupError.notFound(path) }
       if selection.records || selection.blobs {
-        report.missingNodes = inspection.missingNodes.map { "\($0)" }
+        report.missingNodes = contents.tree.missingNodes.map { "\($0)" }
       }
-    } else {
-      noteLosses(inspection, unseen, selection, restored)
     }
+    let blobs = contents.blobs
     if selection.blobs {
-      try writeBlobs(inspection.blobs.entries.map { ($0.cid, $0.mimeType) })
-      for entry in inspection.blobs.entries { wanted.remove(entry.cid) }
+      try writeBlobs(blobs.entries.map { ($0.cid, $0.mimeType) })
+      for entry in blobs.entries { wanted.remove(entry.cid) }
       try writeExtras()
-      if !restored.isExact { try writeStrays(except: inspection.blobs) }
+      if contents.flaw != nil { try writeStrays(except: blobs) }
     }
     for cid in wanted.sorted(by: { "\($0)" < "\($1)" }) {
-      guard archived.state(of: cid) != .missing || inspection.blobs.contains(cid) else {
+      guard archived.state(of: cid) != .missing || blobs.contains(cid) else {
         throw BackupError.notFound("\(cid)")
       }
-      try writeBlob(cid, mimeType: inspection.blobs[cid]?.mimeType)
+      try writeBlob(cid, mimeType: blobs[cid]?.mimeType)
     }
   }
 
   /// Says what a damaged repository has lost of the selection, so that less than everything never
   /// passes for everything.
   private mutating func noteLosses(
-    _ inspection: RepositoryInspection, _ unseen: Set<String>, _ selection: Selection,
-    _ restored: RestoredRepository
+    _ tree: SharedTrees.Tree, _ unseen: Set<String>, _ selection: Selection, _ flaw: String
   ) {
-    if let error = inspection.commitError { report.damaged.append(("records", "\(error)")) }
+    if let error = tree.commitError { report.damaged.append(("records", "\(error)")) }
     // What the snapshot never had was missing before any damage.
     if selection.records || selection.blobs, archived.snapshot.isComplete || archived.cid == nil {
-      for node in inspection.missingNodes {
+      for node in tree.missingNodes {
         report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
       }
       for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
       report.missingRecords = []
     } else if selection.records || selection.blobs {
-      report.missingNodes = inspection.missingNodes.map { "\($0)" }
-      report.damaged.append(("records", restored.flaw ?? ""))
+      report.missingNodes = tree.missingNodes.map { "\($0)" }
+      report.damaged.append(("records", flaw))
     }
     for path in unseen.sorted() {
       report.damaged.append((path, "it is not in what is left of the archive"))
@@ -250,9 +238,9 @@ public struct SnapshotExtractor {
   }
 
   private mutating func write(
-    _ record: RepositoryInspector.Record, _ key: String, _ bytes: Span<UInt8>
+    _ record: SnapshotBlocks.Record, _ key: String, _ body: Span<UInt8>
   ) throws {
-    guard let body = record.body else {
+    guard record.length != nil else {
       report.missingRecords.append(key)
       return
     }
@@ -261,7 +249,7 @@ public struct SnapshotExtractor {
       return
     }
     let path = try RecordPath(key)
-    let content = RecordRendering(bytes.extracting(body))
+    let content = RecordRendering(body)
     try write(
       [
         "records", FileNaming.name(path.collection.text),

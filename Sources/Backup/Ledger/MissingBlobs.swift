@@ -22,11 +22,9 @@ public enum MissingBlobs {
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is damaged.
   public static func of(_ archived: ArchivedSnapshot) throws -> [Entry] {
-    let restored = try RestoredRepository(archived)
-    if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
-    let blobs = try restored.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(bytes, verifying: false).blobs
-    }
+    let contents = try SnapshotBlocks(archived).contents()
+    if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
+    let blobs = contents.blobs
     let noted = try archived.missingBlobs()
     let known = Dictionary(noted.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
     var entries: [Entry] = []

@@ -9,12 +9,15 @@ internal import SystemPackage
 /// memory of each is a slot of a
 /// `BlockTable`, and nothing of those that could not be verified anyway.
 struct CommittedBlocks {
+  /// That the blocks do not make a whole repository.
+  struct Incomplete: Error {}
+
   /// A CAR in which blocks are looked for.
   struct Source {
     let car: MappedFile
     let header: CARHeader
     let payload: Range<Int>
-    /// Where blocks are whose CIDs are as AT Protocol has them.
+    /// Where blocks are.
     let table: BlockTable
     /// How many sections the CAR has, of every kind.
     let sectionCount: Int
@@ -23,8 +26,11 @@ struct CommittedBlocks {
 
     /// Reads a CAR twice, once to count the sections, so that the table takes no more memory than it must.
     ///
+    /// - Parameters:
+    ///   - car: the CAR.
+    ///   - isTrusted: whether blocks count whose CIDs are not as AT Protocol has them.
     /// - Throws: `CARError` if it is malformed.
-    init(_ car: MappedFile) throws(CARError) {
+    init(_ car: MappedFile, isTrusted: Bool = false) throws(CARError) {
       self.car = car
       let (payload, header) = try car.withBytes { bytes throws(CARError) in
         let payload = try CARVersion2.payload(of: bytes)
@@ -35,12 +41,12 @@ struct CommittedBlocks {
       var (sectionCount, commonCount) = (0, 0)
       try Self.forEachSection(car, header, payload) { _, cid, _ in
         sectionCount += 1
-        if CommonCID(cid) != nil { commonCount += 1 }
+        if isTrusted || CommonCID(cid) != nil { commonCount += 1 }
       }
       var table = BlockTable(expecting: commonCount)
       var hasRaw = false
       try Self.forEachSection(car, header, payload) { section, cid, bytes in
-        guard CommonCID(cid) != nil else { return }
+        guard isTrusted || CommonCID(cid) != nil else { return }
         table.insert(section, cid, in: bytes)
         if cid.codec == .raw { hasRaw = true }
       }
@@ -73,8 +79,7 @@ struct CommittedBlocks {
 
     /// Where the section of a block begins; nil if it is not there.
     func start(of cid: CID) -> Int? {
-      guard CommonCID(cid) != nil else { return nil }
-      return car.withBytes { table.place(of: cid, in: $0) }.map(table.start)
+      car.withBytes { table.place(of: cid, in: $0) }.map(table.start)
     }
 
     /// The bytes of a block; nil if it is not there.
@@ -88,8 +93,12 @@ struct CommittedBlocks {
   let sources: [Source]
   /// Whether the tree keeps its rules, and every node and record was found.
   private(set) var isWhole = false
+  /// Why there is no commit to begin with; nil if there is one.
+  private(set) var commitError: RepositoryError?
   /// The blocks in the order in which the tree leads to them, each once, as places.
   private(set) var places: [Int] = []
+  /// How many of them the tree consists of; behind them are blobs.
+  private var treeCount = 0
   /// How many of them each source has, and how many bytes their sections take there.
   private(set) var amounts: [(count: Int, bytes: Int)]
 
@@ -117,16 +126,38 @@ struct CommittedBlocks {
     for source in sources { source.car.releasePages() }
   }
 
+  /// Finds the blocks that the root of what a server sent leads to, there or in the snapshot before.
+  ///
+  /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and ``SnapshotError`` for a snapshot that is damaged.
+  init(_ sent: Source, after base: ArchivedSnapshot?) throws {
+    var sources = [sent]
+    if let base {
+      let restored = try RestoredRepository(base)
+      guard restored.isExact else { throw Incomplete() }
+      sources.append(try Source(restored.mapped))
+    }
+    self.init(sources)
+    guard isWhole else { throw Incomplete() }
+  }
+
   /// The header of a CAR with these blocks only.
   private var header: [UInt8] { CARHeader(roots: root.map { [$0] } ?? []).bytes }
 
   // MARK: Finding them
 
   private mutating func walk() {
-    guard let root, let place = self.place(of: root),
-      let commit = commit(at: place)
-    else { return }
-    reach(place)
+    let commit: Commit
+    do throws(RepositoryError) {
+      guard let root else { throw .noRoot }
+      guard let place = self.place(of: root) else { throw .commitMissing(root) }
+      commit = try withSection(place) { bytes, section throws(RepositoryError) in
+        try Commit(bytes.extracting(section.bodyRange))
+      }
+      reach(place)
+    } catch {
+      commitError = error
+      return
+    }
     var entered = BlockSet(count: placeCount)
     var blobs = sources.contains { $0.hasRaw } ? [Int]() : nil
     var scanner = RecordScanner()
@@ -153,6 +184,7 @@ struct CommittedBlocks {
         }
       }
     }
+    treeCount = places.count
     // Blobs that the CAR brings along are the account's as well.
     for place in blobs ?? [] { reach(place) }
     isWhole = !isMissing && walker.problemCount == 0
@@ -166,23 +198,11 @@ struct CommittedBlocks {
 
   private func place(of cid: CID) -> Int? {
     for (source, first) in zip(sources, firstPlaces) {
-      guard CommonCID(cid) != nil else { return nil }
       if let place = source.car.withBytes({ source.table.place(of: cid, in: $0) }) {
         return first + place
       }
     }
     return nil
-  }
-
-  private func commit(at place: Int) -> Commit? {
-    withBody(place) { body in
-      do {
-        return try Commit(body)
-      } catch {
-        // The inspection of the CAR, which comes next, reports it.
-        return nil
-      }
-    }
   }
 
   private mutating func reach(_ place: Int) {
@@ -204,26 +224,34 @@ struct CommittedBlocks {
     withSection(place) { bytes, section in body(bytes.extracting(section.bodyRange)) }
   }
 
-  private func withSection<Value>(
-    _ place: Int, _ body: (Span<UInt8>, CARSection) throws -> Value
-  ) rethrows -> Value {
+  private func withSection<Value, Failure: Error>(
+    _ place: Int, _ body: (Span<UInt8>, CARSection) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
     let number = source(of: place)
     let source = sources[number]
-    return try source.car.withBytes { bytes in
+    return try source.car.withBytes { bytes throws(Failure) in
       try body(bytes, source.table.section(place - firstPlaces[number], in: bytes))
     }
   }
 
   // MARK: Writing them
 
-  /// Writes a CAR of these blocks in canonical order, and behind it the blobs that are among them.
+  /// Writes a CAR of these blocks in canonical order: the commit, then the tree in pre-order, each record after the entry that names it; every
+  /// block once.
   ///
-  /// - Throws: ``BackupError`` if there is no room for it.
-  func writeInOrderOfTree(folder: FilePath) throws -> MappedFile {
+  /// It is the order that lets a reader follow a stream with little memory
+  /// ([AT Protocol, Repository, "CAR File Serialization"](https://atproto.com/specs/repository#car-file-serialization)).
+  ///
+  /// - Parameters:
+  ///   - folder: where; nil for the folder of temporary files.
+  ///   - withBlobs: whether the blobs follow that are among the blocks.
+  /// - Throws: `RepositoryError` if there is no commit; ``BackupError`` if there is no room for it.
+  func writeInOrderOfTree(folder: FilePath? = nil, withBlobs: Bool) throws -> MappedFile {
+    if let commitError { throw commitError }
     let file = try TemporaryFile(in: folder)
     try file.write(header.span)
-    for place in places {
-      try withSection(place) { bytes, section in
+    for place in withBlobs ? places[...] : places.prefix(treeCount) {
+      try withSection(place) { (bytes, section) throws in
         try file.write(bytes.extracting(section.start..<section.end))
       }
     }
@@ -240,8 +268,7 @@ struct CommittedBlocks {
       try source.car.withBytes { bytes throws in
         var cursor = CARCursor(header: source.header, payload: source.payload)
         while let (section, cid) = try cursor.next(in: bytes) {
-          guard CommonCID(cid) != nil,
-            let place = source.table.place(of: cid, in: bytes), reached.contains(first + place),
+          guard let place = source.table.place(of: cid, in: bytes), reached.contains(first + place),
             source.table.start(place) == section.start
           else { continue }
           try file.write(bytes.extracting(section.start..<section.end))

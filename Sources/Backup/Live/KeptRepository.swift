@@ -31,18 +31,12 @@ enum KeptRepository {
     let source = try CommittedBlocks.Source(spool.map())
     var origin = Snapshot.Fetched()
     let car: MappedFile
-    if let base {
-      do {
-        car = try AssembledRepository(source, after: base, folder: folder).car
-      } catch is AssembledRepository.Incomplete {
-        return nil
-      }
-      origin.since = base.snapshot.rev
-    } else {
-      let blocks = CommittedBlocks([source])
-      guard blocks.isWhole else { return nil }
-      car = try blocks.writeInOrderOfSources(folder: folder)
+    do {
+      car = try CommittedBlocks(source, after: base).writeInOrderOfSources(folder: folder)
+    } catch is CommittedBlocks.Incomplete {
+      return nil
     }
+    origin.since = base?.snapshot.rev
     // What is read from an archive is hashed on the way.
     let repository = try CheckedRepository(
       car, archive: reader, isHashed: true, observer: { _ in })

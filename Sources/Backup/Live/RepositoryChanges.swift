@@ -159,7 +159,7 @@ private struct Finding {
   private(set) var unreadable: UnreadableRecords
   /// The records that changed.
   private var records: [MSTDiff.RecordChange] = []
-  private let blocks: SnapshotNodes
+  private let blocks: SnapshotBlocks
   private var scanner = RecordScanner()
 
   init?(_ sent: CommittedBlocks.Source, _ base: ArchivedSnapshot) throws {
@@ -179,7 +179,7 @@ private struct Finding {
     (self.sent, self.base, self.root, self.commit) = (sent, base, root, commit)
     self.missing = missing
     unreadable = snapshot.unreadable
-    blocks = SnapshotNodes(base)
+    blocks = SnapshotBlocks(base)
   }
 
   mutating func run() throws -> RepositoryChanges? {
@@ -320,7 +320,7 @@ private final class TreeDifference {
   private(set) var records: [MSTDiff.RecordChange] = []
 
   func find(
-    from old: CID, to new: CID, _ sent: CommittedBlocks.Source, _ blocks: SnapshotNodes
+    from old: CID, to new: CID, _ sent: CommittedBlocks.Source, _ blocks: SnapshotBlocks
   ) throws {
     try MSTDiff.compare(old: old, new: new, verifying: true) { cid, _ in
       try sent.body(of: cid) ?? blocks.body(of: cid)

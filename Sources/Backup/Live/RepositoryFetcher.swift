@@ -48,7 +48,7 @@ struct RepositoryFetcher: Sendable {
     while true {
       do {
         return try await fetch(since: since, base, archive)
-      } catch is AssembledRepository.Incomplete {
+      } catch is CommittedBlocks.Incomplete {
         since = nil
       } catch is XRPCError where since != nil {
         // Some servers refuse the parameter, each with words of its own.
@@ -105,11 +105,13 @@ struct RepositoryFetcher: Sendable {
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
-      let assembled = try AssembledRepository(source, after: base, folder: folder)
-      (car, origin.leftOut) = (assembled.car, assembled.leftOut)
+      // What is new comes first, then what the snapshot has in its order, which differs little from the one that the archive knows.
+      let both = try CommittedBlocks(source, after: base)
+      car = try both.writeInOrderOfSources(folder: folder)
+      origin.leftOut = LeftOutBlocks.of(both)
     } else if let leftOut = LeftOutBlocks.of(blocks) {
       origin.leftOut = leftOut
-      car = try blocks.writeInOrderOfTree(folder: folder)
+      car = try blocks.writeInOrderOfTree(folder: folder, withBlobs: true)
     }
     let repository = try CheckedRepository(
       car, archive: archive, isHashed: true, observer: { _ in })

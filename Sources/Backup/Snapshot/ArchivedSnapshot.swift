@@ -125,31 +125,6 @@ public struct ArchivedSnapshot: Sendable {
     return try Snapshot(block.bytes.span)
   }
 
-  /// What can be said about the repository of an archive that has lost its manifest.
-  ///
-  /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are left.
-  public static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
-    let restored = try RestoredRepository(salvaging: reader)
-    let inspection = try restored.withBytes { bytes throws in
-      try RepositoryInspector.inspect(bytes, verifying: false)
-    }
-    if let error = inspection.commitError { throw error }
-    guard let commit = inspection.commit, let root = inspection.header.roots.first else {
-      throw SnapshotError.noSnapshot
-    }
-    let nothing = SHA256.digest(of: Array("".utf8).span)
-    let car = Snapshot.CARDescription(
-      header: try reader.carHeader, byteCount: 0, sha256: nothing, sectionCount: 0,
-      order: .inline([]))
-    let snapshot = Snapshot(
-      did: commit.did, handle: nil, pds: nil, rev: commit.rev, commit: root, previous: nil,
-      createdAt: "", tool: "", car: car,
-      counts: Snapshot.Counts(inspection),
-      blobs: Snapshot.BlobCounts(), didDocument: nil, plcLog: nil, extrasPages: [],
-      missingPages: [], isComplete: false, hostSystem: "", durationMilliseconds: 0)
-    return ArchivedSnapshot(reader: reader, cid: nil, snapshot: snapshot)
-  }
-
   private init(reader: ArchiveReader, cid: CID?, snapshot: Snapshot) {
     self.reader = reader
     self.cid = cid

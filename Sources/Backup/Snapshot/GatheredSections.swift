@@ -32,7 +32,7 @@ struct GatheredSections {
   init(
     _ wanted: [Range<UInt64>], of reader: ArchiveReader, limit: UInt64, progress: (Int) -> Void
   ) throws {
-    runs = Self.union(wanted)
+    runs = BlockOrder.union(of: wanted)
     let spool = try TemporaryFile()
     try reader.copySections(runs) { bytes in
       try spool.write(bytes)
@@ -100,19 +100,6 @@ struct GatheredSections {
     let first = indices[low] + Int(run.lowerBound - runs[low].lowerBound)
     let range = offsets[first]..<offsets[first + run.count]
     try mapped.withBytes { (bytes) throws in try sink(bytes.extracting(range)) }
-  }
-
-  /// Everything that is in some run, once.
-  private static func union(_ runs: [Range<UInt64>]) -> [Range<UInt64>] {
-    var union: [Range<UInt64>] = []
-    for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
-      if let last = union.last, run.lowerBound <= last.upperBound {
-        union[union.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
-      } else {
-        union.append(run)
-      }
-    }
-    return union
   }
 }
 

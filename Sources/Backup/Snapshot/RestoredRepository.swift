@@ -1,4 +1,3 @@
-internal import ATProtocol
 public import Archive
 internal import IPLD
 
@@ -6,14 +5,12 @@ internal import IPLD
 ///
 /// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says
 /// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
-/// one in canonical order, if that is asked for. From a damaged one it is what is left: every block
-/// that still hashes to its CID.
+/// one in canonical order, if that is asked for. Of a damaged one there is none.
 public final class RestoredRepository {
   /// Whether it is the CAR that came in.
-  public let isExact: Bool
+  public var isExact: Bool { flaw == nil }
   /// Why it is not; nil if it is.
   public let flaw: String?
-  private let spool: TemporaryFile
   /// The CAR, in a file.
   let mapped: MappedFile
 
@@ -60,7 +57,7 @@ public final class RestoredRepository {
     _ archived: ArchivedSnapshot, order: Order = .stored,
     observer: Progress.Observer = { _ in }
   ) throws {
-    var spool = try TemporaryFile()
+    let spool = try TemporaryFile()
     var flaw: String?
     do {
       guard archived.cid != nil else { throw SnapshotError.noSnapshot }
@@ -71,7 +68,6 @@ public final class RestoredRepository {
     } catch {
       flaw = "\(error)"
       try spool.truncate(to: 0)
-      try Self.copyWhatIsLeft(archived.reader, header: archived.snapshot.car.header, to: spool)
     }
     var mapped = try spool.map()
     if flaw == nil {
@@ -82,24 +78,11 @@ public final class RestoredRepository {
       }
     }
     if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
-      spool = try CanonicalExport.write(mapped)
-      mapped = try spool.map()
+      let blocks = CommittedBlocks([try CommittedBlocks.Source(mapped, isTrusted: true)])
+      mapped = try blocks.writeInOrderOfTree(withBlobs: false)
     }
     self.flaw = flaw
-    isExact = flaw == nil
-    self.spool = spool
     self.mapped = mapped
-  }
-
-  /// Puts together what is left of a repository in an archive that has lost its manifest.
-  ///
-  /// - Throws: `ArchiveError` if not even the CAR header is left; ``BackupError`` if there is no room for the CAR.
-  public init(salvaging reader: ArchiveReader) throws {
-    spool = try TemporaryFile()
-    try Self.copyWhatIsLeft(reader, header: try reader.carHeader, to: spool)
-    mapped = try spool.map()
-    isExact = false
-    flaw = "the archive has lost its manifest"
   }
 
   /// Calls `body` with the CAR's bytes.
@@ -126,22 +109,6 @@ public final class RestoredRepository {
     try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
       try write(bytes)
       progress(spool.count)
-    }
-  }
-
-  private static func copyWhatIsLeft(
-    _ reader: ArchiveReader, header: [UInt8], to spool: TemporaryFile
-  ) throws {
-    try spool.write(header.span)
-    for ordinal in reader.ordinals {
-      let mark = spool.count
-      do {
-        guard try reader.section(at: ordinal).cid.codec == .dagCBOR else { continue }
-        try reader.copySections(CollectionOfOne(ordinal..<ordinal + 1)) { try spool.write($0) }
-      } catch is ArchiveError {
-        // What is lost shows as missing in the tree.
-        try spool.truncate(to: mark)
-      }
     }
   }
 }

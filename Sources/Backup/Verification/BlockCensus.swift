@@ -170,15 +170,34 @@ struct BlockCensus {
   @inline(__always)
   func kind(_ index: Int) -> Kind { kinds[index] }
 
+  /// How many bytes the body of a block has in the archive.
+  func bodyLength(_ index: Int, in bytes: Span<UInt8>) -> UInt64 {
+    let run = firstRun(index)
+    let position = run.position + (index - run.index)
+    let length = ends[position] - (position > 0 ? ends[position - 1] : 0)
+    let kept = body(index, in: bytes)
+    guard kept.isEmpty else { return UInt64(kept.count) }
+    // In front of it stands its length, which takes as many bytes as it takes, and the CID, which alone was kept.
+    var prefix: UInt64 = 1
+    while prefix < length, Varint.length(of: length - prefix) != prefix { prefix += 1 }
+    let section = UInt64(kept.upperBound - starts[index])
+    return length - min(length, prefix + section - UInt64(Varint.length(of: section - 1)))
+  }
+
   /// The number that a block has in the archive.
   func ordinal(_ index: Int) -> UInt64 {
+    let run = firstRun(index)
+    return run.ordinals.lowerBound + UInt64(index - run.index)
+  }
+
+  private func firstRun(_ index: Int) -> Run {
     // The last run that begins at it or before.
     var (low, high) = (0, firstRuns.count)
     while high - low > 1 {
       let middle = (low + high) / 2
       if firstRuns[middle].index <= index { low = middle } else { high = middle }
     }
-    return firstRuns[low].ordinals.lowerBound + UInt64(index - firstRuns[low].index)
+    return firstRuns[low]
   }
 
   /// Calls `body` with the bytes in which the blocks are found.
@@ -201,7 +220,7 @@ struct BlockCensus {
   }
 
   /// How many of these sections of the archive are here, and how many bytes they have together.
-  func amount(of sections: [Range<UInt64>]) -> (count: UInt64, byteCount: UInt64) {
+  private func amount(of sections: [Range<UInt64>]) -> (count: UInt64, byteCount: UInt64) {
     var (count, byteCount): (UInt64, UInt64) = (0, 0)
     forEachRun(of: sections) { run, shared in
       let position = run.position + Int(shared.lowerBound - run.ordinals.lowerBound)
@@ -210,6 +229,17 @@ struct BlockCensus {
       byteCount = byteCount.addingSaturated(ends[position + shared.count - 1] - before)
     }
     return (count, byteCount)
+  }
+
+  /// Makes sure that these sections of the archive are as many and as long as a manifest says.
+  ///
+  /// - Throws: ``BackupError/carNotExact(_:)``.
+  func checkAmount(of sections: [Range<UInt64>], _ car: Snapshot.CARDescription) throws(BackupError)
+  {
+    let amount = amount(of: sections)
+    guard amount.count == car.sectionCount,
+      amount.byteCount.addingSaturated(UInt64(car.header.count)) == car.byteCount
+    else { throw .carNotExact("its sections are not those in the manifest") }
   }
 
   /// Visits the parts of sections that are here, each with the run that it is a part of.

@@ -17,22 +17,34 @@ struct CensusIntake {
   /// Sections that came and have to be read through the index.
   private(set) var postponed: [UInt64] = []
 
+  /// Why the first section that could not be read could not.
+  private(set) var failure: ArchiveError?
+
   private let damaged: Set<CID>
+  private let isHashing: Bool
+  private let keepsRecords: Bool
   private var scanner = RecordScanner()
   /// The number of the section that comes next.
   private(set) var next: UInt64 = 0
-  /// The large section whose body is being copied: how much of it is to come, and where it begins here.
-  private var large: (prefix: SectionPrefix, rest: UInt64, start: Int)?
+  /// The large section that is being read: how much of it is to come, where it begins here, and whether it is kept.
+  private var large: (prefix: SectionPrefix, rest: UInt64, start: Int, isKept: Bool)?
 
   /// Says that the body that follows is not wanted.
   private struct NotWanted: Error {}
 
   /// An intake of nothing yet.
   ///
-  /// - Parameter damaged: the sections that do not hash to their CIDs: they are not taken in.
-  init(except damaged: Set<CID> = []) throws {
+  /// - Parameters:
+  ///   - damaged: the sections that do not hash to their CIDs: they are not taken in.
+  ///   - isHashing: whether all that is read is hashed.
+  ///   - keepsRecords: whether records are kept of which nothing can be said but that they keep the rules.
+  init(
+    except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false
+  ) throws {
     spool = try TemporaryFile()
     self.damaged = damaged
+    self.isHashing = isHashing
+    self.keepsRecords = keepsRecords
   }
 
   // MARK: From frames
@@ -54,22 +66,30 @@ struct CensusIntake {
 
   /// Takes in of some sections everything that can be read.
   ///
+  /// - Parameters:
+  ///   - sections: which.
+  ///   - reader: the archive.
+  ///   - total: how many bytes there are to be read; 0 if nobody knows.
+  ///   - observer: is told how many have been.
   /// - Throws: ``BackupError`` if there is no room for it.
   mutating func read(
-    _ sections: Range<UInt64>, _ reader: ArchiveReader, _ observer: Progress.Observer = { _ in }
+    _ sections: Range<UInt64>, _ reader: ArchiveReader, total: UInt64 = 0,
+    _ observer: Progress.Observer = { _ in }
   ) throws {
     next = sections.lowerBound
     while next < sections.upperBound {
       do {
-        try reader.copySections(CollectionOfOne(next..<sections.upperBound), isHashing: false) {
-          (piece) throws in
+        try reader.copySections(
+          CollectionOfOne(next..<sections.upperBound), isHashing: isHashing
+        ) { (piece) throws in
           try take(piece)
-          observer(Progress(stage: "reading", done: UInt64(spool.count), total: 0))
+          observer(Progress(stage: "reading", done: ends.last ?? 0, total: total))
         }
       } catch is NotWanted {
         // It has been taken note of.
-      } catch is ArchiveError {
+      } catch let error as ArchiveError {
         // What is damaged is in the report on the file, and shows as missing in the trees.
+        failure = failure ?? error
         try forgetLarge()
         next += 1
       }
@@ -78,32 +98,42 @@ struct CensusIntake {
 
   /// Takes whole sections, the prefix of a large one, or a piece of its body.
   private mutating func take(_ piece: Span<UInt8>) throws {
-    if let (prefix, rest, start) = large {
-      try spool.write(piece)
-      large = (prefix, rest - UInt64(piece.count), start)
+    if let (prefix, rest, start, isKept) = large {
+      if isKept { try spool.write(piece) }
+      large = (prefix, rest - UInt64(piece.count), start, isKept)
       if rest == UInt64(piece.count) {
         large = nil
-        count(.kept, prefix.sectionLength)
+        if isKept { count(.kept, prefix.sectionLength) } else { try takeOther(prefix) }
       }
       return
     }
+    var part = CensusPart(keepsRecords: keepsRecords)
     var offset = 0
     while offset < piece.count {
       let prefix = try SectionPrefix(piece, at: offset, place: 0)
       guard !prefix.isLarge else {
+        try take(part)
         try begin(prefix)
         return
       }
       let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
       offset = body.upperBound
-      guard !damaged.contains(prefix.cid) else {
+      if !damaged.isEmpty, damaged.contains(prefix.cid) {
+        try take(part)
+        part = CensusPart(keepsRecords: keepsRecords)
         next += 1
-        continue
+      } else {
+        part.append(prefix.cid, piece, body, &scanner)
       }
-      var part = CensusPart()
-      part.append(prefix.cid, piece.extracting(body), &scanner)
-      try take(part)
     }
+    try take(part)
+  }
+
+  /// Takes a large section of which the body is not wanted.
+  private mutating func takeOther(_ prefix: SectionPrefix) throws {
+    var part = CensusPart()
+    part.append(prefix.cid, ofOther: prefix.bodyLength)
+    try take(part)
   }
 
   private mutating func begin(_ prefix: SectionPrefix) throws {
@@ -111,15 +141,14 @@ struct CensusIntake {
       next += 1
       throw NotWanted()
     }
-    var part = CensusPart()
-    guard
-      prefix.cid.codec == .dagCBOR, prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
-    else {
-      part.append(prefix.cid, ofOther: prefix.bodyLength)
-      try take(part)
+    let isKept =
+      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    guard isKept || isHashing else {
+      try takeOther(prefix)
       throw NotWanted()
     }
-    large = (prefix, prefix.bodyLength, spool.count)
+    large = (prefix, prefix.bodyLength, spool.count, isKept)
+    guard isKept else { return }
     var bytes: [UInt8] = []
     CARWriter.appendPrefix(prefix.cid, bodyLength: prefix.bodyLength, to: &bytes)
     try spool.write(bytes.span)
@@ -153,9 +182,10 @@ struct CensusPart {
   private(set) var kinds: [BlockCensus.Kind?] = []
   /// How many bytes each of them has in the archive.
   private(set) var lengths: [UInt64] = []
+  private var keepsRecords = false
 
   /// Nothing yet.
-  init() {}
+  init(keepsRecords: Bool = false) { self.keepsRecords = keepsRecords }
 
   /// The sections of a frame.
   init(_ sections: FrameIntake.Sections) {
@@ -168,21 +198,37 @@ struct CensusPart {
       if sections.bodies[index].count < sections.bodyLengths[index] {
         append(cid, ofLarge: sections.bodyLengths[index])
       } else {
-        append(cid, content.span.extracting(sections.bodies[index]), &scanner)
+        append(cid, content.span, sections.bodies[index], &scanner)
       }
     }
   }
 
   /// Adds a section.
-  mutating func append(_ cid: CID, _ body: Span<UInt8>, _ scanner: inout RecordScanner) {
-    let kind = Self.kind(cid, body, &scanner)
-    guard kind == .kept else { return append(cid, kind, UInt64(body.count)) }
-    append(cid, kind, UInt64(body.count), keeping: body.count)
-    bytes.append(contentsOf: body)
+  ///
+  /// - Parameters:
+  ///   - cid: its CID.
+  ///   - content: what it lies in.
+  ///   - body: where its body lies there; in front of that stands the CID.
+  ///   - scanner: looks at records.
+  mutating func append(
+    _ cid: CID, _ content: Span<UInt8>, _ body: Range<Int>, _ scanner: inout RecordScanner
+  ) {
+    let kind = Self.kind(cid, content.extracting(body), &scanner)
+    let cidLength = cid.byteCount
+    let isKept = kind == .kept || keepsRecords && kind == .plainRecord
+    count(kind, cidLength, UInt64(body.count))
+    Varint.append(UInt64(cidLength + (isKept ? body.count : 0)), to: &bytes)
+    let start = body.lowerBound - cidLength
+    bytes.append(contentsOf: content.extracting(start..<(isKept ? body.upperBound : body.lowerBound)))
   }
 
   /// Adds a section that is nothing a repository consists of.
-  mutating func append(_ cid: CID, ofOther bodyLength: UInt64) { append(cid, .other, bodyLength) }
+  mutating func append(_ cid: CID, ofOther bodyLength: UInt64) {
+    let cidLength = cid.byteCount
+    count(.other, cidLength, bodyLength)
+    Varint.append(UInt64(cidLength), to: &bytes)
+    cid.append(to: &bytes)
+  }
 
   private mutating func append(_ cid: CID, ofLarge bodyLength: UInt64) {
     guard cid.codec == .dagCBOR else { return append(cid, ofOther: bodyLength) }
@@ -190,15 +236,10 @@ struct CensusPart {
     lengths.append(0)
   }
 
-  private mutating func append(
-    _ cid: CID, _ kind: BlockCensus.Kind, _ bodyLength: UInt64, keeping kept: Int = 0
-  ) {
+  private mutating func count(_ kind: BlockCensus.Kind, _ cidLength: Int, _ bodyLength: UInt64) {
     kinds.append(kind)
-    let cidLength = cid.byteCount
     let total = UInt64(cidLength).addingSaturated(bodyLength)
     lengths.append(total.addingSaturated(UInt64(Varint.length(of: total))))
-    Varint.append(UInt64(cidLength + kept), to: &bytes)
-    cid.append(to: &bytes)
   }
 
   /// What a section is.

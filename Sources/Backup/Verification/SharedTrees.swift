@@ -1,5 +1,5 @@
 internal import ATProtocol
-internal import IPLD
+package import IPLD
 
 /// Walks the trees of many snapshots, and what they share only once.
 ///
@@ -10,9 +10,9 @@ internal import IPLD
 /// Invariants:
 /// 1. A node is in ``known`` only if everything below it was there, and nothing was wrong with it.
 /// 2. ``counts`` are those of a whole tree that keeps the rules.
-struct SharedTrees {
+package struct SharedTrees {
   /// What a walk came to.
-  struct Tree {
+  package struct Tree {
     /// The commit; nil if there is none to walk from.
     var commit: Commit?
     /// Why there is no commit.
@@ -28,7 +28,7 @@ struct SharedTrees {
     /// How many records have no block.
     var missingRecordCount = 0
     /// The nodes that are not there, each once.
-    var missingNodes: [CID] = []
+    package fileprivate(set) var missingNodes: [CID] = []
     /// How many records cannot be read.
     var unreadable = UnreadableRecords()
     /// How many blobs records refer to.
@@ -37,7 +37,7 @@ struct SharedTrees {
     var ownBlobs: [Int]?
 
     /// Whether every node and record is there.
-    var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
+    package var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
   }
 
   /// What is counted of a whole tree.
@@ -122,16 +122,7 @@ struct SharedTrees {
   ///   - bytes: those of the census.
   mutating func walk(from commit: CID, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Tree {
     changedBlobs = []
-    var tree = Tree()
-    do throws(RepositoryError) {
-      guard let index = census.index(of: commit, in: bytes), blocks?.contains(index) ?? true else {
-        throw .commitMissing(commit)
-      }
-      tree.commit = try Commit(bytes.extracting(census.body(index, in: bytes)))
-    } catch {
-      tree.commitError = error
-      tree.ownBlobs = []
-    }
+    var tree = tree(of: commit, within: blocks, in: bytes)
     guard let root = tree.commit?.data else { return tree }
     if !proceed(to: root, in: bytes) {
       let all = walkAll(root, within: nil, in: bytes, counting: true)
@@ -150,6 +141,37 @@ struct SharedTrees {
     return Self.with(tree.commit, walkAll(root, within: blocks, in: bytes, counting: false))
   }
 
+  /// Walks the tree of a commit from end to end.
+  ///
+  /// - Parameters:
+  ///   - commit: the commit; nil if there is none.
+  ///   - bytes: those of the census.
+  ///   - visit: receives every record in the order of the tree: its key, its CID, and the number of its block.
+  mutating func list(
+    from commit: CID?, in bytes: Span<UInt8>, visit: (_ key: [UInt8], CID, Int?) -> Void
+  ) -> Tree {
+    let tree = tree(of: commit, within: nil, in: bytes)
+    guard let root = tree.commit?.data else { return tree }
+    let all = walkAll(root, within: nil, in: bytes, counting: false, visit: visit)
+    return Self.with(tree.commit, all)
+  }
+
+  /// A tree of which only the commit has been read.
+  private func tree(of commit: CID?, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Tree {
+    var tree = Tree()
+    do throws(RepositoryError) {
+      guard let commit else { throw .noRoot }
+      guard let index = census.index(of: commit, in: bytes), blocks?.contains(index) ?? true else {
+        throw .commitMissing(commit)
+      }
+      tree.commit = try Commit(bytes.extracting(census.body(index, in: bytes)))
+    } catch {
+      tree.commitError = error
+      tree.ownBlobs = []
+    }
+    return tree
+  }
+
   private static func with(_ commit: Commit?, _ tree: Tree) -> Tree {
     var tree = tree
     tree.commit = commit
@@ -163,7 +185,8 @@ struct SharedTrees {
   /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps the rules.
   @discardableResult
   private mutating func walkAll(
-    _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool
+    _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool,
+    visit: (_ key: [UInt8], CID, Int?) -> Void = { _, _, _ in }
   ) -> Tree {
     var tree = Tree()
     var seen = BlockSet(count: census.count)
@@ -197,12 +220,14 @@ struct SharedTrees {
         guard let index = walker.place ?? census.index(of: cid, in: bytes),
           blocks?.contains(index) ?? true
         else {
+          visit(walker.key, cid, nil)
           tree.missingRecordCount += 1
           if tree.missingRecords.count < RepositoryInspection.maximumListed {
             tree.missingRecords.append(String(decoding: walker.key, as: UTF8.self))
           }
           continue
         }
+        visit(walker.key, cid, index)
         read(index, walker.key, in: bytes)
         if isCounting { found.keyCounts[index] += 1 }
         guard referring.contains(index), let referrer = referrers[index] else { continue }

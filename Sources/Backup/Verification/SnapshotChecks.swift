@@ -122,10 +122,7 @@ struct SnapshotChecks {
     let car = archived.snapshot.car
     try RestoredRepository.checkLength(of: archived)
     let runs = try orders.order(of: archived).order.runs
-    let amount = census.amount(of: runs)
-    guard amount.count == car.sectionCount,
-      amount.byteCount.addingSaturated(UInt64(car.header.count)) == car.byteCount
-    else { throw BackupError.carNotExact("its sections are not those in the manifest") }
+    try census.checkAmount(of: runs, car)
     if isDigested, car.sha256 != nil {
       guard try archived.cid.flatMap({ isExact[$0] }) ?? isExact(car, runs) else {
         throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")

@@ -66,21 +66,17 @@ struct ListCommand: ParsableCommand {
   /// Lists one snapshot; answers whether it is whole.
   private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
     let all = !records && !blobs
-    let restored = try RestoredRepository(
-      archived, observer: ProgressLine.observer(quiet: common.quiet))
-    let inspection = try restored.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(
-        bytes, verifying: false,
-        visit: { record in
-          guard records || all else { return }
-          listing.add(
-            Listing.Row(
-              path: record.key, cid: record.cid, kind: .record,
-              state: record.body.map { .held(UInt64($0.count)) } ?? .missing))
-        })
+    let blocks = SnapshotBlocks(archived, observer: ProgressLine.observer(quiet: common.quiet))
+    let contents = try blocks.contents { record, _ in
+      guard records || all else { return }
+      listing.add(
+        Listing.Row(
+          path: record.key, cid: record.cid, kind: .record,
+          state: record.length.map { .held($0) } ?? .missing))
     }
+    let tree = contents.tree
     if blobs || all {
-      let entries = inspection.blobs.entries
+      let entries = contents.blobs.entries
       for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
         listing.add(
           Listing.Row(
@@ -94,19 +90,19 @@ struct ListCommand: ParsableCommand {
       }
     }
     listing.print()
-    if let flaw = restored.flaw {
+    if let flaw = contents.flaw {
       Console.say(
         "carpack: \(Console.red("damaged:")) the repository is not whole, this is what is left of it: \(flaw)"
       )
-    } else if !inspection.missingNodes.isEmpty {
+    } else if !tree.missingNodes.isEmpty {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(inspection.missingNodes.count, "tree node")) missing, and all records below"
+        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(tree.missingNodes.count, "tree node")) missing, and all records below"
       )
     }
-    let lacksRecords = (records || all) && !inspection.isComplete
+    let lacksRecords = (records || all) && !tree.isComplete
     return .worst(
-      restored.isExact ? .success : .damaged,
-      lacksRecords || !inspection.missingNodes.isEmpty ? .incomplete : .success)
+      contents.flaw == nil ? .success : .damaged,
+      lacksRecords || !tree.missingNodes.isEmpty ? .incomplete : .success)
   }
 }
 

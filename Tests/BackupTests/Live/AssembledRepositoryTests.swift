@@ -179,12 +179,10 @@ import Testing
     try account.commit([account.post("3zzzzzzzzzzzz", "one more")])
     let changes = account.car(since: report.snapshot.rev)
     let base = try scene.snapshot(report.path)
-    let folder = FilePath(scene.folder.path)
-    func assembled(_ car: [UInt8]) throws -> AssembledRepository {
-      try AssembledRepository(
-        CommittedBlocks.Source(MappedFile(copying: car)), after: base, folder: folder)
+    func assembled(_ car: [UInt8]) throws -> CommittedBlocks {
+      try CommittedBlocks(CommittedBlocks.Source(MappedFile(copying: car)), after: base)
     }
-    #expect(try assembled(changes).leftOut == nil)
+    #expect(try LeftOutBlocks.of(assembled(changes)) == nil)
     // The commit alone, which is of a tree that nobody has.
     var commitAlone: [UInt8] = []
     CARWriter.appendHeader(roots: [account.head], to: &commitAlone)
@@ -194,11 +192,17 @@ import Testing
       commitAlone += changes[section.start..<section.end]
     }
     for car in [commitAlone, CARHeader(roots: [account.head]).bytes, CARHeader(roots: []).bytes] {
-      #expect(throws: AssembledRepository.Incomplete.self) {
+      #expect(throws: CommittedBlocks.Incomplete.self) {
         try assembled(car)
       }
     }
   }
+}
+
+/// A repository's CAR in canonical order.
+func canonicalCAR(_ car: MappedFile) throws -> MappedFile {
+  try CommittedBlocks([CommittedBlocks.Source(car, isTrusted: true)])
+    .writeInOrderOfTree(withBlobs: false)
 }
 
 @Suite struct `Canonical order` {
@@ -212,7 +216,7 @@ import Testing
     try repository.add("app.test.same/b", ["$type": .string("app.test.same")])
     repository.strays = [Block(cid: .blob([1, 2, 3]), bytes: [1, 2, 3])]
     let car = try repository.car()
-    let exported = try CanonicalExport.write(MappedFile(copying: car)).map()
+    let exported = try canonicalCAR(MappedFile(copying: car))
     let bytes = exported.withBytes { $0.array }
     let header = try CARHeader(bytes.span)
     #expect(header.roots == (try CARHeader(car.span).roots))
@@ -241,7 +245,7 @@ import Testing
     #expect(Set(order).count == order.count)
     #expect(order.count == (try repository.blocks().count) - 1, "all but the stray")
     // It is its own.
-    let again = try CanonicalExport.write(exported).map()
+    let again = try canonicalCAR(exported)
     #expect(again.withBytes { $0.array } == bytes)
   }
 
@@ -249,7 +253,7 @@ import Testing
     var repository = try TestRepository(posts: 60)
     let omitted = try #require(repository.cid(of: "app.bsky.feed.post/3k1000007"))
     repository.omitted = [omitted]
-    let exported = try CanonicalExport.write(MappedFile(copying: repository.car())).map()
+    let exported = try canonicalCAR(MappedFile(copying: repository.car()))
     let inspection = try exported.withBytes { bytes throws in try RepositoryInspector.inspect(bytes)
     }
     #expect(inspection.missingRecordCount == 1)
@@ -260,12 +264,12 @@ import Testing
     let stray = Block(cid: CID(codec: .dagCBOR, hashing: [0xa0].span), bytes: [0xa0])
     var car = CARHeader(roots: [stray.cid]).bytes
     #expect(throws: RepositoryError.commitMissing(stray.cid)) {
-      try CanonicalExport.write(MappedFile(copying: car))
+      try canonicalCAR(MappedFile(copying: car))
     }
     CARWriter.appendSection(stray.cid, stray.bytes.span, to: &car)
-    #expect(throws: RepositoryError.self) { try CanonicalExport.write(MappedFile(copying: car)) }
+    #expect(throws: RepositoryError.self) { try canonicalCAR(MappedFile(copying: car)) }
     #expect(throws: RepositoryError.noRoot) {
-      try CanonicalExport.write(MappedFile(copying: CARHeader(roots: []).bytes))
+      try canonicalCAR(MappedFile(copying: CARHeader(roots: []).bytes))
     }
   }
 }

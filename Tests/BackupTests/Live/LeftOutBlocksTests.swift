@@ -116,8 +116,8 @@ import Testing
     let found = try blocks(car)
     #expect(found.isWhole)
     let folder = try TemporaryFolder()
-    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path))
-    let expected = try CanonicalExport.write(MappedFile(copying: car)).map()
+    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path), withBlobs: true)
+    let expected = try canonicalCAR(MappedFile(copying: car))
     #expect(written.withBytes { $0.array } == expected.withBytes { $0.array })
     let inOrder = try found.writeInOrderOfSources(folder: FilePath(folder.path))
     let strays = Set(repository.strays.map(\.cid))
@@ -132,7 +132,7 @@ import Testing
     repository.strays = [blob, Block(cid: .blob([4]), bytes: [4])]
     let found = try blocks(repository.car())
     let folder = try TemporaryFolder()
-    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path))
+    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path), withBlobs: true)
     #expect(try cids(written.withBytes { $0.array }).last == blob.cid)
     #expect(found.places.count == (try repository.blocks().count) - 1)
   }
