@@ -102,11 +102,14 @@ public struct BlobTable: Sendable {
   /// Whether the repository refers to this blob.
   public func contains(_ cid: CID) -> Bool { slots[slot(of: cid)] != 0 }
 
-  /// The blob's entry.
-  public subscript(cid: CID) -> Entry? {
+  /// The blob's place among ``entries``; nil if the repository does not refer to it.
+  public func number(of cid: CID) -> Int? {
     let number = slots[slot(of: cid)]
-    return number == 0 ? nil : entry(Int(number - 1))
+    return number == 0 ? nil : Int(number - 1)
   }
+
+  /// The blob's entry.
+  public subscript(cid: CID) -> Entry? { number(of: cid).map(entry) }
 
   private func entry(_ number: Int) -> Entry {
     let row = rows[number]

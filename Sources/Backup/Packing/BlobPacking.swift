@@ -156,6 +156,8 @@ struct BlobPacking {
   func ledger() -> Ledger {
     var counts = Snapshot.BlobCounts()
     var missing: [BlobLedger.Missing] = []
+    // Each takes some two hundred bytes, so there is to be no room for more.
+    missing.reserveCapacity(max(0, table.entries.count - held.count))
     let before = Dictionary(
       missingBefore.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
     for entry in table.entries {

@@ -11,8 +11,8 @@ struct SnapshotChecks {
   private let damaged: Set<CID>
   private let observer: Progress.Observer
   private var trees: SharedTrees
-  /// How blobs and documents stand in the archive that are not held.
-  private var states: [CID: BlobState] = [:]
+  /// The blobs and documents that are damaged, and how.
+  private var damagedStates: [CID: BlobState] = [:]
   /// How the blobs of the last whole tree stand.
   private var tally = BlobTally()
   /// Whether CARs are what their manifests say, as far as that was found out while the file was read; by the manifests.
@@ -21,8 +21,9 @@ struct SnapshotChecks {
   private var extrasPages: [CID: [String]] = [:]
   /// What the pages say that were read last.
   private var reasons = Reasons()
-  /// The blobs that have been reported for a newer snapshot.
-  private var reported: Set<CID> = []
+  /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have none.
+  private var reported: [Bool] = []
+  private var reportedUnreferenced: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
   private var gathered: GatheredSections?
   private var orders = ResolvedOrders()
@@ -266,8 +267,10 @@ struct SnapshotChecks {
       let isCounted = tally.isCounted[number]
       switch state(of: blobs[number].cid) {
       case .held: tally.heldCount += isCounted ? 1 : -1
-      case .missing: tally.missing.formSymmetricDifference([number])
-      case .damaged: tally.damaged.formSymmetricDifference([number])
+      case .missing where isCounted: tally.missing.insert(number)
+      case .missing: tally.missing.remove(number)
+      case .damaged where isCounted: tally.damaged.insert(number)
+      case .damaged: tally.damaged.remove(number)
       }
     }
   }
@@ -284,11 +287,14 @@ struct SnapshotChecks {
       heldCount = 0
     }
     let blobs = trees.blobs.entries
+    reported += repeatElement(false, count: blobs.count - reported.count)
+    // Each takes some two hundred bytes, so there is to be no room for more.
+    report.missingBlobs.reserveCapacity(lacking.count { !reported[$0] })
     for number in lacking {
       let blob = blobs[number]
       let why: String
       let isDamaged: Bool
-      switch state(of: blob.cid) {
+      switch tally.missing.contains(number) ? .missing : state(of: blob.cid) {
       case .held:
         heldCount += 1
         continue
@@ -301,7 +307,8 @@ struct SnapshotChecks {
         (why, isDamaged) = (what, true)
         report.damagedBlobCount += 1
       }
-      guard reported.insert(blob.cid).inserted else { continue }
+      guard !reported[number], !reportedUnreferenced.contains(blob.cid) else { continue }
+      reported[number] = true
       let lost = SnapshotVerifier.LostBlob(
         cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
         size: blob.size, accepted: isDamaged ? nil : reasons.accepted[blob.cid])
@@ -311,7 +318,9 @@ struct SnapshotChecks {
       guard case .missing = state(of: entry.cid) else { continue }
       report.missingListedCount += 1
       if entry.accepted != nil { report.acceptedBlobCount += 1 }
-      guard reported.insert(entry.cid).inserted else { continue }
+      guard reportedUnreferenced.insert(entry.cid).inserted,
+        trees.blobs.number(of: entry.cid).map({ !reported[$0] }) ?? true
+      else { continue }
       report.missingBlobs.append(
         SnapshotVerifier.LostBlob(
           cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
@@ -328,7 +337,7 @@ struct SnapshotChecks {
 
   /// How a blob or document stands in the archive.
   private mutating func state(of cid: CID) -> BlobState {
-    if let known = states[cid] { return known }
+    if let known = damagedStates[cid] { return known }
     let state: BlobState
     if damaged.contains(cid) {
       state = .damaged("its bytes do not hash to its CID")
@@ -342,7 +351,7 @@ struct SnapshotChecks {
         state = .damaged("\(error)")
       }
     }
-    states[cid] = state
+    if case .damaged = state { damagedStates[cid] = state }
     return state
   }
 }
