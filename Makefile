@@ -78,8 +78,8 @@ docs: dependencies ## documentation of the libraries: .build/documentation; a de
 	    --output-path .build/documentation/$$target.doccarchive || failed=1; \
 	done; exit $$failed
 
-bench: release ## measure whole commands against openssl and zstd (RECORDS=100000 MEDIA=500 RUNS=3)
-	@Benchmarks/measure.sh "$(CARPACK_BIN)"
+bench: release ## measure whole commands against other programs into Benchmarks/RESULTS.md (RECORDS=100000 MEDIA=500 RUNS=5 and others)
+	@python3 Benchmarks/measure.py "$(CARPACK_BIN)"
 
 bench-network: release ## measure backups from a server on loopback against curl and one connection (BLOBS=2000 ROUNDS=5 SERIAL=100)
 	$(SWIFT) build -c release $(STATIC) --product stand-in

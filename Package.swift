@@ -19,8 +19,9 @@ let strict: [SwiftSetting] = [
   let cryptoIsLinked = false
 #endif
 
-/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system offers it as an archive: to find and bind the shared one
-/// takes longer than most verbs do. The linker comes upon the script in Sources/StaticLibraries first.
+/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system offers it as an archive.
+///
+/// To find and bind the shared one takes longer than most verbs do. The linker comes upon the script in Sources/StaticLibraries first.
 let staticLibraries: [LinkerSetting] = {
   #if os(Linux)
     let manager = FileManager.default

@@ -17,6 +17,7 @@ let package = Package(
   products: [
     .executable(name: "generate-repository", targets: ["GenerateRepository"]),
     .executable(name: "profile-inspect", targets: ["ProfileInspect"]),
+    .executable(name: "parse-arguments", targets: ["ParseArguments"]),
   ],
   dependencies: [
     .package(name: "carpack", path: ".."),
@@ -38,6 +39,10 @@ let package = Package(
         .product(name: "IPLD", package: "carpack"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "ParseArguments",
+      dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

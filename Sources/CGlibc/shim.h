@@ -51,6 +51,15 @@ static inline int64_t carpack_attribute(const char *path, const char *name, void
 #endif
 }
 
+/* As carpack_rename_exclusively() below, within a folder that is open. */
+static inline int carpack_rename_exclusively_in(int folder, const char *from, const char *to) {
+#if defined(__GLIBC__) && defined(SYS_renameat2)
+  return (int)syscall(SYS_renameat2, folder, from, folder, to, 1);
+#else
+  return -1;
+#endif
+}
+
 /* Renames a file unless something has the new name: renameat2 with RENAME_NOREPLACE. Fails with EINVAL where the file system
    cannot. Where there is no such call, and on other systems, it fails without touching errno. Both paths are relative to the
    current folder, AT_FDCWD, whose header would make this module the owner of half the C library. */

@@ -7,10 +7,10 @@ import Testing
   private struct Broken: Error {}
 
   private func write(
-    _ content: String, to components: [String], in folder: OutputFolder
+    _ content: String, to components: [String], in folder: OutputFolder, durably: Bool = true
   ) throws -> OutputFolder.Outcome {
     let bytes = Array(content.utf8)
-    return try folder.write(components) { sink in try sink(bytes.span) }
+    return try folder.write(components, durably: durably) { sink in try sink(bytes.span) }
   }
 
   @Test func `gets files in folders in folders`() throws {
@@ -44,7 +44,8 @@ import Testing
     }
   }
 
-  @Test func `is never left through a symbolic link`() throws {
+  @Test(arguments: [true, false])
+  func `is never left through a symbolic link`(durably: Bool) throws {
     let temporary = try TemporaryFolder()
     try FileManager.default.createDirectory(
       atPath: temporary.file("outside"), withIntermediateDirectories: true)
@@ -54,27 +55,28 @@ import Testing
     try FileManager.default.createSymbolicLink(
       atPath: temporary.file("out/file"), withDestinationPath: temporary.file("outside/target"))
     #expect(throws: BackupError.inTheWay(temporary.file("out/link"))) {
-      try write("x", to: ["link", "x"], in: folder)
+      try write("x", to: ["link", "x"], in: folder, durably: durably)
     }
     #expect(throws: BackupError.inTheWay(temporary.file("out/file"))) {
-      try write("x", to: ["file"], in: folder)
+      try write("x", to: ["file"], in: folder, durably: durably)
     }
     #expect(temporary.names(under: "outside") == [])
     #expect(temporary.names(under: "out") == ["file", "link"])
   }
 
-  @Test func `keeps a file that is the same, and refuses one that differs`() throws {
+  @Test(arguments: [true, false])
+  func `keeps a file that is the same, and refuses one that differs`(durably: Bool) throws {
     let temporary = try TemporaryFolder()
     let folder = try OutputFolder(temporary.path)
     for content in ["", "content", String(repeating: "long ", count: 100_000)] {
       let name = "file \(content.count)"
-      #expect(try write(content, to: [name], in: folder) == .written)
+      #expect(try write(content, to: [name], in: folder, durably: durably) == .written)
       let before = try FileManager.default.attributesOfItem(atPath: temporary.file(name))
-      #expect(try write(content, to: [name], in: folder) == .alreadyThere)
+      #expect(try write(content, to: [name], in: folder, durably: durably) == .alreadyThere)
       let after = try FileManager.default.attributesOfItem(atPath: temporary.file(name))
       #expect(before[.systemFileNumber] as? Int == after[.systemFileNumber] as? Int)
       #expect(throws: BackupError.fileDiffers(temporary.file(name))) {
-        try write(content + "!", to: [name], in: folder)
+        try write(content + "!", to: [name], in: folder, durably: durably)
       }
       #expect(try temporary.read(name) == Array(content.utf8))
     }
@@ -82,11 +84,12 @@ import Testing
     #expect(folder.tally.alreadyThere == 3)
   }
 
-  @Test func `replaces a file that differs when that was asked for`() throws {
+  @Test(arguments: [true, false])
+  func `replaces a file that differs when that was asked for`(durably: Bool) throws {
     let temporary = try TemporaryFolder()
     let folder = try OutputFolder(temporary.path, overwriting: true)
-    #expect(try write("old", to: ["x"], in: folder) == .written)
-    #expect(try write("new", to: ["x"], in: folder) == .written)
+    #expect(try write("old", to: ["x"], in: folder, durably: durably) == .written)
+    #expect(try write("new", to: ["x"], in: folder, durably: durably) == .written)
     #expect(try temporary.read("x") == Array("new".utf8))
   }
 
@@ -108,15 +111,16 @@ import Testing
     #expect(try temporary.read("kept") == Array("old".utf8))
   }
 
-  @Test func `says what is in the way`() throws {
+  @Test(arguments: [true, false])
+  func `says what is in the way`(durably: Bool) throws {
     let temporary = try TemporaryFolder()
     let folder = try OutputFolder(temporary.path, overwriting: true)
-    #expect(try write("x", to: ["d", "x"], in: folder) == .written)
+    #expect(try write("x", to: ["d", "x"], in: folder, durably: durably) == .written)
     #expect(throws: BackupError.inTheWay(temporary.file("d"))) {
-      try write("x", to: ["d"], in: folder)
+      try write("x", to: ["d"], in: folder, durably: durably)
     }
     #expect(throws: BackupError.inTheWay(temporary.file("d/x"))) {
-      try write("x", to: ["d", "x", "y"], in: folder)
+      try write("x", to: ["d", "x", "y"], in: folder, durably: durably)
     }
     #expect(throws: BackupError.self) { _ = try OutputFolder(temporary.file("d/x")) }
   }

@@ -87,7 +87,8 @@ public final class OutputFolder {
     try check(name)
     let shown = ([path] + components).joined(separator: "/")
     let folder = try self.folder(components.dropLast())
-    let isThere = try regularFileExists(name, in: folder, shown)
+    // Of thousands of small files, hardly one is there: that is found out when they get their names.
+    var isThere = durably ? try regularFileExists(name, in: folder, shown) : false
     serial += 1
     let temporary = ".carpack-\(process)-\(serial).partial"
     let raw = unsafe openat(
@@ -117,6 +118,11 @@ public final class OutputFolder {
       if bytes.count >= 1 << 17 { try put(bytes) } else { buffer.append(contentsOf: bytes) }
     }
     if !buffer.isEmpty { try put(buffer.span) }
+    if !durably {
+      isKept = unsafe carpack_rename_exclusively_in(folder, temporary, name) == 0
+      // Where the system cannot do that, or the name is taken.
+      if !isKept { isThere = try regularFileExists(name, in: folder, shown) }
+    }
     if isThere {
       if try holdsSame(name, in: folder, as: descriptor, shown) {
         tally.alreadyThere += 1
@@ -125,10 +131,12 @@ public final class OutputFolder {
       guard overwriting else { throw BackupError.fileDiffers(shown) }
     }
     if durably, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
-    guard unsafe renameat(folder, temporary, folder, name) == 0 else {
-      throw BackupError.system("write \(shown)", errno)
+    if !isKept {
+      guard unsafe renameat(folder, temporary, folder, name) == 0 else {
+        throw BackupError.system("write \(shown)", errno)
+      }
+      isKept = true
     }
-    isKept = true
     tally.written += 1
     tally.bytes += count
     return .written
