@@ -42,8 +42,8 @@ public final class ArchiveReader: Sendable {
     var recovery: Recovery?
     /// The survey of the whole file, if there was one.
     var survey: Survey?
-    /// The short key of every ordinal, to find what supersedes a damaged section; read when first needed.
-    var shortKeys: [UInt32]?
+    /// What the index keeps of the key of every ordinal, to find what supersedes a damaged section; read when first needed.
+    var keptKeys: [UInt64]?
   }
 
   /// Opens the archive at `path`.

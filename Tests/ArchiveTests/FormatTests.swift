@@ -43,15 +43,23 @@ import Testing
       0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c,
       0x83,
     ]
-    // Both keys in the order of their first four bytes.
+    // Both keys in the order of their first 28 bits, of which the first tells the bucket.
     let keys = [hello, manifest].enumerated().map { ordinal, cid in
       (cid.multihash.digest[0..<4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }, UInt32(ordinal))
     }.sorted { $0 < $1 }
-    var segment: [UInt8] =
-      [0x5c, 0x2a, 0x4d, 0x18] + little(UInt32(48 + 4 + 16 + 48 + 8 - 8)) + magic
-    segment += little(UInt32(1)) + [0, 0, 0, 0] + little(UInt64(0)) + little(UInt32(2))
+    let segmentLength: UInt32 = 48 + 4 + 16 + 16 + 48 + 8
+    var segment: [UInt8] = [0x5c, 0x2a, 0x4d, 0x18]
+    segment += little(segmentLength - 8) + magic
+    segment += little(UInt32(1)) + [0, 1, 0, 0] + little(UInt64(0)) + little(UInt32(2))
     segment += little(UInt32(2)) + little(UInt32(2))
-    for (key, ordinal) in keys { segment += little(key) + little(ordinal) }
+    let marks: [UInt64: UInt64] = [0: 0b0110, 1: 0b0101, 2: 0b0011]
+    let inFirstBucket = keys.filter { $0.0 >> 31 == 0 }.count
+    segment += little(try #require(marks[UInt64(inFirstBucket)])) + little(UInt64(0))
+    let entries: [UInt64] = keys.map { key, ordinal in
+      let rest = (key << 1) >> 5
+      return UInt64(rest) << 1 | UInt64(ordinal)
+    }
+    segment += little(entries[0] | entries[1] << 28) + little(UInt64(0))
     segment += little(helloOffset) + little(XXH64.hash(helloFrame.span)) + little(UInt32(0))
     segment += little(UInt32(helloFrame.count))
     segment += little(manifestOffset) + little(XXH64.hash(manifestFrame.span)) + little(UInt32(1))
@@ -63,7 +71,7 @@ import Testing
     let footerOffset = UInt64(expected.count)
     var footer: [UInt8] =
       [0x5c, 0x2a, 0x4d, 0x18] + little(UInt32(160)) + magic + little(UInt32(2))
-    footer += little(UInt16(1)) + little(UInt16(0)) + little(UInt64(0)) + little(UInt64(0))
+    footer += little(UInt16(1)) + little(UInt16(1)) + little(UInt64(4)) + little(UInt64(0))
     footer += little(UInt64(1)) + little(UInt64(0)) + little(UInt64(2))
     footer += little(UInt64(2 + 42 + 38)) + little(manifestOffset) + little(UInt64(1))
     footer += manifest.multihash.digest

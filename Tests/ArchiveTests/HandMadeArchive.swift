@@ -15,6 +15,8 @@ struct HandMadeArchive {
   /// The segments that the next footer names.
   var segments: [Generation.Segment] = []
   var head: Generation.Head?
+  /// The form of its index segments.
+  var form = IndexForm.packed
 
   init() {
     let header = SampleArchive.header
@@ -58,7 +60,8 @@ struct HandMadeArchive {
 
   /// Adds the segment of what has been added since the last.
   mutating func addSegment() throws {
-    let builder = IndexSegmentBuilder(base: base, keys: keys, frames: frames[...])
+    let builder = IndexSegmentBuilder(
+      form, base: base, keys: keys, frames: frames[...])
     let offset = UInt64(bytes.count)
     var segment: [UInt8] = []
     let checksum = try builder.encode { segment += $0.array }
@@ -90,7 +93,9 @@ struct HandMadeArchive {
       previousFooterOffset: generation?.footerOffset,
       committedLength: UInt64(bytes.count + Footer.length(segments: segments.count)),
       sectionCount: sectionCount ?? base,
-      streamLength: streamLength ?? self.streamLength, head: head, segments: segments)
+      streamLength: streamLength ?? self.streamLength, head: head, segments: segments,
+      minorVersion: form == .packed ? 1 : 0,
+      features: FeatureFlags(required: form == .packed ? FeatureFlags.packedIndex : 0))
     bytes += try Footer.encode(footer)
     generation = footer
   }

@@ -97,7 +97,7 @@ struct Forgery {
   {
     let forgery = try Forgery(in: try TemporaryFolder(), name: "shifted")
     let forged = forgery.forged { bytes in
-      if isRepaired { bytes[forgery.footer.lowerBound + 32] = 1 }
+      if isRepaired { bytes[forgery.footer.lowerBound + 32] |= 1 }
       // Every entry of the table in front of the checksum, which counts its ordinals from the base.
       let count = Int(bytes.span.u32(forgery.segment.lowerBound + 44))
       for number in 1...count {

@@ -134,12 +134,14 @@ import Testing
   @Test func `serves several threads, also while it finds that the index is damaged`() throws {
     let folder = try TemporaryFolder()
     let sample = try sample(folder)
-    let segment = try #require(sample.generation?.segments.first)
+    let generation = try #require(sample.generation)
+    let segment = try #require(generation.segments.first)
     let file = try FileDescriptor.open(sample.path, .readWrite)
     // Entries in the middle of the segment: some lookups still work, others do not.
-    let garbage = [UInt8](repeating: 0x55, count: 12_000)
+    let third = Int(generation.footerOffset - segment.offset) / 3
+    let garbage = [UInt8](repeating: 0x55, count: third)
     try file.closeAfter {
-      _ = try file.writeAll(toAbsoluteOffset: Int64(segment.offset) + 10_000, garbage)
+      _ = try file.writeAll(toAbsoluteOffset: Int64(segment.offset) + Int64(third), garbage)
     }
     let reader = try ArchiveReader(path: sample.path)
     #expect(reader.recovery == nil)

@@ -79,6 +79,48 @@ private struct Listing: Decodable {
     #expect(error?.description.contains("feature bit 5") == true)
   }
 
+  @Test func `keeps the form of its index for life, and a copy has the packed one`() throws {
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("a.car.zst"))
+    try FileManager.default.copyItem(
+      atPath: "\(Self.folder)/several.car.zst", toPath: path.string)
+    func footer(of path: FilePath) throws -> Range<Int> {
+      let generation = try ArchiveReader(path: path).generation
+      return Int(generation.footerOffset)..<Int(generation.committedLength)
+    }
+    // More generations than there are live segments.
+    for number in 0..<20 as Range<UInt8> {
+      var writer = try ArchiveWriter.open(FileStorage.open(path), carHeader: [1, 0xa0])
+      try writer.append(CID(codec: .raw, hashing: [number].span), [number].span)
+      let generation = try writer.commit(manifest: nil)
+      #expect(generation.features == FeatureFlags() && generation.minorVersion == 0)
+      #expect(generation.segments.count <= 12)
+    }
+    #expect(try ArchiveVerifier(path: path).verify().findings == [])
+    if IndependentReader.isPresent {
+      #expect(try IndependentReader.run(["verify", path.string]).status == 0)
+    }
+    // The newest index segment and its footer, and then only the segment.
+    for isWhole in [true, false] {
+      let bytes = try [UInt8](Data(contentsOf: URL(filePath: path.string)))
+      let segment = try #require(ArchiveReader(path: path).generation.segments.last)
+      let end = isWhole ? bytes.count : try footer(of: path).lowerBound
+      var damaged = bytes
+      for place in Int(segment.offset) + 30..<end { damaged[place] ^= 0x55 }
+      try Data(damaged).write(to: URL(filePath: path.string))
+      let report = try ArchiveRepair.run(FileStorage.open(path))
+      #expect(report.lostSectionCount == 0)
+      #expect(try [UInt8](Data(contentsOf: URL(filePath: path.string))) == bytes)
+    }
+    #expect(try ArchiveCompactor().compact(path).isReplaced)
+    let features = try ArchiveReader(path: path).generation.features
+    #expect(features.required == FeatureFlags.packedIndex)
+    #expect(try ArchiveVerifier(path: path).verify().findings == [])
+    if IndependentReader.isPresent {
+      #expect(try IndependentReader.run(["verify", path.string]).status == 0)
+    }
+  }
+
   @Test func `keeps the optional features it has when it is appended to`() throws {
     let folder = try TemporaryFolder()
     let path = FilePath(folder.file("a.car.zst"))

@@ -24,12 +24,12 @@ import sys
 M = bytes.fromhex("F09F9A97F09F93A6FEC98AE5B1D79C83")           # section 3.3
 DATA, SKIPPABLE = b"\x28\xB5\x2F\xFD", b"\x5C\x2A\x4D\x18"       # section 2
 VOID, REPAIRED = b"\x50\x2A\x4D\x18", 1                           # sections 4.3 and 5.2
-UNDIGESTED = 1 << 1
+UNDIGESTED, PACKED = 1 << 1, 1 << 2
 MAX_CONTENT, CHUNK, LARGE = (4 << 20) + 2093, 4 << 20, 1 << 16
 
 Frame = collections.namedtuple("Frame", "offset length kind size whole")         # kind None: a data frame
 Section = collections.namedtuple("Section", "ordinal cid length start frames")   # frames: (offset, length, XXH64 or None)
-Segment = collections.namedtuple("Segment", "offset base n bits entries table ordinals length")
+Segment = collections.namedtuple("Segment", "offset base n form a b w k marks entries table ordinals length")
 Footer = collections.namedtuple("Footer", "offset end generation previous sections stream manifest live required")
 
 
@@ -184,13 +184,30 @@ def large_sizes(start, size):
     return [min(CHUNK, size - i) + (0 if i else start) for i in range(0, size, CHUNK)]
 
 
-def key(cid, bits):
-    """(leading bits, first 32 bits) of a section's key: section 4.1."""
+# Section 4.1: the index segment
+
+def key(cid):
+    """The key of a section, as a number of 256 bits."""
     _, code, digest = cid_parts(cid)
     if code != 0x12 or len(digest) != 32:
         digest = hashlib.sha256(cid).digest()
-    number = int.from_bytes(digest[:4], "big")
-    return number >> (32 - bits), number
+    return int.from_bytes(digest, "big")
+
+
+def kept_bits(form, ordinal):
+    """K(o): how many bits of its key the entry of a section keeps."""
+    return 32 if form == 0 else 28 if ordinal < 1 << 18 else min(48, 12 + ordinal.bit_length())
+
+
+def blocks(texts):
+    """Bits, each a character and the first the first, in blocks."""
+    text = "".join(texts)
+    return b"".join(int(text[i:i + 127][::-1], 2).to_bytes(16, "little") for i in range(0, len(text), 127))
+
+
+def bits_of(number, count):
+    """The bits of a number, the lowest first."""
+    return format(number, f"0{count}b")[::-1] if count else ""
 
 
 class Archive:
@@ -256,20 +273,67 @@ class Archive:
 
     def segment_at(self, at):
         frame = self.frame_at(at, self.end)
-        bits, base, n, m = struct.unpack_from("<B3xQII", self.data[at:at + frame.length].ljust(48), 28)
-        entries = at + 48 + (4 << bits)
-        if frame.kind != 1 or bits > 24 or not n or entries + 8 * n + 24 * m + 8 != at + frame.length:
+        a, form, zero, base, n, m = struct.unpack_from("<BBHQII", self.data[at:at + frame.length].ljust(48), 28)
+        if frame.kind != 1 or form > 1 or zero or a > 24 or not n:
             raise Damaged(f"no index segment holds at {at}")
-        table = list(struct.iter_unpack("<QQII", self.data[entries + 8 * n:at + frame.length - 8]))
-        return Segment(at, base, n, bits, entries, table, [row[2] for row in table], frame.length)
+        w, k = (n - 1).bit_length(), kept_bits(form, base + n - 1)
+        b, marks = min(w, 28), at + 48 + (4 << a)
+        entries = marks + (-(-(n + (1 << b)) // 127) * 16 if form else 0)
+        rest = entries + (-(-n * (k - b + w) // 127) * 16 if form else 8 * n)
+        if rest + 24 * m + 8 != at + frame.length or form and a != max(0, b - 9):
+            raise Damaged(f"no index segment holds at {at}")
+        table = list(struct.iter_unpack("<QQII", self.data[rest:at + frame.length - 8]))
+        return Segment(at, base, n, form, a, b, w, k, marks, entries, table, [row[2] for row in table], frame.length)
+
+    def bits(self, start, at, count):
+        """`count` bits from number `at` on, of blocks at an offset."""
+        first, value = at // 127, 0
+        for i in range(first, -(-(at + count) // 127)):
+            value |= (int.from_bytes(self.data[start + 16 * i:start + 16 * i + 16], "little") & (1 << 127) - 1) << 127 * (i - first)
+        return value >> at % 127 & (1 << count) - 1
+
+    def entries(self, s, lead):
+        """(kept bits, K(o), ordinal) of the entries whose first a bits are these."""
+        low, high = struct.unpack_from("<II", self.data, s.offset + 44 + 4 * lead)
+        low, high = low if lead else 0, min(high, s.n)
+        if s.form == 0:
+            for i in range(low, high):
+                kept, ordinal = struct.unpack_from("<II", self.data, s.entries + 8 * i)
+                yield kept, 32, s.base + ordinal
+            return
+        width = 1 << s.b - s.a
+        marks = bits_of(self.bits(s.marks, lead * width + low, width + high - low), width + high - low).split("0")
+        i, size = low, s.k - s.b + s.w
+        for bucket, ones in enumerate(marks[:width], lead * width):
+            for _ in ones:
+                number = self.bits(s.entries, i * size, size)
+                i, ordinal = i + 1, s.base + (number & (1 << s.w) - 1)
+                count = kept_bits(s.form, ordinal)
+                yield (bucket << s.k - s.b | number >> s.w) >> s.k - count, count, ordinal
+
+    def index_of(self, s, sections):
+        """Fan-out, marks and entries as they have to be in a segment of these sections."""
+        entries = []
+        for t in sections:
+            count = kept_bits(s.form, t.ordinal)
+            entries.append((key(t.cid) >> 256 - count << s.k - count, t.ordinal - s.base))
+        entries.sort()
+        leads = collections.Counter(kept >> s.k - s.a for kept, _ in entries)
+        parts = [struct.pack("<I", i) for i in itertools.accumulate(leads[i] for i in range(1 << s.a))]
+        if s.form == 0:
+            return parts + [struct.pack("<II", *entry) for entry in entries]
+        buckets = collections.Counter(kept >> s.k - s.b for kept, _ in entries)
+        parts.append(blocks("1" * buckets[i] + "0" for i in range(1 << s.b)))
+        parts.append(blocks(bits_of(n, s.w) + bits_of(kept & (1 << s.k - s.b) - 1, s.k - s.b) for kept, n in entries))
+        return parts
 
     def load_index(self):
         """Sections 4.2 and 5: the live segments the footer names, which cover all ordinals."""
         covered = 0
         for offset, n, m, xxh in self.footer.live if self.footer else []:
             s = self.segment_at(offset)
-            own = s.base, s.n, len(s.table), self.data[offset + s.length - 8:offset + s.length]
-            if own != (covered, n, m, xxh):
+            own = s.base, s.n, len(s.table), self.data[offset + s.length - 8:offset + s.length], s.form
+            if own != (covered, n, m, xxh, 1 if self.footer.required & PACKED else 0):
                 raise Damaged(f"the index segment at {offset} is not the one the footer names")
             self.segments.append(s)
             covered += n
@@ -281,13 +345,10 @@ class Archive:
         if self.found is not None:
             yield from (s for s in self.found if s.cid == cid)
         for s in self.segments if self.found is None else []:
-            lead, short = key(cid, s.bits)
-            low, high = struct.unpack_from("<II", self.data, s.offset + 44 + 4 * lead)
-            for i in range(low if lead else 0, min(high, s.n)):
-                found, ordinal = struct.unpack_from("<II", self.data, s.entries + 8 * i)
-                if found == short:
+            for kept, count, ordinal in self.entries(s, key(cid) >> 256 - s.a):
+                if kept == key(cid) >> 256 - count:
                     try:
-                        yield self.locate(s.base + ordinal)
+                        yield self.locate(ordinal)
                     except Damaged as why:
                         self.problem(str(why))
 
@@ -328,11 +389,12 @@ class Archive:
             raise
 
     def later(self, ordinal):
-        """The ordinals behind this one that have its short key, the last first."""
-        entries = [(short, s.base + n) for s in self.segments
-                   for short, n in struct.iter_unpack("<II", self.data[s.entries:s.entries + 8 * s.n])]
-        own = next((short for short, n in entries if n == ordinal), 0xFFFFFFFF)
-        return sorted((n for short, n in entries if short == own != 0xFFFFFFFF and n > ordinal), reverse=True)
+        """The ordinals behind this one whose keys begin with the bits kept of its own, the last first."""
+        entries = [entry for s in self.segments for lead in range(1 << s.a) for entry in self.entries(s, lead)]
+        own, known = next((entry[:2] for entry in entries if entry[2] == ordinal), (0, 0))
+        if own == (1 << known) - 1:
+            return []
+        return sorted((n for kept, count, n in entries if n > ordinal and kept >> count - known == own), reverse=True)
 
     def read(self, section):
         """The body of a section, checked."""
@@ -380,8 +442,8 @@ class Archive:
             return None
         major, _, required, _, generation, previous, sections, stream, offset, ordinal, digest = \
             struct.unpack_from("<HH8Q32s", self.data, at + 28)
-        if major != 1 or required & ~(REPAIRED | UNDIGESTED):
-            sys.exit(f"carpack_reader: this reader knows version 1 and features 0 and 1, not {major} and {required:#x}")
+        if major != 1 or required & ~(REPAIRED | UNDIGESTED | PACKED):
+            sys.exit(f"carpack_reader: this reader knows version 1 and features 0 to 2, not {major} and {required:#x}")
         live = list(struct.iter_unpack("<QII8s", self.data[at + 128:end - 16]))
         cid = b"\x01\x71\x12\x20" + digest if offset else b""
         return Footer(at, end, generation, previous, sections, stream, (offset, ordinal, cid), live, required)
@@ -607,10 +669,7 @@ class Archive:
             if f.kind == 1:
                 s = self.segment_at(f.offset)
                 covered = {t.ordinal: t for t in sections if t.ordinal is not None and s.base <= t.ordinal < s.base + s.n}
-                entries = sorted(key(t.cid, s.bits) + (t.ordinal - s.base,) for t in covered.values())
-                leads = collections.Counter(e[0] for e in entries)
-                fan_out = itertools.accumulate(leads[i] for i in range(1 << s.bits))
-                parts = [struct.pack("<I", i) for i in fan_out] + [struct.pack("<II", *e[1:]) for e in entries]
+                parts = self.index_of(s, covered.values())
                 for offset, length, ordinal in table:
                     if ordinal in covered:
                         if offset not in sums:

@@ -1,7 +1,8 @@
 /// The two sets of feature bits in a footer (FORMAT 4.2).
 ///
 /// A reader that does not know a *required* bit stops and names it; *optional* bits it does not know it ignores, and a
-/// writer keeps them. Version 1.0 defines none of either; 1.1 has two required bits, ``repaired`` and ``undigested``.
+/// writer keeps them. Version 1.0 defines none of either; 1.1 has three required bits, ``repaired``, ``undigested`` and
+/// ``packedIndex``.
 public struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
   public let required: UInt64
@@ -16,11 +17,20 @@ public struct FeatureFlags: Hashable, Sendable {
   /// have no digest of one (FORMAT 6.1).
   public static let undigested: UInt64 = 1 << 1
 
+  /// The required bit of a file whose index segments have the packed form (FORMAT 4.1).
+  public static let packedIndex: UInt64 = 1 << 2
+
   /// The required bits that are known here.
-  package static let knownRequired: UInt64 = repaired | undigested
+  package static let knownRequired: UInt64 = repaired | undigested | packedIndex
+
+  /// Those of a file that is begun.
+  package static let ofNewFile = FeatureFlags(required: packedIndex)
 
   /// Whether the file was repaired.
   public var isRepaired: Bool { required & Self.repaired != 0 }
+
+  /// How the entries of the file's index segments are written.
+  package var indexForm: IndexForm { required & Self.packedIndex != 0 ? .packed : .wide }
 
   /// A pair of sets.
   public init(required: UInt64 = 0, optional: UInt64 = 0) {

@@ -50,7 +50,8 @@ package struct ArchiveIndex: Sendable {
     for named in generation.segments {
       let segment = try Self.segment(named, in: file)
       guard segment.base == named.base, segment.count == named.sectionCount,
-        segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum
+        segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum,
+        segment.form == generation.features.indexForm
       else {
         throw ArchiveError(
           .damagedIndex("it is not the one the footer names"), offset: named.offset)
@@ -110,30 +111,52 @@ package struct ArchiveIndex: Sendable {
 
   /// The ordinals of the sections that may have this key, what is committed first.
   ///
+  /// - Parameters:
+  ///   - key: The key, or as many bits of it as are known.
+  ///   - knownBits: How many that are.
+  ///   - file: Where the segments lie.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
-  package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
-    -> [UInt64]
+  /// - Returns: The ordinals.
+  package func candidates(_ key: SectionKey, knownBits: Int = 64, in file: Span<UInt8>)
+    throws(ArchiveError) -> [UInt64]
   {
     var found: [UInt64] = []
-    for part in parts {
-      found += try part.read(file) { (segment, bytes) throws(ArchiveError) in
-        try segment.candidates(key, in: bytes)
-      }
+    for number in parts.indices {
+      try candidates(key, knownBits: knownBits, inPart: number, file) { found.append($0) }
     }
     return found
   }
 
   /// The ordinal of some section that may have this key, the largest segment asked first; nil if none may.
   ///
+  /// - Parameter others: Called with those of other sections in the same segment that may.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
-  func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
+  func firstCandidate(
+    _ key: SectionKey, in file: Span<UInt8>, others: (UInt64) -> Void
+  ) throws(ArchiveError) -> UInt64? {
     for number in bySize {
-      let first = try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
-        try segment.firstCandidate(key, in: bytes)
+      var first: UInt64?
+      try candidates(key, inPart: number, file) { ordinal in
+        if first == nil { first = ordinal } else { others(ordinal) }
       }
       if let first { return first }
     }
     return nil
+  }
+
+  private func candidates(
+    _ key: SectionKey, knownBits: Int = 64, inPart number: Int, _ file: Span<UInt8>,
+    _ body: (UInt64) -> Void
+  ) throws(ArchiveError) {
+    try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
+      try segment.forEachCandidate(key, knownBits: knownBits, in: bytes, body)
+    }
+  }
+
+  /// The ordinals of the segment that has this one.
+  func segmentRange(around ordinal: UInt64) -> Range<UInt64> {
+    let part = parts.first { $0.segment.base <= ordinal && ordinal < $0.segment.end }
+    return part.map { $0.segment.base..<$0.segment.end } ?? 0..<0
   }
 
   /// The first ordinal that begins in a later frame, or that no frame of the same table holds.
@@ -184,19 +207,28 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// The short key of every ordinal.
-  func shortKeys(in file: Span<UInt8>) -> [UInt32] {
-    var keys = [UInt32](repeating: .max, count: parts.reduce(0) { $0 + $1.segment.count })
+  /// What the segments keep of the key of every ordinal; all bits set where they have none.
+  func keptKeys(in file: Span<UInt8>) -> [UInt64] {
+    var keys = [UInt64](repeating: .max, count: parts.reduce(0) { $0 + $1.segment.count })
     for part in parts {
       part.read(file) { (segment, bytes) in
-        for index in 0..<segment.count {
-          let entry = segment.entry(index, in: bytes)
-          let (ordinal, overflow) = segment.base.addingReportingOverflow(entry & 0xffff_ffff)
-          guard !overflow, ordinal < UInt64(keys.count) else { continue }
-          keys[Int(ordinal)] = UInt32(truncatingIfNeeded: entry >> 32)
+        var entries = segment.entries
+        do throws(ArchiveError) {
+          while let entry = try entries.next(in: bytes) {
+            let ordinal = segment.base + UInt64(entry.ordinal)
+            if ordinal < UInt64(keys.count) { keys[Int(ordinal)] = entry.key }
+          }
+        } catch {
+          // What cannot be names no key.
         }
       }
     }
     return keys
+  }
+
+  /// How many bits of the key of an ordinal are kept; 0 for an ordinal of which nothing is known.
+  func keptBits(of ordinal: UInt64) -> Int {
+    let part = parts.first { $0.segment.base <= ordinal && ordinal < $0.segment.end }
+    return part?.segment.form.keyBits(of: ordinal) ?? 0
   }
 }

@@ -3,8 +3,8 @@ package import IPLD
 /// The beginning of the key that a section is found by (FORMAT 4.1).
 ///
 /// The key is the digest of a CID with SHA-256, and the SHA-256 of any other CID, whose digest may be whatever somebody put
-/// there. A segment uses 32 bits of it, so that segments can be merged without reading a section; 64 are kept in memory. A
-/// hit is confirmed against the whole CID in any case.
+/// there. A segment keeps some leading bits of it, ``IndexForm/keyBits(of:)``, so that segments can be merged without reading a
+/// section; 64 are kept in memory. A hit is confirmed against the whole CID in any case.
 package struct SectionKey: Hashable, Sendable {
   /// The key's first eight bytes as a number.
   package let prefix: UInt64
@@ -26,11 +26,5 @@ package struct SectionKey: Hashable, Sendable {
   @inline(__always)
   package static func leading(_ prefix: UInt64, bits: Int) -> Int {
     bits == 0 ? 0 : Int(truncatingIfNeeded: prefix >> (64 - UInt64(bits)))
-  }
-
-  /// The first 32 bits as a number: what an entry of a segment holds.
-  @inline(__always)
-  package static func short(_ prefix: UInt64) -> UInt32 {
-    UInt32(truncatingIfNeeded: prefix >> 32)
   }
 }

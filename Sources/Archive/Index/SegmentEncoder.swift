@@ -1,54 +1,111 @@
 internal import IPLD
 
-/// Puts the parts of an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the entries, the frame
+/// What an index segment is made of.
+protocol SegmentContents {
+  /// Where things lie in it.
+  var layout: SegmentLayout { get }
+  /// Calls `body` with each entry, in the order of keys, then ordinals.
+  func forEachEntry(in file: Span<UInt8>, _ body: (IndexEntry) throws -> Void) throws
+  /// Calls `body` with each data frame.
+  func forEachFrame(in file: Span<UInt8>, _ body: (FrameEntry) throws -> Void) throws
+}
+
+/// Puts an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the entries, the frame
 /// table, the checksum.
+///
+/// The entries are passed through twice, in their order: to count them, and to write them. In memory are the fan-out and, in
+/// the packed form, the marks, three bits an entry at most.
 struct SegmentEncoder: ~Copyable {
   private static let pieceLength = 1 << 20
 
-  private let base: UInt64
+  private let layout: SegmentLayout
   private var piece: [UInt8]
+  private var bits = BitBlocks.Writer()
   private var hash = XXH64.Stream()
 
-  /// Begins a segment.
+  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight of them.
   ///
-  /// - Throws: ``ArchiveError`` if it is longer than a frame can be.
-  init(fanOutBits: Int, base: UInt64, count: Int, frameCount: Int) throws(ArchiveError) {
-    let length = IndexSegment.length(
-      fanOutBits: fanOutBits, count: count, frameCount: frameCount)
+  /// - Parameters:
+  ///   - contents: What is in it.
+  ///   - file: Where the segments lie that it is made of.
+  ///   - sink: Called with the pieces.
+  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, or the entries are not as many as its layout
+  ///   says, and in order; and what `sink` throws.
+  static func encode(
+    _ contents: some SegmentContents, in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void
+  ) throws -> UInt64 {
+    var encoder = try SegmentEncoder(contents.layout)
+    var counts = Counts(contents.layout)
+    try contents.forEachEntry(in: file) { (entry) throws in try counts.add(entry) }
+    try counts.finish()
+    for end in counts.fanOut {
+      encoder.piece.append(littleEndian: end)
+      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
+    }
+    encoder.piece.append(contentsOf: counts.marks)
+    try encoder.drain(sink)
+    try contents.forEachEntry(in: file) { (entry) throws in
+      encoder.append(entry)
+      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
+    }
+    encoder.bits.finish(&encoder.piece)
+    try contents.forEachFrame(in: file) { (frame) throws in
+      frame.append(base: contents.layout.base, to: &encoder.piece)
+      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
+    }
+    return try encoder.finish(sink)
+  }
+
+  /// Whether the bytes at `offset` of a file are the frame of such a segment.
+  static func isEncoded(
+    _ contents: some SegmentContents, in source: Span<UInt8>, as file: Span<UInt8>, at offset: Int,
+    length: Int
+  ) -> Bool {
+    guard length == contents.layout.length else { return false }
+    var place = offset
+    var isEqual = true
+    do {
+      _ = try encode(contents, in: source) { piece in
+        isEqual = isEqual && piece.equals(file.extracting(place..<place + piece.count))
+        place += piece.count
+      }
+    } catch {
+      return false
+    }
+    return isEqual
+  }
+
+  private init(_ layout: SegmentLayout) throws(ArchiveError) {
     guard
       var piece = SkippableFrame.header(
-        .indexSegment, payloadLength: length - SkippableFrame.minimumLength)
+        .indexSegment, payloadLength: layout.length - SkippableFrame.minimumLength)
     else { throw ArchiveError(.tooManySections) }
-    piece.reserveCapacity(min(length, Self.pieceLength + 64))
-    piece.append(contentsOf: [UInt8(fanOutBits), 0, 0, 0])
-    piece.append(littleEndian: base)
-    piece.append(littleEndian: UInt32(count))
-    piece.append(littleEndian: UInt32(frameCount))
-    self.base = base
+    piece.reserveCapacity(min(layout.length, Self.pieceLength + 64))
+    piece.append(contentsOf: [UInt8(layout.fanOutBits), layout.form.rawValue, 0, 0])
+    piece.append(littleEndian: layout.base)
+    piece.append(littleEndian: UInt32(layout.count))
+    piece.append(littleEndian: UInt32(layout.frameCount))
+    self.layout = layout
     self.piece = piece
   }
 
-  mutating func append(fanOut: [UInt32], _ sink: (Span<UInt8>) throws -> Void) throws {
-    for end in fanOut {
-      piece.append(littleEndian: end)
-      if piece.count >= Self.pieceLength { try drain(sink) }
+  @inline(__always)
+  private mutating func append(_ entry: IndexEntry) {
+    switch layout.form {
+    case .wide:
+      piece.append(littleEndian: UInt32(truncatingIfNeeded: entry.key >> 32))
+      piece.append(littleEndian: entry.ordinal)
+    case .packed:
+      let rest = UInt64(layout.keyBits - layout.bucketBits)
+      let key = entry.key >> UInt64(64 - layout.keyBits) & (1 << rest - 1)
+      bits.append(
+        key << UInt64(layout.ordinalBits) | UInt64(entry.ordinal), count: layout.entryBits,
+        to: &piece)
     }
   }
 
-  /// Appends an entry: the short key in the upper half, the relative ordinal in the lower.
-  @inline(__always)
-  mutating func append(entry: UInt64, _ sink: (Span<UInt8>) throws -> Void) throws {
-    piece.append(littleEndian: entry << 32 | entry >> 32)
-    if piece.count >= Self.pieceLength { try drain(sink) }
-  }
-
-  mutating func append(frame: FrameEntry, _ sink: (Span<UInt8>) throws -> Void) throws {
-    frame.append(base: base, to: &piece)
-    if piece.count >= Self.pieceLength { try drain(sink) }
-  }
-
   /// Hands out what is left, and answers with the checksum.
-  mutating func finish(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
+  private mutating func finish(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     try drain(sink)
     let checksum = hash.finish()
     piece.append(littleEndian: checksum)
@@ -63,5 +120,49 @@ struct SegmentEncoder: ~Copyable {
     try sink(piece.span)
     piece.removeAll(keepingCapacity: true)
     swap(&piece, &self.piece)
+  }
+
+  /// How many entries there are below each bound.
+  private struct Counts {
+    private let layout: SegmentLayout
+    /// How many have these leading bits or less.
+    private(set) var fanOut: [UInt32] = []
+    /// For each bucket a one for each of its entries, and a zero.
+    private(set) var marks: [UInt8] = []
+    private var bits = BitBlocks.Writer()
+    private var bucket = 0
+    private var count = 0
+
+    init(_ layout: SegmentLayout) {
+      self.layout = layout
+      fanOut.reserveCapacity(1 << layout.fanOutBits)
+      marks.reserveCapacity(layout.entriesOffset - layout.marksOffset)
+    }
+
+    @inline(__always)
+    mutating func add(_ entry: IndexEntry) throws(ArchiveError) {
+      let leading = SectionKey.leading(entry.key, bits: layout.fanOutBits)
+      while fanOut.count < leading { fanOut.append(UInt32(count)) }
+      let bucket = SectionKey.leading(entry.key, bits: layout.bucketBits)
+      guard fanOut.count == leading, bucket >= self.bucket, count < layout.count else {
+        throw ArchiveError(.damagedIndex("its entries are not in order"))
+      }
+      if layout.form == .packed {
+        if bucket > self.bucket { bits.appendZeros(bucket - self.bucket, to: &marks) }
+        bits.append(1, count: 1, to: &marks)
+        self.bucket = bucket
+      }
+      count += 1
+    }
+
+    mutating func finish() throws(ArchiveError) {
+      guard count == layout.count else {
+        throw ArchiveError(.damagedIndex("it has other entries than it says"))
+      }
+      while fanOut.count < 1 << layout.fanOutBits { fanOut.append(UInt32(count)) }
+      guard layout.form == .packed else { return }
+      bits.appendZeros(1 << layout.bucketBits - bucket, to: &marks)
+      bits.finish(&marks)
+    }
   }
 }

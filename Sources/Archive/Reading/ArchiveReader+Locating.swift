@@ -99,7 +99,7 @@ extension ArchiveReader {
       state.sectionCount = survey.sectionCount
       state.isIndexChecked = true
       state.survey = survey
-      state.shortKeys = nil
+      state.keptKeys = nil
       guard let place else { return }
       var recovery = state.recovery ?? Recovery()
       if recovery.rebuild == nil { recovery.rebuild = .damagedIndex(offset: place) }
@@ -107,16 +107,16 @@ extension ArchiveReader {
     }
   }
 
-  /// The section that supersedes a damaged one: the last intact one with the same short key, written later.
+  /// The section that supersedes a damaged one: the last intact one whose key begins alike, written later.
   ///
-  /// Only 32 bits of the damaged section's key are known. Whether it is the same section, the
-  /// digest of a CAR or the CID by which it is asked for tells.
+  /// Only what the index keeps of the damaged section's key is known. Whether it is the same section,
+  /// the digest of a CAR or the CID by which it is asked for tells.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     let index = index
     return try withFile { (file) throws in
-      guard let short = shortKey(of: ordinal, index, in: file), short != .max else { return nil }
-      let key = SectionKey(prefix: UInt64(short) << 32)
-      for candidate in try index.candidates(key, in: file).reversed() where candidate > ordinal {
+      guard let kept = keptKey(of: ordinal, index, in: file) else { return nil }
+      let candidates = try index.candidates(kept.key, knownBits: kept.bits, in: file)
+      for candidate in candidates.sorted(by: >) where candidate > ordinal {
         do throws(ArchiveError) {
           var location = try locate(candidate, index, in: file)
           guard firstDamage(of: location, in: file) == nil else { continue }
@@ -131,15 +131,22 @@ extension ArchiveReader {
     }
   }
 
-  func shortKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>) -> UInt32? {
+  /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
+  func keptKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
+    -> (key: SectionKey, bits: Int)?
+  {
     let keys =
-      state.withLock { $0.shortKeys }
+      state.withLock { $0.keptKeys }
       ?? {
-        let keys = index.shortKeys(in: file)
-        state.withLock { $0.shortKeys = keys }
+        let keys = index.keptKeys(in: file)
+        state.withLock { $0.keptKeys = keys }
         return keys
       }()
-    return ordinal < UInt64(keys.count) ? keys[Int(ordinal)] : nil
+    let bits = index.keptBits(of: ordinal)
+    guard ordinal < UInt64(keys.count), bits > 0,
+      (~keys[Int(ordinal)]).leadingZeroBitCount < bits
+    else { return nil }
+    return (SectionKey(prefix: keys[Int(ordinal)]), bits)
   }
 
   private func locate(
@@ -155,7 +162,11 @@ extension ArchiveReader {
         return location
       } catch {
         // Another section with the same key may be the one. A lost section whose key is not known has any CID.
-        if case .lostSection = error.reason, SectionKey.short(key.prefix) == .max { continue }
+        if case .lostSection = error.reason,
+          (~key.prefix).leadingZeroBitCount >= index.keptBits(of: ordinal)
+        {
+          continue
+        }
         failure = failure ?? error
       }
     }

@@ -213,7 +213,9 @@ public struct ArchiveRepair {
       base = survey.sectionCount
     }
     let segment = MergedSegment(
-      older: older, in: file, newer: survey.segmentBuilder(from: base, in: bytes))
+      older: older, in: file,
+      newer: survey.segmentBuilder(
+        (generation?.features ?? .ofNewFile).indexForm, from: base, in: bytes))
     try GenerationEnding(storage: storage, previous: generation).write(
       base < survey.sectionCount ? segment : nil, at: UInt64(end), keeping: kept,
       sectionCount: survey.sectionCount, streamLength: survey.contentLength, head: head,

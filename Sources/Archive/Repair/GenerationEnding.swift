@@ -50,16 +50,17 @@ struct GenerationEnding {
     head: Generation.Head?, required: UInt64
   ) throws {
     guard live.count <= ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
-    let features = previous?.features ?? FeatureFlags()
+    let features = previous?.features ?? .ofNewFile
     let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
     guard !overflow else { throw ArchiveError(.tooManyGenerations) }
+    let all = features.required | required
     let generation = Generation(
       number: number, footerOffset: place, previousFooterOffset: previous?.footerOffset,
       committedLength: place + UInt64(Footer.length(segments: live.count)),
       sectionCount: sectionCount, streamLength: streamLength, head: head, segments: live,
-      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required == 0 ? 0 : 1),
+      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, all == 0 ? 0 : 1),
       features: FeatureFlags(
-        required: features.required | required, optional: features.optional))
+        required: all, optional: features.optional))
     // What the footer vouches for has to be on the medium before it is.
     try storage.synchronize()
     let footer = try Footer.encode(generation)

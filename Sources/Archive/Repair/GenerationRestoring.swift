@@ -9,6 +9,8 @@ internal import IPLD
 struct GenerationRestoring {
   private let storage: any ArchiveStorage
   private let survey: Survey
+  /// The form of the file's index segments; nil if nothing that is left tells.
+  private var form: IndexForm?
   /// Where index segments were made again.
   private(set) var segments: [UInt64] = []
   /// Where footers were made again.
@@ -39,6 +41,7 @@ struct GenerationRestoring {
         || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
         || survey.endsWithSegment
     else { return }
+    form = indexForm(in: file)
     for (count, landmark) in survey.landmarks {
       if count > frameCount {
         // A data frame ends what can have been an index or a footer.
@@ -68,6 +71,21 @@ struct GenerationRestoring {
     }
     frameCount = survey.frames.count
     try restoreLast(in: file)
+  }
+
+  /// The form that an index segment or footer of the file has, which is that of all.
+  private func indexForm(in file: Span<UInt8>) -> IndexForm? {
+    for (_, landmark) in survey.landmarks {
+      switch landmark {
+      case .segment(let segment): return segment.form
+      case .footer(let seen):
+        // One that says what cannot be tells nothing.
+        guard let generation = try? Footer.read(file, seen.frame) else { continue }
+        return generation.features.indexForm
+      case .gap, .other, .void: continue
+      }
+    }
+    return nil
   }
 
   private func footer(_ frame: SkippableFrame, in file: Span<UInt8>) throws -> Generation? {
@@ -115,7 +133,8 @@ struct GenerationRestoring {
     named footer: Generation, in gap: Range<Int>, _ file: Span<UInt8>
   ) throws {
     guard let named = footer.segments.last, named.offset == UInt64(gap.lowerBound),
-      let made = try makeSegment(from: named.base, to: named.end, in: file),
+      let made = try makeSegment(
+        footer.features.indexForm, from: named.base, to: named.end, in: file),
       made.bytes.count == gap.count, made.checksum == named.checksum
     else { return }
     try storage.write(made.bytes.span, at: named.offset)
@@ -143,9 +162,11 @@ struct GenerationRestoring {
       && segment.end == frames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
     let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
     guard !overflow else { return false }
-    let before = previous?.features.required ?? 0
-    let additions = [0, FeatureFlags.undigested, FeatureFlags.repaired, FeatureFlags.knownRequired]
-    for required in Set(additions.map { before | $0 } + [FeatureFlags.repaired]).sorted() {
+    let ofForm = form == .wide ? 0 : FeatureFlags.packedIndex
+    let before = previous?.features.required ?? ofForm
+    let (undigested, repaired) = (FeatureFlags.undigested, FeatureFlags.repaired)
+    let additions = [0, undigested, repaired, undigested | repaired]
+    for required in Set(additions.map { before | $0 } + [ofForm | repaired]).sorted() {
       let generation = Generation(
         number: number, footerOffset: UInt64(start),
         previousFooterOffset: previous?.footerOffset, committedLength: UInt64(start + length),
@@ -159,7 +180,7 @@ struct GenerationRestoring {
       let agrees =
         start + length <= file.count
         && bytes.span.u64(length - 8) == file.u64(start + length - 8)
-      guard isDetermined && required == previous?.features.required ?? 0 || agrees else { continue }
+      guard isDetermined && required == before || agrees else { continue }
       // What the footer vouches for has to be there before it is.
       try storage.synchronize()
       try storage.write(bytes.span, at: UInt64(start))
@@ -180,8 +201,9 @@ struct GenerationRestoring {
     }
     for kept in (0...live.count).reversed() where kept < ArchiveLimits.liveSegments {
       let base = kept == 0 ? 0 : live[kept - 1].end
-      guard let made = try makeSegment(from: base, to: end, in: file),
-        made.bytes.count + Footer.length(segments: kept + 1) == gap.count
+      let length = gap.count - Footer.length(segments: kept + 1)
+      guard
+        let made = try makeSegment(from: base, to: end, lyingAt: gap.lowerBound, length, in: file)
       else { continue }
       let place = UInt64(gap.lowerBound)
       try storage.write(made.bytes.span, at: place)
@@ -208,13 +230,31 @@ struct GenerationRestoring {
     }
   }
 
+  /// The segment of a range of ordinals, in the form that the file has, or that gives it this length and is most like what
+  /// is left; nil if none does, or something in it is lost.
+  private mutating func makeSegment(
+    from base: UInt64, to end: UInt64, lyingAt place: Int, _ length: Int, in file: Span<UInt8>
+  ) throws -> Made? {
+    var best: (made: Made, alike: Int)?
+    for form in form.map({ [$0] }) ?? [.packed, .wide] {
+      guard let made = try makeSegment(form, from: base, to: end, in: file),
+        made.bytes.count == length
+      else { continue }
+      let alike = made.bytes.indices.count { made.bytes[$0] == file[place + $0] }
+      if alike > best?.alike ?? -1 { best = (made, alike) }
+    }
+    if let made = best?.made { form = made.form }
+    return best?.made
+  }
+
   private typealias Made = (
-    bytes: [UInt8], checksum: UInt64, count: UInt32, frameCount: UInt32
+    form: IndexForm, bytes: [UInt8], checksum: UInt64, count: UInt32, frameCount: UInt32
   )
 
   /// The segment of a range of ordinals; nil if something in it is lost.
-  private func makeSegment(from base: UInt64, to end: UInt64, in file: Span<UInt8>) throws -> Made?
-  {
+  private func makeSegment(
+    _ form: IndexForm, from base: UInt64, to end: UInt64, in file: Span<UInt8>
+  ) throws -> Made? {
     guard base < end, end <= survey.sectionCount else { return nil }
     let range = base..<end
     guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
@@ -228,10 +268,10 @@ struct GenerationRestoring {
     }
     guard keys.count == range.count else { return nil }
     let builder = IndexSegmentBuilder(
-      base: base, keys: keys, frames: frames.map(\.entry)[...])
+      form, base: base, keys: keys, frames: frames.map(\.entry)[...])
     var bytes: [UInt8] = []
     let checksum = try builder.encode { bytes.append($0) }
-    return (bytes, checksum, UInt32(builder.count), UInt32(frames.count))
+    return (form, bytes, checksum, UInt32(builder.count), UInt32(frames.count))
   }
 
   /// The newest manifest: the one that the remains of the footer name, if two of three numbers

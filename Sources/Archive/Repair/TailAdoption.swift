@@ -223,7 +223,8 @@ struct TailAdoption {
   private func merged(_ survey: Survey, from base: UInt64, in file: Span<UInt8>) -> MergedSegment {
     MergedSegment(
       older: committed?.index.segments.filter { $0.base >= base } ?? [], in: self.file,
-      newer: survey.segmentBuilder(from: survey.firstOrdinal, in: file))
+      newer: survey.segmentBuilder(
+        (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file))
   }
 }
 

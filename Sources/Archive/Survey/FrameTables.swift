@@ -150,13 +150,13 @@ package struct FrameTables: Sendable {
     return sorted
   }
 
-  /// The short keys that segments give the ordinals in `lost`, as far as they know them.
+  /// What segments keep of the keys of the ordinals in `lost`, as far as they know them.
   ///
   /// - Parameters:
   ///   - lost: Ordinals, ascending.
-  ///   - note: Called with an ordinal and its short key.
-  func shortKeys(
-    of lost: [Range<UInt64>], in file: Span<UInt8>, _ note: (UInt64, UInt32) -> Void
+  ///   - note: Called with an ordinal and what is kept of its key.
+  func keptKeys(
+    of lost: [Range<UInt64>], in file: Span<UInt8>, _ note: (UInt64, UInt64) -> Void
   ) {
     guard let first = lost.first, let last = lost.last else { return }
     var budget = lookupBudget
@@ -165,11 +165,14 @@ package struct FrameTables: Sendable {
       guard segment.base < last.upperBound, first.lowerBound < segment.end else { continue }
       budget -= segment.count
       guard budget > 0 else { return }
-      for index in 0..<segment.count {
-        let entry = segment.entry(index, in: file)
-        let ordinal = segment.base + entry & 0xffff_ffff
-        guard lost.has(ordinal) else { continue }
-        note(ordinal, UInt32(truncatingIfNeeded: entry >> 32))
+      var entries = segment.entries
+      do throws(ArchiveError) {
+        while let entry = try entries.next(in: file) {
+          let ordinal = segment.base + UInt64(entry.ordinal)
+          if lost.has(ordinal) { note(ordinal, entry.key) }
+        }
+      } catch {
+        // What cannot be names no key.
       }
     }
   }

@@ -9,7 +9,7 @@ extension Survey {
   ///
   /// - Throws: ``ArchiveError`` if it is longer than a frame can be.
   func segment(in file: Span<UInt8>) throws -> [UInt8] {
-    let builder = segmentBuilder(from: firstOrdinal, in: file)
+    let builder = segmentBuilder(.packed, from: firstOrdinal, in: file)
     guard builder.count > 0, !builder.frames.isEmpty else { return [] }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(builder.length)
@@ -17,16 +17,18 @@ extension Survey {
     return bytes
   }
 
-  /// The index segment of all ordinals from `base` on.
+  /// The index segment of all ordinals from `base` on, in a form.
   ///
   /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no
   /// frame of the table holds it.
   ///
   /// - Precondition: A frame begins with `base`, or nothing lies behind it.
-  func segmentBuilder(from base: UInt64, in file: Span<UInt8>) -> IndexSegmentBuilder {
+  func segmentBuilder(_ form: IndexForm, from base: UInt64, in file: Span<UInt8>)
+    -> IndexSegmentBuilder
+  {
     let keys = keysByOrdinal(in: file)
     return IndexSegmentBuilder(
-      base: base, keys: keys, range: Int(base - firstOrdinal)..<keys.count,
+      form, base: base, keys: keys, range: Int(base - firstOrdinal)..<keys.count,
       frames: table.filter { $0.firstOrdinal >= base }[...])
   }
 
@@ -40,8 +42,8 @@ extension Survey {
     // What was never committed and is not whole is not there, rather than damaged.
     let isTail = start > 0
     if !isTail {
-      tables?.shortKeys(of: lost, in: file) { ordinal, short in
-        byOrdinal[Int(ordinal - firstOrdinal)] = UInt64(short) << 32
+      tables?.keptKeys(of: lost, in: file) { ordinal, key in
+        byOrdinal[Int(ordinal - firstOrdinal)] = key
       }
     }
     for (number, frame) in frames.enumerated()

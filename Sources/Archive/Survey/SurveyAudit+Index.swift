@@ -142,7 +142,8 @@ extension SurveyAudit {
         ($0.firstOrdinal, $0.offset) < ($1.firstOrdinal, $1.offset)
       }
       let keys = keys(of: segment, table, in: file)
-      let builder = IndexSegmentBuilder(base: segment.base, keys: keys, frames: table[...])
+      let builder = IndexSegmentBuilder(
+        segment.form, base: segment.base, keys: keys, frames: table[...])
       if !isSorted
         || !builder.isEncoded(in: file, at: segment.frame.offset, length: segment.frame.length)
       {
@@ -152,12 +153,41 @@ extension SurveyAudit {
       }
       repeated.formUnion(builder.repeatedKeys(keys))
       for older in segments[..<number] {
-        for index in 0..<keys.count where older.mayContain(keys[index], in: file) {
-          repeated.insert(keys[index])
+        for index in 0..<keys.count {
+          let key = SectionKey(prefix: keys[index])
+          if hasSection(key, older, in: file) { repeated.insert(key.prefix) }
         }
       }
     }
     try checkRepeated(repeated)
+  }
+
+  /// Whether a section that is there has a key.
+  ///
+  /// An entry keeps fewer bits of it than are known of the sections that were read.
+  private func hasSection(_ key: SectionKey, _ segment: IndexSegment, in file: Span<UInt8>) -> Bool
+  {
+    var isThere = false
+    do throws(ArchiveError) {
+      try segment.forEachCandidate(key, in: file) { ordinal in
+        if self.key(of: ordinal, segment, in: file) == key.prefix { isThere = true }
+      }
+    } catch {
+      // A segment whose numbers cannot be is not what the frames make it, which is noted.
+    }
+    return isThere
+  }
+
+  /// The key of a section by what is there; nil of one that is lost.
+  private func key(of ordinal: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> UInt64? {
+    guard let index = segment.frameIndex(of: ordinal, in: file) else { return nil }
+    let entry = segment.frameEntry(index, in: file)
+    guard let number = listed[entry.offset], survey.frames[number].state == .sections else {
+      return nil
+    }
+    let frame = survey.frames[number]
+    let place = ordinal - entry.firstOrdinal
+    return place < UInt64(frame.sectionCount) ? survey.keys[frame.firstKey + Int(place)] : nil
   }
 
   /// The keys of a segment's sections by what is there; those of lost ones as the segment has them.
@@ -177,10 +207,14 @@ extension SurveyAudit {
     }
     var list = KeyList()
     if keys.contains(where: { $0 == nil }) {
-      for index in 0..<segment.count {
-        let entry = segment.entry(index, in: file)
-        let ordinal = Int(entry & 0xffff_ffff)
-        if ordinal < keys.count, keys[ordinal] == nil { keys[ordinal] = entry & ~0xffff_ffff }
+      var entries = segment.entries
+      do throws(ArchiveError) {
+        while let entry = try entries.next(in: file) {
+          let ordinal = Int(entry.ordinal)
+          if keys[ordinal] == nil { keys[ordinal] = entry.key }
+        }
+      } catch {
+        // What is made of the others is not what is there.
       }
     }
     for key in keys { list.append(key ?? 0) }
@@ -190,7 +224,7 @@ extension SurveyAudit {
   /// Looks at sections with equal keys: the same bytes may be there under several CIDs, but no CID
   /// twice, unless the earlier is damaged.
   private mutating func checkRepeated(_ keys: Set<UInt64>) throws {
-    for key in keys.sorted() where SectionKey.short(key) != .max {
+    for key in keys.sorted() where !IndexForm.isUnknown(key) {
       do {
         var seen = Set<CID>()
         for ordinal in try reader.candidates(SectionKey(prefix: key)) {

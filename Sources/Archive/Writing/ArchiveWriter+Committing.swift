@@ -78,19 +78,20 @@ extension ArchiveWriter {
 
   /// Ends a generation whose data and index are on the medium.
   mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
-    let features = previous?.features ?? FeatureFlags()
+    let features = previous?.features ?? .ofNewFile
     let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
     guard !overflow else { throw ArchiveError(.tooManyGenerations) }
     let required = requiredFeatures | (isHealing ? FeatureFlags.repaired : 0)
+    let all = features.required | required
     let generation = Generation(
       number: number, footerOffset: log.end,
       previousFooterOffset: previous?.footerOffset,
       committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
       sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
       segments: segments,
-      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required != 0 ? 1 : 0),
+      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, all != 0 ? 1 : 0),
       features: FeatureFlags(
-        required: features.required | required,
+        required: all,
         optional: features.optional | options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)
@@ -156,8 +157,8 @@ extension ArchiveWriter {
     let newer = max(base, pending.base)
     let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count
     let builder = IndexSegmentBuilder(
-      base: newer, keys: pending.keys, range: Int(newer - pending.base)..<pending.keys.count,
-      frames: log.frames[firstFrame...])
+      (previous?.features ?? .ofNewFile).indexForm, base: newer, keys: pending.keys,
+      range: Int(newer - pending.base)..<pending.keys.count, frames: log.frames[firstFrame...])
     return MergedSegment(
       older: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file,
       newer: builder)

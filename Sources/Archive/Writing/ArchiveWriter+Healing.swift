@@ -38,9 +38,9 @@ extension ArchiveWriter {
 
   /// Writes damaged sections again, as far as they can be had.
   ///
-  /// Of a damaged section that hashes to its CID no more, 32 bits of the key are known. What
-  /// another archive has under the same 32 bits is taken, so that once in some million sections
-  /// one comes along that was never there.
+  /// Of a damaged section that hashes to its CID no more, the bits of the key are known that the
+  /// index keeps, 28 at least. What another archive has under the same bits is taken, so that once
+  /// in some thousand sections one comes along that was never there.
   ///
   /// - Parameters:
   ///   - damaged: The numbers of the sections.
@@ -98,8 +98,10 @@ extension ArchiveReader {
   /// The numbers of sections here that may be the section `ordinal` of another archive.
   fileprivate func likelyTwins(of ordinal: UInt64, in other: ArchiveReader) throws -> [UInt64] {
     let index = other.index
-    let short = try other.withFile { (file) in other.shortKey(of: ordinal, index, in: file) }
-    guard let short, short != .max else { return [] }
-    return try candidates(SectionKey(prefix: UInt64(short) << 32))
+    let kept = try other.withFile { (file) in other.keptKey(of: ordinal, index, in: file) }
+    guard let kept else { return [] }
+    return try withFile { (file) throws in
+      try self.index.candidates(kept.key, knownBits: kept.bits, in: file)
+    }
   }
 }

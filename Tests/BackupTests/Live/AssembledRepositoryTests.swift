@@ -79,7 +79,9 @@ import Testing
       #expect(snapshot.snapshot.blobs.referenced == inspection.blobs.entries.count)
       if snapshot.snapshot.car.sha256 == nil { undigestedCount += 1 }
       let features = snapshot.reader.generation.features
-      #expect(features.required == (undigestedCount > 0 ? FeatureFlags.undigested : 0))
+      #expect(
+        features.required
+          == FeatureFlags.packedIndex | (undigestedCount > 0 ? FeatureFlags.undigested : 0))
     }
     #expect(try scene.verdict(scene.path(Self.file)) == .intact)
     // All snapshots that were made on the way are there still, each as it was exported.

@@ -267,7 +267,7 @@ import Testing
       try writer.commit(manifest: nil)
     }
     let features = try series.reader.generation.features
-    #expect(features == FeatureFlags(required: 0, optional: 1 << 40 | 1))
+    #expect(features == FeatureFlags(required: FeatureFlags.packedIndex, optional: 1 << 40 | 1))
     _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
     #expect(try series.reader.generation.features == features)
     #expect(try ArchiveCompactor().compact(series.path).isReplaced)

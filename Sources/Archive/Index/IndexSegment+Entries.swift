@@ -1,0 +1,179 @@
+internal import IPLD
+
+/// The entries of a segment.
+extension IndexSegment {
+  /// The ordinals of all sections whose key begins like `key`, as far as the segment can tell keys apart.
+  ///
+  /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
+  package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
+    -> [UInt64]
+  {
+    var found: [UInt64] = []
+    try forEachCandidate(key, in: file) { found.append($0) }
+    return found
+  }
+
+  /// Finds the sections whose key begins like `key`, as far as the segment can tell keys apart.
+  ///
+  /// - Parameters:
+  ///   - key: The key, or as many bits of it as are known.
+  ///   - knownBits: How many that are, not fewer than tell buckets apart.
+  ///   - file: Where the segment lies.
+  ///   - body: Called with the ordinal of each.
+  /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
+  @inline(__always)
+  func forEachCandidate(
+    _ key: SectionKey, knownBits: Int = 64, in file: Span<UInt8>, _ body: (UInt64) -> Void
+  ) throws(ArchiveError) {
+    let range = try bucket(of: key.prefix, in: file)
+    let bucket = SectionKey.leading(key.prefix, bits: layout.bucketBits)
+    // Entries of lower ordinals may keep fewer bits, and stand before what has more.
+    let lowest = key.prefix & ~(.max >> UInt64(min(knownBits, form.keyBits(of: base))))
+    let highest = key.prefix | (knownBits < 64 ? .max >> UInt64(knownBits) : 0)
+    var (low, high) = (range.lowerBound, range.upperBound)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if entry(middle, bucket, in: file).key < lowest { low = middle + 1 } else { high = middle }
+    }
+    while low < range.upperBound {
+      let entry = entry(low, bucket, in: file)
+      guard entry.key <= highest else { return }
+      guard entry.ordinal < count else { throw ordinalOutside }
+      let ordinal = base + UInt64(entry.ordinal)
+      let alike = (entry.key ^ key.prefix).leadingZeroBitCount
+      if alike >= min(knownBits, form.keyBits(of: ordinal)) { body(ordinal) }
+      low += 1
+    }
+  }
+
+  var ordinalOutside: ArchiveError {
+    ArchiveError(
+      .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
+  }
+
+  private var decreasing: ArchiveError {
+    ArchiveError(.damagedIndex("its fan-out decreases"), offset: UInt64(frame.offset))
+  }
+
+  /// The numbers of the entries among which those with this key are.
+  @inline(__always)
+  private func bucket(of key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> Range<Int> {
+    let leading = SectionKey.leading(key, bits: layout.fanOutBits)
+    let start = leading == 0 ? 0 : fanOut(leading - 1, in: file)
+    let end = fanOut(leading, in: file)
+    guard start <= end, end <= count else { throw decreasing }
+    guard form == .packed, start < end else { return start..<end }
+    // Within the range of the fan-out, the marks tell how many entries each bucket has.
+    let bits = layout.bucketBits - layout.fanOutBits
+    let before = leading << bits
+    var skipped = SectionKey.leading(key, bits: layout.bucketBits) - before
+    let marks = frame.offset + layout.marksOffset
+    let limit = end + (leading + 1) << bits
+    var place = start + before
+    if skipped > 0 {
+      var (half, first) = BitBlocks.half(of: place)
+      while true {
+        let (marked, width) = BitBlocks.half(half, in: file, from: marks)
+        var clear = ~marked & (.max >> UInt64(64 - width)) & (.max << UInt64(first))
+        let clearCount = clear.nonzeroBitCount
+        if clearCount < skipped {
+          skipped -= clearCount
+          place += width - first
+          guard place < limit else { throw decreasing }
+          (half, first) = (half + 1, 0)
+          continue
+        }
+        for _ in 1..<skipped { clear &= clear - 1 }
+        place += clear.trailingZeroBitCount + 1 - first
+        break
+      }
+    }
+    let low = place - SectionKey.leading(key, bits: layout.bucketBits)
+    var high = low
+    var (half, first) = BitBlocks.half(of: place)
+    while high <= end {
+      let (marked, width) = BitBlocks.half(half, in: file, from: marks)
+      let ones = min((~(marked >> UInt64(first))).trailingZeroBitCount, width - first)
+      high += ones
+      if ones < width - first { break }
+      (half, first) = (half + 1, 0)
+    }
+    guard start <= low, high <= end else { throw decreasing }
+    return low..<high
+  }
+
+  @inline(__always)
+  private func fanOut(_ index: Int, in file: Span<UInt8>) -> Int {
+    Int(file.u32(frame.offset + SegmentLayout.fanOutOffset + 4 * index))
+  }
+
+  /// Entry number `index`.
+  ///
+  /// - Precondition: `index` is below ``count``.
+  /// - Parameter bucket: The bucket it lies in.
+  @inline(__always)
+  private func entry(_ index: Int, _ bucket: Int, in file: Span<UInt8>) -> IndexEntry {
+    let start = frame.offset + layout.entriesOffset
+    switch form {
+    case .wide:
+      let place = start + index * SegmentLayout.wideEntryLength
+      return IndexEntry(key: UInt64(file.u32(place)) << 32, ordinal: file.u32(place + 4))
+    case .packed:
+      let bits = BitBlocks.bits(
+        layout.entryBits, at: index * layout.entryBits, in: file, from: start)
+      let rest = layout.keyBits - layout.bucketBits
+      return IndexEntry(
+        key: (UInt64(bucket) << UInt64(rest) | bits >> UInt64(layout.ordinalBits))
+          << UInt64(64 - layout.keyBits),
+        ordinal: UInt32(bits & (1 << UInt64(layout.ordinalBits) - 1)))
+    }
+  }
+
+  /// All entries, one after the other.
+  var entries: Entries { Entries(self) }
+
+  /// A place in a segment's entries, which are in the order of their keys.
+  struct Entries {
+    let segment: IndexSegment
+    private var index = 0
+    private var bucket = 0
+    /// Marks that have been read and not used, and how many.
+    private var marks: UInt64 = 0
+    private var markCount = 0
+    private var half = 0
+
+    fileprivate init(_ segment: IndexSegment) { self.segment = segment }
+
+    /// The next entry; nil behind the last.
+    ///
+    /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
+    @inline(__always)
+    mutating func next(in file: Span<UInt8>) throws(ArchiveError) -> IndexEntry? {
+      guard index < segment.count else { return nil }
+      if segment.form == .packed { try findBucket(in: file) }
+      let entry = segment.entry(index, bucket, in: file)
+      guard entry.ordinal < segment.count else { throw segment.ordinalOutside }
+      index += 1
+      return entry
+    }
+
+    private mutating func findBucket(in file: Span<UInt8>) throws(ArchiveError) {
+      while true {
+        if marks != 0 {
+          let clear = marks.trailingZeroBitCount
+          bucket += clear
+          guard bucket < 1 << segment.layout.bucketBits else { throw segment.decreasing }
+          marks >>= UInt64(clear + 1)
+          markCount -= clear + 1
+          return
+        }
+        bucket += markCount
+        guard bucket < 1 << segment.layout.bucketBits else { throw segment.decreasing }
+        (marks, markCount) = BitBlocks.half(
+          half, in: file, from: segment.frame.offset + segment.layout.marksOffset)
+        half += 1
+        marks &= .max >> UInt64(64 - markCount)
+      }
+    }
+  }
+}
