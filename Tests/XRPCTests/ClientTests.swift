@@ -39,13 +39,6 @@ import Testing
     #expect(output.rev.text == "3jzfcijpj2z2a")
   }
 
-  @Test func `reads the status of an account, also of a server that gives no rev`() async throws {
-    let output = try await answering(
-      200, "{\"did\":\"x\",\"active\":false,\"status\":\"deactivated\"}"
-    ).call(GetRepoStatus(did: did))
-    #expect(output == .init(active: false, status: "deactivated", rev: nil))
-  }
-
   @Test(arguments: [("\"12\"", "12"), ("12", "12"), ("null", nil), ("\"\"", "")])
   func `reads cursors that are text or numbers`(json: String, cursor: String?) async throws {
     let output = try await answering(200, "{\"cids\":[\"\(cid)\"],\"cursor\":\(json)}").call(
@@ -65,15 +58,6 @@ import Testing
     #expect(repos.repos.first?.active == true)
     #expect(repos.malformed == ["x"])
     #expect(repos.cursor == "5")
-  }
-
-  @Test func `reads what a server knows of an account, an empty document included`() async throws {
-    let output = try await answering(
-      200,
-      "{\"did\":\"\(did)\",\"handle\":\"alice.test\",\"didDoc\":{},\"collections\":[\"a.b.c\"],\"handleIsCorrect\":true}"
-    ).call(DescribeRepo(repo: try ATIdentifier("alice.test")))
-    #expect(output.handle?.text == "alice.test")
-    #expect(output.collections == ["a.b.c"])
   }
 
   @Test func `gives a declared error as a case`() async throws {

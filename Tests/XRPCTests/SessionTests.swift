@@ -78,7 +78,7 @@ final class TokenServer: Sendable {
         let echo = state.refusal.body.hasSuffix(" ") ? bearer ?? "" : ""
         return (state.refusal.status, [], Array((state.refusal.body + echo).utf8))
       }
-      return (200, [], Array("{\"active\":true}".utf8))
+      return (200, [], Array("{\"cids\":[]}".utf8))
     }
   }
 }
@@ -90,7 +90,7 @@ final class TokenServer: Sendable {
   let network: Network
   let session: Session
   let client: XRPCClient
-  let query: GetRepoStatus
+  let query: ListBlobs
 
   init() throws {
     var options = NetworkOptions(userAgent: "test")
@@ -103,7 +103,7 @@ final class TokenServer: Sendable {
       service: "https://pds.test", network: network, identifier: "alice.test",
       password: Secret(TokenServer.password))
     client = XRPCClient(service: "https://pds.test/", network: network, session: session)
-    query = GetRepoStatus(did: try DID("did:plc:abcdefghijklmnopqrstuvwx"))
+    query = ListBlobs(did: try DID("did:plc:abcdefghijklmnopqrstuvwx"))
   }
 
   private func callTwentyTimes() async throws {

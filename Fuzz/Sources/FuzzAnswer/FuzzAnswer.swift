@@ -35,11 +35,7 @@ enum FuzzAnswer: Fuzzer {
       }
     }
     let json = try? DataModelJSON.decode(body)
-    _ = read(DescribeRepo.self)
-    _ = read(DescribeServer.self)
     _ = read(GetLatestCommit.self)
-    _ = read(GetRepoStatus.self)
-    _ = read(ResolveHandle.self)
     if let page = read(ListBlobs.self) {
       require(
         page.cids.count + page.malformed.count == json?["cids"]?.array?.count, "a blob is lost")

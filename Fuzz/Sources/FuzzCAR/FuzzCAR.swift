@@ -2,10 +2,9 @@ import ATProtocol
 import FuzzSupport
 import IPLD
 
-/// CARs: one that lies in memory and one that arrives in chunks are read the same way, and a repository in one can be
-/// inspected whatever it says.
+/// CARs: one is read whatever it says, and so is a repository in it.
 ///
-/// The last byte of the input says how long the chunks are.
+/// The last byte of the input is not part of it.
 enum FuzzCAR: Fuzzer {
   /// What reading came to.
   private struct Outcome: Equatable {
@@ -16,27 +15,10 @@ enum FuzzCAR: Fuzzer {
   static func run(_ bytes: Span<UInt8>) {
     guard bytes.count > 0 else { return }
     let car = bytes.extracting(droppingLast: 1)
-    let chunk = Int(bytes[bytes.count - 1]) + 1
-    let isWrapped = car.count >= CARVersion2.pragma.count && isVersion2(car)
     for verifying in [true, false] {
       let whole = readWhole(car, verifying: verifying)
-      let streamed = readInChunks(car, of: chunk, verifying: verifying)
-      if isWrapped {
-        // Only the end of the stream tells what a header of version 2 promises too much.
-        require((whole.error == nil) == (streamed.error == nil), "only one of them fails")
-        if whole.error == nil { require(whole == streamed, "they read other blocks") }
-      } else {
-        require(
-          whole == streamed,
-          "\(whole.error as Any) in memory, \(streamed.error as Any) in chunks")
-      }
       inspect(car, verifying: verifying, whole)
     }
-  }
-
-  private static func isVersion2(_ car: Span<UInt8>) -> Bool {
-    for (index, byte) in CARVersion2.pragma.enumerated() where car[index] != byte { return false }
-    return true
   }
 
   private static func readWhole(_ car: Span<UInt8>, verifying: Bool) -> Outcome {
@@ -62,26 +44,6 @@ enum FuzzCAR: Fuzzer {
       }
     } catch {
       outcome.error = error
-    }
-    return outcome
-  }
-
-  private static func readInChunks(_ car: Span<UInt8>, of length: Int, verifying: Bool)
-    -> Outcome
-  {
-    let bytes = car.copy
-    var place = 0
-    var reader = CARReader<Never>(verifying: verifying) { () throws(Never) -> [UInt8]? in
-      guard place < bytes.count else { return nil }
-      defer { place = min(place + length, bytes.count) }
-      return Array(bytes[place..<min(place + length, bytes.count)])
-    }
-    var outcome = Outcome()
-    do {
-      while let block = try reader.next() { outcome.blocks.append(block) }
-    } catch {
-      guard case .car(let reason) = error else { fatalError("an error from nowhere") }
-      outcome.error = reason
     }
     return outcome
   }

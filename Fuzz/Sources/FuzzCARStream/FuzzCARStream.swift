@@ -1,7 +1,7 @@
 import FuzzSupport
 import IPLD
 
-/// CARs that arrive: whatever the pieces, the verdict is the same as on the whole, and the same as that of the reader.
+/// CARs that arrive: whatever the pieces, the verdict is the same as on the whole, and the same as that of the cursor.
 ///
 /// The last byte of the input says with its lowest bit whether hashes are made to hold again, and with the others, together with the
 /// byte before it, how long the pieces are.
@@ -23,7 +23,7 @@ enum FuzzCARStream: Fuzzer {
       require(whole.error != nil, "a CAR of version 2 is taken for one of version 1")
     } else {
       let read = read(car)
-      require(read == whole, "the reader says \(read), the checker \(whole)")
+      require(read == whole, "the cursor says \(read), the checker \(whole)")
     }
     let seed = UInt64(last) << 8 | UInt64(bytes[bytes.count - 2])
     let pieces = split(car, seed: seed)
@@ -50,19 +50,20 @@ enum FuzzCARStream: Fuzzer {
   }
 
   private static func read(_ car: [UInt8]) -> Verdict {
-    var whole: [UInt8]? = car
-    var reader = CARReader<Never> { () throws(Never) -> [UInt8]? in
-      defer { whole = nil }
-      return whole
-    }
     var verdict = Verdict()
-    do {
-      while try reader.next() != nil { verdict.sectionCount += 1 }
+    do throws(CARError) {
+      let header = try CARHeader(car.span, limits: .streaming)
+      verdict.header = header
+      var cursor = CARCursor(header: header, payload: 0..<car.count, limits: .streaming)
+      while let (section, cid) = try cursor.next(in: car.span) {
+        guard cid.verify(car.span.extracting(section.bodyRange)) != .mismatch else {
+          throw CARError(.contentMismatch(cid), offset: section.start)
+        }
+        verdict.sectionCount += 1
+      }
     } catch {
-      guard case .car(let reason) = error else { fatalError("an error from nowhere") }
-      verdict.error = reason
+      verdict.error = error
     }
-    verdict.header = reader.header
     return verdict
   }
 

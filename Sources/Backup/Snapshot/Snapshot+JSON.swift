@@ -7,8 +7,7 @@ extension Snapshot {
   func metadataJSON(head: CID?) -> [UInt8] {
     var json = JSONWriter(pretty: true)
     json.beginObject()
-    json.key("archiveHead")
-    if let head { json.string("\(head)") } else { json.null() }
+    json.field("archiveHead", head.map { "\($0)" })
     writeFields(to: &json)
     json.endObject()
     json.newline()
@@ -17,81 +16,65 @@ extension Snapshot {
 
   /// Writes the snapshot's facts as keys and values into an object that has begun.
   public func writeFields(to json: inout JSONWriter) {
-    func text(_ key: String, _ value: String?) {
-      json.key(key)
-      if let value { json.string(value) } else { json.null() }
-    }
-    func number(_ key: String, _ value: Int) {
-      json.key(key)
-      json.integer(value)
-    }
-    text("did", did.text)
-    text("handle", handle?.text)
-    text("pds", pds)
-    text("rev", rev?.text)
-    text("commit", "\(commit)")
-    text("previous", previous.map { "\($0)" })
-    text("createdAt", createdAt)
-    text("tool", tool)
-    json.key("complete")
-    json.boolean(isWhole)
-    json.key("counts")
-    json.beginObject()
-    number("records", counts.records)
-    number("nodes", counts.nodes)
-    number("blocks", counts.blocks)
-    if let recordBlocks = counts.recordBlocks { number("recordBlocks", recordBlocks) }
+    json.field("did", did.text)
+    json.field("handle", handle?.text)
+    json.field("pds", pds)
+    json.field("rev", rev?.text)
+    json.field("commit", "\(commit)")
+    json.field("previous", previous.map { "\($0)" })
+    json.field("createdAt", createdAt)
+    json.field("tool", tool)
+    json.field("complete", isWhole)
+    json.beginObject("counts")
+    json.field("records", counts.records)
+    json.field("nodes", counts.nodes)
+    json.field("blocks", counts.blocks)
+    if let recordBlocks = counts.recordBlocks { json.field("recordBlocks", recordBlocks) }
     json.endObject()
-    json.key("blobs")
-    json.beginObject()
-    number("referenced", blobs.referenced)
-    number("held", blobs.held)
-    number("heldBytes", Int(clamping: blobs.heldBytes))
-    number("missing", blobs.missing)
-    number("extras", blobs.extras)
-    number("extrasBytes", Int(clamping: blobs.extrasBytes))
-    if let listed = blobs.listed { number("listed", listed) }
-    if blobs.listedMissing > 0 { number("listedMissing", blobs.listedMissing) }
-    if blobs.accepted > 0 { number("accepted", blobs.accepted) }
+    json.beginObject("blobs")
+    json.field("referenced", blobs.referenced)
+    json.field("held", blobs.held)
+    json.field("heldBytes", Int(clamping: blobs.heldBytes))
+    json.field("missing", blobs.missing)
+    json.field("extras", blobs.extras)
+    json.field("extrasBytes", Int(clamping: blobs.extrasBytes))
+    if let listed = blobs.listed { json.field("listed", listed) }
+    if blobs.listedMissing > 0 { json.field("listedMissing", blobs.listedMissing) }
+    if blobs.accepted > 0 { json.field("accepted", blobs.accepted) }
     if let fault = blobs.listFault {
       json.key("listFault")
       fault.write(to: &json)
     }
-    if let new = blobs.new { number("new", new) }
-    if let newBytes = blobs.newBytes { number("newBytes", Int(clamping: newBytes)) }
+    if let new = blobs.new { json.field("new", new) }
+    if let newBytes = blobs.newBytes { json.field("newBytes", Int(clamping: newBytes)) }
     json.endObject()
-    json.key("car")
-    json.beginObject()
-    number("bytes", Int(clamping: car.byteCount))
-    text("sha256", car.sha256.map { "\($0)" })
-    number("blocks", Int(clamping: car.sectionCount))
+    json.beginObject("car")
+    json.field("bytes", Int(clamping: car.byteCount))
+    json.field("sha256", car.sha256.map { "\($0)" })
+    json.field("blocks", Int(clamping: car.sectionCount))
     json.endObject()
     if unreadable.count > 0 {
-      json.key("unreadable")
-      json.beginObject()
-      number("records", unreadable.count)
-      number("partlySearched", unreadable.partlySearchedCount)
+      json.beginObject("unreadable")
+      json.field("records", unreadable.count)
+      json.field("partlySearched", unreadable.partlySearchedCount)
       json.endObject()
     }
     if let fetched {
-      json.key("fetched")
-      json.beginObject()
-      text("kind", fetched.since == nil ? "full" : "incremental")
-      if let since = fetched.since { text("since", since.text) }
-      if let rev = fetched.repoRev { text("repoRev", rev) }
+      json.beginObject("fetched")
+      json.field("kind", fetched.since == nil ? "full" : "incremental")
+      if let since = fetched.since { json.field("since", since.text) }
+      if let rev = fetched.repoRev { json.field("repoRev", rev) }
       if let leftOut = fetched.leftOut {
-        json.key("leftOut")
-        json.beginObject()
-        number("blocks", leftOut.blocks)
-        number("bytes", leftOut.bytes)
+        json.beginObject("leftOut")
+        json.field("blocks", leftOut.blocks)
+        json.field("bytes", leftOut.bytes)
         json.endObject()
       }
       json.endObject()
     }
-    json.key("host")
-    json.beginObject()
-    text("os", hostSystem)
-    number("durationMs", durationMilliseconds)
+    json.beginObject("host")
+    json.field("os", hostSystem)
+    json.field("durationMs", durationMilliseconds)
     json.endObject()
   }
 }
@@ -100,16 +83,10 @@ extension ListFault {
   /// Writes it as an object.
   public func write(to json: inout JSONWriter) {
     json.beginObject()
-    json.key("reason")
-    json.string(reason.rawValue)
-    json.key("why")
-    json.string(sentence)
-    if let status {
-      json.key("status")
-      json.integer(status)
-    }
-    json.key("transient")
-    json.boolean(isTransient)
+    json.field("reason", reason.rawValue)
+    json.field("why", sentence)
+    if let status { json.field("status", status) }
+    json.field("transient", isTransient)
     json.endObject()
   }
 }

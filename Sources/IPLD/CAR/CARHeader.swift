@@ -117,7 +117,7 @@ public enum CARVersion2 {
   }
 
   /// What the fixed header says, checked against nothing but itself.
-  static func innerLocation(_ bytes: Span<UInt8>) throws(CARError) -> (UInt64, UInt64) {
+  package static func innerLocation(_ bytes: Span<UInt8>) throws(CARError) -> (UInt64, UInt64) {
     var offset = pragma.count + 16
     guard let start = bytes.readLittleEndian(&offset, as: UInt64.self),
       let length = bytes.readLittleEndian(&offset, as: UInt64.self),

@@ -141,6 +141,13 @@ enum Console {
   /// Prints what a JSON writer has.
   static func print(_ json: inout JSONWriter) { print(json.takeBytes().span) }
 
+  /// Ends the object that a report is, and prints it.
+  static func finish(_ json: inout JSONWriter) {
+    json.endObject()
+    json.newline()
+    print(&json)
+  }
+
   /// Says something on standard error.
   static func say(_ text: String) {
     endProgress()

@@ -32,6 +32,19 @@ struct OutputLines {
     }
   }
 
+  /// Adds a size.
+  mutating func append(byteCount: UInt64) {
+    // Most records are short.
+    guard byteCount < 1000 else {
+      bytes.append(contentsOf: Quantity.bytes(byteCount).utf8)
+      return
+    }
+    if byteCount >= 100 { bytes.append(0x30 + UInt8(byteCount / 100)) }
+    if byteCount >= 10 { bytes.append(0x30 + UInt8(byteCount / 10 % 10)) }
+    bytes.append(0x30 + UInt8(byteCount % 10))
+    append(" B")
+  }
+
   private static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7f ~= byte }
 
   /// Prints what there is, if that is much.

@@ -11,9 +11,7 @@ enum BackupJSON {
     json.beginObject()
     json.field("event", name)
     fields(&json)
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
     Console.flush()
   }
 
@@ -76,16 +74,14 @@ enum BackupJSON {
 
   /// Writes what servers answered.
   private static func write(_ answers: [ServerAnswer], to json: inout JSONWriter) {
-    json.key("answers")
-    json.beginArray()
+    json.beginArray("answers")
     for answer in answers {
       json.beginObject()
       json.field("server", answer.server)
       json.field("reason", answer.reason.rawValue)
       json.field("why", answer.sentence)
       json.field("status", answer.status)
-      json.key("wantsLogin")
-      json.boolean(answer.wantsLogin)
+      json.field("wantsLogin", answer.wantsLogin)
       json.endObject()
     }
     json.endArray()
@@ -98,8 +94,7 @@ enum BackupJSON {
     json.field("why", entry.reason.sentence)
     json.field("status", entry.status)
     json.field("size", entry.size)
-    json.key("referenced")
-    json.boolean(entry.isReferenced)
+    json.field("referenced", entry.isReferenced)
     json.field("firstTried", entry.firstTried)
     json.field("lastTried", entry.lastTried)
     if let accepted = entry.accepted { write(accepted, to: &json) }
@@ -107,8 +102,7 @@ enum BackupJSON {
 
   /// Writes that a loss is accepted.
   static func write(_ accepted: BlobLedger.Acceptance, to json: inout JSONWriter) {
-    json.key("accepted")
-    json.beginObject()
+    json.beginObject("accepted")
     json.field("date", accepted.date)
     json.field("reason", accepted.reason)
     json.endObject()

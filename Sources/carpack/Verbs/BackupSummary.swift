@@ -104,7 +104,6 @@ extension StoredDamage {
   /// Writes the fields that `--json` has for it.
   func writeFields(to json: inout JSONWriter) {
     json.field("damagedSections", sectionCount)
-    json.key("damagedElsewhere")
-    json.boolean(isElsewhere)
+    json.field("damagedElsewhere", isElsewhere)
   }
 }

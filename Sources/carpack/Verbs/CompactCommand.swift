@@ -89,8 +89,7 @@ struct CompactCommand: ParsableCommand {
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("file", output ?? file)
-    json.key("replaced")
-    json.boolean(report.isReplaced)
+    json.field("replaced", report.isReplaced)
     json.field("snapshots", report.snapshotCount)
     json.field("bytesBefore", report.oldSize)
     json.field("bytes", report.isReplaced ? report.generation.committedLength : report.oldSize)
@@ -101,8 +100,6 @@ struct CompactCommand: ParsableCommand {
     if report.isReplaced {
       json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
     }
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

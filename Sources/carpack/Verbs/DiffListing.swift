@@ -89,8 +89,7 @@ struct DiffListing {
     json.field("kind", "summary")
     json.field("account", pair.new.did.text)
     for (key, entry) in [("old", pair.old), ("new", pair.new)] {
-      json.key(key)
-      json.beginObject()
+      json.beginObject(key)
       json.field("number", entry.number)
       json.field("manifest", "\(entry.cid)")
       json.field("commit", "\(entry.commit)")
@@ -105,14 +104,11 @@ struct DiffListing {
     json.field("blobsGone", diff.goneBlobs.count)
     json.field("nodesCreated", diff.createdNodeCount)
     json.field("nodesDeleted", diff.deletedNodeCount)
-    json.key("complete")
-    json.boolean(complete)
+    json.field("complete", complete)
     endLine()
   }
 
   private mutating func endLine() {
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -160,8 +160,6 @@ struct ExtractCommand: ParsableCommand {
     json.field("damaged", report.damaged.map { "\($0.what): \($0.why)" })
     json.field("refused", report.refused)
     json.field("inTheWay", report.inTheWay)
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -114,13 +114,10 @@ struct InfoCommand: ParsableCommand {
     // The newest of those shown, for archives with one account, which most are.
     json.key("snapshot")
     write(snapshots.first, history, to: &json)
-    json.key("snapshots")
-    json.beginArray()
+    json.beginArray("snapshots")
     for snapshot in snapshots { write(snapshot, history, to: &json) }
     json.endArray()
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 
   private func write(

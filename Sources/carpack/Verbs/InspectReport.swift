@@ -37,8 +37,7 @@ struct InspectReport {
     json.string(utf8: key.span)
     json.key("cid")
     json.string(record.cid)
-    json.key("present")
-    json.boolean(record.body != nil)
+    json.field("present", record.body != nil)
     json.endObject()
     if json.bytes.count > 1 << 16 { Console.print(&json) }
   }
@@ -48,8 +47,7 @@ struct InspectReport {
     hasBegun = true
     json.beginObject()
     if listsRecords {
-      json.key("records")
-      json.beginArray()
+      json.beginArray("records")
     }
   }
 
@@ -60,9 +58,7 @@ struct InspectReport {
       if listsRecords { json.endArray() }
       if listsBlobs { writeBlobs(inspection) }
       writeFields(inspection, file)
-      json.endObject()
-      json.newline()
-      Console.print(&json)
+      Console.finish(&json)
     } else {
       lines.print()
       if listsBlobs { printBlobs(inspection) }
@@ -118,16 +114,14 @@ struct InspectReport {
   }
 
   private mutating func writeBlobs(_ inspection: RepositoryInspection) {
-    json.key("blobs")
-    json.beginArray()
+    json.beginArray("blobs")
     for entry in inspection.blobs.entries {
       json.beginObject()
       json.field("cid", "\(entry.cid)")
       json.field("mimeType", entry.mimeType)
       json.field("size", entry.size)
       json.field("record", entry.firstRecord)
-      json.key("legacy")
-      json.boolean(entry.isLegacy && !entry.isTyped)
+      json.field("legacy", entry.isLegacy && !entry.isTyped)
       json.endObject()
     }
     json.endArray()
@@ -144,14 +138,12 @@ struct InspectReport {
     json.field("distinct_block_count", inspection.blocks.count)
     json.field("hash_mismatch_blocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
     json.field("unverifiable_block_count", inspection.unverifiableBlockCount)
-    json.key("codecs")
-    json.beginObject()
+    json.beginObject("codecs")
     for (codec, count) in inspection.codecCounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       json.field("0x\(String(codec.rawValue, radix: 16))", count)
     }
     json.endObject()
-    json.key("root_is_first_block")
-    json.boolean(inspection.rootIsFirstBlock)
+    json.field("root_is_first_block", inspection.rootIsFirstBlock)
     if let error = inspection.carError { json.field("error", "\(error)") }
     if let error = inspection.commitError {
       json.field("note", "\(error)")
@@ -163,10 +155,8 @@ struct InspectReport {
       writeRecords(inspection)
       writeBlobFields(inspection.blobs)
       json.field("unreachable_block_count", inspection.unreachableBlockCount)
-      json.key("complete")
-      json.boolean(inspection.isComplete)
-      json.key("well_formed")
-      json.boolean(inspection.isWellFormed)
+      json.field("complete", inspection.isComplete)
+      json.field("well_formed", inspection.isWellFormed)
     }
   }
 
@@ -175,8 +165,7 @@ struct InspectReport {
     json.field("commit_version", commit.version)
     json.field("rev", commit.rev?.text)
     json.field("prev", commit.prev.map { "\($0)" })
-    json.key("has_prev_field")
-    json.boolean(commit.hasPrev)
+    json.field("has_prev_field", commit.hasPrev)
     json.field("commit_keys", commit.fields.sorted())
     json.field("data", "\(commit.data)")
     json.field("sig_bytes", commit.signature.count)
@@ -194,8 +183,7 @@ struct InspectReport {
   private mutating func writeRecords(_ inspection: RepositoryInspection) {
     json.field("record_count", inspection.recordCount)
     json.field("distinct_record_cids", inspection.distinctRecordCount)
-    json.key("records_by_collection")
-    json.beginObject()
+    json.beginObject("records_by_collection")
     for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
       json.field(collection, count)
     }
@@ -229,8 +217,7 @@ struct InspectReport {
     json.field("blob_ref_count", blobs.typedReferenceCount)
     json.field("legacy_blob_ref_count", blobs.legacyReferenceCount)
     json.field("blob_total_declared_bytes", Self.declaredBytes(typed))
-    json.key("blob_mime_types")
-    json.beginObject()
+    json.beginObject("blob_mime_types")
     for (type, count) in blobs.mimeTypeCounts.sorted(by: { $0.key < $1.key }) {
       json.field(type, count)
     }

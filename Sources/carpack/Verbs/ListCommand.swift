@@ -169,9 +169,13 @@ private struct Listing {
     lines.append("  ")
     row.cid.appendText(to: &lines.bytes)
     lines.append("  ")
-    lines.append(visible: row.kind == .record ? "record" : row.type ?? "-")
+    if row.kind == .record {
+      lines.append("record")
+    } else {
+      lines.append(visible: row.type ?? "-")
+    }
     lines.append("  ")
-    lines.append(visible: size.map { Quantity.bytes($0) } ?? "-")
+    if let size { lines.append(byteCount: size) } else { lines.append("-") }
     if let mark { lines.append(visible: "  [\(mark)]") }
     lines.append("\n")
     lines.printIfMany()

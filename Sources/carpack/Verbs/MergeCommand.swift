@@ -102,8 +102,6 @@ struct MergeCommand: ParsableCommand {
     json.field("foundAgain", report.sharedCount)
     json.field("accounts", report.accountCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -99,9 +99,7 @@ struct MissingCommand: ParsableCommand {
     json.field("account", snapshot.did.text)
     json.key("listFault")
     fault.write(to: &json)
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 
   private func show(
@@ -117,9 +115,7 @@ struct MissingCommand: ParsableCommand {
       json.field("record", found.record)
       json.field("type", found.mimeType)
       json.field("archiveVerified", mark?.time)
-      json.endObject()
-      json.newline()
-      Console.print(&json)
+      Console.finish(&json)
       return
     }
     var text = "\(entry.cid)"

@@ -237,17 +237,14 @@ struct PackCommand: ParsableCommand {
     json.field("file", output)
     json.field("bytes", report.generation.committedLength)
     json.field("bytesAdded", report.bytesAdded)
-    json.key("unchanged")
-    json.boolean(report.isUnchanged)
-    json.key("healed")
-    json.boolean(report.isHealed)
+    json.field("unchanged", report.isUnchanged)
+    json.field("healed", report.isHealed)
     report.damage.writeFields(to: &json)
     json.field("streamBytes", report.generation.streamLength)
     json.field("sections", report.generation.sectionCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
     report.snapshot.writeFields(to: &json)
-    json.key("missing")
-    json.beginArray()
+    json.beginArray("missing")
     for entry in report.missing {
       json.beginObject()
       json.field("cid", "\(entry.cid)")
@@ -255,8 +252,7 @@ struct PackCommand: ParsableCommand {
       json.endObject()
     }
     json.endArray()
-    json.key("refused")
-    json.beginArray()
+    json.beginArray("refused")
     for (path, why) in report.refused {
       json.beginObject()
       json.field("file", path)
@@ -265,8 +261,6 @@ struct PackCommand: ParsableCommand {
     }
     json.endArray()
     json.field("leftOut", report.leftOutCount)
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -124,14 +124,12 @@ struct PruneCommand: ParsableCommand {
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("file", file)
-    json.key("dryRun")
-    json.boolean(dryRun)
+    json.field("dryRun", dryRun)
     json.field("forgotten", report.plan.forgottenCount)
     json.field("bytes", report.generation.committedLength)
     json.field("bytesAdded", report.bytesAdded)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-    json.key("snapshots")
-    json.beginArray()
+    json.beginArray("snapshots")
     for (entry, reasons) in report.plan.verdicts {
       json.beginObject()
       json.field("number", entry.number)
@@ -139,14 +137,11 @@ struct PruneCommand: ParsableCommand {
       json.field("did", entry.did.text)
       json.field("rev", entry.rev?.text)
       json.field("createdAt", entry.createdAt)
-      json.key("kept")
-      json.boolean(!reasons.isEmpty)
+      json.field("kept", !reasons.isEmpty)
       json.field("reasons", Self.words(reasons))
       json.endObject()
     }
     json.endArray()
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -71,8 +71,7 @@ extension RepairCommand {
     json.field("lostSections", report.lostSectionCount)
     json.field("lost", report.lostSections.map { "\($0)" })
     json.field("lostSnapshots", report.lostSnapshots)
-    json.key("snapshots")
-    json.beginArray()
+    json.beginArray("snapshots")
     for snapshot in report.snapshots {
       json.beginObject()
       json.field("did", snapshot.did.text)
@@ -84,14 +83,11 @@ extension RepairCommand {
       json.field("records", snapshot.loss.records)
       json.field("lostBlobs", snapshot.loss.blobs.map { "\($0)" })
       if !snapshot.isVouched {
-        json.key("vouched")
-        json.boolean(false)
+        json.field("vouched", false)
       }
       json.endObject()
     }
     json.endArray()
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

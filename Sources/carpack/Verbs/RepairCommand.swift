@@ -124,15 +124,12 @@ struct RepairCommand: ParsableCommand {
     json.field("segmentsRestored", report.segments.count)
     json.field("footersRestored", report.footers.count)
     json.field("bytesCutOff", report.bytesCutOff)
-    json.key("reindexed")
-    json.boolean(report.isReindexed)
+    json.field("reindexed", report.isReindexed)
     json.field("bytesVoided", report.bytesVoided)
     json.field("sectionsHealed", report.sectionsHealed)
     json.field("snapshotsFound", whole.namedCount)
     json.field("lostSections", report.lostSectionCount)
     json.field("lost", whole.damage)
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -86,15 +86,12 @@ struct ResolveCommand: ParsableCommand {
     json.field("pds", identity.pds)
     json.field("signingKey", identity.signingKey?.didKey)
     json.field("curve", identity.signingKey?.curve.rawValue)
-    json.key("sources")
-    json.beginObject()
+    json.beginObject("sources")
     json.field("handle", identity.sources.handle)
     json.field("document", identity.sources.document)
     json.field("pds", identity.sources.pds)
     json.endObject()
     json.field("warnings", identity.warnings.map(\.description))
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 }

@@ -67,13 +67,10 @@ struct SnapshotList {
       json.beginObject()
       json.field("number", entry.number)
       json.field("manifest", "\(entry.cid)")
-      json.key("vouched")
-      json.boolean(entry.isVouched)
+      json.field("vouched", entry.isVouched)
       json.field("bytesAdded", entry.bytesAdded.map { Int(clamping: $0) })
       try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
-      json.endObject()
-      json.newline()
-      Console.print(&json)
+      Console.finish(&json)
     }
   }
 }

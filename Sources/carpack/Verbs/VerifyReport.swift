@@ -173,15 +173,13 @@ struct VerifyReport {
     } else {
       json.null()
     }
-    json.key("snapshots")
-    json.beginArray()
+    json.beginArray("snapshots")
     for snapshot in report.snapshots {
       write(snapshot, to: &json)
       Console.print(&json)
     }
     json.endArray()
-    json.key("findings")
-    json.beginArray()
+    json.beginArray("findings")
     for finding in report.archive.findings {
       json.beginObject()
       json.field("severity", "\(finding.severity)")
@@ -193,13 +191,10 @@ struct VerifyReport {
     json.field("damage", report.damage)
     write("damagedBlobs", report.damagedBlobs, to: &json)
     write("missingBlobs", report.missingBlobs, to: &json)
-    json.key("recordWarnings")
-    json.beginArray()
+    json.beginArray("recordWarnings")
     for (record, why) in report.recordWarnings { json.string("\(record): \(why)") }
     json.endArray()
-    json.endObject()
-    json.newline()
-    Console.print(&json)
+    Console.finish(&json)
   }
 
   private func write(
@@ -215,10 +210,8 @@ struct VerifyReport {
     json.field("commit", "\(entry.commit)")
     json.field("createdAt", entry.createdAt)
     json.field("verdict", snapshot.verdict.rawValue)
-    json.key("decides")
-    json.boolean(snapshot.isJudged)
-    json.key("carDigested")
-    json.boolean(snapshot.isCARDigested)
+    json.field("decides", snapshot.isJudged)
+    json.field("carDigested", snapshot.isCARDigested)
     json.field("damage", snapshot.damage)
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)
@@ -237,8 +230,7 @@ struct VerifyReport {
   private func write(
     _ key: String, _ blobs: [SnapshotVerifier.LostBlob], to json: inout JSONWriter
   ) {
-    json.key(key)
-    json.beginArray()
+    json.beginArray(key)
     for blob in blobs {
       json.beginObject()
       json.field("cid", "\(blob.cid)")

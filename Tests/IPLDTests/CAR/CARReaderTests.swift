@@ -1,4 +1,5 @@
 import IPLD
+import TestSupport
 import Testing
 
 @Suite struct `A CAR reader` {

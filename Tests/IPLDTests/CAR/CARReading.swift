@@ -1,4 +1,5 @@
 import IPLD
+import TestSupport
 import Testing
 
 /// What came of reading a CAR: its roots, the blocks up to the end or the first error, and that error.

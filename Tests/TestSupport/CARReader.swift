@@ -1,4 +1,6 @@
-/// Reads a CAR block by block while it arrives, from a file, a pipe or a network.
+public import IPLD
+
+/// Reads a CAR block by block while it arrives, a second time beside ``CARCursor`` and ``CARStreamChecker``, which are compared with it.
 ///
 /// Pull blocks with ``next()``; the reader calls its source for more bytes only when it has to, so back-pressure is built
 /// in. Each block is checked against its CID unless `verifying` is false. A CAR of version 2 is recognised and its inner CAR
