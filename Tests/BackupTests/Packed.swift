@@ -55,10 +55,11 @@ struct Packed {
   }
 }
 
-/// Writes an archive by hand: blocks in order, and a manifest that says what it is told to.
+/// Writes an archive by hand: blocks in order, one of them spoilt if that is asked for, and a manifest that says
+/// what it is told to.
 func handMadeArchive(
   in folder: TemporaryFolder, _ repository: TestRepository, further: [Block] = [],
-  change: (inout Snapshot) -> Void = { _ in }
+  spoilt: (cid: CID, bytes: [UInt8])? = nil, change: (inout Snapshot) -> Void = { _ in }
 ) throws -> FilePath {
   let car = try repository.car()
   let header = try CARHeader(car.span)
@@ -68,7 +69,8 @@ func handMadeArchive(
   let blocks = try repository.blocks()
   var order = BlockOrder()
   for block in blocks where !repository.omitted.contains(block.cid) {
-    order.append(try writer.append(block.cid, block.bytes.span))
+    let bytes = spoilt?.cid == block.cid ? spoilt?.bytes ?? [] : block.bytes
+    order.append(try writer.append(verified: block.cid, bytes.span))
   }
   for block in further { try writer.append(block.cid, block.bytes.span) }
   var snapshot = try Snapshot.example()

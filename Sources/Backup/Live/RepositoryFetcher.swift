@@ -105,7 +105,7 @@ struct RepositoryFetcher: Sendable {
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
-      // What is new comes first, then what the snapshot has in its order, which differs little from the one that the archive knows.
+      // What is new comes first, then what the snapshot has in its order: little else than the archive knows.
       let both = try CommittedBlocks(source, after: base)
       car = try both.writeInOrderOfSources(folder: folder)
       origin.leftOut = LeftOutBlocks.of(both)

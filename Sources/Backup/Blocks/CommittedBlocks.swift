@@ -128,7 +128,8 @@ struct CommittedBlocks {
 
   /// Finds the blocks that the root of what a server sent leads to, there or in the snapshot before.
   ///
-  /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and ``SnapshotError`` for a snapshot that is damaged.
+  /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and ``SnapshotError``
+  ///   for a snapshot that is damaged.
   init(_ sent: Source, after base: ArchivedSnapshot?) throws {
     var sources = [sent]
     if let base {
@@ -236,8 +237,8 @@ struct CommittedBlocks {
 
   // MARK: Writing them
 
-  /// Writes a CAR of these blocks in canonical order: the commit, then the tree in pre-order, each record after the entry that names it; every
-  /// block once.
+  /// Writes a CAR of these blocks in canonical order: the commit, then the tree in pre-order, each record after
+  /// the entry that names it; every block once.
   ///
   /// It is the order that lets a reader follow a stream with little memory
   /// ([AT Protocol, Repository, "CAR File Serialization"](https://atproto.com/specs/repository#car-file-serialization)).

@@ -37,7 +37,9 @@ package struct SharedTrees {
     var ownBlobs: [Int]?
 
     /// Whether every node and record is there.
-    package var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
+    package var isComplete: Bool {
+      commit != nil && missingNodes.isEmpty && missingRecordCount == 0
+    }
   }
 
   /// What is counted of a whole tree.

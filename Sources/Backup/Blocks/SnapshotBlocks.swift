@@ -4,9 +4,10 @@ package import IPLD
 
 /// The blocks of a snapshot's repository, by their CIDs.
 ///
-/// The first are read one by one. That takes a pack of 1 MiB for a block of 300 bytes, again and again where the blocks stand in another
-/// order than they are asked for, so from a number on all of them are laid out by a ``BlockCensus``: read once, in the order of the archive, and
-/// hashed. So they are for a walk through the whole tree.
+/// The first few are read one by one. That decompresses a pack of 1 MiB for a block of 300 bytes, again and
+/// again where the blocks stand in another order than they are asked for. So from a number on, and for a walk
+/// through the whole tree, a ``BlockCensus`` lays all of them out: read once, in the order of the archive, and
+/// hashed.
 ///
 /// Of a snapshot that is damaged they are what is left: every block of the archive that still hashes to its CID.
 package final class SnapshotBlocks {
@@ -81,8 +82,9 @@ package final class SnapshotBlocks {
   /// Walks the tree from end to end.
   ///
   /// - Parameter visit: receives every record in the order of the tree, and its bytes, if they were kept.
-  /// - Throws: `ArchiveError` or `CARError` if not even the beginning can be read; ``BackupError`` if there is no room for a temporary file, or
-  ///   the CAR is longer than ``RestoredRepository/maximumLength(in:)``.
+  /// - Throws: `ArchiveError` or `CARError` if not even the beginning can be read; ``BackupError`` if there is no
+  ///   room for a temporary file, or the CAR is longer than ``RestoredRepository/maximumLength(in:)``; what
+  ///   `visit` throws.
   package func contents(_ visit: (Record, Span<UInt8>) throws -> Void = { _, _ in }) throws
     -> Contents
   {

@@ -77,20 +77,28 @@ struct CensusIntake {
     _ observer: Progress.Observer = { _ in }
   ) throws {
     next = sections.lowerBound
+    var isAlone = false
     while next < sections.upperBound {
       do {
-        try reader.copySections(
-          CollectionOfOne(next..<sections.upperBound), isHashing: isHashing
-        ) { (piece) throws in
+        let end = isAlone ? next + 1 : sections.upperBound
+        try reader.copySections(CollectionOfOne(next..<end), isHashing: isHashing) {
+          (piece) throws in
           try take(piece)
           observer(Progress(stage: "reading", done: ends.last ?? 0, total: total))
         }
+        try finishLarge()
+        isAlone = false
       } catch is NotWanted {
         // It has been taken note of.
+        isAlone = false
       } catch let error as ArchiveError {
+        // Either a large section that came to its end does not hash to its CID, or the next cannot be read.
+        let isDoubtful = large?.rest == 0 && !isAlone
+        try forgetLarge()
+        isAlone = isDoubtful
+        guard !isDoubtful else { continue }
         // What is damaged is in the report on the file, and shows as missing in the trees.
         failure = failure ?? error
-        try forgetLarge()
         next += 1
       }
     }
@@ -98,15 +106,12 @@ struct CensusIntake {
 
   /// Takes whole sections, the prefix of a large one, or a piece of its body.
   private mutating func take(_ piece: Span<UInt8>) throws {
-    if let (prefix, rest, start, isKept) = large {
+    if let (prefix, rest, start, isKept) = large, rest > 0 {
       if isKept { try spool.write(piece) }
       large = (prefix, rest - UInt64(piece.count), start, isKept)
-      if rest == UInt64(piece.count) {
-        large = nil
-        if isKept { count(.kept, prefix.sectionLength) } else { try takeOther(prefix) }
-      }
       return
     }
+    try finishLarge()
     var part = CensusPart(keepsRecords: keepsRecords)
     var offset = 0
     while offset < piece.count {
@@ -127,6 +132,13 @@ struct CensusIntake {
       }
     }
     try take(part)
+  }
+
+  /// Takes the large section that has come to its end, and was found to hash to its CID if that was asked for.
+  private mutating func finishLarge() throws {
+    guard let (prefix, _, _, isKept) = large else { return }
+    large = nil
+    if isKept { count(.kept, prefix.sectionLength) } else { try takeOther(prefix) }
   }
 
   /// Takes a large section of which the body is not wanted.
@@ -219,7 +231,8 @@ struct CensusPart {
     count(kind, cidLength, UInt64(body.count))
     Varint.append(UInt64(cidLength + (isKept ? body.count : 0)), to: &bytes)
     let start = body.lowerBound - cidLength
-    bytes.append(contentsOf: content.extracting(start..<(isKept ? body.upperBound : body.lowerBound)))
+    bytes.append(
+      contentsOf: content.extracting(start..<(isKept ? body.upperBound : body.lowerBound)))
   }
 
   /// Adds a section that is nothing a repository consists of.
