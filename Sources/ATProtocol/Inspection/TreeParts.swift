@@ -72,11 +72,11 @@ struct TreeParts {
         }
       case .record(let cid): items.append(.record(key: walker.key, cid))
       }
-      guard items.count <= maximumItemCount, walker.problemCount == 0,
-        reader.inspection.missingNodes.isEmpty
-      else { return nil }
+      guard items.count <= maximumItemCount, reader.inspection.missingNodes.isEmpty else {
+        return nil
+      }
     }
-    return items.isEmpty ? nil : items
+    return items.isEmpty || walker.problemCount > 0 ? nil : items
   }
 
   private static func walk(_ part: Part, _ blocks: BlockTable, _ bytes: Span<UInt8>) {
@@ -113,11 +113,12 @@ struct TreeParts {
       guard case .node(let cid) = step else { continue }
       if walker.height < topDepth {
         reader.enter(cid, &walker, bytes)
-      } else if let subtree = edges.next() {
+      } else {
+        guard let subtree = edges.next() else { return nil }
         walker.pass(subtree)
       }
-      guard walker.problemCount == 0 else { return nil }
     }
+    guard walker.problemCount == 0 else { return nil }
     for part in parts {
       reader.add(part.reader)
       if part.depth > 0 { walker.noteDepth(topDepth + part.depth) }

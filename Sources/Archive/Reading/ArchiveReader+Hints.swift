@@ -9,6 +9,11 @@ extension ArchiveReader {
     var first: [UInt64] = []
     /// More ordinals for some CIDs.
     var others: [(index: Int, ordinal: UInt64)] = []
+    /// The CIDs for which there are so many ordinals that they are not kept.
+    var crowded: [Int] = []
+
+    /// How many ordinals are kept for one CID. More have never come by chance: somebody has made keys that begin alike.
+    static let maximumForOne = 16
 
     var count: Int { first.count + others.count }
 
@@ -48,10 +53,18 @@ extension ArchiveReader {
         hints.first.reserveCapacity(min(chunk, count - number * chunk))
         try withFile { (file) throws in
           for place in number * chunk..<min(count, (number + 1) * chunk) {
+            var count = 1
             let first = try index.firstCandidate(SectionKey(cid(place)), in: file) {
-              hints.others.append((place, $0))
+              count += 1
+              if count <= Hints.maximumForOne { hints.others.append((place, $0)) }
             }
-            hints.first.append(first ?? .max)
+            if count > Hints.maximumForOne {
+              hints.others.removeLast(Hints.maximumForOne - 1)
+              hints.crowded.append(place)
+              hints.first.append(.max)
+            } else {
+              hints.first.append(first ?? .max)
+            }
           }
         }
         chunks.withLock { $0[number] = hints }
@@ -61,7 +74,9 @@ extension ArchiveReader {
     }
     if let error = failure.withLock({ $0 }) { throw error }
     return chunks.withLock { chunks in
-      Hints(first: chunks.flatMap(\.first), others: chunks.flatMap(\.others))
+      Hints(
+        first: chunks.flatMap(\.first), others: chunks.flatMap(\.others),
+        crowded: chunks.flatMap(\.crowded))
     }
   }
 
@@ -74,9 +89,13 @@ extension ArchiveReader {
     try withFile { (file) throws in
       for place in indices {
         let asked = index.segmentRange(around: hints.first[place])
-        for ordinal in try index.candidates(SectionKey(cid(place)), in: file)
-        where !asked.contains(ordinal) {
-          others.others.append((place, ordinal))
+        let found = try index.candidates(SectionKey(cid(place)), in: file).filter {
+          !asked.contains($0)
+        }
+        if found.count > Hints.maximumForOne {
+          others.crowded.append(place)
+        } else {
+          others.others += found.map { (place, $0) }
         }
       }
     }

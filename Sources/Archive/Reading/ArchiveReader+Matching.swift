@@ -72,18 +72,16 @@ extension ArchiveReader {
       each(found)
     }
     settle(outcome.others)
-    var unsettled = outcome.failed
+    var unsettled = hints.crowded + outcome.failed
     if !outcome.missing.isEmpty {
       if try checkIndex(after: nil) {
         unsettled += outcome.missing
       } else {
         // Sections in the segment that was asked begin like these. They may be in another.
-        let second = try confirm(
-          try otherHints(outcome.missing, behind: hints, cid), isChecking: isChecking,
-          workers: workers, cid
-        ) { _ in }
+        let others = try otherHints(outcome.missing, behind: hints, cid)
+        let second = try confirm(others, isChecking: isChecking, workers: workers, cid) { _ in }
         settle(second.others)
-        unsettled += second.failed
+        unsettled += others.crowded + second.failed
       }
     }
     for index in unsettled {
