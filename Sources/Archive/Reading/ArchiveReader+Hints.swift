@@ -12,7 +12,9 @@ extension ArchiveReader {
     /// The CIDs for which there are so many ordinals that they are not kept.
     var crowded: [Int] = []
 
-    /// How many ordinals are kept for one CID. More have never come by chance: somebody has made keys that begin alike.
+    /// How many ordinals are kept for one CID.
+    ///
+    /// More have never come by chance: somebody has made keys that begin alike.
     static let maximumForOne = 16
 
     var count: Int { first.count + others.count }
