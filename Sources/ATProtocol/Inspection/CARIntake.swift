@@ -187,7 +187,7 @@ private struct Batch {
   }
 }
 
-/// A batch that goes from hand to hand: whoever reads fills it, one worker examines it, then it is entered in the table.
+/// A batch with one owner at a time: it is filled, one worker examines it, then it is entered in the table.
 private final class BatchBox: @unchecked Sendable {
   var batch = Batch()
 }

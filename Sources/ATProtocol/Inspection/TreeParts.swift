@@ -36,6 +36,8 @@ struct TreeParts {
   private static let maximumItemCount = 1 << 14
   /// How many parts there are for each core, lest one that has more to do than the others is waited for.
   private static let partsForCore = 4
+  /// How many there are at most: each keeps two bits for every place in the table.
+  private static let maximumPartCount = 16
 
   /// Reads the whole tree from its root.
   ///
@@ -46,7 +48,7 @@ struct TreeParts {
     guard workers > 1, blocks.count >= minimumBlockCount,
       let items = items(root, TreeReader(blocks), bytes)
     else { return nil }
-    let partCount = min(items.count, workers * partsForCore)
+    let partCount = min(items.count, workers * partsForCore, maximumPartCount)
     let parts = (0..<partCount).map { number in
       let bounds = items.count * number / partCount..<items.count * (number + 1) / partCount
       return Part(items[bounds], TreeReader(blocks))
@@ -103,7 +105,9 @@ struct TreeParts {
     }
   }
 
-  /// Puts together what was found; nil if the subtrees do not fit together, or records were scanned more often than one reader would.
+  /// Puts together what was found.
+  ///
+  /// - Returns: nil if the subtrees do not fit together, or records were scanned more often than one reader would have.
   private static func join(
     _ parts: [Part], _ root: CID, _ top: TreeReader, _ bytes: Span<UInt8>
   ) -> (TreeReader, MSTWalker)? {

@@ -174,7 +174,7 @@ public struct MSTWalker: Sendable {
   /// - Parameters:
   ///   - bytes: the block's body.
   ///   - locate: is asked of all links of the node for a number each, or nil, that ``place`` gives back when the walk comes
-  ///     to the link. Who looks blocks up in a large table waits less when it is done together.
+  ///     to the link. Looking up many at once in a large table takes less time.
   package mutating func enter(
     _ bytes: Span<UInt8>, locate: ([CommonCID]) -> [Int?]
   ) {

@@ -61,7 +61,7 @@ struct GenerationRestoring {
           continue
         }
         try restore(nextFooter: seen.frame, in: file)
-        end(try footer(seen.frame, in: file))
+        end(footer(seen.frame, in: file))
       case .other, .void: (segment, gap) = (nil, nil)
       }
     }
@@ -79,8 +79,7 @@ struct GenerationRestoring {
       switch landmark {
       case .segment(let segment): return segment.form
       case .footer(let seen):
-        // One that says what cannot be tells nothing.
-        guard let generation = try? Footer.read(file, seen.frame) else { continue }
+        guard let generation = footer(seen.frame, in: file) else { continue }
         return generation.features.indexForm
       case .gap, .other, .void: continue
       }
@@ -88,7 +87,7 @@ struct GenerationRestoring {
     return nil
   }
 
-  private func footer(_ frame: SkippableFrame, in file: Span<UInt8>) throws -> Generation? {
+  private func footer(_ frame: SkippableFrame, in file: Span<UInt8>) -> Generation? {
     do throws(ArchiveError) {
       return try Footer.read(file, frame)
     } catch {
@@ -108,7 +107,7 @@ struct GenerationRestoring {
   private mutating func restore(nextFooter: SkippableFrame?, in file: Span<UInt8>) throws {
     guard let gap else { return }
     if let nextFooter {
-      guard let next = try footer(nextFooter, in: file) else { return }
+      guard let next = footer(nextFooter, in: file) else { return }
       try restoreSegment(named: next, in: gap, file)
     } else if let segment {
       guard segment.offset <= UInt64(gap.lowerBound) else { return }

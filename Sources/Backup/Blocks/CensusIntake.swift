@@ -69,7 +69,7 @@ struct CensusIntake {
   /// - Parameters:
   ///   - sections: which.
   ///   - reader: the archive.
-  ///   - total: how many bytes there are to be read; 0 if nobody knows.
+  ///   - total: how many bytes there are to be read; 0 if that is not known.
   ///   - observer: is told how many have been.
   /// - Throws: ``BackupError`` if there is no room for it.
   mutating func read(

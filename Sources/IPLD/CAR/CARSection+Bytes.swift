@@ -37,7 +37,7 @@ extension CARSection {
   @inline(__always)
   package static func has(_ cid: CommonCID, at start: Int, in bytes: Span<UInt8>) -> Bool {
     let at = bounds(start, in: bytes).cid
-    // Another function has digests of 32 bytes too, and what it names may be bytes that nobody can verify.
+    // The hash function is compared too: others have digests of 32 bytes as well.
     guard bytes.count - at >= 36 else { return false }
     return UInt32(littleEndian: bytes.load(at: at))
       == commonStart | UInt32(truncatingIfNeeded: cid.codec.rawValue) << 8

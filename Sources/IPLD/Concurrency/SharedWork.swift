@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Work on many items that other threads have begun, and with which whoever waits for it helps.
+/// Work on many items that goes on in other threads; the thread that waits for it does its share.
 package final class SharedWork: Sendable {
   private let count: Int
   private let next = Counter()
