@@ -53,6 +53,15 @@ extension Span<UInt8> {
     return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Value.self)
   }
 
+  /// Has the memory of these bytes brought, so that reading them does not wait for it.
+  ///
+  /// - Returns: something made of them, which has to be kept, or nothing would be read.
+  package func fetch(_ range: Range<Int>) -> UInt8 {
+    var seen: UInt8 = 0
+    for line in stride(from: range.lowerBound, to: range.upperBound, by: 64) { seen |= self[line] }
+    return seen
+  }
+
   /// Whether the bytes at `offset` begin with `other`.
   @inlinable
   package func starts(with other: [UInt8], at offset: Int = 0) -> Bool {

@@ -149,9 +149,12 @@ private struct Batch {
   private var bodies: [Range<Int>] = []
   private var length = 0
   private var scanner = RecordScanner()
+  private var fetched: UInt8 = 0
 
   /// Takes as many sections as belong together, as far as there are any.
   mutating func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
+    // Each section says where the next begins: to have them all brought at once takes less time than one after the other.
+    fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.limit, cursor.end))
     while length < Self.limit, let (section, cid) = try cursor.next(in: bytes) {
       sections.append(section)
       bodies.append(section.bodyRange)

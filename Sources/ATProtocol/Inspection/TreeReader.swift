@@ -65,7 +65,7 @@ struct TreeReader: Sendable {
     }
     nodes.insert(place)
     walker.enter(bytes.extracting(blocks.body(place, in: bytes))) {
-      blocks.places(of: $0, in: bytes)
+      blocks.appendPlaces(of: $0, to: &$1, in: bytes)
     }
   }
 

@@ -32,18 +32,6 @@ public struct MSTNode: Equatable, Sendable {
   /// The rests of all keys, one after the other.
   public let suffixes: [UInt8]
 
-  /// All links, as a walk comes to them: the left subtree, then each entry's record and right subtree.
-  var links: [CommonCID] {
-    var links: [CommonCID] = []
-    links.reserveCapacity(1 + 2 * entries.count)
-    if let leftLink { links.append(leftLink) }
-    for entry in entries {
-      links.append(entry.valueLink)
-      if let right = entry.rightLink { links.append(right) }
-    }
-    return links
-  }
-
   /// Why a block is not a tree node, and at which byte of it.
   public struct Malformed: Error, Equatable, Sendable {
     /// What breaks the form.
@@ -60,19 +48,27 @@ public struct MSTNode: Equatable, Sendable {
 
   /// Reads a node from its block.
   ///
-  /// Every byte of a node but keys, digests and counts is determined, so the form is compared byte for byte.
-  ///
   /// - Throws: ``Malformed``.
   public init(_ bytes: Span<UInt8>) throws(Malformed) {
+    var (entries, suffixes): ([Entry], [UInt8]) = ([], [])
+    leftLink = try Self.read(bytes, &entries, &suffixes)
+    (self.entries, self.suffixes) = (entries, suffixes)
+  }
+
+  /// Reads a node from its block; appends its keys to those of other nodes.
+  ///
+  /// Every byte of a node but keys, digests and counts is determined, so the form is compared byte for byte.
+  ///
+  /// - Returns: the left subtree.
+  /// - Throws: ``Malformed``; some keys may have been appended.
+  static func read(
+    _ bytes: Span<UInt8>, _ entries: inout [Entry], _ suffixes: inout [UInt8]
+  ) throws(Malformed) -> CommonCID? {
     var reader = Reader()
     try reader.expect(0xa2_61_65, count: 3, bytes)  // map of 2, key "e"
     let count = try reader.head(major: 4, bytes)
     // An entry takes 50 bytes at the least, so a larger count is cut short already.
     guard count <= bytes.count / 50 else { throw reader.malformed(.truncated) }
-    var entries: [Entry] = []
-    entries.reserveCapacity(count)
-    var suffixes: [UInt8] = []
-    suffixes.reserveCapacity(count * 16)
     for _ in 0..<count {
       try reader.expect(0xa4_61_6b, count: 3, bytes)  // map of 4, key "k"
       let suffix = try reader.content(bytes)
@@ -90,10 +86,9 @@ public struct MSTNode: Equatable, Sendable {
           rightLink: right))
     }
     try reader.expect(0x61_6c, count: 2, bytes)  // key "l"
-    leftLink = try reader.linkOrNull(bytes)
+    let left = try reader.linkOrNull(bytes)
     guard reader.offset == bytes.count else { throw reader.malformed(.trailingBytes) }
-    self.entries = entries
-    self.suffixes = suffixes
+    return left
   }
 
   /// Whether a block begins as a node does; few others do.
@@ -181,17 +176,17 @@ public struct MSTNode: Equatable, Sendable {
     @inline(__always)
     mutating func link(_ bytes: Span<UInt8>) throws(Malformed) -> CommonCID {
       try expect(0xd8_2a_58_25_00, count: 5, bytes)
+      if let link = CommonCID(bytes, at: offset), link.cid.isATProtocolLink {
+        offset += 36
+        return link
+      }
       let start = offset
-      let cid: CID
       do throws(CIDError) {
-        cid = try CID(bytes, at: &offset)
+        _ = try CID(bytes, at: &offset)
       } catch {
         throw malformed(.malformedCID(error.reason))
       }
-      guard offset - start == 36, cid.isATProtocolLink, let link = CommonCID(cid) else {
-        throw Malformed(reason: .linkNotAllowed, offset: start)
-      }
-      return link
+      throw Malformed(reason: .linkNotAllowed, offset: start)
     }
   }
 }

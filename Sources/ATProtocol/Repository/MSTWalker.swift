@@ -18,8 +18,8 @@ public import IPLD
 /// circles.
 ///
 /// Invariants:
-/// 1. `path` holds the nodes from the root to the current one; it is never longer than ``MSTLayer/maximum`` + 2, and this is
-///    all the memory the walk takes.
+/// 1. `path` holds the nodes from the root to the current one; it is never longer than ``MSTLayer/maximum`` + 2, and this, with
+///    what stands in these nodes, is all the memory the walk takes.
 /// 2. Keys that are given out ascend strictly. A node whose keys would not is left at once, so no node's keys are given out
 ///    twice, whatever its links say; and keys too long to be given out keep to the same order, so none is walked 2^n times.
 /// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes that a node claims: each entry
@@ -39,71 +39,31 @@ public struct MSTWalker: Sendable {
   public static let maximumProblems = 1000
 
   /// A node on the path to the current one.
+  ///
+  /// What there may be much of lies in stacks that all nodes of the path share, the current one's at the end: so entering a node takes
+  /// no memory, once the stacks have grown.
   private struct Level {
     let cid: CID
     /// The digest of `cid`, to tell at a glance whether it is another.
     let digest: SHA256Digest?
-    let node: MSTNode
-    /// What the caller said of each link, in their order; empty if it said nothing.
-    let places: [Int?]
-    /// Which of ``places`` is of the next link.
-    var nextPlace = 0
+    let left: CommonCID?
+    /// Where the node's part of each stack begins.
+    let start: Heights
     /// The layer its keys belong to; nil in a node without keys at the top.
-    var layer: Int?
+    let layer: Int?
     /// The entry that comes next.
-    var next = 0
+    var next: Int
+    /// Which of ``places`` is of the next link.
+    var nextPlace: Int
     /// Whether the subtree in front of that entry has been given out.
     var hasDescended = false
-    /// The key of the entry before, or the start of it if it is too long.
-    var key: [UInt8] = []
-    /// The length of all of that key.
+    /// The length of all of the key before, of which ``keys`` may hold only the start.
     var keyLength = 0
+  }
 
-    init(cid: CID, node: MSTNode, layer: Int?, locate: ([CommonCID]) -> [Int?]) {
-      self.cid = cid
-      digest = cid.multihash.sha256
-      self.node = node
-      self.layer = layer
-      places = locate(node.links)
-    }
-
-    /// What the caller said of the link that comes next.
-    private mutating func takePlace() -> Int? {
-      guard nextPlace < places.count else { return nil }
-      defer { nextPlace += 1 }
-      return places[nextPlace]
-    }
-
-    /// The subtree in front of the entry that comes next, the first time it is asked for.
-    mutating func descend() -> (CID, place: Int?)? {
-      guard !hasDescended else { return nil }
-      hasDescended = true
-      guard let link = next == 0 ? node.leftLink : node.entries[next - 1].rightLink else {
-        return nil
-      }
-      return (link.cid, takePlace())
-    }
-
-    /// The record of the entry that came last, which is asked for once.
-    mutating func record() -> (CID, place: Int?) { (node.entries[next - 1].value, takePlace()) }
-
-    /// Goes on to the next entry and makes `key` its key; nil when its prefix is longer than the key before it.
-    ///
-    /// - Returns: whether the key could share more with the one before it than it says.
-    mutating func readKey() -> Bool? {
-      let entry = node.entries[next]
-      next += 1
-      hasDescended = false
-      guard entry.prefixLength <= keyLength else { return nil }
-      let suffixes = node.suffixes
-      let suffix = suffixes.span.extracting(entry.suffix)
-      let couldShareMore =
-        entry.prefixLength < key.count && !suffix.isEmpty && key[entry.prefixLength] == suffix[0]
-      key.removeLast(max(0, key.count - entry.prefixLength))
-      key.append(contentsOf: suffix.extracting(first: MSTWalker.maximumKeyLength + 1 - key.count))
-      keyLength = entry.prefixLength + suffix.count
-      return couldShareMore
-    }
+  /// How high the stacks are.
+  private struct Heights {
+    let entries, suffixes, places, keys: Int
   }
 
   /// The key of the record that was given out last, `collection/rkey`.
@@ -120,6 +80,16 @@ public struct MSTWalker: Sendable {
   public private(set) var rootLayer: Int?
 
   private var path: [Level] = []
+  /// The keys of the nodes on the path.
+  private var entries: [MSTNode.Entry] = []
+  /// The rests of these.
+  private var suffixes: [UInt8] = []
+  /// What the caller said of each link of these nodes, in their order; of a node of which it said nothing there is none.
+  private var places: [Int?] = []
+  /// The key of the entry before the next one of each node, or the start of it if it is too long.
+  private var keys: [UInt8] = []
+  /// What the node that is entered links to.
+  private var links: [CommonCID] = []
   private var requested: CID?
   /// The layer of the node above the root; nil if it is the root of a whole tree.
   private let layerAbove: Int?
@@ -145,80 +115,129 @@ public struct MSTWalker: Sendable {
   public mutating func next() -> Step? {
     if let requested { return .node(requested) }
     while let last = path.indices.last {
-      if let (subtree, place) = path[last].descend() {
-        self.place = place
-        requested = subtree
-        return .node(subtree)
+      if !path[last].hasDescended {
+        path[last].hasDescended = true
+        let isFirst = path[last].next == path[last].start.entries
+        if let link = isFirst ? path[last].left : entries[path[last].next - 1].rightLink {
+          place = takePlace(last)
+          requested = link.cid
+          return .node(link.cid)
+        }
       }
-      guard path[last].next < path[last].node.entries.count else {
-        path.removeLast()
+      guard path[last].next < entries.count else {
+        leave()
         continue
       }
       switch advance(last) {
       case .given:
-        let (record, place) = path[last].record()
-        self.place = place
-        return .record(record)
-      case .passedOver: _ = path[last].record()
-      case .leaves: path.removeLast()
+        place = takePlace(last)
+        return .record(entries[path[last].next - 1].value)
+      case .passedOver: _ = takePlace(last)
+      case .leaves: leave()
       }
     }
     return nil
   }
 
+  /// What the caller said of the link of the current node that comes next.
+  private mutating func takePlace(_ last: Int) -> Int? {
+    let next = path[last].nextPlace
+    guard next < places.count else { return nil }
+    path[last].nextPlace = next + 1
+    return places[next]
+  }
+
+  /// Leaves the current node.
+  private mutating func leave() {
+    if let left = path.popLast() { lower(to: left.start) }
+  }
+
+  private var heights: Heights {
+    Heights(
+      entries: entries.count, suffixes: suffixes.count, places: places.count, keys: keys.count)
+  }
+
+  private mutating func lower(to heights: Heights) {
+    entries.removeLast(entries.count - heights.entries)
+    suffixes.removeLast(suffixes.count - heights.suffixes)
+    places.removeLast(places.count - heights.places)
+    keys.removeLast(keys.count - heights.keys)
+  }
+
   /// Takes the block of the node that was asked for.
-  public mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _ in [] } }
+  public mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _, _ in } }
 
   /// Takes the block of the node that was asked for, and has all that it links to located.
   ///
   /// - Parameters:
   ///   - bytes: the block's body.
-  ///   - locate: is asked of all links of the node for a number each, or nil, that ``place`` gives back when the walk comes
+  ///   - locate: is given all links of the node, and appends a number for each, or nil, that ``place`` gives back when the walk comes
   ///     to the link. Looking up many at once in a large table takes less time.
   package mutating func enter(
-    _ bytes: Span<UInt8>, locate: ([CommonCID]) -> [Int?]
+    _ bytes: Span<UInt8>, locate: ([CommonCID], inout [Int?]) -> Void
   ) {
     guard let cid = requested else { return }
     requested = nil
-    let node: MSTNode
+    let start = heights
+    let left: CommonCID?
     do throws(MSTNode.Malformed) {
-      node = try MSTNode(bytes)
+      left = try MSTNode.read(bytes, &entries, &suffixes)
     } catch {
+      lower(to: start)
       note(.malformedNode(error), in: cid)
       return
     }
+    guard let level = admit(cid, left, start) else {
+      lower(to: start)
+      return
+    }
+    if path.isEmpty { rootLayer = level.layer }
+    path.append(level)
+    depth = max(depth, path.count)
+    links.removeAll(keepingCapacity: true)
+    if let left { links.append(left) }
+    for entry in entries[start.entries...] {
+      links.append(entry.valueLink)
+      if let right = entry.rightLink { links.append(right) }
+    }
+    locate(links, &places)
+  }
+
+  /// Checks whether the node that was read belongs where it stands; answers nil if it cannot be entered.
+  private mutating func admit(_ cid: CID, _ left: CommonCID?, _ start: Heights) -> Level? {
     let isRoot = path.isEmpty && layerAbove == nil
     let digest = cid.multihash.sha256
     guard !path.indices.contains(where: { path[$0].digest == digest && path[$0].cid == cid }) else {
       note(.cycle, in: cid)
-      return
+      return nil
     }
     let expected = requestedLayer
-    if node.entries.isEmpty {
-      if node.left == nil && !isRoot { note(.emptyLeaf, in: cid) }
-      if node.left != nil && isRoot { note(.untrimmedTop, in: cid) }
+    if entries.count == start.entries {
+      if left == nil && !isRoot { note(.emptyLeaf, in: cid) }
+      if left != nil && isRoot { note(.untrimmedTop, in: cid) }
     }
     var layer = expected
     // With a prefix it is no key, which shows when its turn comes.
-    if let first = node.entries.first, first.prefixLength == 0 {
-      let firstKey = node.suffixes.span.extracting(first.suffix)
+    if entries.count > start.entries, entries[start.entries].prefixLength == 0 {
+      let suffixes = suffixes
+      let firstKey = suffixes.span.extracting(entries[start.entries].suffix)
       // A node that has been here before, or lies in the wrong place, shows it with its first key.
-      if node.left == nil, !follows(firstKey) {
+      if left == nil, !follows(firstKey) {
         note(.keysNotAscending, in: cid, key: firstKey)
-        return
+        return nil
       }
       layer = MSTLayer.layer(of: firstKey)
       if let expected, layer != expected { note(.wrongLayer, in: cid, key: firstKey) }
     } else if let expected, expected < 0 {
       note(.wrongLayer, in: cid)
     }
-    if path.count > MSTLayer.maximum + 1 {
+    guard path.count <= MSTLayer.maximum + 1 else {
       note(.tooDeep, in: cid)
-      return
+      return nil
     }
-    if path.isEmpty { rootLayer = layer }
-    path.append(Level(cid: cid, node: node, layer: layer, locate: locate))
-    depth = max(depth, path.count)
+    return Level(
+      cid: cid, digest: digest, left: left, start: start, layer: layer, next: start.entries,
+      nextPlace: start.places)
   }
 
   /// Goes on behind the node that was asked for, and everything below it, because all of that is known from another walk.
@@ -258,7 +277,7 @@ public struct MSTWalker: Sendable {
   mutating func leave(_ count: Int) {
     requested = nil
     // The root of an empty tree is left as soon as it is entered.
-    path.removeLast(min(count, path.count))
+    for _ in 0..<min(count, path.count) { leave() }
   }
 
   /// Goes on without the node that was asked for, because it has been walked already: no tree holds a node twice.
@@ -277,29 +296,55 @@ public struct MSTWalker: Sendable {
     case leaves
   }
 
+  /// Goes on to the next entry of the current node, and makes the end of ``keys`` its key.
+  ///
+  /// - Returns: whether the key could share more with the one before it than it says; nil when its prefix is longer than the key
+  ///   before it.
+  private mutating func readKey(_ last: Int) -> Bool? {
+    let entry = entries[path[last].next]
+    path[last].next += 1
+    path[last].hasDescended = false
+    guard entry.prefixLength <= path[last].keyLength else { return nil }
+    let start = path[last].start.keys
+    let heldLength = keys.count - start
+    let couldShareMore =
+      entry.prefixLength < heldLength && !entry.suffix.isEmpty
+      && keys[start + entry.prefixLength] == self.suffixes[entry.suffix.lowerBound]
+    let shared = min(entry.prefixLength, heldLength)
+    keys.removeLast(heldLength - shared)
+    let suffixes = suffixes
+    let suffix = suffixes.span.extracting(entry.suffix)
+    keys.append(contentsOf: suffix.extracting(first: Self.maximumKeyLength + 1 - shared))
+    path[last].keyLength = entry.prefixLength + entry.suffix.count
+    return couldShareMore
+  }
+
   /// Makes `key` the key of the next entry, and checks it.
   private mutating func advance(_ last: Int) -> Advance {
-    let isFirst = path[last].next == 0
-    guard let couldShareMore = path[last].readKey() else {
+    let isFirst = path[last].next == path[last].start.entries
+    guard let couldShareMore = readKey(last) else {
       note(.prefixNotMaximal, in: path[last].cid)
       return .leaves
     }
-    let new = path[last].key
-    if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.span) }
+    let keys = keys
+    let new = keys.span.extracting(path[last].start.keys..<keys.count)
+    if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new) }
     guard new.count <= Self.maximumKeyLength else {
-      note(.illegalKey, in: path[last].cid, key: new.span)
+      note(.illegalKey, in: path[last].cid, key: new)
       // Of a node that was here before, nothing may be walked again.
-      guard follows(new.span) || !isFirst && passedOver == new else { return .leaves }
-      passedOver = new
+      guard follows(new) || !isFirst && passedOver == new.array else {
+        return .leaves
+      }
+      passedOver = new.array
       return .passedOver
     }
-    guard follows(new.span) else {
-      note(.keysNotAscending, in: path[last].cid, key: new.span)
+    guard follows(new) else {
+      note(.keysNotAscending, in: path[last].cid, key: new)
       return .leaves
     }
-    if !RecordPath.isTreeKey(new.span) { note(.illegalKey, in: path[last].cid, key: new.span) }
-    if !isFirst, MSTLayer.layer(of: new.span) != path[last].layer {
-      note(.wrongLayer, in: path[last].cid, key: new.span)
+    if !RecordPath.isTreeKey(new) { note(.illegalKey, in: path[last].cid, key: new) }
+    if !isFirst, MSTLayer.layer(of: new) != path[last].layer {
+      note(.wrongLayer, in: path[last].cid, key: new)
     }
     key.removeAll(keepingCapacity: true)
     key.append(contentsOf: new)

@@ -39,16 +39,18 @@ struct BlockCensus {
   /// The number of a CID is that of the block.
   private var slots: CIDSlots
   /// Where each block begins in the file.
-  private var starts: [Int] = []
+  private var starts = AscendingNumbers()
   private var kinds: [Kind] = []
   /// In order of ordinals.
   private var runs: [Run] = []
   /// The same without sections that are another time what one before them is, in order of the numbers here.
   private var firstRuns: [Run] = []
   /// How many bytes the sections up to each have together in the archive, in the order in which they were taken in.
-  private let ends: [UInt64]
+  private let ends: AscendingNumbers
   private let spool: TemporaryFile
   private let mapped: MappedFile
+  /// What was made of bytes that were fetched.
+  private var fetched: UInt8 = 0
 
   /// Takes the census of an archive.
   ///
@@ -77,6 +79,8 @@ struct BlockCensus {
 
   /// How many blocks are looked up at a time.
   private static let batchCount = 512
+  /// How many bytes are brought for them: what is kept of most is their CID.
+  private static let fetchedLength = batchCount * 128
 
   private mutating func number(_ intake: borrowing CensusIntake) throws(CARError) {
     let mapped = mapped
@@ -88,6 +92,8 @@ struct BlockCensus {
       var hashes: [UInt64] = []
       var isAtEnd = false
       while !isAtEnd {
+        fetched |= bytes.fetch(
+          cursor.offset..<min(cursor.offset + Self.fetchedLength, bytes.count))
         while sections.count < Self.batchCount {
           guard let (section, cid) = try cursor.next(in: bytes) else {
             isAtEnd = true
@@ -105,7 +111,7 @@ struct BlockCensus {
           let found = Run(ordinals: ordinal..<ordinal + 1, position: position, index: index)
           Self.append(found, to: &runs)
           if isNew {
-            starts.append(section.start)
+            starts.append(UInt64(section.start))
             kinds.append(intake.kinds[position])
             Self.append(found, to: &firstRuns)
           }
@@ -122,9 +128,9 @@ struct BlockCensus {
   ) {
     let starts = starts
     let (slot, isNew) = slots.insert(hash, starts.count) {
-      CARSection.has(cid, at: starts[$0], in: bytes)
+      CARSection.has(cid, at: Int(starts[$0]), in: bytes)
     } cid: {
-      CARSection.cid(at: starts[$0], in: bytes)
+      CARSection.cid(at: Int(starts[$0]), in: bytes)
     }
     return (slots.number(slot), isNew)
   }
@@ -145,25 +151,28 @@ struct BlockCensus {
   /// The number of the block that `cid` names, or nil.
   @inline(__always)
   func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
-    slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: starts[$0], in: bytes) }.map(
+    slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: Int(starts[$0]), in: bytes) }.map(
       slots.number)
   }
 
-  /// The number of each block that these name, or nil.
-  func indices(of cids: [CommonCID], in bytes: Span<UInt8>) -> [Int?] {
-    let found = slots.slots(of: cids) { CARSection.has($0, at: starts[$1], in: bytes) }
-    return found.map { $0.map(slots.number) }
+  /// Appends the number of each block that these name, or nil.
+  func appendIndices(of cids: [CommonCID], to indices: inout [Int?], in bytes: Span<UInt8>) {
+    slots.findAll(cids) {
+      CARSection.has($0, at: Int(starts[$1]), in: bytes)
+    } each: {
+      indices.append($0.map(slots.number))
+    }
   }
 
   /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a commit.
   @inline(__always)
   func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {
-    CARSection.body(at: starts[index], in: bytes)
+    CARSection.body(at: Int(starts[index]), in: bytes)
   }
 
   /// The CID of a block.
   func cid(_ index: Int, in bytes: Span<UInt8>) -> CID {
-    CARSection.cid(at: starts[index], in: bytes)
+    CARSection.cid(at: Int(starts[index]), in: bytes)
   }
 
   /// What a block is.
@@ -180,7 +189,7 @@ struct BlockCensus {
     // In front of it stands its length, which takes as many bytes as it takes, and the CID, which alone was kept.
     var prefix: UInt64 = 1
     while prefix < length, Varint.length(of: length - prefix) != prefix { prefix += 1 }
-    let section = UInt64(kept.upperBound - starts[index])
+    let section = UInt64(kept.upperBound - Int(starts[index]))
     return length - min(length, prefix + section - UInt64(Varint.length(of: section - 1)))
   }
 

@@ -11,7 +11,7 @@ struct CensusIntake {
   /// What each of them is.
   private(set) var kinds: [BlockCensus.Kind] = []
   /// How many bytes they have together in the archive, up to each.
-  private(set) var ends: [UInt64] = []
+  private(set) var ends = AscendingNumbers()
   /// Which numbers they have in the archive, from which position on.
   private(set) var runs: [(first: UInt64, position: Int, count: Int)] = []
   /// Sections that came and have to be read through the index.
@@ -84,7 +84,7 @@ struct CensusIntake {
         try reader.copySections(CollectionOfOne(next..<end), isHashing: isHashing) {
           (piece) throws in
           try take(piece)
-          observer(Progress(stage: "reading", done: ends.last ?? 0, total: total))
+          observer(Progress(stage: "reading", done: ends.last, total: total))
         }
         try finishLarge()
         isAlone = false
@@ -181,7 +181,7 @@ struct CensusIntake {
       runs.append((next, kinds.count, 1))
     }
     kinds.append(kind)
-    ends.append((ends.last ?? 0).addingSaturated(length))
+    ends.append(ends.last.addingSaturated(length))
     next += 1
   }
 }

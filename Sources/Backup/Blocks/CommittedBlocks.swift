@@ -175,7 +175,7 @@ struct CommittedBlocks {
       case .node:
         entered.insert(place)
         reach(place)
-        withBody(place) { body in walker.enter(body) { $0.map { self.place(of: $0.cid) } } }
+        withBody(place) { body in walker.enter(body) { $1 += $0.map { self.place(of: $0.cid) } } }
       case .record:
         guard !reached.contains(place) else { continue }
         reach(place)

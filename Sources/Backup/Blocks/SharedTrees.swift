@@ -215,7 +215,7 @@ package struct SharedTrees {
         seen.insert(index)
         entered.append(index)
         walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-          census.indices(of: $0, in: bytes)
+          census.appendIndices(of: $0, to: &$1, in: bytes)
         }
       case .record(let cid):
         tree.recordCount += 1
@@ -364,7 +364,7 @@ package struct SharedTrees {
         } else if seen.insert(index).inserted {
           entered.append(index)
           walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-            census.indices(of: $0, in: bytes)
+            census.appendIndices(of: $0, to: &$1, in: bytes)
           }
         } else {
           return nil

@@ -72,9 +72,13 @@ public struct BlockTable: Sendable {
     slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: $0, in: bytes) }
   }
 
-  /// The place of each block that these name, or nil; in less time than one after the other.
-  package func places(of cids: [CommonCID], in bytes: Span<UInt8>) -> [Int?] {
-    slots.slots(of: cids) { CARSection.has($0, at: $1, in: bytes) }
+  /// Appends the place of each block that these name, or nil; in less time than one after the other.
+  package func appendPlaces(of cids: [CommonCID], to places: inout [Int?], in bytes: Span<UInt8>) {
+    slots.findAll(cids) {
+      CARSection.has($0, at: $1, in: bytes)
+    } each: {
+      places.append($0)
+    }
   }
 
   /// Where the section in a place begins.

@@ -40,7 +40,7 @@ extension CARSection {
     // The hash function is compared too: others have digests of 32 bytes as well.
     guard bytes.count - at >= 36 else { return false }
     return UInt32(littleEndian: bytes.load(at: at))
-      == commonStart | UInt32(truncatingIfNeeded: cid.codec.rawValue) << 8
+      == CommonCID.start | UInt32(truncatingIfNeeded: cid.codec.rawValue) << 8
       && SHA256Digest(bytes, at: at + 4) == cid.digest
   }
 
@@ -59,13 +59,10 @@ extension CARSection {
     return (at, at + Int(length))
   }
 
-  /// How a CID of version 1, with SHA-256, begins: 01, the codec, 12, 20.
-  private static let commonStart: UInt32 = 0x2012_0001
-
   /// Whether a CID in binary form is of version 1, with SHA-256 and a codec of one byte.
   @inline(__always)
   private static func isCommon(_ cid: Int, in bytes: Span<UInt8>) -> Bool {
     bytes.count - cid >= 36
-      && UInt32(littleEndian: bytes.load(at: cid)) & 0xffff_80ff == commonStart
+      && UInt32(littleEndian: bytes.load(at: cid)) & 0xffff_80ff == CommonCID.start
   }
 }

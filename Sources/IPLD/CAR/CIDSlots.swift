@@ -77,12 +77,19 @@ package struct CIDSlots: Sendable {
     return isFound ? slot : nil
   }
 
-  /// The slot of each of these CIDs, nil for one that is not there.
+  /// Finds the slots of these CIDs.
   ///
-  /// Slots lie all over memory. Those of a few dozen CIDs are looked at first, so that they come together.
-  package func slots(of cids: [CommonCID], isSame: (CommonCID, Int) -> Bool) -> [Int?] {
-    var found: [Int?] = []
-    found.reserveCapacity(cids.count)
+  /// Slots lie all over memory, and so do the CIDs that they stand for. Those of a few dozen are looked at first, so that they come
+  /// together.
+  ///
+  /// - Parameters:
+  ///   - cids: which.
+  ///   - isSame: whether the CID with a number is this one.
+  ///   - each: is told the slot of each, in order; nil of one that is not there.
+  @inline(__always)
+  package func findAll(
+    _ cids: [CommonCID], isSame: (CommonCID, Int) -> Bool, each: (Int?) -> Void
+  ) {
     var looks = InlineArray<32, (hash: UInt64, content: UInt64)>(repeating: (0, 0))
     for first in stride(from: 0, to: cids.count, by: looks.count) {
       let batch = first..<min(first + looks.count, cids.count)
@@ -95,13 +102,12 @@ package struct CIDSlots: Sendable {
         if content & Self.tagMask == hash & Self.tagMask, content != 0,
           isSame(cids[index], Int(content >> Self.numberShift) - 1)
         {
-          found.append(position(hash))
+          each(position(hash))
         } else {
-          found.append(slot(hash) { isSame(cids[index], $0) })
+          each(slot(hash) { isSame(cids[index], $0) })
         }
       }
     }
-    return found
   }
 
   /// The number in a slot that is in use.

@@ -16,6 +16,19 @@ package struct CommonCID: Equatable, Sendable {
     (codec, self.digest) = (cid.codec, digest)
   }
 
+  /// The CID whose binary form stands at `offset`; nil if what stands there is another, or none.
+  @inline(__always)
+  package init?(_ bytes: Span<UInt8>, at offset: Int) {
+    guard bytes.count - offset >= 36,
+      UInt32(littleEndian: bytes.load(at: offset)) & 0xffff_80ff == Self.start
+    else { return nil }
+    codec = Codec(rawValue: UInt64(bytes[offset + 1]))
+    digest = SHA256Digest(bytes, at: offset + 4)
+  }
+
+  /// How the binary form begins: 01, the codec, 12, 20.
+  static let start: UInt32 = 0x2012_0001
+
   /// The CID.
   @inline(__always)
   package var cid: CID { CID(codec: codec, digest: digest) }
