@@ -85,7 +85,7 @@ public struct JSONWriter: Sendable {
 
   /// Writes a string that is at hand as bytes; what is not UTF-8 in it becomes U+FFFD.
   package mutating func string(utf8 text: Span<UInt8>) {
-    for index in 0..<text.count where text[index] >= 0x80 || Self.mayBeEscaped(text[index]) {
+    guard Self.standsForItself(text), Self.isASCII(text) else {
       string(String(decoding: text.array, as: UTF8.self))
       return
     }
@@ -183,14 +183,27 @@ public struct JSONWriter: Sendable {
   }
 
   private mutating func appendQuoted(_ text: String) {
-    let content = text.utf8
+    let content = text.utf8Span.span
     bytes.append(UInt8(ascii: "\""))
-    if content.allSatisfy({ !Self.mayBeEscaped($0) }) {
+    if Self.standsForItself(content) {
       bytes.append(contentsOf: content)
     } else {
       for scalar in text.unicodeScalars { append(scalar) }
     }
     bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Whether no byte has to be escaped; all are looked at, so that many can be at a time.
+  private static func standsForItself(_ text: Span<UInt8>) -> Bool {
+    var found = false
+    for index in 0..<text.count { found = mayBeEscaped(text[index]) || found }
+    return !found
+  }
+
+  private static func isASCII(_ text: Span<UInt8>) -> Bool {
+    var all: UInt8 = 0
+    for index in 0..<text.count { all |= text[index] }
+    return all < 0x80
   }
 
   /// Whether a byte belongs to a character that may not stand for itself: one below U+0080, or the

@@ -52,6 +52,7 @@ extension RecordKey {
   }
 
   /// Whether `byte` may stand in a record key.
+  @inline(__always)
   static func isAllowed(_ byte: UInt8) -> Bool {
     byte < 0x80 && (byte < 0x40 ? allowedLow : allowedHigh) >> UInt64(byte & 0x3f) & 1 == 1
   }

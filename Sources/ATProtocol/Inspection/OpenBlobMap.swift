@@ -64,10 +64,10 @@ struct OpenBlobMap {
   ///
   /// `malformed` is told why it is not what it should be.
   func reference(in record: Span<UInt8>, malformed: (String) -> Void = { _ in }) -> BlobRef? {
-    let mimeType = mimeType.map { String(decoding: record.array($0), as: UTF8.self) }
     if isTyped, let ref {
       do throws(CIDError) {
         let cid = try CID(record.extracting(ref))
+        let mimeType = mimeType.map { String(decoding: record.array($0), as: UTF8.self) }
         Self.checkCodec(cid, malformed)
         return BlobRef(cid: cid, mimeType: mimeType, size: size, isLegacy: false)
       } catch {
@@ -76,6 +76,7 @@ struct OpenBlobMap {
       }
     }
     if count == 2, let text = cid, let mimeType {
+      let mimeType = String(decoding: record.array(mimeType), as: UTF8.self)
       let text = String(decoding: record.array(text), as: UTF8.self)
       do throws(CIDError) {
         let cid = try CID(text)

@@ -28,6 +28,9 @@ public struct BlobRefScanner: Sendable {
   private var scanner: DAGCBORScanner
   /// The open maps, and nil for each open array, without the innermost.
   private var outer: [OpenBlobMap?] = []
+  /// What was found in the record that is being read.
+  private var refs: [BlobRef] = []
+  private var faults: [String] = []
 
   /// A scanner that holds records to the rules of `profile`.
   public init(profile: DAGCBORProfile = .atproto) {
@@ -43,12 +46,13 @@ public struct BlobRefScanner: Sendable {
   public mutating func scan(
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {
-    // Today's references hold a link, those of 2022 a key "mimeType": a record with neither, as most are, has been seen enough.
-    let summary = try scanner.check(record, watching: vocabulary.mimeType)
-    if summary.linkCount > 0 || summary.hasWatchedKey {
-      try collect(record, found: found, malformed: malformed)
-    }
-    return summary.isMap
+    refs.removeAll(keepingCapacity: true)
+    faults.removeAll(keepingCapacity: true)
+    let isMap = try collect(record)
+    // Only what keeps the rules to its end is believed.
+    for fault in faults { malformed(fault) }
+    for ref in refs { found(ref) }
+    return isMap
   }
 
   /// Whether there is nothing to say about a record, at a glance.
@@ -64,11 +68,11 @@ public struct BlobRefScanner: Sendable {
     }
   }
 
-  private mutating func collect(
-    _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void
-  ) throws(DAGCBORError) {
+  /// Takes note of all references and what is wrong with them; answers whether the record is a map.
+  private mutating func collect(_ record: Span<UInt8>) throws(DAGCBORError) -> Bool {
     scanner.restart()
     outer.removeAll(keepingCapacity: true)
+    var isMap = false
     var current: OpenBlobMap?
     while let token = try scanner.next(in: record) {
       switch token {
@@ -76,11 +80,14 @@ public struct BlobRefScanner: Sendable {
         outer.append(current)
         current = nil
       case .map(let count):
+        if scanner.depth == 1 { isMap = true }
         outer.append(current)
         current = OpenBlobMap(count: count)
       case .key(let range): current?.key = vocabulary.key(record, range)
       case .end:
-        if let ref = current?.reference(in: record, malformed: malformed) { found(ref) }
+        if let ref = current?.reference(in: record, malformed: { faults.append($0) }) {
+          refs.append(ref)
+        }
         current = outer.removeLast()
       case .string(let range): current?.note(text: range, in: record, vocabulary)
       case .unsigned(let number): current?.note(number)
@@ -88,5 +95,6 @@ public struct BlobRefScanner: Sendable {
       default: break
       }
     }
+    return isMap
   }
 }

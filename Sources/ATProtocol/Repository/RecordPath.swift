@@ -61,12 +61,12 @@ extension RecordPath {
   /// that holds it can be read and kept.
   package static func isTreeKey(_ key: Span<UInt8>) -> Bool {
     guard key.count <= maximumLength else { return false }
-    var slash: Int?
+    var slash = key.count
     for index in key.indices where !RecordKey.isAllowed(key[index]) {
-      guard key[index] == UInt8(ascii: "/"), slash == nil else { return false }
+      guard key[index] == UInt8(ascii: "/"), slash == key.count else { return false }
       slash = index
     }
-    guard let slash else { return false }
+    guard slash < key.count else { return false }
     return isTreeKeySegment(key.extracting(0..<slash))
       && isTreeKeySegment(key.extracting((slash + 1)..<key.count))
   }

@@ -11,9 +11,18 @@ public enum Base32 {
   /// Appends the characters, as ASCII.
   package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
     text.append(addingCapacity: (bytes.count * 8 + 4) / 5) { characters in
+      var at = 0
+      // Five bytes, read as the first of eight.
+      while bytes.count - at >= 8 {
+        let group = UInt64(bigEndian: bytes.load(at: at))
+        for place in UInt64(0)..<8 {
+          characters.append(character(UInt32(truncatingIfNeeded: group >> (59 - 5 * place) & 31)))
+        }
+        at += 5
+      }
       var buffer: UInt32 = 0
       var held: UInt32 = 0
-      for index in 0..<bytes.count {
+      for index in at..<bytes.count {
         buffer = buffer << 8 | UInt32(bytes[index])
         held += 8
         while held >= 5 {

@@ -11,6 +11,7 @@ struct InspectReport {
   private var hasBegun = false
   private var lines = OutputLines()
   private var digest = RecordsDigest()
+  private var cidText: [UInt8] = []
 
   init(listsRecords: Bool, listsBlobs: Bool, isJSON: Bool) {
     self.listsRecords = listsRecords
@@ -20,12 +21,14 @@ struct InspectReport {
 
   /// Takes a record.
   mutating func visit(_ record: RepositoryInspector.Record) {
-    if isJSON { digest.append(record.key, record.cid) }
+    cidText.removeAll(keepingCapacity: true)
+    record.cid.appendText(to: &cidText)
+    if isJSON { digest.append(record.key, cidText) }
     guard listsRecords else { return }
     guard isJSON else {
       lines.append(visible: record.key)
       lines.append("  ")
-      record.cid.appendText(to: &lines.bytes)
+      lines.bytes += cidText
       lines.append(record.body == nil ? "  missing\n" : "\n")
       lines.printIfMany()
       return
@@ -36,7 +39,8 @@ struct InspectReport {
     let key = record.key
     json.string(utf8: key.span)
     json.key("cid")
-    json.string(record.cid)
+    let text = cidText
+    json.string(utf8: text.span)
     json.field("present", record.body != nil)
     json.endObject()
     if json.bytes.count > 1 << 16 { Console.print(&json) }
@@ -243,11 +247,11 @@ private struct RecordsDigest {
     lastLine.isEmpty ? nil : String(decoding: lastLine.dropLast(), as: UTF8.self)
   }
 
-  mutating func append(_ key: [UInt8], _ cid: CID) {
+  mutating func append(_ key: [UInt8], _ cidText: [UInt8]) {
     lastLine.removeAll(keepingCapacity: true)
     lastLine += key
     lastLine.append(UInt8(ascii: " "))
-    cid.appendText(to: &lastLine)
+    lastLine += cidText
     lastLine.append(UInt8(ascii: "\n"))
     if first == nil { first = last }
     hasher.update(lastLine.span)
