@@ -105,10 +105,13 @@ public struct MSTDiff {
     case (_, .node(let node)): try new.open(node, load)
     case (.record(let before), .record(let after)):
       if old.walker.key == new.walker.key {
-        let key = old.walker.key
+        // A key that is held longer than it has to be takes memory of its own.
+        let change =
+          before == after
+          ? nil : Change.record(RecordChange(key: old.walker.key, old: before, new: after))
         try old.take(each)
         try new.take(each)
-        if before != after { try each(.record(RecordChange(key: key, old: before, new: after))) }
+        if let change { try each(change) }
       } else if old.walker.key.lexicographicallyPrecedes(new.walker.key) {
         try take(deleted: before, each)
       } else {
@@ -129,8 +132,9 @@ public struct MSTDiff {
   private mutating func passOver(
     _ load: (CID, Side) throws -> [UInt8]?, _ each: (Change) throws -> Void
   ) throws -> Bool {
-    let (behindOld, behindNew) = (old.lastKey, new.lastKey)
     guard let passed = try passOver(each) else { return false }
+    // Subtrees that are passed over have no last record, so these are still those in front of it.
+    let (behindOld, behindNew) = (old.lastKey, new.lastKey)
     // Of two that have the same root there is nothing to ask.
     guard isVerifying, passed.oldLayer != nil || passed.newLayer != nil else { return true }
     // In the old tree it fits: between the keys around it there, and in its layer.
@@ -228,7 +232,9 @@ private struct Cursor {
   /// The lowest nodes on the path, those of which nothing has been accounted for, and the layers they have to be in.
   private var untouched: [(node: CID, layer: Int?)] = []
   /// The key of the record that was accounted for last; nil if none was.
-  private(set) var lastKey: [UInt8]?
+  var lastKey: [UInt8]? { hasLastKey ? keptKey : nil }
+  private var keptKey: [UInt8] = []
+  private var hasLastKey = false
 
   /// Where a subtree stands.
   struct Place {
@@ -260,7 +266,11 @@ private struct Cursor {
 
   /// Goes on behind the record at the front.
   mutating func take(_ each: (MSTDiff.Change) throws -> Void) throws {
-    if case .record = front { lastKey = walker.key }
+    if case .record = front {
+      keptKey.removeAll(keepingCapacity: true)
+      keptKey.append(contentsOf: walker.key)
+      hasLastKey = true
+    }
     try goOn(each)
   }
 

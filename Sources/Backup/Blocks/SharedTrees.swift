@@ -3,13 +3,10 @@ package import IPLD
 
 /// Walks the trees of many snapshots, and what they share only once.
 ///
-/// Whether a subtree keeps the rules follows from its own nodes, so one that was walked without finding anything is passed over
-/// wherever it comes again. What a tree consists of is counted by how it differs from the one before: that takes as long as there are
-/// differences, and the trees of successive snapshots have few.
+/// A tree is checked, and what it consists of is counted, by how it differs from the one before, if that is whole and keeps the rules:
+/// this takes as long as there are differences, and the trees of successive snapshots have few.
 ///
-/// Invariants:
-/// 1. A node is in ``known`` only if everything below it was there, and nothing was wrong with it.
-/// 2. ``counts`` are those of a whole tree that keeps the rules.
+/// Invariant: ``counts`` are those of a whole tree that keeps the rules.
 package struct SharedTrees {
   /// What a walk came to.
   package struct Tree {
@@ -84,10 +81,6 @@ package struct SharedTrees {
 
   private let census: BlockCensus
   private var scanner = RecordScanner()
-  /// The nodes of whole trees.
-  private var known: BlockSet
-  /// What is at the edges of known nodes, as far as it was asked for, and whether they have keys of their own.
-  private var subtrees: [Int: (edges: MSTSubtree, hasOwnKeys: Bool)] = [:]
   /// The records that have been read.
   private var readRecords: BlockSet
   /// Those of them that are in ``referrers``, for a look at each that is short.
@@ -96,14 +89,10 @@ package struct SharedTrees {
   /// What is counted of the last whole tree.
   private var counts: Counts?
 
-  /// How many subtrees are remembered.
-  private static let maximumSubtrees = 1 << 16
-
   init(_ census: BlockCensus) {
     self.census = census
-    known = BlockSet(count: census.count)
-    readRecords = known
-    referring = known
+    readRecords = BlockSet(count: census.count)
+    referring = readRecords
   }
 
   /// Whether a record of the last whole tree refers to a blob.
@@ -194,7 +183,7 @@ package struct SharedTrees {
     var seen = BlockSet(count: census.count)
     var seenBlobs: Set<Int> = []
     var blobs: [Int] = []
-    var entered: [Int] = []
+    var nodeCount = 0
     var found = Counts(root: root, blockCount: isCounting ? census.count : 0)
     var distinctMissing: Set<CID> = []
     var walker = MSTWalker(root: root)
@@ -213,7 +202,7 @@ package struct SharedTrees {
           continue
         }
         seen.insert(index)
-        entered.append(index)
+        nodeCount += 1
         walker.enter(bytes.extracting(census.body(index, in: bytes))) {
           census.appendIndices(of: $0, to: &$1, in: bytes)
         }
@@ -239,7 +228,7 @@ package struct SharedTrees {
       }
     }
     tree.problems = walker.problems
-    tree.nodeCount = entered.count
+    tree.nodeCount = nodeCount
     tree.blobCount = blobs.count
     tree.ownBlobs = blobs
     guard isCounting, tree.problems.isEmpty, tree.missingNodes.isEmpty, tree.missingRecordCount == 0
@@ -247,7 +236,6 @@ package struct SharedTrees {
     (found.nodeCount, found.recordCount) = (tree.nodeCount, tree.recordCount)
     found.unreadable = tree.unreadable
     found.nodes = seen
-    for node in entered { known.insert(node) }
     take(found)
     return tree
   }
@@ -270,9 +258,12 @@ package struct SharedTrees {
 
   // MARK: What is another tree than the last
 
+  /// Says that the tree is not whole.
+  private struct NotWhole: Error {}
+
   /// Makes the counts those of another tree, by how it differs from theirs; answers whether that could be done.
   private mutating func proceed(to root: CID, in bytes: Span<UInt8>) -> Bool {
-    guard var counts, let entered = enterNew(root, in: bytes) else { return false }
+    guard var counts else { return false }
     guard counts.root != root else { return true }
     self.counts = nil
     let census = census
@@ -284,41 +275,44 @@ package struct SharedTrees {
     (changed.nodeCount, changed.recordCount) = (counts.nodeCount, counts.recordCount)
     (changed.unreadable, changed.blobCount) = (counts.unreadable, counts.blobCount)
     do {
-      try MSTDiff.compare(old: counts.root, new: root) { cid, _ in
+      try MSTDiff.compare(old: counts.root, new: root, verifying: true) { cid, _ in
         census.index(of: cid, in: bytes).map { bytes.array(census.body($0, in: bytes)) }
       } each: { change in
-        apply(change, to: &changed, in: bytes)
+        try apply(change, to: &changed, in: bytes)
       }
     } catch {
-      // One of the trees is not what it was a moment ago; another walk will tell.
+      // Another walk will tell what is missing or wrong.
       return false
     }
-    for node in entered { known.insert(node) }
     self.counts = changed
     return true
   }
 
   private mutating func apply(
     _ change: MSTDiff.Change, to counts: inout Counts, in bytes: Span<UInt8>
-  ) {
+  ) throws(NotWhole) {
+    func index(of cid: CID) throws(NotWhole) -> Int {
+      guard let index = census.index(of: cid, in: bytes) else { throw NotWhole() }
+      return index
+    }
     switch change {
     case .createdNode(let cid):
-      guard let index = census.index(of: cid, in: bytes) else { return }
-      counts.nodes.insert(index)
+      counts.nodes.insert(try index(of: cid))
       counts.nodeCount += 1
     case .deletedNode(let cid):
-      guard let index = census.index(of: cid, in: bytes) else { return }
-      counts.nodes.remove(index)
+      counts.nodes.remove(try index(of: cid))
       counts.nodeCount -= 1
     case .record(let record):
-      if let index = record.new.flatMap({ census.index(of: $0, in: bytes) }) {
+      if let new = record.new {
+        let index = try index(of: new)
         read(index, record.key, in: bytes)
         counts.recordCount += 1
         counts.keyCounts[index] += 1
         if counts.keyCounts[index] == 1 { counts.records.insert(index) }
         refer(index, counts.keyCounts[index] == 1, 1, &counts)
       }
-      if let index = record.old.flatMap({ census.index(of: $0, in: bytes) }) {
+      if let old = record.old {
+        let index = try index(of: old)
         counts.recordCount -= 1
         counts.keyCounts[index] -= 1
         if counts.keyCounts[index] == 0 { counts.records.remove(index) }
@@ -345,68 +339,6 @@ package struct SharedTrees {
       guard before == 0 || counts.referrerCounts[blob] == 0 else { continue }
       counts.blobCount += sign
       changedBlobs.append(blob)
-    }
-  }
-
-  /// Walks what of a tree is not known yet; answers its nodes, or nil if something is missing or wrong.
-  private mutating func enterNew(_ root: CID, in bytes: Span<UInt8>) -> [Int]? {
-    var walker = MSTWalker(root: root)
-    var entered: [Int] = []
-    var seen: Set<Int> = []
-    while let step = walker.next() {
-      switch step {
-      case .node(let cid):
-        guard let index = walker.place ?? census.index(of: cid, in: bytes) else { return nil }
-        if known.contains(index), let subtree = subtree(index, in: bytes),
-          !entered.isEmpty || subtree.hasOwnKeys
-        {
-          walker.pass(subtree.edges)
-        } else if seen.insert(index).inserted {
-          entered.append(index)
-          walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-            census.appendIndices(of: $0, to: &$1, in: bytes)
-          }
-        } else {
-          return nil
-        }
-      case .record(let cid):
-        guard walker.place ?? census.index(of: cid, in: bytes) != nil else { return nil }
-      }
-      guard walker.problemCount == 0 else { return nil }
-    }
-    return walker.problemCount == 0 ? entered : nil
-  }
-
-  /// What has to be known of a known node to pass it over; nil if that cannot be told.
-  private mutating func subtree(_ index: Int, in bytes: Span<UInt8>) -> (
-    edges: MSTSubtree, hasOwnKeys: Bool
-  )? {
-    if let found = subtrees[index] { return found }
-    guard let top = node(index, in: bytes) else { return nil }
-    struct Unknown: Error {}
-    let edges: MSTSubtree?
-    do {
-      edges = try MSTSubtree.edges(of: census.cid(index, in: bytes)) { cid in
-        guard let index = census.index(of: cid, in: bytes) else { throw Unknown() }
-        return bytes.array(census.body(index, in: bytes))
-      }
-    } catch {
-      // A known node has been read before.
-      return nil
-    }
-    guard let edges else { return nil }
-    if subtrees.count >= Self.maximumSubtrees { subtrees.removeAll() }
-    let found = (edges: edges, hasOwnKeys: !top.entries.isEmpty)
-    subtrees[index] = found
-    return found
-  }
-
-  private func node(_ index: Int, in bytes: Span<UInt8>) -> MSTNode? {
-    do {
-      return try MSTNode(bytes.extracting(census.body(index, in: bytes)))
-    } catch {
-      // A known node has been read before.
-      return nil
     }
   }
 

@@ -56,6 +56,8 @@ struct SnapshotChecks {
     var missing: Set<Int> = []
     /// The numbers of those that are damaged.
     var damaged: Set<Int> = []
+    /// The numbers of those that are missing or damaged, and have not been reported.
+    var unsaid: Set<Int> = []
   }
 
   /// The first of the records that break the data model, with why.
@@ -67,8 +69,10 @@ struct SnapshotChecks {
     var reasons: [CID: BlobLedger.Reason] = [:]
     /// The blobs that are accepted as lost.
     var accepted: [CID: BlobLedger.Acceptance] = [:]
-    /// The blobs that no record refers to.
+    /// The blobs that no record refers to and that are missing indeed.
     var unreferenced: [BlobLedger.Missing] = []
+    /// Whether those have been reported.
+    var isSaid = false
   }
 
   /// Checks a snapshot.
@@ -221,7 +225,9 @@ struct SnapshotChecks {
         for entry in try archived.ledger() {
           reasons.reasons[entry.cid] = entry.reason
           if let accepted = entry.accepted { reasons.accepted[entry.cid] = accepted }
-          if !entry.isReferenced { reasons.unreferenced.append(entry) }
+          if !entry.isReferenced, case .missing = state(of: entry.cid) {
+            reasons.unreferenced.append(entry)
+          }
         }
       } catch {
         report.damage.append("\(error)")
@@ -262,6 +268,7 @@ struct SnapshotChecks {
   private mutating func countChangedBlobs() {
     let blobs = trees.blobs.entries
     tally.isCounted += repeatElement(false, count: blobs.count - tally.isCounted.count)
+    reported += repeatElement(false, count: blobs.count - reported.count)
     for number in trees.changedBlobs where trees.refersTo(number) != tally.isCounted[number] {
       tally.isCounted[number].toggle()
       let isCounted = tally.isCounted[number]
@@ -272,6 +279,12 @@ struct SnapshotChecks {
       case .damaged where isCounted: tally.damaged.insert(number)
       case .damaged: tally.damaged.remove(number)
       }
+      let isLacking = tally.missing.contains(number) || tally.damaged.contains(number)
+      if isLacking, !reported[number] {
+        tally.unsaid.insert(number)
+      } else {
+        tally.unsaid.remove(number)
+      }
     }
   }
 
@@ -279,45 +292,84 @@ struct SnapshotChecks {
     _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
     _ report: inout SnapshotVerifier.SnapshotReport
   ) {
-    var heldCount = tally.heldCount
-    var lacking = tree.ownBlobs ?? []
-    if tree.ownBlobs == nil {
-      lacking = (tally.missing.union(tally.damaged)).sorted()
+    let heldCount: Int
+    if let own = tree.ownBlobs {
+      heldCount = count(own, in: &report)
+      tell(of: own, in: &report)
     } else {
-      heldCount = 0
+      heldCount = tally.heldCount + tally.damaged.count
+      report.missingBlobCount = tally.missing.count
+      report.damagedBlobCount = tally.damaged.count
+      report.acceptedBlobCount = reasons.accepted.keys.count { cid in
+        trees.blobs.number(of: cid).map(tally.missing.contains) ?? false
+      }
+      tell(of: tally.unsaid.sorted(), in: &report)
+      tally.unsaid.removeAll()
     }
-    let blobs = trees.blobs.entries
-    reported += repeatElement(false, count: blobs.count - reported.count)
-    // Each takes some two hundred bytes, so there is to be no room for more.
-    report.missingBlobs.reserveCapacity(lacking.count { !reported[$0] })
-    for number in lacking {
-      let blob = blobs[number]
-      let why: String
-      let isDamaged: Bool
-      switch tally.missing.contains(number) ? .missing : state(of: blob.cid) {
-      case .held:
-        heldCount += 1
-        continue
+    tellOfUnreferenced(in: &report)
+    // There may be more than there were: another snapshot or account has brought them.
+    let counted = archived.snapshot.blobs.held
+    if tree.isComplete, heldCount < counted,
+      report.damagedBlobCount == 0
+    {
+      report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
+    }
+  }
+
+  /// Counts how these blobs stand; answers how many are here, be it damaged.
+  private mutating func count(
+    _ blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
+  ) -> Int {
+    var heldCount = 0
+    for number in blobs {
+      let cid = trees.blobs.entries[number].cid
+      switch state(of: cid) {
+      case .held: heldCount += 1
       case .missing:
-        (why, isDamaged) = ((reasons.reasons[blob.cid] ?? .notProvided).sentence, false)
         report.missingBlobCount += 1
-        if reasons.accepted[blob.cid] != nil { report.acceptedBlobCount += 1 }
-      case .damaged(let what):
+        if reasons.accepted[cid] != nil { report.acceptedBlobCount += 1 }
+      case .damaged:
         heldCount += 1
-        (why, isDamaged) = (what, true)
         report.damagedBlobCount += 1
       }
-      guard !reported[number], !reportedUnreferenced.contains(blob.cid) else { continue }
+    }
+    return heldCount
+  }
+
+  /// Reports those of these blobs that are missing or damaged, and have not been reported.
+  private mutating func tell(
+    of blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    let entries = trees.blobs.entries
+    let unsaid = blobs.filter { !reported[$0] }
+    // Each takes some two hundred bytes, so there is to be no room for more.
+    report.missingBlobs.reserveCapacity(unsaid.count)
+    for number in unsaid {
+      let blob = entries[number]
+      guard !reportedUnreferenced.contains(blob.cid) else { continue }
+      let state = state(of: blob.cid)
+      let why: String
+      switch state {
+      case .held: continue
+      case .missing: why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
+      case .damaged(let what): why = what
+      }
       reported[number] = true
+      let isMissing = state == .missing
       let lost = SnapshotVerifier.LostBlob(
         cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
-        size: blob.size, accepted: isDamaged ? nil : reasons.accepted[blob.cid])
-      if isDamaged { report.damagedBlobs.append(lost) } else { report.missingBlobs.append(lost) }
+        size: blob.size, accepted: isMissing ? reasons.accepted[blob.cid] : nil)
+      if isMissing { report.missingBlobs.append(lost) } else { report.damagedBlobs.append(lost) }
     }
+  }
+
+  /// Counts the missing blobs that no record refers to, and reports those that have not been.
+  private mutating func tellOfUnreferenced(in report: inout SnapshotVerifier.SnapshotReport) {
+    report.missingListedCount += reasons.unreferenced.count
+    report.acceptedBlobCount += reasons.unreferenced.count { $0.accepted != nil }
+    guard !reasons.isSaid else { return }
+    reasons.isSaid = true
     for entry in reasons.unreferenced {
-      guard case .missing = state(of: entry.cid) else { continue }
-      report.missingListedCount += 1
-      if entry.accepted != nil { report.acceptedBlobCount += 1 }
       guard reportedUnreferenced.insert(entry.cid).inserted,
         trees.blobs.number(of: entry.cid).map({ !reported[$0] }) ?? true
       else { continue }
@@ -325,13 +377,6 @@ struct SnapshotChecks {
         SnapshotVerifier.LostBlob(
           cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
           mimeType: nil, size: entry.size, accepted: entry.accepted))
-    }
-    // There may be more than there were: another snapshot or account has brought them.
-    let counted = archived.snapshot.blobs.held
-    if tree.isComplete, heldCount < counted,
-      report.damagedBlobCount == 0
-    {
-      report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
     }
   }
 
