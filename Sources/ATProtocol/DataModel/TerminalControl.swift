@@ -10,3 +10,18 @@ extension Unicode.Scalar {
     }
   }
 }
+
+extension String {
+  /// Whether terminals may act on something in the text; its bytes are looked at, which takes less time than its characters.
+  package var mayRuleTerminal: Bool {
+    let bytes = utf8Span.span
+    var found = false
+    for index in 0..<bytes.count {
+      let byte = bytes[index]
+      // Control characters, or what the others that count begin with.
+      let mayBe = byte < 0x20 || byte == 0x7f || byte == 0xc2 || byte == 0xd8 || byte == 0xe2
+      found = mayBe || found
+    }
+    return found
+  }
+}

@@ -35,15 +35,14 @@ public struct BlockOrder: Equatable, Sendable {
   /// How many sections there are.
   ///
   /// Saturated: hostile runs over the same positions may add up to more than a number can be.
-  public var count: UInt64 {
-    runs.reduce(0) { $0.addingSaturated($1.upperBound - $1.lowerBound) }
-  }
+  public private(set) var count: UInt64 = 0
 
   /// Adds the position of the next section.
   public mutating func append(_ position: UInt64) { append(position..<position + 1) }
 
   /// Adds the positions of the next sections.
   mutating func append(_ run: Range<UInt64>) {
+    count = count.addingSaturated(run.upperBound - run.lowerBound)
     if let last = runs.indices.last, runs[last].upperBound == run.lowerBound {
       runs[last] = runs[last].lowerBound..<run.upperBound
     } else if !run.isEmpty {
@@ -107,6 +106,7 @@ public struct BlockOrder: Equatable, Sendable {
       guard runs.count < maximumRuns else { throw .tooManyRuns(limit: maximumRuns) }
       expected = UInt64(first) + length
       runs.append(UInt64(first)..<expected)
+      count = count.addingSaturated(length)
     }
   }
 }

@@ -77,7 +77,7 @@ enum Console {
   /// feeds where they are kept.
   static func visible(_ text: String, keepingLines: Bool) -> String {
     func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.isTerminalControl }
-    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    guard text.mayRuleTerminal, text.unicodeScalars.contains(where: isControl) else { return text }
     var shown = ""
     var rest = text[...]
     while let scalar = rest.unicodeScalars.first {
