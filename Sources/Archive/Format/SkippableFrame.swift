@@ -42,11 +42,6 @@ package struct SkippableFrame: Equatable, Sendable {
 
   /// Where it ends.
   package var end: Int { offset + length }
-  /// Where what its kind defines lies in the file.
-  package var payload: Range<Int> {
-    offset + Self.headerLength..<end - Self.checksumLength
-  }
-
   /// Reads the frame that begins at `offset`, without testing its checksum.
   ///
   /// - Throws: ``ArchiveError`` if its first bytes are others, or the file ends inside it.

@@ -83,16 +83,10 @@ package struct IndexSegment: Equatable, Sendable {
   /// before the first.
   package func frameIndex(of ordinal: UInt64, in file: Span<UInt8>) -> Int? {
     // The first frame whose number is not below: if it is equal, the section begins it; otherwise the one before holds it.
-    var (low, high) = (0, frameCount)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if frameEntry(middle, in: file).firstOrdinal < ordinal {
-        low = middle + 1
-      } else {
-        high = middle
-      }
+    let next = (0..<frameCount).partitioningIndex {
+      frameEntry($0, in: file).firstOrdinal >= ordinal
     }
-    if low < frameCount, frameEntry(low, in: file).firstOrdinal == ordinal { return low }
-    return low == 0 ? nil : low - 1
+    if next < frameCount, frameEntry(next, in: file).firstOrdinal == ordinal { return next }
+    return next == 0 ? nil : next - 1
   }
 }

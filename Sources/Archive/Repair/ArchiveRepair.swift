@@ -233,8 +233,7 @@ public struct ArchiveRepair {
 
   /// Makes what is no frame into frames that count no more.
   private mutating func void(_ survey: Survey, before end: Int) throws {
-    for (_, landmark) in survey.landmarks {
-      guard case .gap(let range, _) = landmark, range.lowerBound < end else { continue }
+    for range in survey.gaps where range.lowerBound < end {
       report.bytesVoided += UInt64(try GenerationEnding.void(range, in: storage))
     }
     if report.bytesVoided > 0 { try storage.synchronize() }

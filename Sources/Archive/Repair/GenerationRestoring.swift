@@ -37,7 +37,7 @@ struct GenerationRestoring {
   /// Walks through the file.
   mutating func run(in file: Span<UInt8>) throws {
     guard
-      survey.landmarks.contains(where: { if case .gap = $0.landmark { true } else { false } })
+      !survey.gaps.isEmpty
         || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
         || survey.endsWithSegment
     else { return }
@@ -222,9 +222,8 @@ struct GenerationRestoring {
   /// Whether nothing else is missing in the generation.
   private func hasNoGapBefore(_ place: Int) -> Bool {
     let start = previous.map { Int($0.committedLength) } ?? 0
-    return survey.landmarks.allSatisfy { entry in
-      guard case .gap(let range, _) = entry.landmark else { return true }
-      return range.lowerBound < start || range.lowerBound >= place
+    return survey.gaps.allSatisfy { range in
+      range.lowerBound < start || range.lowerBound >= place
         || gap.map { $0.contains(range.lowerBound) } ?? false
     }
   }

@@ -17,10 +17,7 @@ struct HeadRule {
     var named: [CID: Generation.Head] = [:]
     var previous: [Int: CID?] = [:]
     for manifest in manifests {
-      let frame = survey.frames[manifest.frame]
-      guard frame.firstOrdinal != .max else { continue }
-      let head = Generation.Head(
-        cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
+      guard let head = survey.head(manifest) else { continue }
       heads[manifest.frame] = head
       if named[head.cid] == nil { named[head.cid] = head }
       previous[manifest.frame] = .some(manifest.shape.previous)

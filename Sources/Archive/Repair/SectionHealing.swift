@@ -26,15 +26,11 @@ struct SectionHealing {
     let wanted = sources.isEmpty ? try reader.salvageable(damaged) : damaged + survey.lost
     guard !wanted.isEmpty else { return 0 }
     var writer = try ArchiveWriter.reopen(storage)
-    do {
+    return try writer.orAbandon { writer in
       let count = try writer.heal(wanted, from: sources)
       guard count > 0 else { return 0 }
       try writer.commit(manifest: writer.healed(survey.newestNamed))
       return count
-    } catch {
-      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
     }
   }
 
@@ -132,17 +128,6 @@ extension Survey {
         ranges.append(range)
       }
     }
-    for (_, landmark) in landmarks {
-      if case .gap(let range, _) = landmark { ranges.append(range) }
-    }
-    var joined: [Range<Int>] = []
-    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-      if let last = joined.last, last.upperBound >= range.lowerBound {
-        joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
-      } else {
-        joined.append(range)
-      }
-    }
-    return joined
+    return (ranges + gaps).merged()
   }
 }

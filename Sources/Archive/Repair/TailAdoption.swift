@@ -170,15 +170,7 @@ struct TailAdoption {
       if case .gap(let range, _) = landmark { ranges.append(range) }
     }
     // What lies side by side becomes one, for a void has a smallest length.
-    var joined: [Range<Int>] = []
-    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-      if let before = joined.last, before.upperBound == range.lowerBound {
-        joined[joined.count - 1] = before.lowerBound..<range.upperBound
-      } else {
-        joined.append(range)
-      }
-    }
-    for range in joined { _ = try GenerationEnding.void(range, in: storage) }
+    for range in ranges.merged() { _ = try GenerationEnding.void(range, in: storage) }
   }
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.

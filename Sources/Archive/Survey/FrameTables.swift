@@ -50,9 +50,6 @@ package struct FrameTables: Sendable {
     }
   }
 
-  /// The segments, in file order.
-  package var segments: [IndexSegment] { tables.map(\.segment) }
-
   /// Where a frame that begins at `start` and is damaged may end, by any table.
   ///
   /// - Parameter isBoundary: Whether something begins or the file ends at a place.
@@ -88,17 +85,11 @@ package struct FrameTables: Sendable {
     -> FrameEntry?
   {
     // Honest tables are in file order, unless frames were moved; what is missed costs only precision.
-    var (low, high) = (0, segment.frameCount)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if segment.frameEntry(middle, in: file).offset < offset {
-        low = middle + 1
-      } else {
-        high = middle
-      }
+    let place = (0..<segment.frameCount).partitioningIndex {
+      segment.frameEntry($0, in: file).offset >= offset
     }
-    guard low < segment.frameCount else { return nil }
-    let entry = segment.frameEntry(low, in: file)
+    guard place < segment.frameCount else { return nil }
+    let entry = segment.frameEntry(place, in: file)
     return entry.offset == offset && entry.storedLength > 0 ? entry : nil
   }
 
@@ -109,17 +100,13 @@ package struct FrameTables: Sendable {
   ) -> KnownFrame? {
     let sorted = byChecksum ?? sortByChecksum(in: file)
     byChecksum = sorted
-    var (low, high) = (0, sorted.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if sorted[middle].checksum <= checksum { low = middle + 1 } else { high = middle }
-    }
+    var place = sorted.partitioningIndex { $0.checksum > checksum }
     var moved: KnownFrame?
     // The newest stands last.
-    while low > 0, sorted[low - 1].checksum == checksum {
-      low -= 1
-      let segment = tables[Int(sorted[low].table)].segment
-      let number = Int(sorted[low].entry)
+    while place > 0, sorted[place - 1].checksum == checksum {
+      place -= 1
+      let segment = tables[Int(sorted[place].table)].segment
+      let number = Int(sorted[place].entry)
       let entry = segment.frameEntry(number, in: file)
       guard entry.storedLength == UInt32(clamping: storedLength) else { continue }
       let isContinuation =
@@ -175,17 +162,5 @@ package struct FrameTables: Sendable {
         // What cannot be names no key.
       }
     }
-  }
-}
-
-extension Array {
-  /// Whether one of these ranges, which ascend and do not overlap, holds a value.
-  func has<Bound: Comparable>(_ value: Bound) -> Bool where Element == Range<Bound> {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if self[middle].upperBound <= value { low = middle + 1 } else { high = middle }
-    }
-    return low < count && self[low].contains(value)
   }
 }

@@ -191,7 +191,7 @@ package struct Survey: Sendable {
   /// Whether every byte is part of a frame that holds.
   package var isTiled: Bool {
     frames.allSatisfy(\.state.isIntact)
-      && landmarks.allSatisfy { if case .gap = $0.landmark { false } else { true } }
+      && gaps.isEmpty
       && header?.failure == nil
   }
 
@@ -237,6 +237,13 @@ package struct Survey: Sendable {
     return Generation(
       number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: end,
       sectionCount: sectionCount, streamLength: contentLength, head: nil, segments: [])
+  }
+
+  /// The bytes that are no frame, in file order.
+  var gaps: [Range<Int>] {
+    landmarks.compactMap { entry in
+      if case .gap(let range, _) = entry.landmark { range } else { nil }
+    }
   }
 
   /// How many bytes the content of all frames has.

@@ -95,12 +95,8 @@ extension SurveyAudit {
   }
 
   private func isBroken(at offset: UInt64) -> Bool {
-    var (low, high) = (0, broken.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if broken[middle].offset < offset { low = middle + 1 } else { high = middle }
-    }
-    return low < broken.count && broken[low].offset == offset
+    let place = broken.partitioningIndex { $0.offset >= offset }
+    return place < broken.count && broken[place].offset == offset
   }
 
   /// Whether the index says that a frame begins with an ordinal.

@@ -59,9 +59,7 @@ struct SurveyAudit {
       if let place = error.offset { told.insert(place) }
       verification.note(.damaged, error)
     }
-    let gaps = survey.landmarks.compactMap { entry in
-      if case .gap(let range, _) = entry.landmark { range } else { nil }
-    }
+    let gaps = survey.gaps
     for entry in broken where counts(entry.offset) && !told.contains(entry.offset) {
       let isGap = gaps.has(Int(clamping: entry.offset))
       verification.note(
@@ -126,13 +124,9 @@ struct SurveyAudit {
   /// How many bytes of a gap are of no frame that the index lists.
   private func foreignCount(_ gap: Range<Int>) -> Int {
     // The first that ends behind the beginning of the gap, if they do not overlap, as honest ones do not.
-    var (low, high) = (0, broken.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if broken[middle].end <= UInt64(gap.lowerBound) { low = middle + 1 } else { high = middle }
-    }
+    let first = broken.partitioningIndex { $0.end > UInt64(gap.lowerBound) }
     var count = gap.count
-    for entry in broken[low...] {
+    for entry in broken[first...] {
       guard entry.offset < UInt64(gap.upperBound) else { break }
       let range = Int(clamping: entry.offset)..<Int(clamping: entry.end)
       count -= range.clamped(to: gap).count

@@ -47,6 +47,20 @@ extension ArchiveWriter {
     try log.storage.truncate(to: previous?.committedLength ?? 0)
   }
 
+  /// Writes something, and gives up what was appended if that fails.
+  ///
+  /// - Throws: what `body` throws. A tail that cannot be cut off is one that readers ignore.
+  package mutating func orAbandon<Value>(_ body: (inout ArchiveWriter) throws -> Value) throws
+    -> Value
+  {
+    do {
+      return try body(&self)
+    } catch {
+      do { try abandon() } catch _ {}
+      throw error
+    }
+  }
+
   private mutating func seal(manifest: CID?) throws -> Generation {
     try checkUsable()
     var head = previous?.head

@@ -52,16 +52,6 @@ struct FrameLog {
     end += UInt64(bytes.count)
   }
 
-  /// Takes over a data frame that is in the file already, at the end.
-  mutating func adopt(_ entry: FrameEntry, contentSize: Int) {
-    frames.append(entry)
-    streamLength += UInt64(contentSize)
-    end = entry.end
-  }
-
-  /// Takes over a frame that is no data frame.
-  mutating func adopt(_ frame: SkippableFrame) { end = UInt64(frame.end) }
-
   /// Makes sure that the file is as long as it was made, and still the one that goes by its name.
   func checkEnd() throws {
     guard try storage.size == end, try storage.isInPlace else {
@@ -79,12 +69,8 @@ struct FrameLog {
 
   /// The frame in which the section `ordinal` begins; nil if it is in none of these.
   func frame(of ordinal: UInt64) -> FrameEntry? {
-    var (low, high) = (0, frames.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if frames[middle].firstOrdinal < ordinal { low = middle + 1 } else { high = middle }
-    }
-    if low < frames.count, frames[low].firstOrdinal == ordinal { return frames[low] }
-    return low == 0 ? nil : frames[low - 1]
+    let next = frames.partitioningIndex { $0.firstOrdinal >= ordinal }
+    if next < frames.count, frames[next].firstOrdinal == ordinal { return frames[next] }
+    return next == 0 ? nil : frames[next - 1]
   }
 }

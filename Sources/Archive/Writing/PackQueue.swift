@@ -29,7 +29,6 @@ struct PackQueue {
     open = Pack(firstOrdinal: firstOrdinal)
   }
 
-  var isEmpty: Bool { open.isEmpty && closed.isEmpty && compressing == nil }
   /// Whether ``advance(into:)`` is due.
   var isFull: Bool { closed.count >= Self.batch }
 

@@ -4,7 +4,7 @@ public import IPLD
 ///
 /// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known otherwise, the reasons. A blob without an
 /// entry was simply not among the files given, as all of them are when a CAR is packed alone.
-public struct BlobLedger: Equatable, Sendable {
+public enum BlobLedger {
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {
     /// The word that is written.

@@ -4,6 +4,8 @@ internal import IPLD
 
 /// What records refer to and a server lists, set against what an archive holds: which blobs to ask for, and, afterwards, the ledger.
 ///
+/// This is the only thing that makes a ledger, whether blobs come from a server or from files.
+///
 /// There may be a million blobs, so each has a position, and what is known of it stands in arrays:
 /// first come those that records refer to, in the order of the table, then all others.
 struct BlobReconciliation: Sendable {
@@ -26,7 +28,7 @@ struct BlobReconciliation: Sendable {
 
   private let table: BlobTable
   /// The blobs behind those of the table.
-  private let others: CIDList
+  private(set) var others: CIDList
   /// What is known of these.
   private var notes: [Note]
   /// The length of each blob; ``absent`` for those that are not held.
@@ -34,21 +36,22 @@ struct BlobReconciliation: Sendable {
   /// What was missing in the snapshot before.
   private let before: BlobLedger.MissingList
   /// Where in ``before`` each blob is, and 1 more; 0 for those that are not, ``lost`` for those
-  /// that are damaged.
+  /// that are damaged, ``mismatched`` for those for which something else was given.
   private var places: [UInt32]
   /// The blobs to ask for, those of the newest records first, those that no record refers to last.
   private var wantedPositions: [UInt32] = []
-  private let schedule: RetrySchedule
+  /// Which blobs are asked for; nil if there is nobody to ask.
+  private let schedule: RetrySchedule?
   /// What is counted already, beside the blobs that have a position.
-  private var counted = Snapshot.BlobCounts()
+  private var counted: Snapshot.BlobCounts
   /// The extras that have no position.
-  private var extrasBefore: [CID] = []
-  // What came in.
-  private var newCount = 0
-  private var newBytes: UInt64 = 0
+  private let extrasBefore: [CID]
+  /// What a server gave.
+  private var received = (count: 0, bytes: UInt64(0))
 
   private static let absent = UInt64.max
   private static let lost = UInt32.max
+  private static let mismatched = UInt32.max - 1
 
   /// What is known of a blob behind those of the table.
   private struct Note {
@@ -67,23 +70,17 @@ struct BlobReconciliation: Sendable {
   ///     off, the blobs that it listed before and that are still missing are asked for as well.
   ///   - archive: what there is already; nil for nothing.
   ///   - base: the snapshot before this one of the same account.
-  ///   - schedule: which of those that were asked for in vain are asked for again.
+  ///   - schedule: which of those that were asked for in vain are asked for again; nil if there is
+  ///     nobody to ask.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   init(
     _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
-    base: ArchivedSnapshot?, schedule: RetrySchedule = .always
+    base: ArchivedSnapshot?, schedule: RetrySchedule? = .always
   ) throws {
-    table = blobs
-    self.schedule = schedule
-    let fault = listing?.fault?.kind
-    let breaksOff = fault != nil
-    counted.listFault = fault
-    // A list of which nothing came says nothing.
-    listedCount = listing.flatMap { breaksOff && $0.list.isEmpty ? nil : $0.list.count }
     let known = try base?.readableLists()
-    before = known?.missing ?? []
     var further = IndexedCIDs()
     for cid in known?.extras ?? [] where !blobs.contains(cid) { further.insert(cid) }
+    let extrasEnd = blobs.entries.count + further.list.count
     var notes = further.list.map { _ in Note(isNeeded: false) }
     func list(_ cid: CID) {
       guard !blobs.contains(cid) else { return }
@@ -94,71 +91,38 @@ struct BlobReconciliation: Sendable {
       }
     }
     for cid in listing?.list ?? [] { list(cid) }
-    if listing == nil || breaksOff {
+    if listing == nil || listing?.fault != nil {
       for entry in known?.missing ?? [] where !entry.isReferenced { list(entry.cid) }
     }
-    self.notes = notes
-    let (entries, others) = (blobs.entries, further.list)
-    self.others = others
-    let count = entries.count + others.count
-    lengths = [UInt64](repeating: Self.absent, count: count)
-    places = [UInt32](repeating: 0, count: count)
-    func cid(_ position: Int) -> CID {
-      position < entries.count ? entries[position].cid : others[position - entries.count]
-    }
+    var counted = Snapshot.BlobCounts()
+    counted.listFault = base?.snapshot.blobs.listFault
+    self.init(
+      blobs, others: further.list, notes, before: known?.missing ?? [], counted, listing: listing,
+      schedule: schedule)
     if !before.isEmpty {
       let noted = IndexedCIDs(before.cids)
       for position in 0..<count {
-        if let place = noted.place(of: cid(position)) { places[position] = UInt32(place) + 1 }
+        if let place = noted.place(of: cid(at: position)) { places[position] = UInt32(place) + 1 }
       }
     }
     for position in 0..<count {
-      if let length = inCAR(cid(position)) { lengths[position] = length }
+      if let length = inCAR(cid(at: position)) { lengths[position] = length }
     }
     if let archive {
-      let states = try archive.states(count, isChecking: true) { position in
-        position < entries.count ? entries[position].cid : others[position - entries.count]
-      }
+      let states = try archive.states(count, isChecking: true) { [self] in cid(at: $0) }
       for (position, state) in states.enumerated() {
         if let length = state.bodyLength { lengths[position] = length }
-        guard state.isDamaged, lengths[position] == Self.absent else { continue }
+        guard lengths[position] == Self.absent else { continue }
+        // An extra was in the archive, so one that is not there is lost, too.
+        let isExtra = position >= blobs.entries.count && position < extrasEnd
+        guard state.isDamaged || isExtra else { continue }
         places[position] = Self.lost
-        if position >= entries.count { notes[position - entries.count].isNeeded = true }
+        if position >= blobs.entries.count {
+          self.notes[position - blobs.entries.count].isNeeded = true
+        }
       }
     }
-    wantedPositions =
-      Self.newestFirst(entries, where: { lengths[$0] == Self.absent && schedule.isDue(entry($0)) })
-    for position in entries.count..<count
-    where notes[position - entries.count].isNeeded && lengths[position] == Self.absent
-      && schedule.isDue(entry(position))
-    {
-      wantedPositions.append(UInt32(position))
-    }
-  }
-
-  /// What a snapshot lacks by its own ledger, which is to be all that it lacks.
-  ///
-  /// - Parameters:
-  ///   - ledger: what is missing.
-  ///   - base: the snapshot.
-  ///   - extras: the blobs that it holds though no record refers to them.
-  ///   - schedule: which blobs are asked for again.
-  init(
-    _ ledger: BlobLedger.MissingList, of base: Snapshot, extras: [CID], schedule: RetrySchedule
-  ) {
-    table = BlobTable()
-    self.schedule = schedule
-    listedCount = nil
-    before = ledger
-    others = ledger.cids
-    notes = ledger.map { Note(isNeeded: true, isReferenced: $0.isReferenced) }
-    lengths = [UInt64](repeating: Self.absent, count: ledger.count)
-    places = (0..<UInt32(ledger.count)).map { $0 + 1 }
-    extrasBefore = extras
-    counted = base.blobs
-    counted.listedMissing = 0
-    counted.accepted = 0
-    wantedPositions = ledger.indices.filter { schedule.isDue(ledger[$0]) }.map { UInt32($0) }
+    wantedPositions = dueNewestFirst()
   }
 
   /// What a snapshot lacks by its own ledger, which is to be all that it lacks, and what has come to it since.
@@ -167,49 +131,67 @@ struct BlobReconciliation: Sendable {
   ///   - new: the blobs to which records refer now and did not before, none of which is held.
   ///   - ledger: what is missing.
   ///   - base: the snapshot.
-  ///   - extras: the blobs that it holds though no record refers to them.
   ///   - listing: what the server lists; nil if it was not asked.
   ///   - archive: what there is already.
   ///   - schedule: which blobs are asked for again.
-  /// - Throws: `ArchiveError` if the archive cannot be read.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   init(
-    adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: Snapshot, extras: [CID],
+    adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
     listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
   ) throws {
-    table = new
-    self.schedule = schedule
-    let fault = listing?.fault?.kind
-    listedCount = listing.flatMap { fault != nil && $0.list.isEmpty ? nil : $0.list.count }
-    before = ledger
-    extrasBefore = extras
-    counted = base.blobs
-    (counted.listedMissing, counted.accepted, counted.listFault) = (0, 0, fault)
     let listed = listing.map { IndexedCIDs($0.list) }
-    notes = ledger.map { entry in
-      let isListed = fault != nil || listed.map { $0.place(of: entry.cid) != nil } ?? true
+    var notes = ledger.map { entry in
+      let isListed = listing?.fault != nil || listed.map { $0.place(of: entry.cid) != nil } ?? true
       return Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced)
     }
     var others = ledger.cids
-    let noted = IndexedCIDs(others)
-    // What is held is referred to, or an extra, as before.
-    let unknown = CIDList(
-      (listed?.list ?? []).lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
-    let states = try archive.states(unknown.count) { unknown[$0] }
-    for (cid, state) in zip(unknown, states) where state.bodyLength == nil {
-      others.append(cid)
-      notes.append(Note(isNeeded: true))
+    if let listed {
+      let noted = IndexedCIDs(others)
+      // What is held is referred to, or an extra, as before.
+      let unknown = CIDList(
+        listed.list.lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
+      let states = try archive.states(unknown.count) { unknown[$0] }
+      for (cid, state) in zip(unknown, states) where state.bodyLength == nil {
+        others.append(cid)
+        notes.append(Note(isNeeded: true))
+      }
     }
-    self.others = others
-    let entries = new.entries
-    let count = entries.count + others.count
+    var counted = base.snapshot.blobs
+    (counted.listedMissing, counted.accepted) = (0, 0)
+    self.init(
+      new, others: others, notes, before: ledger, counted, extrasBefore: try base.extras(),
+      listing: listing, schedule: schedule)
+    for place in ledger.indices { places[new.entries.count + place] = UInt32(place) + 1 }
+    wantedPositions = dueNewestFirst()
+  }
+
+  /// All that has a position, none of which has been looked up.
+  private init(
+    _ table: BlobTable, others: CIDList, _ notes: [Note], before: BlobLedger.MissingList,
+    _ counted: Snapshot.BlobCounts, extrasBefore: [CID] = [], listing: BlobListing?,
+    schedule: RetrySchedule?
+  ) {
+    (self.table, self.others, self.notes) = (table, others, notes)
+    (self.before, self.extrasBefore, self.schedule) = (before, extrasBefore, schedule)
+    self.counted = counted
+    // A server that was not asked has not mended its list.
+    if let listing { self.counted.listFault = listing.fault?.kind }
+    // A list of which nothing came says nothing.
+    listedCount = listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
+    let count = table.entries.count + others.count
     lengths = [UInt64](repeating: Self.absent, count: count)
     places = [UInt32](repeating: 0, count: count)
-    for place in ledger.indices { places[entries.count + place] = UInt32(place) + 1 }
-    wantedPositions = Self.newestFirst(entries) { _ in true }
-    for place in others.indices where notes[place].isNeeded {
-      let position = entries.count + place
-      if schedule.isDue(entry(position)) { wantedPositions.append(UInt32(position)) }
+  }
+
+  /// The blobs that are asked for now, in the order of ``wantedPositions``.
+  private func dueNewestFirst() -> [UInt32] {
+    guard let schedule else { return [] }
+    func isDue(_ position: Int) -> Bool {
+      lengths[position] == Self.absent && schedule.isDue(entry(position))
     }
+    let others = (table.entries.count..<count).lazy
+      .filter { notes[$0 - table.entries.count].isNeeded && isDue($0) }
+    return Self.newestFirst(table.entries, where: isDue) + others.map { UInt32($0) }
   }
 
   /// The positions of some blobs, by the record keys of the records that refer to them, which are
@@ -239,10 +221,7 @@ struct BlobReconciliation: Sendable {
   /// How many blobs are asked for.
   var wantedCount: Int { wantedPositions.count }
 
-  /// The blobs to ask for.
-  var wanted: [Wanted] { wantedPositions.map { wanted(at: Int($0)) } }
-
-  /// Those of them that have not come.
+  /// The blobs to ask for that have not come.
   var outstanding: [Wanted] {
     wantedPositions.lazy.filter { lengths[Int($0)] == Self.absent }.map { wanted(at: Int($0)) }
   }
@@ -260,11 +239,39 @@ struct BlobReconciliation: Sendable {
       position: position)
   }
 
-  /// Notes that a blob has come into the archive.
+  /// Notes that a blob has come into the archive from a server.
   mutating func received(_ blob: Wanted, length: UInt64) {
     lengths[blob.position] = length
-    newCount += 1
-    newBytes += length
+    received.count += 1
+    received.bytes += length
+  }
+
+  // MARK: Files
+
+  /// Where a blob of ``others`` has its position.
+  func position(ofOther place: Int) -> Int { table.entries.count + place }
+
+  /// Whether the blob with a position is held.
+  func isHeld(_ position: Int) -> Bool { lengths[position] != Self.absent }
+
+  /// Whether the blob with a position was held and lost, whatever has come since.
+  func isLost(_ position: Int) -> Bool { places[position] == Self.lost }
+
+  /// Notes that the blob with a position has come into the archive from a file.
+  mutating func took(_ position: Int, length: UInt64) { lengths[position] = length }
+
+  /// Notes that a blob has come from a file that had no position, for nothing refers to it.
+  mutating func took(extra cid: CID, length: UInt64) {
+    others.append(cid)
+    notes.append(Note(isNeeded: false))
+    lengths.append(length)
+    places.append(0)
+  }
+
+  /// Notes that something else was given for the blob with a position, which is no news of one
+  /// whose loss is accepted.
+  mutating func mismatched(_ position: Int) {
+    if entry(position).accepted == nil { places[position] = Self.mismatched }
   }
 
   // MARK: The ledger
@@ -281,24 +288,30 @@ struct BlobReconciliation: Sendable {
     let isListed = position >= table.entries.count
     let size = isListed ? nil : table.entries[position].size
     let isReferenced = !isListed || notes[position - table.entries.count].isReferenced
+    func unlisted(_ reason: BlobLedger.Reason) -> BlobLedger.Missing {
+      BlobLedger.Missing(cid: cid(at: position), reason: reason, size: nil)
+    }
     var entry =
       switch places[position] {
-      case 0: BlobLedger.Missing(cid: cid(at: position), reason: .notTried, size: nil)
-      case Self.lost: BlobLedger.Missing(cid: cid(at: position), reason: .lost, size: nil)
+      case 0: unlisted(schedule == nil ? .notProvided : .notTried)
+      case Self.lost: unlisted(.lost)
+      case Self.mismatched: unlisted(.mismatch)
       case let place: before[Int(place) - 1]
       }
     entry.size = size ?? entry.size
     entry.isReferenced = isReferenced
-    entry.lastTried = schedule.lastTried(entry)
+    if let schedule { entry.lastTried = schedule.lastTried(entry) }
     return entry
   }
 
-  /// The ledger, when everything has been asked for.
+  /// The ledger, when everything has been asked for or taken.
   ///
   /// - Parameters:
   ///   - moment: when blobs were asked for.
   ///   - failure: why the blob with a position did not come; nil if it was not asked for.
-  func ledger(at moment: String, failure: (Int) -> BlobFailure?) -> Ledger {
+  func ledger(
+    at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }
+  ) -> Ledger {
     var ledger = Ledger(counts: counted, extras: extrasBefore, missing: [])
     func miss(_ position: Int) {
       var entry = entry(position)
@@ -335,8 +348,9 @@ struct BlobReconciliation: Sendable {
       }
     }
     ledger.counts.listed = listedCount
-    ledger.counts.new = newCount
-    ledger.counts.newBytes = newBytes
+    // Those that came from files nobody counts.
+    ledger.counts.new = schedule.map { _ in received.count }
+    ledger.counts.newBytes = schedule.map { _ in received.bytes }
     return ledger
   }
 }

@@ -65,32 +65,19 @@ public struct LossAcceptance: Sendable {
     to storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
-    try storage.lock()
-    let found = try SourceArchive(
-      try ArchiveReader(try storage.map()), name: name, allowsTail: true)
+    let rewriting = try ChainRewriting(storage, name: name)
+    let found = rewriting.found
     try found.verifyChecksums()
-    let early = try plan(found, account: try account(found.history))
-    guard early.report.changedCount > 0 else { return early.report }
-    let header = try found.reading { try found.reader.carHeader }
-    var writer = try ArchiveWriter.open(storage, carHeader: header)
-    do {
-      // An interrupted write may have left one snapshot more.
-      let archive = try SourceArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
-      var plan = try plan(archive, account: try account(archive.history))
-      let length = archive.reader.generation.committedLength
+    var plan = try plan(found, account: try account(found.history))
+    guard plan.report.changedCount > 0 else { return plan.report }
+    let (generation, bytesAdded) = try rewriting.append { archive in
+      plan = try self.plan(archive, account: try account(archive.history))
       let chain = try ManifestChain(
         archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)
-      for page in plan.pages { try writer.append(page.cid, page.bytes.span) }
-      try chain.write(into: &writer)
-      plan.report.generation = try writer.commit(manifest: chain.head)
-      plan.report.bytesAdded = plan.report.generation.committedLength - length
-      return plan.report
-    } catch {
-      // The first error is what is reported. A tail that cannot be cut off is one that readers
-      // ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
+      return (chain, plan.pages)
     }
+    (plan.report.generation, plan.report.bytesAdded) = (generation, bytesAdded)
+    return plan.report
   }
 
   /// What is to be written.

@@ -66,8 +66,6 @@ extension BlobLedger {
           accepted: acceptances.number(of: entry.accepted), isReferenced: entry.isReferenced))
     }
 
-    /// How many are accepted as lost.
-    var acceptedCount: Int { facts.count { $0.accepted != 0 } }
     /// How many no record refers to.
     var unreferencedCount: Int { facts.count { !$0.isReferenced } }
 

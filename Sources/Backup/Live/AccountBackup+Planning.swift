@@ -42,7 +42,7 @@ extension AccountBackup {
   {
     var warnings = identity.warnings
     let base = archive.base
-    let latest = try await latestCommit(of: identity.did, client)
+    let latest = try await client.latestCommit(of: identity.did)
     let repository: BackupPlan.Repository =
       switch (base, latest) {
       case (nil, _): .first
@@ -60,21 +60,6 @@ extension AccountBackup {
       did: identity.did, handle: identity.handle, server: identity.server, path: archive.path,
       exists: archive.exists, repository: repository, heldRevision: base?.snapshot.rev,
       newestRevision: latest?.rev, blobs: blobs, warnings: warnings)
-  }
-
-  /// The newest commit; nil if the server does not say.
-  private func latestCommit(of did: DID, _ client: XRPCClient) async throws
-    -> GetLatestCommit.Output?
-  {
-    do {
-      return try await client.call(GetLatestCommit(did: did))
-    } catch let error as XRPCError {
-      if let state = error.declared(GetRepo.DeclaredError.self) {
-        throw BackupError.accountUnavailable(did.text, state.sentence)
-      }
-      guard !error.isTransient else { throw error }
-      return nil
-    }
   }
 
   /// How many blobs a server may list before the list is taken for one without an end.
@@ -139,48 +124,22 @@ private struct ReadArchive {
 
   /// The archive of an account, found by the account's name; nil if only its DID can tell.
   init?(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
-    let path: FilePath
-    switch (destination, account) {
-    case (.file(let file), _): path = file
-    case (.folder(let folder), .handle(let handle)): path = folder.archive(named: handle)
-    case (.folder(let folder), .did(let did)):
-      guard let known = try folder.archive(of: did) else { return nil }
-      path = known
-    }
-    try self.init(path) { snapshot in
-      switch account {
-      case .did(let did): snapshot.did == did
-      case .handle(let handle): snapshot.handle == handle
-      }
-    }
+    guard let path = try destination.archive(of: account) else { return nil }
+    try self.init(path, account)
     if case .folder = destination, base == nil { return nil }
   }
 
   /// The archive that an account has or would have.
   init(_ identity: AccountIdentity, at destination: AccountBackup.Destination) throws {
-    let path: FilePath
-    switch destination {
-    case .file(let file): path = file
-    case .folder(let folder):
-      path =
-        try folder.archive(of: identity.did)
-        ?? folder.newArchive(of: identity.did, handle: identity.handle, isMade: false)
-    }
-    try self.init(path) { $0.did == identity.did }
+    try self.init(
+      destination.archive(of: identity, isMade: false), .did(identity.did))
   }
 
-  private init(_ path: FilePath, _ matches: (Snapshot) -> Bool) throws {
+  private init(_ path: FilePath, _ account: ATIdentifier) throws {
     self.path = path
     exists = NewArchiveFile.isTaken(path)
     reader = exists ? try ArchiveReader(path: path) : try Self.leftover(of: path)
-    let head = reader?.generation.head?.cid
-    let named = try reader.flatMap { (reader) throws in
-      try ArchivedSnapshot.newest(from: head, in: reader) { matches($0.snapshot) }
-    }
-    // It may have had another handle since.
-    base = try named.flatMap { (named) throws in
-      try ArchivedSnapshot.newest(of: named.snapshot.did, from: head, in: named.reader)
-    }
+    base = try ArchivedSnapshot.newest(of: account, in: reader)
   }
 
   /// What an interrupted backup has committed under the temporary name; nil for nothing.

@@ -128,7 +128,9 @@ public struct AccountBackup: Sendable {
     {
       try claims.claim(base.snapshot.did)
       try target.publish()
-      return try .recent(base, at: target.path, milliseconds: options.milliseconds() - begin)
+      return .unchanged(
+        base, at: target.path, .recent, milliseconds: options.milliseconds() - begin,
+        missing: try base.ledger())
     }
     let identity = try await AccountIdentity(account, base: known.base, network: network)
     try claims.claim(identity.did)

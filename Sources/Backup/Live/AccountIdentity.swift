@@ -22,6 +22,13 @@ struct AccountIdentity: Sendable {
   /// What a person should know.
   private(set) var warnings: [String]
 
+  /// What a snapshot says of the account.
+  var facts: AccountFacts {
+    var facts = AccountFacts()
+    (facts.handle, facts.pds, facts.didDocument) = (handle, server, document)
+    return facts
+  }
+
   /// Finds out who an account is.
   ///
   /// Of an account that the archive knows only the DID document is fetched, as long as that bears out what the archive says.

@@ -40,29 +40,23 @@ public struct BackupReport: Sendable {
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
 
-  /// That the snapshot was checked recently.
+  /// That nothing was written.
   ///
-  /// - Throws: as `ArchivedSnapshot.ledger()` does.
-  static func recent(_ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int) throws
-    -> BackupReport
-  {
-    BackupReport(
-      path: path, snapshot: base.snapshot, generation: base.reader.generation, outcome: .recent,
-      isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
-      milliseconds: milliseconds, missing: try base.ledger(), warnings: [])
-  }
-
-  /// That nothing had changed, so that nothing was written.
-  ///
-  /// - Parameter missing: what the newest snapshot's ledger says.
+  /// - Parameters:
+  ///   - base: the newest snapshot.
+  ///   - path: the archive.
+  ///   - outcome: what came of it; nil if the snapshot tells.
+  ///   - milliseconds: how long it took.
+  ///   - missing: what the snapshot's ledger says.
+  ///   - warnings: what a person should know.
   static func unchanged(
-    _ base: ArchivedSnapshot, at path: FilePath, milliseconds: Int,
+    _ base: ArchivedSnapshot, at path: FilePath, _ outcome: Outcome? = nil, milliseconds: Int,
     missing: BlobLedger.MissingList, warnings: [String] = []
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: base.snapshot.isSettled ? .upToDate : .incomplete, isRepositoryUnchanged: true,
-      bytesAdded: 0, isHealed: false, damage: StoredDamage(), milliseconds: milliseconds,
-      missing: missing, warnings: warnings)
+      outcome: outcome ?? (base.snapshot.isSettled ? .upToDate : .incomplete),
+      isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
+      milliseconds: milliseconds, missing: missing, warnings: warnings)
   }
 }

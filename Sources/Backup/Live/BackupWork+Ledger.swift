@@ -43,8 +43,9 @@ extension BackupWork {
         return .needsRepository(listing)
       }
     }
-    let reconciliation = BlobReconciliation(
-      missing, of: base.snapshot, extras: try base.extras(), schedule: schedule)
+    let reconciliation = try BlobReconciliation(
+      adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
+      schedule: schedule)
     guard reconciliation.wantedCount > 0 else {
       try target.publish()
       noteCurrent(base, target)
@@ -69,81 +70,57 @@ extension BackupWork {
     for target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
-    let (ledger, moment) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    // What the CAR is, and where its blocks lie, is what it was.
-    var snapshot = base.snapshot
-    (snapshot.handle, snapshot.pds) = (identity.handle, identity.server)
-    (snapshot.createdAt, snapshot.tool) = (moment, options.tool)
-    snapshot.hostSystem = options.hostSystem
-    snapshot.durationMilliseconds = options.milliseconds() - begin
-    snapshot.blobs = ledger.counts
-    snapshot.didDocument =
-      ArchiveWriter.cid(document: identity.document) ?? base.snapshot.didDocument
+    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
+    let draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
     return try await end(
-      snapshot, ledger, documents: [identity.document], base.reader, with: appender, for: target)
+      draft, missing: ledger.missing, base.reader, with: appender, for: target)
   }
 
-  /// Asks for blobs, and answers what the ledger says then, and when they were asked for.
+  /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that says it.
   func fetchBlobs(
     _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
-  ) async throws -> (BlobReconciliation.Ledger, moment: String) {
+  ) async throws -> (BlobReconciliation.Ledger, SnapshotDraft.Provenance) {
     let moment = options.now()
     let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
     try await intake.fetch(
       from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
     observer(.progress(BackupProgress(.committing)))
-    return (intake.ledger(at: moment), moment)
+    var ledger = intake.ledger(at: moment)
+    // A fill does not ask which blobs the server lists.
+    if isFill { ledger.counts.listed = nil }
+    let provenance = SnapshotDraft.Provenance(
+      tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
+      milliseconds: { [options, begin] in options.milliseconds() - begin })
+    return (ledger, provenance)
   }
 
   /// Ends a backup: with a new snapshot if it says something that the one before does not say.
   ///
   /// - Parameters:
-  ///   - snapshot: what is to be said, but for the pages of its lists.
-  ///   - ledger: the lists.
-  ///   - documents: documents about the account, as they were received.
+  ///   - draft: what is to be said.
+  ///   - missing: the blobs that are missing.
   ///   - archive: the archive before.
   ///   - appender: what writes it.
   ///   - target: the file.
   func end(
-    _ snapshot: Snapshot, _ ledger: BlobReconciliation.Ledger, documents: [[UInt8]?],
-    _ archive: ArchiveReader, with appender: ArchiveAppender, for target: ArchiveTarget
+    _ draft: SnapshotDraft, missing: BlobLedger.MissingList, _ archive: ArchiveReader,
+    with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> BackupReport {
-    let extrasPages = try BlobLedger.pages(extras: ledger.extras)
-    let known = try base.flatMap { try $0.exhaustiveLedger() }
-    let lacksNews = known.map { ledger.missing.saysNothingNew(after: $0) } ?? false
-    let (written, generation, isHealed) = try await appender.perform { [base] writer in
-      var snapshot = snapshot
-      snapshot.extrasPages = extrasPages.map(\.cid)
-      try writer.append(documents: documents, pages: extrasPages)
-      if let base = base?.snapshot, lacksNews {
-        snapshot.missingPages = base.missingPages
-        if snapshot.saysNothingNew(after: base), let generation = try writer.endWithoutSnapshot() {
-          return (base, generation, writer.isHealing)
-        }
-      }
-      // A fill does not ask which blobs the server lists.
-      if isFill { snapshot.blobs.listed = nil }
-      snapshot.missingPages = []
-      try BlobLedger.forEachPage(of: ledger.missing) { page in
-        try writer.append(page.cid, page.bytes.span)
-        snapshot.missingPages.append(page.cid)
-      }
-      snapshot.previous = writer.generation?.head?.cid
-      return (snapshot, try writer.commit(snapshot), writer.isHealing)
-    }
-    if let base, written == base.snapshot {
-      remember(ledger.missing, on: target)
+    let ending = try await appender.perform { writer in try draft.end(&writer) }
+    let snapshot = ending.snapshot
+    if let base, ending.isUnchanged {
+      remember(missing, on: target)
       noteCurrent(base, target)
     }
-    let isUnchanged = base?.snapshot.commit == written.commit
+    let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
     return BackupReport(
-      path: target.path, snapshot: written, generation: generation,
-      outcome: written.isSettled ? .complete : .incomplete, isRepositoryUnchanged: isUnchanged,
-      bytesAdded: appender.bytesAdded(by: generation), isHealed: isHealed,
-      damage: try isHealed || isUnchanged && options.checksHeld || archive.hasLostHead
-        ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: ledger.missing,
-      warnings: warnings.all)
+      path: target.path, snapshot: snapshot, generation: ending.generation,
+      outcome: snapshot.isSettled ? .complete : .incomplete,
+      isRepositoryUnchanged: isRepositoryUnchanged,
+      bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
+      damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
+        || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
+      milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all)
   }
 
   /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
@@ -166,22 +143,6 @@ extension BackupWork {
 }
 
 extension ArchivedSnapshot {
-  /// The ledger, if it names all that the snapshot lacks; nil if it does not, or cannot be read.
-  ///
-  /// A repository that was packed without its blobs does not list them.
-  func exhaustiveLedger() throws -> BlobLedger.MissingList? {
-    do {
-      let ledger = try ledger()
-      let unreferenced = ledger.unreferencedCount
-      guard ledger.count - unreferenced == snapshot.blobs.missing,
-        unreferenced == snapshot.blobs.listedMissing
-      else { return nil }
-      return ledger
-    } catch let error where error.isDamage {
-      return nil
-    }
-  }
-
   /// Whether a list names only blobs that the archive holds or the ledger lists.
   fileprivate func knows(_ listing: BlobListing, _ missing: BlobLedger.MissingList) throws -> Bool {
     let noted = IndexedCIDs(missing.cids)

@@ -60,7 +60,7 @@ struct BackupWork: Sendable {
   /// Backs up into an archive.
   func run(into target: ArchiveTarget) async throws -> BackupReport {
     identity.warnings.forEach(warn)
-    let latest = try await latestCommit()
+    let latest = try await client.latestCommit(of: identity.did)?.cid
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
       now: options.now(),
@@ -83,10 +83,10 @@ struct BackupWork: Sendable {
     }
     observer(
       .repository(
-        records: fetched.counts.records, bytes: UInt64(fetched.byteCount),
+        records: fetched.facts.counts.records, bytes: UInt64(fetched.byteCount),
         isIncremental: !isUnchanged && fetched.origin.since != nil))
     if listing == nil {
-      listing = try await listBlobs(fetched.blobCount)
+      listing = try await listBlobs(fetched.facts.blobCount)
     }
     return try await write(
       fetched, listing: listing, schedule, plcLog: try await fetchPLCLog(), to: target)
@@ -109,7 +109,7 @@ struct BackupWork: Sendable {
     let fetched = try await restored(base).get()
     // What a list that broke off would have named is not known to be missing.
     if listing == nil, base.snapshot.blobs.listFault != nil {
-      listing = try await listBlobs(fetched.blobCount)
+      listing = try await listBlobs(fetched.facts.blobCount)
     }
     return try await write(fetched, listing: listing, .always, plcLog: plcLog, to: target)
   }
@@ -156,24 +156,6 @@ struct BackupWork: Sendable {
 
   // MARK: What the server has
 
-  /// The newest commit; nil if the server does not say.
-  private func latestCommit() async throws -> CID? {
-    do {
-      return try await client.call(GetLatestCommit(did: identity.did)).cid
-    } catch let error as XRPCError {
-      try refuseUnavailable(error)
-      // Whether the server is of use, the repository tells; a failure that may pass has been waited for.
-      guard !error.isTransient else { throw error }
-      return nil
-    }
-  }
-
-  /// Says in words of one's own that an account is not to be had.
-  private func refuseUnavailable(_ error: XRPCError) throws {
-    guard let state = error.declared(GetRepo.DeclaredError.self) else { return }
-    throw BackupError.accountUnavailable(identity.did.text, state.sentence)
-  }
-
   /// The repository that the archive has already; a failure if it is damaged.
   private func restored(
     _ base: ArchivedSnapshot
@@ -199,7 +181,7 @@ struct BackupWork: Sendable {
     return try await onOwnThread { [self] in
       do {
         let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
-        try kept?.commit.check(identity.did, key: identity.key)
+        try kept?.facts.commit.check(identity.did, key: identity.key)
         return kept
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
@@ -235,8 +217,7 @@ struct BackupWork: Sendable {
       }
       return fetched
     } catch let error as XRPCError {
-      try refuseUnavailable(error)
-      throw error
+      throw error.unavailability(of: identity.did) ?? error
     }
   }
 
@@ -290,23 +271,14 @@ struct BackupWork: Sendable {
     let reconciliation = try fetched.reconcile(listing, archive, after: base, schedule)
     observer(
       .blobs(
-        referenced: fetched.blobCount, listed: reconciliation.listedCount,
+        referenced: fetched.facts.blobCount, listed: reconciliation.listedCount,
         wanted: reconciliation.wantedCount))
-    let (ledger, moment) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    let snapshot = Snapshot(
-      did: identity.did, handle: identity.handle, pds: identity.server,
-      rev: fetched.commit.rev, commit: fetched.root, previous: nil,
-      createdAt: moment, tool: options.tool, car: description, counts: fetched.counts,
-      blobs: ledger.counts,
-      didDocument: ArchiveWriter.cid(document: identity.document) ?? base?.snapshot.didDocument,
-      plcLog: ArchiveWriter.cid(document: plcLog) ?? base?.snapshot.plcLog, extrasPages: [],
-      missingPages: [], isComplete: fetched.isComplete,
-      hostSystem: options.hostSystem,
-      durationMilliseconds: options.milliseconds() - begin, fetched: fetched.origin,
-      unreadable: fetched.unreadable)
-    return try await end(
-      snapshot, ledger, documents: [identity.document, plcLog], archive, with: appender,
-      for: target)
+    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
+    var facts = identity.facts
+    facts.plcLog = plcLog
+    let draft = SnapshotDraft(
+      fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
+    return try await end(draft, missing: ledger.missing, archive, with: appender, for: target)
   }
 
   func warn(_ text: String) {

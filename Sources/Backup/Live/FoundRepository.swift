@@ -22,52 +22,11 @@ struct FoundRepository: Sendable {
     (self.content, self.origin) = (content, origin)
   }
 
-  /// The commit.
-  var commit: Commit {
+  /// What its manifest says of it.
+  var facts: RepositoryFacts {
     switch content {
-    case .whole(let repository): repository.commit
-    case .changes(let changes): changes.commit
-    }
-  }
-
-  /// The commit's CID.
-  var root: CID {
-    switch content {
-    case .whole(let repository): repository.inspection.header.roots[0]
-    case .changes(let changes): changes.root
-    }
-  }
-
-  /// What it consists of.
-  var counts: Snapshot.Counts {
-    switch content {
-    case .whole(let repository): Snapshot.Counts(repository.inspection)
-    case .changes(let changes): changes.counts
-    }
-  }
-
-  /// How many records cannot be read.
-  var unreadable: UnreadableRecords {
-    switch content {
-    case .whole(let repository): repository.inspection.unreadable
-    case .changes(let changes): changes.unreadable
-    }
-  }
-
-  /// Whether every tree node and record is there.
-  var isComplete: Bool {
-    switch content {
-    case .whole(let repository): repository.inspection.isComplete
-    // It makes a whole of what was whole.
-    case .changes: true
-    }
-  }
-
-  /// How many blobs records refer to.
-  var blobCount: Int {
-    switch content {
-    case .whole(let repository): repository.inspection.blobs.entries.count
-    case .changes(let changes): changes.blobCount
+    case .whole(let repository): RepositoryFacts(repository.inspection, repository.commit)
+    case .changes(let changes): changes.facts
     }
   }
 
@@ -111,15 +70,6 @@ struct FoundRepository: Sendable {
     case .changes(let changes):
       try changes.reconcile(listing, archive, schedule)
     }
-  }
-}
-
-extension Snapshot.Counts {
-  /// What a repository consists of.
-  init(_ inspection: RepositoryInspection) {
-    self.init(
-      records: inspection.recordCount, nodes: inspection.nodeCount,
-      blocks: inspection.blocks.count, recordBlocks: inspection.distinctRecordCount)
   }
 }
 

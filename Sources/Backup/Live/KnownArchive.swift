@@ -23,27 +23,13 @@ struct KnownArchive {
   init(
     _ account: ATIdentifier, at destination: AccountBackup.Destination, claim: AccountClaims.File
   ) async throws {
-    let path: FilePath?
-    switch (destination, account) {
-    case (.file(let file), _): path = file
-    case (.folder(let folder), .handle(let handle)): path = folder.archive(named: handle)
-    case (.folder(let folder), .did(let did)): path = try folder.archive(of: did)
-    }
+    let path = try destination.archive(of: account)
     guard let path, claim.take(path) else {
       (target, base) = (nil, nil)
       return
     }
     let found = try await ArchiveTarget.open(path)
-    let named = try found.newest { snapshot in
-      switch account {
-      case .did(let did): snapshot.did == did
-      case .handle(let handle): snapshot.handle == handle
-      }
-    }
-    // It may have had another handle since.
-    let snapshot = try named.flatMap { named in
-      try found.newest { $0.did == named.snapshot.did }
-    }
+    let snapshot = try ArchivedSnapshot.newest(of: account, in: found.reader)
     // An archive that bears the handle and knows nothing of it may be another account's.
     if case .folder = destination, snapshot == nil, found.reader?.generation.head != nil {
       claim.release()
@@ -65,14 +51,7 @@ struct KnownArchive {
     _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?,
     claim: AccountClaims.File
   ) async throws {
-    let path: FilePath
-    switch destination {
-    case .file(let file): path = file
-    case .folder(let folder):
-      path =
-        try folder.archive(of: identity.did)
-        ?? folder.newArchive(of: identity.did, handle: identity.handle)
-    }
+    let path = try destination.archive(of: identity, isMade: true)
     let found: ArchiveTarget
     if let opened, opened.path == path {
       found = opened
@@ -83,17 +62,49 @@ struct KnownArchive {
     }
     try found.startOver(unlessOf: identity.did)
     target = found
-    base = try found.newest { $0.did == identity.did }
+    base = try ArchivedSnapshot.newest(of: .did(identity.did), in: found.reader)
   }
 }
 
-extension ArchiveTarget {
-  /// The newest snapshot that is one of those looked for.
-  func newest(where matches: (Snapshot) -> Bool) throws -> ArchivedSnapshot? {
-    try reader.flatMap { (reader) throws in
-      try ArchivedSnapshot.newest(from: reader.generation.head?.cid, in: reader) {
-        matches($0.snapshot)
-      }
+extension AccountBackup.Destination {
+  /// The archive of an account, by what the account is called; nil if its name depends on who the
+  /// account is.
+  func archive(of account: ATIdentifier) throws -> FilePath? {
+    switch (self, account) {
+    case (.file(let file), _): file
+    case (.folder(let folder), .handle(let handle)): folder.archive(named: handle)
+    case (.folder(let folder), .did(let did)): try folder.archive(of: did)
+    }
+  }
+
+  /// The archive of an account, or the name for a new one.
+  ///
+  /// - Parameters:
+  ///   - identity: who the account is.
+  ///   - isMade: whether the folder is made, if it is not there.
+  func archive(of identity: AccountIdentity, isMade: Bool) throws -> FilePath {
+    switch self {
+    case .file(let file): file
+    case .folder(let folder):
+      try folder.archive(of: identity.did)
+        ?? folder.newArchive(of: identity.did, handle: identity.handle, isMade: isMade)
+    }
+  }
+}
+
+extension ArchivedSnapshot {
+  /// The newest snapshot of the account that is called so, or was once.
+  static func newest(of account: ATIdentifier, in reader: ArchiveReader?) throws
+    -> ArchivedSnapshot?
+  {
+    guard let reader else { return nil }
+    let head = reader.generation.head?.cid
+    switch account {
+    case .did(let did): return try newest(of: did, from: head, in: reader)
+    case .handle(let handle):
+      // It may have had another handle since.
+      return try newest(from: head, in: reader) { $0.snapshot.handle == handle }
+        .flatMap { try newest(of: $0.snapshot.did, from: head, in: reader) }
     }
   }
 }

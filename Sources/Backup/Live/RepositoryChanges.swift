@@ -12,20 +12,12 @@ internal import IPLD
 /// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other. Where what changed does not tell that, there
 ///    are no changes to be had (``find(in:after:)``).
 struct RepositoryChanges: Sendable {
-  /// The commit.
-  let commit: Commit
-  /// The commit's CID.
-  let root: CID
   /// What there is now.
-  let counts: Snapshot.Counts
-  /// How many records cannot be read.
-  let unreadable: UnreadableRecords
+  let facts: RepositoryFacts
   /// The blobs to which records refer now, and did not before.
   ///
   /// None of them is in the archive, or known to be missing.
-  let newBlobs: BlobTable
-  /// How many blobs records refer to.
-  let blobCount: Int
+  private let newBlobs: BlobTable
   /// What the server sent beside the changes, if that is much.
   let leftOut: Snapshot.LeftOut?
   /// How many bytes the server sent.
@@ -70,7 +62,6 @@ struct RepositoryChanges: Sendable {
   /// The changes that were found; nil if they take away more than the manifest says there was.
   fileprivate init?(_ finding: Finding, blobs: BlobTable, places: Finding.Places) {
     let before = finding.base.snapshot
-    (commit, root) = (finding.commit, finding.root)
     (sent, base, missing) = (finding.sent, finding.base, finding.missing)
     var counts = before.counts
     counts.records += finding.recordDifference
@@ -86,10 +77,11 @@ struct RepositoryChanges: Sendable {
       finding.unreadable.partlySearchedCount >= 0
     else { return nil }
     carByteCount = carBefore - gone
-    self.counts = counts
-    unreadable = finding.unreadable
+    // It makes a whole of what was whole.
+    facts = RepositoryFacts(
+      commit: finding.commit, root: finding.root, counts: counts, unreadable: finding.unreadable,
+      isComplete: true, blobCount: before.blobs.referenced + blobs.entries.count)
     newBlobs = blobs
-    blobCount = before.blobs.referenced + blobs.entries.count
     (new, reused, removed) = (places.new.sorted(), places.reused, places.removed.sorted())
     leftOut = LeftOutBlocks.of(
       sent, used: places.new.count, bytes: Int(places.newBytes),
@@ -97,15 +89,15 @@ struct RepositoryChanges: Sendable {
   }
 
   /// The header of the CAR, with its length in front.
-  var header: [UInt8] { CARHeader(roots: [root]).bytes }
+  var header: [UInt8] { CARHeader(roots: [facts.root]).bytes }
 
   /// Sets the blobs that are new against what a server lists and the archive holds.
   func reconcile(_ listing: BlobListing?, _ archive: ArchiveReader, _ schedule: RetrySchedule)
     throws -> BlobReconciliation
   {
     try BlobReconciliation(
-      adding: newBlobs, to: missing, of: base.snapshot, extras: try base.extras(),
-      listing: listing, archive: archive, schedule: schedule)
+      adding: newBlobs, to: missing, of: base, listing: listing, archive: archive,
+      schedule: schedule)
   }
 
   /// Appends the blocks that are new, in the order in which they were sent, and the order if it is too long for a manifest.

@@ -101,7 +101,7 @@ struct RepositoryFetcher: Sendable {
     if let since, let base, !blocks.isWhole {
       origin.since = since
       if let changes = try RepositoryChanges.find(in: source, after: base) {
-        try changes.commit.check(did, key: key)
+        try changes.facts.commit.check(did, key: key)
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }

@@ -55,15 +55,10 @@ public enum FoundSnapshots {
       ChainLink(cid, isVouched: vouched.contains(cid))
     }
     var writer = try ArchiveWriter.reopen(storage)
-    do {
-      let generation = try name(
-        links, in: SourceArchive(damaged: reader, history), with: &writer)
-      return generation == nil ? 0 : found.count
-    } catch {
-      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
+    let generation = try writer.orAbandon { writer in
+      try name(links, in: SourceArchive(damaged: reader, history), with: &writer)
     }
+    return generation == nil ? 0 : found.count
   }
 
   /// Those of the snapshots of an archive that an unfinished write has left.

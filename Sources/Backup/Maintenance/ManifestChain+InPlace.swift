@@ -1,6 +1,49 @@
 internal import Archive
 internal import IPLD
 
+/// An archive whose chain of manifests is made again in place, by one more generation.
+///
+/// It is locked, and nothing has been written to it yet.
+struct ChainRewriting {
+  private let storage: any ArchiveStorage
+  /// What is committed, and what may follow that.
+  let found: SourceArchive
+
+  /// Locks an archive, and reads its snapshots.
+  ///
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; `ArchiveError` if another
+  ///   process writes to it.
+  init(_ storage: any ArchiveStorage, name: String) throws {
+    try storage.lock()
+    self.storage = storage
+    found = try SourceArchive(ArchiveReader(storage.map()), name: name, allowsTail: true)
+  }
+
+  /// Appends a chain.
+  ///
+  /// - Parameter plan: makes it, with the pages that its manifests name anew, for the archive as it
+  ///   is once it is open for writing: an interrupted write may have left one snapshot more. Nil if
+  ///   there is nothing to be changed.
+  /// - Throws: what `plan` throws; what the writer throws.
+  /// - Returns: what is committed, and by how many bytes the archive has grown.
+  func append(
+    _ plan: (SourceArchive) throws -> (chain: ManifestChain, pages: [Block])?
+  ) throws -> (Generation, bytesAdded: UInt64) {
+    let header = try found.reading { try found.reader.carHeader }
+    var writer = try ArchiveWriter.open(storage, carHeader: header)
+    let archive = try SourceArchive(
+      writer.reader ?? found.reader, name: found.name, allowsTail: true)
+    let before = archive.reader.generation
+    guard let (chain, pages) = try plan(archive) else { return (before, 0) }
+    return try writer.orAbandon { writer in
+      for page in pages { try writer.append(page.cid, page.bytes.span) }
+      try chain.write(into: &writer)
+      let generation = try writer.commit(manifest: chain.head)
+      return (generation, generation.committedLength - before.committedLength)
+    }
+  }
+}
+
 /// Changing the chain of an archive by appending to it.
 extension ManifestChain {
   /// The chain of some of the archive's snapshots.

@@ -78,34 +78,18 @@ public struct SnapshotPruner {
     _ storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
-    try storage.lock()
-    let found = try SourceArchive(
-      try ArchiveReader(try storage.map()), name: name, allowsTail: true)
-    let early = Plan(found.history, policy, account: try account(found.history))
-    if early.forgottenCount == 0, found.reader.recovery == nil {
-      return Report(plan: early, generation: found.reader.generation, bytesAdded: 0)
+    let rewriting = try ChainRewriting(storage, name: name)
+    let found = rewriting.found
+    var plan = Plan(found.history, policy, account: try account(found.history))
+    if plan.forgottenCount == 0, found.reader.recovery == nil {
+      return Report(plan: plan, generation: found.reader.generation, bytesAdded: 0)
     }
     try found.verifyChecksums()
-    let header = try found.reading { try found.reader.carHeader }
-    var writer = try ArchiveWriter.open(storage, carHeader: header)
-    // An interrupted write may have left one snapshot more.
-    let archive = try SourceArchive(writer.reader ?? found.reader, name: name, allowsTail: true)
-    let plan = Plan(archive.history, policy, account: try account(archive.history))
-    let length = archive.reader.generation.committedLength
-    guard plan.forgottenCount > 0 else {
-      return Report(plan: plan, generation: archive.reader.generation, bytesAdded: 0)
+    let (generation, bytesAdded) = try rewriting.append { archive in
+      plan = Plan(archive.history, policy, account: try account(archive.history))
+      guard plan.forgottenCount > 0 else { return nil }
+      return (try ManifestChain(plan.links, in: archive), [])
     }
-    let chain = try ManifestChain(plan.links, in: archive)
-    do {
-      try chain.write(into: &writer)
-      let generation = try writer.commit(manifest: chain.head)
-      return Report(
-        plan: plan, generation: generation, bytesAdded: generation.committedLength - length)
-    } catch {
-      // The first error is what is reported. A tail that cannot be cut off is one that readers
-      // ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
-    }
+    return Report(plan: plan, generation: generation, bytesAdded: bytesAdded)
   }
 }

@@ -2,94 +2,58 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Takes blobs from files into an archive, and keeps the ledger.
+/// Takes blobs from files into an archive.
 ///
 /// A file is taken for the blob that its name says if the name is a CID, and for what its content hashes to otherwise. Its content is hashed when it is
 /// appended in any case, so that a name that lies is found out.
 struct BlobPacking {
-  /// What is written about the blobs.
-  struct Ledger {
-    var counts: Snapshot.BlobCounts
-    var missing: [BlobLedger.Missing]
-  }
-
-  private let table: BlobTable
-  private let keepsExtras: Bool
-  private var held: [CID: UInt64] = [:]
-  /// Those that were in the archive before, whose files need not be read again.
-  private var heldBefore: Set<CID> = []
-  private var mismatched: Set<CID> = []
-  private var extrasBytes: UInt64 = 0
-  /// The blobs that are held though no record refers to them: those of the snapshot before, and those taken now.
-  private(set) var extras: [CID] = []
-  /// What was missing in the snapshot before, and why, and what is damaged now.
-  private var missingBefore: [BlobLedger.Missing] = []
-  /// The blobs that are damaged though no record refers to them, and are taken if they are given.
-  private var damagedExtras: Set<CID> = []
-  /// Why the list of blobs of the snapshot before is not whole: files say nothing of that.
-  private var listFault: ListFault?
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
   /// How many files no record refers to and were left out.
   private(set) var leftOutCount = 0
 
+  private let table: BlobTable
+  private let keepsExtras: Bool
+  private var reconciliation: BlobReconciliation
+  /// The blobs of the reconciliation that no record refers to.
+  private var others: IndexedCIDs
+  /// Those that the CAR carries itself or that were taken from files: a further file under their names is looked at.
+  private var given: Set<CID> = []
+
   /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and those in the archive, are held
   /// already.
   init(
-    _ inspection: RepositoryInspection, car: MappedFile, archive: ArchiveReader?,
-    base: ArchivedSnapshot?, keepsExtras: Bool
+    _ repository: CheckedRepository, archive: ArchiveReader?, base: ArchivedSnapshot?,
+    keepsExtras: Bool
   ) throws {
-    table = inspection.blobs
+    let table = repository.inspection.blobs
+    self.table = table
     self.keepsExtras = keepsExtras
-    car.withBytes { bytes in
-      for entry in table.entries {
-        guard let place = inspection.blocks.place(of: entry.cid, in: bytes) else { continue }
-        held[entry.cid] = UInt64(inspection.blocks.body(place, in: bytes).count)
-      }
-    }
-    guard let archive else { return }
-    let entries = table.entries
-    let states = try archive.states(entries.count, isChecking: true) { entries[$0].cid }
-    for (entry, state) in zip(entries, states) {
-      switch state {
-      case .held(_, let length):
-        held[entry.cid] = held[entry.cid] ?? length
-        heldBefore.insert(entry.cid)
-      case .damaged:
-        missingBefore.append(BlobLedger.Missing(cid: entry.cid, reason: .lost, size: entry.size))
-      case .missing: break
-      }
-    }
-    guard let base else { return }
-    listFault = base.snapshot.blobs.listFault
-    let (earlier, missing) = try base.readableLists()
-    try lookUp(extras: earlier.filter { !table.contains($0) }, in: archive)
-    for (entry, state) in zip(missing, try archive.states(missing.count) { missing[$0].cid }) {
-      if case .missing = state { missingBefore.append(entry) }
-    }
+    var given: Set<CID> = []
+    reconciliation = try BlobReconciliation(
+      table,
+      inCAR: { cid in
+        let length = repository.lengthOfBlock(cid)
+        if length != nil, table.contains(cid) { given.insert(cid) }
+        return length
+      }, listing: nil, archive: archive, base: base, schedule: nil)
+    self.given = given
+    others = IndexedCIDs(reconciliation.others)
   }
 
-  /// Looks for the blobs that no record refers to.
-  private mutating func lookUp(extras earlier: [CID], in archive: ArchiveReader) throws {
-    let states = try archive.states(earlier.count, isChecking: true) { earlier[$0] }
-    for (cid, state) in zip(earlier, states) {
-      if let length = state.bodyLength {
-        extras.append(cid)
-        extrasBytes += length
-        held[cid] = length
-        heldBefore.insert(cid)
-      } else {
-        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: nil)
-        entry.isReferenced = false
-        missingBefore.append(entry)
-        damagedExtras.insert(cid)
-      }
-    }
+  /// The figures, and what is missing.
+  var ledger: BlobReconciliation.Ledger { reconciliation.ledger() }
+
+  /// The position of a blob in the reconciliation; nil if nothing is known of it.
+  private func position(of cid: CID) -> Int? {
+    table.number(of: cid) ?? others.place(of: cid).map(reconciliation.position(ofOther:))
   }
 
-  /// Whether a file with this content goes into the archive.
+  private func isHeld(_ cid: CID) -> Bool { position(of: cid).map(reconciliation.isHeld) ?? false }
+
+  /// Whether a file with this content goes into the archive: if no record refers to it, as a rule only what was lost.
   private func takes(_ cid: CID) -> Bool {
-    table.contains(cid) || keepsExtras || damagedExtras.contains(cid)
+    table.contains(cid) || keepsExtras || position(of: cid).map(reconciliation.isLost) ?? false
   }
 
   /// Takes what is wanted of the files.
@@ -99,7 +63,7 @@ struct BlobPacking {
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
-      if let claimed, heldBefore.contains(claimed) { continue }
+      if let claimed, isHeld(claimed), !given.contains(claimed) { continue }
       if let claimed, !takes(claimed) {
         leftOutCount += 1
         continue
@@ -126,7 +90,7 @@ struct BlobPacking {
       leftOutCount += 1
       return
     }
-    guard held[cid] == nil else {
+    guard !isHeld(cid) else {
       // What is there is there; a further file that lies is named all the same.
       if case .mismatch = cid.verify(bytes) {
         refused.append((path, "its content does not hash to the CID in its name"))
@@ -142,48 +106,15 @@ struct BlobPacking {
     } catch let error as ArchiveError {
       guard case .contentMismatch = error.reason else { throw error }
       refused.append((path, "its content does not hash to the CID in its name"))
-      mismatched.insert(cid)
+      if let number = table.number(of: cid) { reconciliation.mismatched(number) }
       return
     }
-    held[cid] = UInt64(bytes.count)
-    if !table.contains(cid) {
-      extras.append(cid)
-      extrasBytes += UInt64(bytes.count)
+    given.insert(cid)
+    if let position = position(of: cid) {
+      reconciliation.took(position, length: UInt64(bytes.count))
+    } else {
+      others.insert(cid)
+      reconciliation.took(extra: cid, length: UInt64(bytes.count))
     }
-  }
-
-  /// The figures, and what is missing.
-  func ledger() -> Ledger {
-    var counts = Snapshot.BlobCounts()
-    var missing: [BlobLedger.Missing] = []
-    // Each takes some two hundred bytes, so there is to be no room for more.
-    missing.reserveCapacity(max(0, table.entries.count - held.count))
-    let before = Dictionary(
-      missingBefore.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
-    for entry in table.entries {
-      counts.referenced += 1
-      if let length = held[entry.cid] {
-        counts.held += 1
-        counts.heldBytes += length
-      } else if let earlier = before[entry.cid],
-        earlier.accepted != nil || !mismatched.contains(entry.cid)
-      {
-        missing.append(earlier)
-      } else {
-        let reason: BlobLedger.Reason = mismatched.contains(entry.cid) ? .mismatch : .notProvided
-        missing.append(BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size))
-      }
-    }
-    // What a server listed and did not give is missing still.
-    for entry in missingBefore
-    where !entry.isReferenced && held[entry.cid] == nil && !table.contains(entry.cid) {
-      counts.listedMissing += 1
-      missing.append(entry)
-    }
-    counts.accepted = missing.count { $0.accepted != nil }
-    counts.listFault = listFault
-    counts.extras = extras.count
-    counts.extrasBytes = extrasBytes
-    return Ledger(counts: counts, missing: missing)
   }
 }

@@ -60,7 +60,7 @@ public struct RepositoryPacker {
     /// How many bytes the archive has grown by.
     public let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
-    public let missing: [BlobLedger.Missing]
+    public let missing: BlobLedger.MissingList
     /// Files whose content is not what their names say, or that could not be taken: path and why.
     public let refused: [(path: String, why: String)]
     /// How many files no record refers to, and are not in the archive.
@@ -165,58 +165,39 @@ public struct RepositoryPacker {
     archiveOptions.startsOver = startsOver
     var writer = try ArchiveWriter.openNaming(
       storage, carHeader: blocks.header, options: archiveOptions)
-    do {
+    return try writer.orAbandon { writer in
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
       }
+      facts.handle = facts.handle ?? base?.snapshot.handle
+      facts.pds = facts.pds ?? base?.snapshot.pds
       let start = writer.generation?.committedLength ?? 0
       var blobs = try BlobPacking(
-        inspection, car: car.mapped, archive: writer.reader, base: base,
-        keepsExtras: options.keepsExtras)
+        repository, archive: writer.reader, base: base, keepsExtras: options.keepsExtras)
       let description = try blocks.pack(into: &writer, after: base)
       try car.checkUnchanged()
       try blobs.pack(files, into: &writer, observer)
-      let ledger = blobs.ledger()
-      let extrasPages = try BlobLedger.pages(extras: blobs.extras)
-      let missingPages = try BlobLedger.pages(
-        missing: ledger.missing.filter { $0.reason != .notProvided || $0.accepted != nil })
-      var snapshot = Snapshot(
-        did: commit.did, handle: facts.handle ?? base?.snapshot.handle,
-        pds: facts.pds ?? base?.snapshot.pds, rev: commit.rev, commit: inspection.header.roots[0],
-        previous: writer.generation?.head?.cid, createdAt: options.createdAt, tool: options.tool,
-        car: description,
-        counts: Snapshot.Counts(inspection),
-        blobs: ledger.counts,
-        didDocument: ArchiveWriter.cid(document: facts.didDocument) ?? base?.snapshot.didDocument,
-        plcLog: ArchiveWriter.cid(document: facts.plcLog) ?? base?.snapshot.plcLog,
-        extrasPages: extrasPages.map(\.cid), missingPages: missingPages.map(\.cid),
-        isComplete: inspection.isComplete, hostSystem: options.hostSystem, durationMilliseconds: 0,
-        unreadable: inspection.unreadable)
-      try writer.append(
-        documents: [facts.didDocument, facts.plcLog], pages: extrasPages + missingPages)
-      var isUnchanged = false
-      let generation: Generation
-      if let base, snapshot.saysNothingNew(after: base.snapshot),
-        let committed = try writer.endWithoutSnapshot()
-      {
-        (isUnchanged, snapshot, generation) = (true, base.snapshot, committed)
-        // A run that was killed may not have waited for the name; the content was synced at opening.
-        try storage.synchronizeName()
-      } else {
-        snapshot.durationMilliseconds = options.milliseconds() - begin
-        generation = try writer.commit(snapshot)
-      }
+      var ledger = blobs.ledger
+      let missing = ledger.missing
+      // That a blob was not given is what the absence of an entry says.
+      ledger.missing = BlobLedger.MissingList(
+        missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
+      let draft = SnapshotDraft(
+        RepositoryFacts(inspection, commit), description, fetched: nil, facts, ledger, after: base,
+        SnapshotDraft.Provenance(
+          tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
+          milliseconds: { [options] in options.milliseconds() - begin }))
+      let ending = try draft.end(&writer)
+      // A run that was killed may not have waited for the name; the content was synced at opening.
+      if ending.isUnchanged { try storage.synchronizeName() }
+      let generation = ending.generation
       return Report(
-        inspection: inspection, snapshot: snapshot, generation: generation,
-        isUnchanged: isUnchanged, isHealed: writer.isHealing,
-        damage: try isUnchanged || writer.isHealing || writer.reader?.hasLostHead == true
+        inspection: inspection, snapshot: ending.snapshot, generation: generation,
+        isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
+        damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
           ? storage.storedDamage() : StoredDamage(),
-        bytesAdded: generation.committedLength - start, missing: ledger.missing,
+        bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
-    } catch {
-      // What went wrong first is what is told; a tail that cannot be cut off is one that readers ignore.
-      do { try writer.abandon() } catch _ {}
-      throw error
     }
   }
 }

@@ -202,6 +202,22 @@ public struct ArchivedSnapshot: Sendable {
     return ledger
   }
 
+  /// The ledger, if it names all that the snapshot lacks; nil if it does not, or cannot be read.
+  ///
+  /// A repository that was packed without its blobs does not list them.
+  func exhaustiveLedger() throws -> BlobLedger.MissingList? {
+    do {
+      let ledger = try ledger()
+      let unreferenced = ledger.unreferencedCount
+      guard ledger.count - unreferenced == snapshot.blobs.missing,
+        unreferenced == snapshot.blobs.listedMissing
+      else { return nil }
+      return ledger
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
   /// The blobs that are held though no record refers to them.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.

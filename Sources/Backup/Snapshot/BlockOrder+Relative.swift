@@ -1,3 +1,5 @@
+internal import Archive
+
 /// Orders relative to that of an earlier snapshot (FORMAT 6.1).
 ///
 /// Servers give a repository in nearly the order of the last time, but now and then in another: then an absolute order takes a run
@@ -107,17 +109,5 @@ private struct Places {
       start = end
       index += 1
     }
-  }
-}
-
-extension Array {
-  /// The first index whose element satisfies `predicate`, which all that follow do too.
-  func partitioningIndex(_ predicate: (Element) -> Bool) -> Int {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }

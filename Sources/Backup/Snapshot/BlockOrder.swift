@@ -1,3 +1,4 @@
+internal import Archive
 internal import IPLD
 
 /// In which order the sections of a CAR come, as runs of successive positions.

@@ -29,6 +29,14 @@ extension SnapshotHistory {
     return account
   }
 
+  /// The account that is named; nil if none is.
+  ///
+  /// - Throws: ``SelectionError`` if there is none, or more than one.
+  package func account(_ text: String?) throws(SelectionError) -> DID? {
+    guard let text else { return nil }
+    return try account(text)
+  }
+
   /// The snapshots that are meant: one at most of each account, the newest first.
   ///
   /// A number and a CID mean one snapshot. A date means one of each account, unless the account is

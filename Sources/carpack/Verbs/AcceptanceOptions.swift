@@ -69,7 +69,7 @@ struct AcceptanceOptions: ParsableArguments {
     _ common: CommonOptions
   ) throws {
     let report = try change.apply(to: try FileStorage.open(FilePath(file)), name: file) { history in
-      try account.map { text throws in try history.account(text) }
+      try history.account(account)
     }
     if isJSON {
       var json = JSONWriter()

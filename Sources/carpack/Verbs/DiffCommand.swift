@@ -91,7 +91,7 @@ struct SnapshotPair {
   /// the newest of its account; two are these.
   init(_ opened: OpenedArchive, _ selectors: [SnapshotSelector], account: String?) throws {
     let history = try opened.usableHistory()
-    let did = try account.map { text throws in try history.account(text) }
+    let did = try history.account(account)
     guard let first = selectors.first else {
       guard let newest = history.entries.last(where: { did == nil || $0.did == did }) else {
         throw SnapshotError.noSnapshot

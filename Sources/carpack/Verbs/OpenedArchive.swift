@@ -63,7 +63,7 @@ final class OpenedArchive {
       isSalvaged = true
       return [try ArchivedSnapshot.salvaged(from: reader)]
     }
-    let did = try account.map { text throws in try history.account(text) }
+    let did = try history.account(account)
     return try history.select(selector ?? .latest, of: did).map { entry in
       try ArchivedSnapshot(entry.cid, in: reader)
     }
@@ -82,9 +82,7 @@ final class OpenedArchive {
     var account =
       try history.entries.isEmpty
       ? nil
-      : options.accountOption.account.map {
-        (text) throws in try history.account(text)
-      }
+      : history.account(options.accountOption.account)
     for selector in selectors where selector.hasPrefix("at://") {
       let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
       guard let owner = try owner(String(authority), history) else {

@@ -80,7 +80,7 @@ struct PruneCommand: ParsableCommand {
   }
 
   private func account(_ history: SnapshotHistory) throws -> DID? {
-    try accountOption.account.map { text throws in try history.account(text) }
+    try history.account(accountOption.account)
   }
 
   private func printText(_ report: SnapshotPruner.Report) {

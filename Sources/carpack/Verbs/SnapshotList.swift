@@ -11,7 +11,7 @@ struct SnapshotList {
   init(_ opened: OpenedArchive, account: String?) throws {
     self.opened = opened
     let history = try opened.history
-    let did = try account.map { text throws in try history.account(text) }
+    let did = try history.account(account)
     entries = history.entries.reversed().filter { did == nil || $0.did == did }
     if entries.isEmpty {
       throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot

@@ -70,9 +70,7 @@ struct VerifyCommand: ParsableCommand {
     let selector = try choice.selector
     guard selector != nil || choice.accountOption.account != nil else { return .all }
     let history = try opened.history
-    let account = try choice.accountOption.account.map { (text) throws in
-      try history.account(text)
-    }
+    let account = try history.account(choice.accountOption.account)
     if let selector { return .snapshots(try history.select(selector, of: account)) }
     return account.map { .account($0) } ?? .all
   }

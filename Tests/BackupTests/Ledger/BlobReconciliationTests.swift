@@ -36,10 +36,12 @@ import Testing
 
   /// An archive of a snapshot that holds some blobs, and whose ledger says something.
   private func base(
-    _ repository: TestRepository, holding: [Int], extras: [Int] = [],
+    _ repository: TestRepository, holding: [Int], extras: [Int] = [], lostExtras: [Int] = [],
     missing: [BlobLedger.Missing] = []
   ) throws -> ArchivedSnapshot {
-    let pages = try (BlobLedger.pages(extras: extras.map(cid)), BlobLedger.pages(missing: missing))
+    let pages = try (
+      BlobLedger.pages(extras: (extras + lostExtras).map(cid)), BlobLedger.pages(missing: missing)
+    )
     let blobs = (holding + extras).map { Block(cid: cid($0), bytes: blob($0)) }
     let path = try handMadeArchive(in: folder, repository, further: blobs + pages.0 + pages.1) {
       $0.extrasPages = pages.0.map(\.cid)
@@ -70,9 +72,10 @@ import Testing
       table(repository), inCAR: { _ in nil },
       listing: listing([9, 2, 8, 9]),
       archive: nil, base: nil)
-    #expect(reconciliation.wanted.map(\.cid) == [4, 3, 2, 1, 9, 8].map(cid))
-    #expect(reconciliation.wanted.map(\.isReferenced) == [true, true, true, true, false, false])
-    #expect(reconciliation.wanted.map(\.declaredSize) == [100, 6, 6, 6, nil, nil])
+    #expect(reconciliation.outstanding.map(\.cid) == [4, 3, 2, 1, 9, 8].map(cid))
+    #expect(
+      reconciliation.outstanding.map(\.isReferenced) == [true, true, true, true, false, false])
+    #expect(reconciliation.outstanding.map(\.declaredSize) == [100, 6, 6, 6, nil, nil])
   }
 
   @Test func `asks for nothing that is there`() throws {
@@ -82,7 +85,7 @@ import Testing
       table(repository), inCAR: { $0 == cid(2) ? 6 : nil }, listing: listing([7, 8]),
       archive: base.reader,
       base: base)
-    #expect(reconciliation.wanted.map(\.cid) == [3, 8].map(cid))
+    #expect(reconciliation.outstanding.map(\.cid) == [3, 8].map(cid))
     let ledger = reconciliation.ledger([:], at: Self.moment)
     #expect(ledger.extras == [cid(7)])
     #expect(ledger.counts.held == 2 && ledger.counts.heldBytes == 12)
@@ -133,7 +136,7 @@ import Testing
     var reconciliation = try BlobReconciliation(
       table(repository), inCAR: { _ in nil }, listing: nil, archive: base.reader, base: base)
     #expect(
-      Set(reconciliation.wanted.map(\.cid)) == Set([1, 2, 3, 4, 8, 9].map(cid)),
+      Set(reconciliation.outstanding.map(\.cid)) == Set([1, 2, 3, 4, 8, 9].map(cid)),
       "the server said nothing")
     reconciliation.receive(cid(3), length: 6)
     let failures = Dictionary(
@@ -162,7 +165,7 @@ import Testing
       table(repository([3])), inCAR: { _ in nil }, listing: listing([3]),
       archive: base.reader,
       base: base)
-    #expect(reconciliation.wanted.map(\.cid) == [cid(3)])
+    #expect(reconciliation.outstanding.map(\.cid) == [cid(3)])
     let ledger = reconciliation.ledger(
       [cid(3): BlobFailure(reason: .refused, status: 403)], at: Self.moment)
     #expect(ledger.missing.map(\.cid) == [cid(3)])
@@ -182,6 +185,60 @@ import Testing
     #expect(ledger.extras.isEmpty)
     #expect(ledger.counts.held == 1 && ledger.counts.listedMissing == 0)
     #expect(ledger.missing == [missing(9, .refused, since: Self.moment, last: Self.moment)])
+  }
+
+  @Test func `says that an extra is lost of which nothing is left`() throws {
+    let base = try base(TestRepository(), holding: [], extras: [7], lostExtras: [8])
+    let reconciliation = try BlobReconciliation(
+      table(repository([])), inCAR: { _ in nil }, listing: listing([]), archive: base.reader,
+      base: base)
+    #expect(reconciliation.outstanding.map(\.cid) == [cid(8)])
+    let ledger = reconciliation.ledger([:], at: Self.moment)
+    #expect(ledger.extras == [cid(7)])
+    #expect(ledger.missing == [missing(8, .lost, isReferenced: false)])
+    #expect(ledger.counts.listedMissing == 1)
+  }
+
+  // MARK: Blobs from files
+
+  @Test func `says the same of blobs from files, for which nobody is asked`() throws {
+    let base = try base(
+      TestRepository(), holding: [5], extras: [7], lostExtras: [8],
+      missing: [
+        missing(1, .refused, isReferenced: false, since: Self.moment, last: Self.moment),
+        missing(5, .notFound, isReferenced: false), missing(9, .notFound, isReferenced: false),
+      ])
+    var reconciliation = try BlobReconciliation(
+      table(repository([1, 2, 3, 4])), inCAR: { _ in nil }, listing: nil, archive: base.reader,
+      base: base, schedule: nil)
+    #expect(reconciliation.wantedCount == 0)
+    reconciliation.took(1, length: 6)
+    reconciliation.mismatched(2)
+    reconciliation.took(extra: cid(6), length: 6)
+    let ledger = reconciliation.ledger()
+    #expect(ledger.extras == [7, 5, 6].map(cid))
+    #expect(
+      ledger.missing == [
+        missing(1, .refused, since: Self.moment, last: Self.moment), missing(3, .mismatch),
+        missing(4, .notProvided), missing(8, .lost, isReferenced: false),
+        missing(9, .notFound, isReferenced: false),
+      ])
+    var counts = Snapshot.BlobCounts()
+    (counts.referenced, counts.held, counts.heldBytes) = (4, 1, 6)
+    (counts.extras, counts.extrasBytes, counts.listedMissing) = (3, 18, 2)
+    #expect(ledger.counts == counts, "nobody was asked for a list, and nobody counted what is new")
+  }
+
+  @Test func `keeps what was accepted, whatever is given for it`() throws {
+    var accepted = missing(1, .notFound, since: Self.moment, last: Self.moment)
+    accepted.accepted = BlobLedger.Acceptance(date: Self.moment, reason: nil)
+    let base = try base(repository([1]), holding: [], missing: [accepted])
+    var reconciliation = try BlobReconciliation(
+      table(repository([1])), inCAR: { _ in nil }, listing: nil, archive: base.reader, base: base,
+      schedule: nil)
+    reconciliation.mismatched(0)
+    #expect(reconciliation.ledger().missing == [accepted])
+    #expect(reconciliation.ledger().counts.accepted == 1)
   }
 
   // MARK: What is missing now
@@ -213,7 +270,7 @@ import Testing
 extension BlobReconciliation {
   /// Notes that a blob that is wanted has come.
   fileprivate mutating func receive(_ cid: CID, length: UInt64) {
-    guard let blob = wanted.first(where: { $0.cid == cid }) else {
+    guard let blob = outstanding.first(where: { $0.cid == cid }) else {
       Issue.record("\(cid) is not wanted")
       return
     }

@@ -1,0 +1,33 @@
+extension RandomAccessCollection where Index == Int {
+  /// The first index whose element satisfies `predicate`, which all that follow do too; the end if none does.
+  @inlinable
+  package func partitioningIndex(_ predicate: (Element) -> Bool) -> Int {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}
+
+extension Array {
+  /// Whether one of these ranges, which ascend and do not overlap, holds a value.
+  func has<Bound: Comparable>(_ value: Bound) -> Bool where Element == Range<Bound> {
+    let place = partitioningIndex { $0.upperBound > value }
+    return place < count && self[place].contains(value)
+  }
+
+  /// These ranges in ascending order, those that touch or overlap as one.
+  func merged<Bound: Comparable>() -> [Range<Bound>] where Element == Range<Bound> {
+    var merged: [Range<Bound>] = []
+    for range in sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let last = merged.last, last.upperBound >= range.lowerBound {
+        merged[merged.count - 1] = last.lowerBound..<Swift.max(last.upperBound, range.upperBound)
+      } else {
+        merged.append(range)
+      }
+    }
+    return merged
+  }
+}
