@@ -149,13 +149,13 @@ public struct NewArchiveFile: Sendable {
   func release() { opened.storage.withLock { $0 = nil } }
 
   /// Whether something has this name, be it a link that leads nowhere.
-  public static func isTaken(_ path: FilePath) -> Bool {
+  package static func isTaken(_ path: FilePath) -> Bool {
     var status = stat()
     return unsafe lstat(path.string, &status) == 0
   }
 
   /// Whether two paths lead to one file.
-  public static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
+  package static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
     var (first, second) = (stat(), stat())
     guard unsafe stat(left.string, &first) == 0, unsafe stat(right.string, &second) == 0 else {
       // Of a file that is not there, nothing is lost.
@@ -174,7 +174,7 @@ public struct NewArchiveFile: Sendable {
   /// Refuses a name that leads to something other than a plain file: it can be neither appended to nor replaced.
   ///
   /// - Throws: ``BackupError/notAFile(_:_:)``.
-  public static func refuseUnlessFile(_ path: FilePath) throws {
+  package static func refuseUnlessFile(_ path: FilePath) throws {
     var status = stat()
     guard unsafe stat(path.string, &status) == 0 else {
       if unsafe lstat(path.string, &status) == 0 {

@@ -3,7 +3,7 @@ package import Archive
 internal import IPLD
 
 /// Snapshots that were found in a file though no sound footer leads to them.
-public enum FoundSnapshots {
+package enum FoundSnapshots {
   /// Puts them into the chain of manifests, by appending a generation.
   ///
   /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those

@@ -98,14 +98,14 @@ extension Snapshot {
     let fields = Fields(value)
     do {
       did = try DID(try fields.text("did"))
-      handle = try value["handle"].map { _ in try Handle(try fields.text("handle")) }
-      rev = try value["rev"].map { _ in try TID(try fields.text("rev")) }
+      handle = try fields.optionalText("handle").map { text in try Handle(text) }
+      rev = try fields.optionalText("rev").map { text in try TID(text) }
     } catch let error as SnapshotError {
       throw error
     } catch {
       throw .malformedField("did, handle or rev")
     }
-    pds = try value["pds"].map { _ throws(SnapshotError) in try fields.text("pds") }
+    pds = try fields.optionalText("pds")
     commit = try fields.link("commit")
     previous = value["prev"] == .null ? nil : try fields.optionalLink("prev")
     createdAt = try fields.text("createdAt")
@@ -158,20 +158,18 @@ extension Snapshot {
     self.unreadable.partlySearchedCount = try unreadable.optionalCount("partlySearched") ?? 0
     isUnvouched = value["unvouched"] == .boolean(true)
     let host = try fields.optionalMap("host")
-    hostSystem = host.value["os"] == nil ? "" : try host.text("os")
-    durationMilliseconds = host.value["durationMs"] == nil ? 0 : try host.count("durationMs")
+    hostSystem = try host.optionalText("os") ?? ""
+    durationMilliseconds = try host.optionalCount("durationMs") ?? 0
   }
 
   private static func fetched(_ fields: Fields) throws(SnapshotError) -> Fetched {
     var fetched = Fetched()
-    if fields.value["since"] != nil {
-      do {
-        fetched.since = try TID(try fields.text("since"))
-      } catch {
-        throw .malformedField("since")
-      }
+    do {
+      fetched.since = try fields.optionalText("since").map { text in try TID(text) }
+    } catch {
+      throw .malformedField("since")
     }
-    if fields.value["repoRev"] != nil { fetched.repoRev = try fields.text("repoRev") }
+    fetched.repoRev = try fields.optionalText("repoRev")
     if fields.value["leftOut"] != nil {
       let leftOut = try fields.optionalMap("leftOut")
       fetched.leftOut = LeftOut(
@@ -214,6 +212,11 @@ private struct Fields {
   func text(_ name: String) throws(SnapshotError) -> String {
     guard let text = value[name]?.string else { throw .malformedField(name) }
     return text
+  }
+
+  /// A text, or nil when the field is absent.
+  func optionalText(_ name: String) throws(SnapshotError) -> String? {
+    value[name] == nil ? nil : try text(name)
   }
 
   func link(_ name: String) throws(SnapshotError) -> CID {

@@ -1,4 +1,4 @@
-public import ATProtocol
+package import ATProtocol
 internal import IPLD
 
 /// The manifest as JSON.
@@ -15,7 +15,7 @@ extension Snapshot {
   }
 
   /// Writes the snapshot's facts as keys and values into an object that has begun.
-  public func writeFields(to json: inout JSONWriter) {
+  package func writeFields(to json: inout JSONWriter) {
     json.field("did", did.text)
     json.field("handle", handle?.text)
     json.field("pds", pds)
@@ -81,7 +81,7 @@ extension Snapshot {
 
 extension ListFault {
   /// Writes it as an object.
-  public func write(to json: inout JSONWriter) {
+  package func write(to json: inout JSONWriter) {
     json.beginObject()
     json.field("reason", reason.rawValue)
     json.field("why", sentence)

@@ -53,11 +53,11 @@ struct SnapshotDraft: Sendable {
   ) {
     let commit = repository.commit
     let snapshot = Snapshot(
-      did: base?.snapshot.did ?? commit.did, handle: nil, pds: nil, rev: commit.rev,
-      commit: repository.root, previous: nil, createdAt: provenance.createdAt,
-      tool: provenance.tool, car: car, counts: repository.counts, blobs: ledger.counts,
-      didDocument: base?.snapshot.didDocument, plcLog: base?.snapshot.plcLog, extrasPages: [],
-      missingPages: [], isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
+      did: base?.snapshot.did ?? commit.did, rev: commit.rev, commit: repository.root,
+      createdAt: provenance.createdAt, tool: provenance.tool, car: car, counts: repository.counts,
+      blobs: ledger.counts, didDocument: base?.snapshot.didDocument,
+      plcLog: base?.snapshot.plcLog, extrasPages: [], missingPages: [],
+      isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
       durationMilliseconds: 0, fetched: fetched, unreadable: repository.unreadable)
     self.init(snapshot, facts, ledger, after: base, provenance)
   }
