@@ -347,7 +347,7 @@ struct SnapshotChecks {
     for number in unsaid {
       let blob = entries[number]
       guard !reportedUnreferenced.contains(blob.cid) else { continue }
-      let state = state(of: blob.cid)
+      let state = tally.missing.contains(number) ? .missing : state(of: blob.cid)
       let why: String
       switch state {
       case .held: continue
