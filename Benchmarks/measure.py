@@ -190,7 +190,7 @@ def starts():
     counter = data.allocation_counter()
     if counter:
         one = data.repository(max(RECORDS // 10, 1000))
-        for verb, limit in ((["inspect"], 1.9), (["pack", "-q", "--force", "-o", data.file("out.car.zst")], 2.2)):
+        for verb, limit in ((["inspect"], 0.4), (["pack", "-q", "--force", "-o", data.file("out.car.zst")], 0.9)):
             few, more = (data.allocations(counter, carpack(*verb, path)) for path in (one, car))
             name = f"allocations of `{verb[0]}` for each further record"
             table.count(name, (more - few) / (RECORDS - max(RECORDS // 10, 1000)), limit)

@@ -185,8 +185,7 @@ extension RepositoryInspection {
     for record in part.missingRecords { list(missing: record) }
     missingRecordCount += part.missingRecordCount
     for (record, why) in part.recordWarnings { list(warning: why, of: record) }
-    unreadable.count += part.unreadable.count
-    unreadable.partlySearchedCount += part.unreadable.partlySearchedCount
+    unreadable.add(part.unreadable)
     nonCanonicalRecordCount += part.nonCanonicalRecordCount
     floatRecordCount += part.floatRecordCount
     recordWarningCount += part.recordWarningCount

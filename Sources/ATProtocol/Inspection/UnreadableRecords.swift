@@ -13,6 +13,12 @@ public struct UnreadableRecords: Equatable, Sendable {
     self.partlySearchedCount = partlySearchedCount
   }
 
+  /// Adds others, or takes them away again if `sign` is −1.
+  package mutating func add(_ others: UnreadableRecords, times sign: Int = 1) {
+    count += sign * others.count
+    partlySearchedCount += sign * others.partlySearchedCount
+  }
+
   /// Whether there are blobs that may not be known.
   public var mayHideBlobs: Bool { partlySearchedCount > 0 }
 

@@ -64,14 +64,6 @@ package struct SharedTrees {
     }
   }
 
-  /// What is kept of a record that refers to blobs, or cannot be read.
-  private struct Referrer {
-    /// The numbers of its blobs.
-    let blobs: [Int]
-    /// The record itself, if it cannot be read.
-    let unreadable: UnreadableRecords
-  }
-
   /// The blobs that the records read so far refer to, numbered in the order of their first references.
   private(set) var blobs = BlobTable()
   /// The first of the records that break the data model, with why.
@@ -83,16 +75,15 @@ package struct SharedTrees {
   private var scanner = RecordScanner()
   /// The records that have been read.
   private var readRecords: BlockSet
-  /// Those of them that are in ``referrers``, for a look at each that is short.
-  private var referring: BlockSet
-  private var referrers: [Int: Referrer] = [:]
+  /// Those of them that refer to blobs, or cannot be read.
+  private var referrers: Referrers
   /// What is counted of the last whole tree.
   private var counts: Counts?
 
   init(_ census: BlockCensus) {
     self.census = census
     readRecords = BlockSet(count: census.count)
-    referring = readRecords
+    referrers = Referrers(blockCount: census.count)
   }
 
   /// Whether a record of the last whole tree refers to a blob.
@@ -181,7 +172,7 @@ package struct SharedTrees {
   ) -> Tree {
     var tree = Tree()
     var seen = BlockSet(count: census.count)
-    var seenBlobs: Set<Int> = []
+    var seenBlobs: Set<UInt32> = []
     var blobs: [Int] = []
     var nodeCount = 0
     var found = Counts(root: root, blockCount: isCounting ? census.count : 0)
@@ -221,10 +212,9 @@ package struct SharedTrees {
         visit(walker.key, cid, index)
         read(index, walker.key, in: bytes)
         if isCounting { found.keyCounts[index] += 1 }
-        guard referring.contains(index), let referrer = referrers[index] else { continue }
-        tree.unreadable.count += referrer.unreadable.count
-        tree.unreadable.partlySearchedCount += referrer.unreadable.partlySearchedCount
-        for blob in referrer.blobs where seenBlobs.insert(blob).inserted { blobs.append(blob) }
+        guard let referred = referrers.blobs(of: index) else { continue }
+        tree.unreadable.add(referrers.unreadable(index))
+        for blob in referred where seenBlobs.insert(blob).inserted { blobs.append(Int(blob)) }
       }
     }
     tree.problems = walker.problems
@@ -246,8 +236,7 @@ package struct SharedTrees {
     found.referrerCounts = [UInt32](repeating: 0, count: blobs.entries.count)
     for index in found.keyCounts.indices where found.keyCounts[index] > 0 {
       found.records.insert(index)
-      guard referring.contains(index), let referrer = referrers[index] else { continue }
-      for blob in referrer.blobs {
+      for blob in (referrers.blobs(of: index) ?? []).lazy.map(Int.init) {
         found.referrerCounts[blob] += 1
         if found.referrerCounts[blob] == 1 { found.blobCount += 1 }
       }
@@ -327,13 +316,12 @@ package struct SharedTrees {
   private mutating func refer(
     _ record: Int, _ isWhole: Bool, _ sign: Int, _ counts: inout Counts
   ) {
-    guard referring.contains(record), let referrer = referrers[record] else { return }
-    counts.unreadable.count += sign * referrer.unreadable.count
-    counts.unreadable.partlySearchedCount += sign * referrer.unreadable.partlySearchedCount
+    guard let referred = referrers.blobs(of: record) else { return }
+    counts.unreadable.add(referrers.unreadable(record), times: sign)
     guard isWhole else { return }
     let lack = blobs.entries.count - counts.referrerCounts.count
     if lack > 0 { counts.referrerCounts += repeatElement(0, count: lack) }
-    for blob in referrer.blobs {
+    for blob in referred.lazy.map(Int.init) {
       let before = counts.referrerCounts[blob]
       counts.referrerCounts[blob] = UInt32(Int(before) + sign)
       guard before == 0 || counts.referrerCounts[blob] == 0 else { continue }
@@ -362,10 +350,7 @@ package struct SharedTrees {
       why = oddities.first
       unreadable.count(oddities)
     }
-    if !found.isEmpty || unreadable.count > 0 {
-      referring.insert(index)
-      referrers[index] = Referrer(blobs: found, unreadable: unreadable)
-    }
+    referrers.insert(index, blobs: found, unreadable)
     for why in why where recordWarnings.count < RepositoryInspection.maximumListed {
       recordWarnings.append((String(decoding: key, as: UTF8.self), why))
     }

@@ -56,8 +56,8 @@ struct SnapshotChecks {
     var missing: Set<Int> = []
     /// The numbers of those that are damaged.
     var damaged: Set<Int> = []
-    /// The numbers of those that are missing or damaged, and have not been reported.
-    var unsaid: Set<Int> = []
+    /// The numbers of those that have come to be missing or damaged since something was reported.
+    var unsaid: [Int] = []
   }
 
   /// The first of the records that break the data model, with why.
@@ -274,16 +274,14 @@ struct SnapshotChecks {
       let isCounted = tally.isCounted[number]
       switch state(of: blobs[number].cid) {
       case .held: tally.heldCount += isCounted ? 1 : -1
-      case .missing where isCounted: tally.missing.insert(number)
+      case .missing where isCounted:
+        tally.missing.insert(number)
+        tally.unsaid.append(number)
       case .missing: tally.missing.remove(number)
-      case .damaged where isCounted: tally.damaged.insert(number)
+      case .damaged where isCounted:
+        tally.damaged.insert(number)
+        tally.unsaid.append(number)
       case .damaged: tally.damaged.remove(number)
-      }
-      let isLacking = tally.missing.contains(number) || tally.damaged.contains(number)
-      if isLacking, !reported[number] {
-        tally.unsaid.insert(number)
-      } else {
-        tally.unsaid.remove(number)
       }
     }
   }
@@ -303,8 +301,11 @@ struct SnapshotChecks {
       report.acceptedBlobCount = reasons.accepted.keys.count { cid in
         trees.blobs.number(of: cid).map(tally.missing.contains) ?? false
       }
-      tell(of: tally.unsaid.sorted(), in: &report)
-      tally.unsaid.removeAll()
+      var unsaid: [Int] = []
+      swap(&unsaid, &tally.unsaid)
+      unsaid.removeAll { !tally.missing.contains($0) && !tally.damaged.contains($0) }
+      unsaid.sort()
+      tell(of: unsaid, in: &report)
     }
     tellOfUnreferenced(in: &report)
     // There may be more than there were: another snapshot or account has brought them.
@@ -341,10 +342,9 @@ struct SnapshotChecks {
     of blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
   ) {
     let entries = trees.blobs.entries
-    let unsaid = blobs.filter { !reported[$0] }
     // Each takes some two hundred bytes, so there is to be no room for more.
-    report.missingBlobs.reserveCapacity(unsaid.count)
-    for number in unsaid {
+    report.missingBlobs.reserveCapacity(blobs.count { !reported[$0] })
+    for number in blobs where !reported[number] {
       let blob = entries[number]
       guard !reportedUnreferenced.contains(blob.cid) else { continue }
       let state = tally.missing.contains(number) ? .missing : state(of: blob.cid)
