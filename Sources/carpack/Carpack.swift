@@ -31,16 +31,33 @@ struct Carpack: ParsableCommand {
       The worst thing found decides: damaged before not genuine before refused before incomplete.
       """,
     version: version,
-    subcommands: verbs)
+    groupedSubcommands: groups)
 
-  private static let verbs: [any ParsableCommand.Type] = [
-    InspectCommand.self, BackupCommand.self, MissingCommand.self, FillCommand.self,
-    FetchCommand.self, PackCommand.self,
-    InfoCommand.self, LogCommand.self, DiffCommand.self,
-    ListCommand.self, CatCommand.self, ExtractCommand.self, VerifyCommand.self,
-    PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
-    ResolveCommand.self,
+  private static let groups = [
+    CommandGroup(
+      name: "Keep",
+      subcommands: [
+        BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
+        PackCommand.self,
+      ]),
+    CommandGroup(
+      name: "Look",
+      subcommands: [
+        StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
+        DiffCommand.self, FindCommand.self, StatsCommand.self,
+      ]),
+    CommandGroup(
+      name: "Check",
+      subcommands: [VerifyCommand.self, InspectCommand.self, ResolveCommand.self]),
+    CommandGroup(name: "Give back", subcommands: [ExtractCommand.self]),
+    CommandGroup(
+      name: "Maintain",
+      subcommands: [
+        PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
+      ]),
   ]
+
+  private static let verbs: [any ParsableCommand.Type] = groups.flatMap { $0.subcommands }
 
   static func main() {
     Memory.keepForFrames()
@@ -66,13 +83,18 @@ struct Carpack: ParsableCommand {
       Console.flush()
       // Help and version come this way too; only what is wrong with the arguments is an error.
       let status = ExitStatus(number: exitCode(for: error).rawValue)
+      if status == .success, Host.arguments.contains(where: asksForHelp),
+        let failure = unknownVerb()
+      {
+        failure.say()
+        failure.status.leave()
+      }
       guard status != .success else {
         Console.print(text: fullMessage(for: error))
         Console.flush()
         status.leave()
       }
-      let hint = status == .usage ? "\"carpack help\" shows what there is" : nil
-      Failure(message(for: error), hint: hint, status: status).say()
+      mistake(error, status).say()
       status.leave()
     }
     Console.flush()
@@ -96,6 +118,54 @@ extension Carpack {
     return try parseAsRoot(arguments)
   }
 
+  private static func asksForHelp(_ word: String) -> Bool {
+    ["help", "-h", "--help"].contains(word)
+  }
+
+  /// What is wrong with the arguments, and where help is.
+  private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
+    if let failure = unknownVerb() { return failure }
+    let verb = verbs.first { $0.configuration.commandName == words.first }
+    let help = verb.map { "\(name) \(Self.name(of: $0)) --help" } ?? "\(name) --help"
+    return Failure(
+      message(for: error), hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
+      status: status)
+  }
+
+  private static func name(of verb: any ParsableCommand.Type) -> String {
+    verb.configuration.commandName ?? ""
+  }
+
+  /// The arguments that are no options; help on a verb is that verb's.
+  private static let words = {
+    let words = Host.arguments.filter { !$0.hasPrefix("-") }
+    return words.first == "help" ? Array(words.dropFirst()) : words
+  }()
+
+  /// That there is no such verb as the first of the arguments, or as the second below that; nil if there is.
+  private static func unknownVerb() -> Failure? {
+    guard let first = words.first else { return nil }
+    if let failure = unknown(first, among: verbs, below: name) { return failure }
+    let parts = verbs.first { name(of: $0) == first }?.configuration.subcommands ?? []
+    guard let second = words.dropFirst().first, !parts.isEmpty else { return nil }
+    return unknown(second, among: parts, below: "\(name) \(first)")
+  }
+
+  /// That there is no such verb; nil if there is.
+  private static func unknown(
+    _ word: String, among verbs: [any ParsableCommand.Type], below command: String
+  ) -> Failure? {
+    let names = verbs.map { Self.name(of: $0) }
+    guard !names.contains(word) else { return nil }
+    let near = Suggestion.words(like: word, among: names).map { "\"\(command) \($0)\"" }
+    return Failure(
+      "there is no \"\(command) \(word)\"",
+      hint: near.isEmpty
+        ? "\"\(command) --help\" lists the verbs"
+        : "did you mean \(near.joined(separator: " or "))?",
+      status: .usage)
+  }
+
   private static func alone(
     _ verb: any ParsableCommand.Type, _ arguments: ArraySlice<String>
   ) -> (any ParsableCommand)? {
@@ -106,27 +176,5 @@ extension Carpack {
       // The root comes upon the same mistake, and says it.
       return nil
     }
-  }
-}
-
-/// What every verb understands.
-struct CommonOptions: ParsableArguments {
-  @Flag(name: .shortAndLong, help: "Say nothing but results and errors.")
-  var quiet = false
-
-  /// Says something on standard error, unless that was not wanted.
-  func say(_ text: @autoclosure () -> String) {
-    if !quiet { Console.say(text()) }
-  }
-
-  /// Says how many records cannot be read, if there are any.
-  ///
-  /// - Parameters:
-  ///   - records: How many there are.
-  ///   - place: In which snapshot, with a colon behind it, where there are several.
-  func say(_ records: UnreadableRecords, of place: String = "") {
-    guard let sentence = records.sentence else { return }
-    let mark = Console.yellow(records.mayHideBlobs ? "incomplete:" : "warning:")
-    say("carpack: \(mark) \(place)\(sentence)")
   }
 }

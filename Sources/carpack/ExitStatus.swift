@@ -27,7 +27,7 @@ struct ExitStatus: Error, Equatable {
 
   /// From the worst to nothing at all.
   private static let order = [
-    damaged, notGenuine, refused, ioError, cannotCreate, noInput, failure, interrupted,
+    damaged, notGenuine, refused, ioError, cannotCreate, usage, noInput, failure, interrupted,
     loginRefused,
     unavailable, temporary, incomplete, success,
   ]

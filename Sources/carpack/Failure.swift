@@ -17,16 +17,20 @@ struct Failure: Error {
   let message: String
   let hint: String?
   let status: ExitStatus
+  /// What it is about: a file, an account, or a place in a file.
+  private(set) var place: String?
 
-  init(_ message: String, hint: String? = nil, status: ExitStatus) {
+  init(_ message: String, hint: String? = nil, status: ExitStatus, at place: String? = nil) {
     self.message = message
     self.hint = hint
     self.status = status
+    self.place = place
   }
 
-  /// The same, said of an account.
-  func of(_ account: String) -> Failure {
-    Failure("\(account): \(message)", hint: hint, status: status)
+  /// The same, said of a file or an account.
+  func of(_ subject: String) -> Failure {
+    let text = message.contains(subject) ? message : "\(subject): \(message)"
+    return Failure(text, hint: hint, status: status, at: subject)
   }
 
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
@@ -68,6 +72,9 @@ struct Failure: Error {
       status = names.isEmpty ? .noInput : .usage
       if !names.isEmpty { hint = "name the one to pack, and the folder with --blobs" }
     case .otherAccount, .hostileName: status = .refused
+    case .archiveOfOther:
+      status = .cannotCreate
+      hint = "--into, instead of -o, puts several accounts into one archive"
     case .fileDiffers:
       status = .cannotCreate
       hint = "use --overwrite to replace it"
@@ -103,6 +110,9 @@ struct Failure: Error {
       status = .noInput
       hint = "nothing was changed; \"carpack missing\" lists what is missing"
     case .malformedSelector: status = .usage
+    case .ambiguousSelector:
+      status = .usage
+      hint = "give more of it"
     case .notGenuine: status = .notGenuine
     case .incompleteRepository:
       status = .incomplete
@@ -242,7 +252,18 @@ struct Failure: Error {
 
   /// Says it on standard error.
   func say() {
-    Console.say("carpack: \(Console.red("error:")) \(message)")
-    if let hint { Console.say("hint: \(hint)") }
+    guard Console.isJSON else {
+      Console.say(.error, message)
+      if let hint { Console.say("hint: \(hint)") }
+      return
+    }
+    Console.sayJSON(.error) {
+      $0.beginObject("error")
+      $0.field("status", Int(status.number))
+      $0.field("what", message)
+      $0.field("where", place ?? Subject.current)
+      $0.field("hint", hint)
+      $0.endObject()
+    }
   }
 }

@@ -93,7 +93,7 @@ public struct SnapshotDiff: Sendable {
 
 extension ArchivedSnapshot {
   /// The root of the tree of records, as the commit has it.
-  fileprivate var treeRoot: CID {
+  var treeRoot: CID {
     get throws {
       let commit = try block(snapshot.commit)
       return try Commit(commit.bytes.span).data

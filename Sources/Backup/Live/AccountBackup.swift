@@ -66,8 +66,10 @@ public struct AccountBackup: Sendable {
 
   /// Where an archive goes.
   public enum Destination: Sendable {
-    /// Into this file.
+    /// Into this file, unless it is another account's archive.
     case file(FilePath)
+    /// Into this file, whatever accounts it has already.
+    case shared(FilePath)
     /// Into a file in this folder, called after the account.
     case folder(ArchiveFolder)
   }

@@ -19,6 +19,17 @@ public final class ArchiveFolder: Sendable {
   /// The ending of an archive's name.
   static let ending = ".car.zst"
 
+  /// All archives in a folder and the folders within, by their paths, in the order of these.
+  ///
+  /// Hidden files and what is in hidden folders are none.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be read.
+  package static func archives(in folder: String) throws -> [String] {
+    try BlobFolder(folder).files().filter { path in
+      path.hasSuffix(ending) && !path.dropFirst(folder.count).contains("/.")
+    }
+  }
+
   /// The archive of an account, if there is one.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.

@@ -11,7 +11,7 @@ public struct FetchedPiece: Sendable {
   /// A piece in memory.
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
-  init(_ pieces: [[UInt8]]) throws {
+  package init(_ pieces: [[UInt8]]) throws {
     file = try TemporaryFile()
     for piece in pieces { try file.write(piece.span) }
   }

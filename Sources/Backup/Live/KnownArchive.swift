@@ -63,6 +63,9 @@ struct KnownArchive {
     try found.startOver(unlessOf: identity.did)
     target = found
     base = try ArchivedSnapshot.newest(of: .did(identity.did), in: found.reader)
+    if case .file(let path) = destination, base == nil, let reader = found.reader {
+      try reader.refuseOtherAccounts(named: path.string)
+    }
   }
 }
 
@@ -71,7 +74,7 @@ extension AccountBackup.Destination {
   /// account is.
   func archive(of account: ATIdentifier) throws -> FilePath? {
     switch (self, account) {
-    case (.file(let file), _): file
+    case (.file(let file), _), (.shared(let file), _): file
     case (.folder(let folder), .handle(let handle)): folder.archive(named: handle)
     case (.folder(let folder), .did(let did)): try folder.archive(of: did)
     }
@@ -84,7 +87,7 @@ extension AccountBackup.Destination {
   ///   - isMade: whether the folder is made, if it is not there.
   func archive(of identity: AccountIdentity, isMade: Bool) throws -> FilePath {
     switch self {
-    case .file(let file): file
+    case .file(let file), .shared(let file): file
     case .folder(let folder):
       try folder.archive(of: identity.did)
         ?? folder.newArchive(of: identity.did, handle: identity.handle, isMade: isMade)

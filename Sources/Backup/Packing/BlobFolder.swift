@@ -79,7 +79,7 @@ public struct BlobFolder: Sendable {
   /// Makes a folder, and those around it that are not there.
   ///
   /// - Throws: ``BackupError`` if one cannot be made.
-  static func make(_ path: String) throws {
+  package static func make(_ path: String) throws {
     var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
     for component in FilePath(path).components {
       made.append(component)

@@ -19,6 +19,8 @@ public struct RepositoryPacker {
     public var keepsExtras = false
     /// Whether a file that nothing can be appended to is emptied first; see `ArchiveOptions`.
     public var startsOver = false
+    /// Whether an archive that has other accounts only is appended to.
+    public var sharesArchive = true
     /// What is known about the account.
     public var facts = AccountFacts()
     /// Name and version of the program that packs.
@@ -156,6 +158,12 @@ public struct RepositoryPacker {
     let begin = options.milliseconds()
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
     let (inspection, commit) = (repository.inspection, repository.commit)
+    if !options.sharesArchive, let known,
+      try ArchivedSnapshot.newest(of: commit.did, from: known.generation.head?.cid, in: known)
+        == nil
+    {
+      try known.refuseOtherAccounts(named: nil)
+    }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }

@@ -12,6 +12,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case carsInFolder(String, [String])
   /// The DID document or the facts given belong to another account.
   case otherAccount(String, expected: String)
+  /// This file is the archive of this other account.
+  case archiveOfOther(String, account: String)
   /// A document that was given is not what it must be.
   case malformedDocument(String)
   /// A file is in the way, and what it holds differs.
@@ -63,6 +65,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case notAccepted(String)
   /// A word that selects nothing.
   case malformedSelector(String)
+  /// A selector that is to mean one thing fits several: the first of them.
+  case ambiguousSelector(String, [String])
 
   /// What a person reads.
   public var description: String {
@@ -75,6 +79,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       names.isEmpty
         ? "\(folder) holds no .car file"
         : "\(folder) holds more than one .car file: \(names.joined(separator: ", "))"
+    case .archiveOfOther(let file, let account):
+      "\(file) is the archive of \(account)"
     case .otherAccount(let found, let expected):
       "the document given is about \(found), and the repository belongs to \(expected)"
     case .malformedDocument(let what): "\(what)"
@@ -112,6 +118,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notFound(let what): "\(what) is not in the archive"
     case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
     case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"
+    case .ambiguousSelector(let text, let found):
+      "\"\(text)\" fits several things: \(found.joined(separator: ", "))"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
     }

@@ -282,6 +282,16 @@ extension ArchiveReader {
   /// Whatever a footer claims, an archive has at least one byte for each section.
   var sectionLimit: UInt64 { min(sectionCount, fileSize) }
 
+  /// Refuses an archive that has snapshots.
+  ///
+  /// - Parameter name: what to call it.
+  /// - Throws: ``BackupError/archiveOfOther(_:account:)``.
+  func refuseOtherAccounts(named name: String?) throws {
+    guard let newest = try SnapshotHistory(of: try another()).newest else { return }
+    throw BackupError.archiveOfOther(
+      name ?? "the output", account: newest.handle?.text ?? newest.did.text)
+  }
+
   /// Whether the newest manifest is lost.
   var hasLostHead: Bool {
     get throws {

@@ -64,6 +64,16 @@ public struct Moment: Equatable, Sendable {
     return (seconds + end / Self.second, end % Self.second) <= (other.seconds, other.nanoseconds)
   }
 
+  /// The year in which so many seconds since the beginning of 1970 lie, in UTC.
+  static func year(ofSeconds seconds: Int64) -> Int {
+    let days = seconds / 86_400
+    // The estimate is off by one at most.
+    var year = 1970 + days * 400 / 146_097
+    while let first = Self.days(year: year + 1, month: 1, day: 1), first <= days { year += 1 }
+    while let first = Self.days(year: year, month: 1, day: 1), first > days { year -= 1 }
+    return Int(year)
+  }
+
   /// The days from the beginning of 1970 to a day of the Gregorian calendar; nil if there is no such day.
   private static func days(year: Int64, month: Int64, day: Int64) -> Int64? {
     let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0

@@ -24,7 +24,10 @@ enum Console {
   /// Whether standard output is a terminal.
   static let hasTerminalOutput = isatty(1) == 1
   private static let hasColour = isTerminal && !isColourUnwanted
-  private static var isColourUnwanted: Bool { unsafe getenv("NO_COLOR") != nil }
+  private static let isColourUnwanted = Host.environment("NO_COLOR") != nil || isDumb
+  private static let isDumb = Host.environment("TERM")?.value == "dumb"
+  /// Whether lines on standard error can be taken away again.
+  static let canRedraw = isTerminal && !isDumb
 
   /// Opens something under the numbers of standard input, output and error that are closed, before anything else is.
   ///
@@ -37,6 +40,11 @@ enum Console {
     }
   }
 
+  /// Where text goes.
+  enum Stream {
+    case output, error
+  }
+
   /// Prints text that comes from the command itself, such as its help.
   static func print(text: String) {
     let bytes = Array((text + "\n").utf8)
@@ -45,7 +53,7 @@ enum Console {
 
   /// Prints a line of results.
   static func print(_ line: String) {
-    let bytes = Array((visible(line, keepingLines: false) + "\n").utf8)
+    let bytes = Array((visible(line, keepingLines: false, on: .output) + "\n").utf8)
     print(bytes.span)
   }
 
@@ -75,14 +83,21 @@ enum Console {
   ///
   /// Control characters are written as escapes, except the colours that are set here, and line
   /// feeds where they are kept.
-  static func visible(_ text: String, keepingLines: Bool) -> String {
+  ///
+  /// - Parameters:
+  ///   - text: what is to be shown.
+  ///   - keepingLines: whether line feeds stay.
+  ///   - stream: where it goes: colours that are set here are taken out again unless that is a terminal.
+  static func visible(
+    _ text: String, keepingLines: Bool, on stream: Stream = .error
+  ) -> String {
     func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.isTerminalControl }
     guard text.mayRuleTerminal, text.unicodeScalars.contains(where: isControl) else { return text }
     var shown = ""
     var rest = text[...]
     while let scalar = rest.unicodeScalars.first {
       if let colour = colours.first(where: rest.hasPrefix) {
-        shown += colour
+        if stream == .error || hasColouredOutput { shown += colour }
         rest.removeFirst(colour.count)
         continue
       }
@@ -111,19 +126,34 @@ enum Console {
 
   /// Writes bytes of unknown content through at once, as they are, or to a terminal as text in which nothing rules it.
   ///
-  /// - Parameter produce: Hands the bytes, piece by piece, to the sink it is given.
+  /// - Parameters:
+  ///   - forcesTerminal: whether a terminal gets them as they are, too.
+  ///   - produce: Hands the bytes, piece by piece, to the sink it is given.
+  /// - Throws: ``Failure`` for bytes that are no text, before any is written to a terminal; what `produce` throws.
   static func writeContent<Value>(
-    _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
+    forcesTerminal: Bool = false, _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
   ) throws -> Value {
-    guard hasTerminalOutput else { return try produce { try write($0) } }
+    guard hasTerminalOutput, !forcesTerminal else { return try produce { try write($0) } }
     var text = TerminalText()
     let value = try produce { bytes in
+      if text.isEmpty, !TerminalText.isText(bytes) { try refuseTerminal() }
       let shown = text.append(bytes)
       try write(shown.span)
     }
     let rest = text.finish()
     try write(rest.span)
     return value
+  }
+
+  /// Refuses to write to a terminal what is no text.
+  ///
+  /// - Throws: ``Failure`` if standard output is a terminal.
+  static func refuseTerminal() throws {
+    guard hasTerminalOutput else { return }
+    throw Failure(
+      "this is no text, and standard output is a terminal",
+      hint: "write it to a file with \"> FILE\"; --force-terminal writes it here all the same",
+      status: .usage)
   }
 
   /// Writes bytes of results through at once: for large ones, and where the caller has to know that they arrived.
@@ -138,20 +168,10 @@ enum Console {
     }
   }
 
-  /// Prints what a JSON writer has.
-  static func print(_ json: inout JSONWriter) { print(json.takeBytes().span) }
-
-  /// Ends the object that a report is, and prints it.
-  static func finish(_ json: inout JSONWriter) {
-    json.endObject()
-    json.newline()
-    print(&json)
-  }
-
-  /// Says something on standard error.
-  static func say(_ text: String) {
+  /// Puts a line on standard error.
+  static func put(line: String) {
     endProgress()
-    put(visible(text, keepingLines: true) + "\n")
+    put(visible(line, keepingLines: true) + "\n")
   }
 
   /// Shows how a long piece of work gets on, in lines that the next word takes away.

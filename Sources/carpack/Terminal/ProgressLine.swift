@@ -21,7 +21,7 @@ final class ProgressLine {
 
   /// What observes work: a line on the terminal, or nothing.
   static func observer(quiet: Bool) -> Progress.Observer {
-    guard !quiet, Console.isTerminal else { return { _ in } }
+    guard !quiet, Console.canRedraw else { return { _ in } }
     let line = ProgressLine()
     return { line.update($0) }
   }

@@ -42,6 +42,16 @@ enum Quantity {
     return "\(whole / 3600) h \(whole / 60 % 60) min"
   }
 
+  /// How old something is, in its largest unit: "12 s", "3 min", "5 h", "12 d".
+  static func age(seconds: Int64) -> String {
+    switch seconds {
+    case ..<60: "\(seconds) s"
+    case ..<3600: "\(seconds / 60) min"
+    case ..<172_800: "\(seconds / 3600) h"
+    default: "\(grouped(Int(seconds / 86_400))) d"
+    }
+  }
+
   /// A ratio in percent, with one decimal.
   static func percent(_ part: UInt64, of whole: UInt64) -> String {
     guard whole > 0 else { return "0 %" }

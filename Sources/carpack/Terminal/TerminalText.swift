@@ -9,8 +9,19 @@ struct TerminalText {
   /// The beginning of a character whose end is yet to come: three bytes at most.
   private var beginning: [UInt8] = []
 
+  /// Whether nothing has been appended yet.
+  private(set) var isEmpty = true
+
+  /// Whether bytes are text: UTF-8 without NUL, but for a character that is cut off at the end.
+  static func isText(_ bytes: Span<UInt8>) -> Bool {
+    let bytes = bytes.array
+    let end = endOfLastCharacter(bytes)
+    return !bytes.contains(0) && String(validating: bytes[..<end], as: UTF8.self) != nil
+  }
+
   /// The text of all characters that have come to their end.
   mutating func append(_ bytes: Span<UInt8>) -> [UInt8] {
+    isEmpty = false
     beginning.append(contentsOf: bytes.array)
     let end = Self.endOfLastCharacter(beginning)
     let shown = Self.visible(beginning[..<end])

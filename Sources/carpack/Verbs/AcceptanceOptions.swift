@@ -72,8 +72,8 @@ struct AcceptanceOptions: ParsableArguments {
       try history.account(account)
     }
     if isJSON {
-      var json = JSONWriter()
-      json.beginObject()
+      var json = JSONWriter.ofResults
+      json.begin(.acceptance)
       json.field("file", file)
       json.field(accept.isEmpty ? "reconsidered" : "accepted", report.changedCount)
       json.field("acceptedCount", report.acceptedCount)

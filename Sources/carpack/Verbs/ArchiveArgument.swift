@@ -17,23 +17,45 @@ struct LimitOptions: ParsableArguments {
 /// The archive that a verb reads.
 struct ArchiveArgument: ParsableArguments {
   @Argument(
-    help: ArgumentHelp("The archive; \"-\" for standard input.", valueName: "file"),
+    help: ArgumentHelp("The archive; \"-\" for standard input.", valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var file: String
 
   @OptionGroup var limits: LimitOptions
 
   /// Opens it.
-  func open() throws -> OpenedArchive {
+  func open() throws -> OpenedArchive { try OpenedArchive(file, limits.limits) }
+}
+
+/// The archives that a verb looks at, one after the other.
+struct ArchivesArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "The archives, and folders to look for archives in; \"-\" for standard input.",
+      valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var paths: [String]
+
+  @OptionGroup var limits: LimitOptions
+
+  /// The archives.
+  var archives: NamedArchives { NamedArchives(paths: paths, limits: limits.limits) }
+}
+
+extension OpenedArchive {
+  /// Opens an archive; `-` is standard input.
+  ///
+  /// - Throws: ``Failure`` for a CAR; `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
+  convenience init(_ file: String, _ limits: ReadLimits) throws {
     let input = try InputFile(file)
-    try refuseCAR(input)
-    let reader = try ArchiveReader(path: input.path, limits: limits.limits)
+    try Self.refuseCAR(input)
+    let reader = try ArchiveReader(path: input.path, limits: limits)
     try reader.refuseTooMuchContent()
-    return OpenedArchive(reader: reader, input: input)
+    self.init(reader: reader, input: input)
   }
 
-  /// A CAR is recognised, and its owner told which verb to use.
-  private func refuseCAR(_ input: InputFile) throws {
+  /// Refuses a CAR, and says which verbs read it.
+  private static func refuseCAR(_ input: InputFile) throws {
     let isCAR = input.withBytes { bytes in
       do throws(CARError) {
         let payload = try CARVersion2.payload(of: bytes)

@@ -11,7 +11,8 @@ struct BackupCommand: ParsableCommand {
     commandName: "backup",
     _superCommandName: Carpack.name,
     abstract: "Back up live accounts: repository, every blob, identity, into one archive each.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.
 
       Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
@@ -23,7 +24,13 @@ struct BackupCommand: ParsableCommand {
       What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
 
       Exit status: 0 everything is here but losses that were accepted ("carpack missing --accept"), 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, or its repository is larger than --max-repo, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, also of the server's list of blobs, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
-      """)
+      """,
+      examples: [
+        "carpack backup alice.example.com",
+        "carpack backup --accounts list.txt -o backups/ --max-age 20h",
+        "carpack backup did:plc:w3pvxhp5ga2ax32lkbfrxakv --login -o alice.car.zst",
+      ],
+      environment: .network))
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
@@ -42,12 +49,13 @@ struct BackupCommand: ParsableCommand {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The archive (for one account), or the folder for archives.", valueName: "file|dir"),
+      "The folder for archives, if it exists or ends in \"/\"; otherwise the archive.",
+      valueName: "dir/|file"),
     completion: .file())
   var output: String?
 
   @Option(
-    help: ArgumentHelp("One archive for all accounts.", valueName: "file"), completion: .file())
+    help: ArgumentHelp("One archive for several accounts.", valueName: "file"), completion: .file())
   var into: String?
 
   @Option(
@@ -83,8 +91,8 @@ struct BackupCommand: ParsableCommand {
   }
 
   func run() throws {
-    let named = try namedAccounts()
-    let isSingle = !all && named.count == 1
+    let (named, failures) = try namedAccounts()
+    let isSingle = !all && named.count + failures.count == 1
     // Before a password is asked for.
     guard !options.login.login || isSingle else {
       throw ValidationError("--login is for one account at a time")
@@ -94,6 +102,7 @@ struct BackupCommand: ParsableCommand {
     let backupOptions = try backupOptions()
     let destination = try destination(isSingle: isSingle)
     let outcomes = BackupOutcomes(display, options, isSingle: isSingle)
+    for failure in failures { outcomes.failed(failure) }
     let server = networkOptions.pds
     guard !all || server != nil else {
       throw ValidationError("--all needs the server: --pds URL")
@@ -125,31 +134,29 @@ struct BackupCommand: ParsableCommand {
     return options
   }
 
-  /// The accounts that are named on the command line and in the list, each once.
-  private func namedAccounts() throws -> [ATIdentifier] {
-    var names = accounts
-    if let list {
-      let file = try InputFile(list)
-      let text = file.withBytes { String(decoding: $0.array, as: UTF8.self) }
-      // Of each line the first word counts: what follows may say who that is.
-      names += text.split(whereSeparator: \.isNewline).compactMap { line in
-        line.split(whereSeparator: \.isWhitespace).first.map(String.init)
-      }.filter { !$0.hasPrefix("#") }
-    }
-    guard !names.isEmpty || all else {
-      throw Failure("\(list ?? "the list") names no account", status: .noInput)
-    }
+  /// The accounts that are named on the command line and in the list, each once, and what is wrong with lines of the list.
+  private func namedAccounts() throws -> (accounts: [ATIdentifier], failures: [Failure]) {
+    var found = try accounts.map { try ATIdentifier(account: $0) }
+    let list = try list.map { try AccountList($0) }
+    found += list?.accounts ?? []
     var seen: Set<String> = []
-    return try names.map { try ATIdentifier(account: $0) }.filter { seen.insert($0.text).inserted }
+    return (found.filter { seen.insert($0.text).inserted }, list?.failures ?? [])
   }
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
-    if let into { return .file(FilePath(into)) }
+    if let into { return .shared(FilePath(into)) }
     guard let output else { return .folder(ArchiveFolder("")) }
-    if isSingle, !output.hasSuffix("/"), !BlobFolder.isFolder(output) {
-      return .file(FilePath(output))
+    if OutputPath.isFolder(output) {
+      return .folder(ArchiveFolder(FilePath(output)))
     }
-    return .folder(ArchiveFolder(FilePath(output)))
+    guard isSingle else {
+      throw Failure(
+        "\(output) is a file, and there are several accounts",
+        hint:
+          "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",
+        status: .usage)
+    }
+    return .file(FilePath(output))
   }
 }
 

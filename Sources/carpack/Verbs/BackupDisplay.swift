@@ -93,12 +93,12 @@ final class BackupDisplay: Sendable {
     case .missing(let entry, let answers):
       noteLogins(answers)
       guard countMissing() else { return }
-      warn("missing", "\(entry.cid): \(Self.text(answers))", of: account)
+      warn(.missing, "\(entry.cid): \(Self.text(answers))", of: account)
     case .arrived(let cid, let server, let answers):
       guard countArrived() else { return }
       let before = answers.isEmpty ? "" : " (\(Self.text(answers, namesOne: true)))"
       say("\(cid): came from \(server)\(before)", of: account, isResult: true)
-    case .warning(let text): warn("warning", text, of: account)
+    case .warning(let text): warn(.warning, text, of: account)
     }
   }
 
@@ -122,7 +122,7 @@ final class BackupDisplay: Sendable {
         return Self.printJSON("wait", host: host, seconds: seconds, why: why)
       }
       guard style != .silent, let line = event.waitingLine else { return }
-      if style == .plain { Console.say("carpack: \(line)") }
+      if style == .plain { Console.say(.note, line) }
       let lines = state.withLock { state in
         state.waiting = (line, until: .now + .seconds(seconds))
         return Self.lines(state, at: .now, namesAccounts: namesAccounts)
@@ -177,7 +177,7 @@ final class BackupDisplay: Sendable {
       return state.missingCount
     }
     if count == Self.maximumTold + 1 {
-      Console.say("carpack: more blobs are missing; \"carpack missing\" will list them all")
+      Console.say(.missing, "more blobs; \"carpack missing\" will list them all")
     }
     return count <= Self.maximumTold
   }
@@ -190,9 +190,9 @@ final class BackupDisplay: Sendable {
     if style == .plain || isResult { Console.say("\(prefix(account))\(text())") }
   }
 
-  private func warn(_ kind: String, _ text: String, of account: String) {
+  private func warn(_ mark: Mark, _ text: String, of account: String) {
     guard style != .json else { return }
-    Console.say("carpack: \(Console.yellow("\(kind):")) \(prefix(account))\(text)")
+    Console.say(mark, "\(prefix(account))\(text)")
   }
 
   private func prefix(_ account: String) -> String { namesAccounts ? "\(account): " : "" }

@@ -7,8 +7,8 @@ internal import IPLD
 enum BackupJSON {
   /// Prints an event at once.
   static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
-    var json = JSONWriter()
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.backup)
     json.field("event", name)
     fields(&json)
     Console.finish(&json)

@@ -12,9 +12,6 @@ struct BackupOptions: ParsableArguments {
 
   @OptionGroup var compression: CompressionOptions
 
-  @Flag(help: "Write what happens as JSON, one event a line.")
-  var json = false
-
   @Flag(
     help: "Believe that what the archive holds is what was written: compare it with no checksums.")
   var quick = false
@@ -23,13 +20,17 @@ struct BackupOptions: ParsableArguments {
     help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
   var compressed = false
 
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
+
+  /// Whether what happens is written as JSON, an event a line.
+  var json: Bool { reporting.json }
+  var common: CommonOptions { reporting.common }
 
   /// How it is shown.
   var style: BackupDisplay.Style {
     if json { return .json }
     if common.quiet { return .silent }
-    return Console.isTerminal && !network.verbose ? .live : .plain
+    return Console.canRedraw && !network.verbose ? .live : .plain
   }
 
   /// What was set about the network, with `display` told what happens there.
@@ -68,7 +69,7 @@ struct BackupOptions: ParsableArguments {
     } catch let status as ExitStatus {
       outcomes.finish()
       Console.say(
-        "carpack: \(Console.yellow("interrupted:")) what has arrived is kept; the same command goes on from here"
+        .interrupted, "what has arrived is kept; the same command goes on from here"
       )
       throw status
     } catch {

@@ -49,6 +49,15 @@ final class BackupOutcomes: Sendable {
     }
   }
 
+  /// Records that something else than an account was named.
+  func failed(_ failure: Failure) {
+    state.withLock { state in
+      state.failedCount += 1
+      state.statuses.insert(failure.status.number)
+    }
+    failure.say()
+  }
+
   /// How many entries that name no account are named one by one.
   private static let maximumMalformed = 5
 
@@ -64,7 +73,7 @@ final class BackupOutcomes: Sendable {
         BackupJSON.print("malformed") { $0.field("entry", entry) }
       } else {
         Console.say(
-          "carpack: \(Console.yellow("incomplete:")) the server lists \"\(entry)\", which names no account"
+          .incomplete, "the server lists \"\(entry)\", which names no account"
         )
       }
     }
@@ -101,8 +110,7 @@ final class BackupOutcomes: Sendable {
     case .planned(let plan):
       state.withLock { $0.plannedCount += 1 }
       for warning in plan.warnings where !isJSON {
-        Console.say(
-          "carpack: \(Console.yellow("warning:")) \(isSingle ? "" : "\(account): ")\(warning)")
+        Console.say(.warning, "\(isSingle ? "" : "\(account): ")\(warning)")
       }
       let summary = BackupPlanSummary(plan)
       if isJSON { summary.printJSON(of: account) } else { summary.print(isShort: !isSingle) }

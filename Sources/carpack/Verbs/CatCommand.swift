@@ -10,15 +10,22 @@ struct CatCommand: ParsableCommand {
     commandName: "cat",
     _superCommandName: Carpack.name,
     abstract: "Print one blob, or one record as JSON.",
-    discussion: """
-      SELECTOR is a CID, collection/rkey, or an at:// URI. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. On a terminal, control characters are printed as escapes.
+    discussion: Help.discussion(
+      """
+      SELECTOR is a CID or the beginning of one (6 characters at least), collection/rkey, an rkey alone if there is only one such record, an at:// URI, or the address of a post's page. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. What is no text is not printed on a terminal, unless --force-terminal.
 
       Exit status: 66 if it is not there, 11 if it is damaged, 64 if the archive holds several accounts and collection/rkey does not say whose.
-      """)
+      """,
+      examples: [
+        "carpack cat alice.example.com.car.zst app.bsky.actor.profile/self",
+        "carpack cat --at 1 alice.example.com.car.zst app.bsky.feed.post/3ljyfr3jhbz2b",
+        "carpack cat alice.example.com.car.zst bafkreicjla6e5ffjpcvzzxklhzyujt2hdiccpac6bmpjvr6ds7osuv25xm > picture",
+      ]))
 
   @OptionGroup var archive: ArchiveArgument
 
-  @Argument(help: ArgumentHelp("A CID, collection/rkey, or at:// URI.", valueName: "selector"))
+  @Argument(
+    help: ArgumentHelp("A CID, collection/rkey, rkey, at:// URI or page.", valueName: "selector"))
   var selector: String
 
   @OptionGroup var choice: SnapshotOptions
@@ -26,34 +33,53 @@ struct CatCommand: ParsableCommand {
   @Flag(help: "Print the bytes of a record as they are stored.")
   var raw = false
 
+  @OptionGroup var terminal: TerminalOptions
+
   func run() throws {
-    let item = try Selection.Item(selector)
-    if case .cid = item, choice.at != nil || choice.accountOption.account != nil {
-      throw Failure(
-        "a CID is looked for in the whole file", hint: "leave out --at and --account",
-        status: .usage)
-    }
     let opened = try archive.open()
-    switch item {
-    case .cid(let cid) where raw || cid.codec != .dagCBOR:
-      let isThere = try Console.writeContent { sink in
-        try opened.reader.read(cid, each: sink)
+    if case .cid(let cid) = try Selector(selector) {
+      guard choice.at == nil, choice.accountOption.account == nil else {
+        throw Failure(
+          "a CID is looked for in the whole file", hint: "leave out --at and --account",
+          status: .usage)
       }
-      guard isThere else { throw BackupError.notFound(selector) }
-    case .cid(let cid):
-      guard let body = try opened.reader.body(of: cid) else {
-        throw BackupError.notFound(selector)
-      }
-      try show(body.span)
-    case .record(let path):
-      let snapshot = try opened.snapshot(choice, naming: [selector])
-      guard let block = try snapshot.record(path.text) else {
-        throw try absence(opened, snapshot)
-      }
-      try show(block.bytes.span)
+      try show(cid, opened)
+    } else {
+      try showSelected(opened)
     }
     let status = opened.status
     if status != .success { throw status }
+  }
+
+  /// Prints what the selector means in the snapshot.
+  private func showSelected(_ opened: OpenedArchive) throws {
+    let snapshot = try opened.snapshot(choice, naming: [selector])
+    let items = try SelectorResolution([selector], in: snapshot).items
+    guard let item = items.first, items.count == 1 else {
+      throw Failure(
+        "\"\(selector)\" fits \(Quantity.count(items.count, "record"))",
+        hint: "\"carpack ls\" lists them, \"carpack extract\" writes them to files", status: .usage)
+    }
+    switch item {
+    case .cid(let cid): try show(cid, opened)
+    case .record(let path):
+      guard let block = try snapshot.record(path) else { throw try absence(opened, snapshot) }
+      try show(block.bytes.span)
+    }
+  }
+
+  /// Prints a blob, or a block as JSON.
+  private func show(_ cid: CID, _ opened: OpenedArchive) throws {
+    guard raw || cid.codec != .dagCBOR else {
+      guard let body = try opened.reader.body(of: cid) else {
+        throw BackupError.notFound(selector)
+      }
+      return try show(body.span)
+    }
+    let isThere = try Console.writeContent(forcesTerminal: terminal.forceTerminal) { sink in
+      try opened.reader.read(cid, each: sink)
+    }
+    guard isThere else { throw BackupError.notFound(selector) }
   }
 
   /// Prints a block as JSON; as its own bytes if it cannot be that, or if these were asked for.
@@ -62,7 +88,7 @@ struct CatCommand: ParsableCommand {
     if rendering.isJSON && !raw {
       Console.print(rendering.bytes.span)
     } else {
-      try Console.writeContent { sink in try sink(block) }
+      try Console.writeContent(forcesTerminal: terminal.forceTerminal) { sink in try sink(block) }
     }
   }
 

@@ -6,12 +6,13 @@ internal import IPLD
 internal import SystemPackage
 
 /// `carpack compact`: an archive without what no snapshot needs.
-struct CompactCommand: ParsableCommand {
+struct CompactCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
     _superCommandName: Carpack.name,
     abstract: "Write an archive anew without what no snapshot needs.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.
 
       The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
@@ -19,7 +20,12 @@ struct CompactCommand: ParsableCommand {
       With -o the result is another file, and the archive is only read. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
 
       Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
-      """)
+      """,
+      examples: [
+        "carpack compact alice.example.com.car.zst",
+        "carpack compact --level 9 alice.example.com.car.zst -o small.car.zst",
+        "carpack prune a.car.zst --keep-last 3 && carpack compact a.car.zst",
+      ]))
 
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
@@ -29,7 +35,10 @@ struct CompactCommand: ParsableCommand {
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp("Write to this file, and leave the archive as it is.", valueName: "file"),
     completion: .file())
-  var output: String?
+  var given: String?
+
+  /// Where the new archive goes; nil if none is asked for.
+  var output: String? { given.map { OutputPath.archive($0, for: file) ?? $0 } }
 
   @Flag(help: "With -o: replace the output if it exists.")
   var force = false
@@ -38,10 +47,7 @@ struct CompactCommand: ParsableCommand {
 
   @OptionGroup var limits: LimitOptions
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
@@ -53,6 +59,7 @@ struct CompactCommand: ParsableCommand {
       level: compression.level, limits: limits.limits,
       observer: ProgressLine.observer(quiet: common.quiet))
     let report: ArchiveCompactor.Report
+    try OutputPath.makeFolder(given)
     if let output {
       try MergeCommand.refuseInput(output, among: [file])
       let target = try NewArchiveFile(FilePath(output), replacing: force)
@@ -86,8 +93,8 @@ struct CompactCommand: ParsableCommand {
   }
 
   private func printJSON(_ report: ArchiveCompactor.Report) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.compact)
     json.field("file", output ?? file)
     json.field("replaced", report.isReplaced)
     json.field("snapshots", report.snapshotCount)

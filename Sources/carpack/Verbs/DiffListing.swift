@@ -6,7 +6,7 @@ internal import IPLD
 struct DiffListing {
   private let pair: SnapshotPair
   private let isJSON: Bool
-  private var json = JSONWriter()
+  private var json = JSONWriter.ofResults
   /// The worst that was seen of a blob.
   private(set) var worst = ExitStatus.success
 
@@ -24,7 +24,7 @@ struct DiffListing {
       Console.print(sign, change.path)
       return
     }
-    json.beginObject()
+    json.begin(.diff)
     json.field("kind", "record")
     json.field("change", word)
     json.field("path", change.path)
@@ -62,7 +62,7 @@ struct DiffListing {
       Console.print(isAdded ? .plus : .minus, text)
       return
     }
-    json.beginObject()
+    json.begin(.diff)
     json.field("kind", "blob")
     json.field("change", isAdded ? "added" : "gone")
     json.field("cid", "\(blob.cid)")
@@ -85,7 +85,7 @@ struct DiffListing {
   }
 
   private mutating func printSummary(_ diff: SnapshotDiff, complete: Bool) {
-    json.beginObject()
+    json.begin(.diff)
     json.field("kind", "summary")
     json.field("account", pair.new.did.text)
     for (key, entry) in [("old", pair.old), ("new", pair.new)] {

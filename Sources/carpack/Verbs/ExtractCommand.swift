@@ -5,16 +5,22 @@ internal import Backup
 internal import IPLD
 
 /// `carpack extract`: everything back, or a part of it.
-struct ExtractCommand: ParsableCommand {
+struct ExtractCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "extract",
     _superCommandName: Carpack.name,
     abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there. Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.
 
       Exit status: 0 everything selected was given back, 10 something is missing, 11 something is damaged (everything else is written), 13 a name that no file may have, 73 a file is in the way.
-      """)
+      """,
+      examples: [
+        "carpack extract alice.example.com.car.zst -d alice",
+        "carpack extract --blobs alice.example.com.car.zst -d pictures",
+        "carpack extract --car alice.example.com.car.zst -d - > alice.car",
+      ]))
 
   @OptionGroup var archive: ArchiveArgument
 
@@ -50,10 +56,7 @@ struct ExtractCommand: ParsableCommand {
   @Flag(help: "Replace files that differ.")
   var overwrite = false
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if directory == "-", !car || all || records || blobs || metadata || !selectors.isEmpty || json {
@@ -111,35 +114,34 @@ struct ExtractCommand: ParsableCommand {
 
   private func say(_ report: SnapshotExtractor.Report) {
     for (what, why) in report.damaged {
-      Console.say("carpack: \(Console.red("damaged:")) \(what): \(why)")
+      Console.say(.damaged, "\(what): \(why)")
     }
     for name in report.refused {
-      Console.say(
-        "carpack: \(Console.red("refused:")) no file may have the name \(name.debugDescription)")
+      Console.say(.refused, "no file may have the name \(name.debugDescription)")
     }
     for path in report.inTheWay {
-      Console.say(
-        "carpack: \(Console.red("error:")) \(path) exists already and holds something else")
+      Console.say(.error, "\(path) exists already and holds something else")
     }
     if !report.inTheWay.isEmpty { Console.say("hint: use --overwrite to replace them") }
     for what in report.missing.prefix(20) {
-      common.say("carpack: \(Console.yellow("missing:")) \(what)")
+      common.say(.missing, "\(what)")
     }
     if report.missing.count > 20 {
-      common.say("carpack: \(Quantity.grouped(report.missing.count - 20)) more blobs are missing")
+      common.say(.missing, "and \(Quantity.grouped(report.missing.count - 20)) more blobs")
     }
     if !report.missingRecords.isEmpty {
       common.say(
-        "carpack: \(Console.yellow("missing:")) \(Quantity.count(report.missingRecords.count, "record")), the first is \(report.missingRecords[0])"
+        .missing,
+        "\(Quantity.count(report.missingRecords.count, "record")), the first is \(report.missingRecords[0])"
       )
     }
     if !report.missingNodes.isEmpty {
       common.say(
-        "carpack: \(Console.yellow("missing:")) \(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
+        .missing, "\(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
       )
     }
     for what in report.mistyped.prefix(20) {
-      common.say("carpack: \(Console.yellow("note:")) \(what)")
+      common.say(.note, "\(what)")
     }
     let tally = report.tally
     common.say(
@@ -148,8 +150,8 @@ struct ExtractCommand: ParsableCommand {
   }
 
   private func printJSON(_ report: SnapshotExtractor.Report) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.extract)
     json.field("directory", directory)
     json.field("written", report.tally.written)
     json.field("bytes", report.tally.bytes)

@@ -11,9 +11,16 @@ struct FetchCommand: ParsableCommand {
     commandName: "fetch",
     abstract:
       "Fetch one raw piece of a live account: its repository, a blob, what its server lists.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       For scripts. What comes is checked before it is handed on: a repository block by block, a blob against its CID. Nothing is kept in an archive.
       """,
+      examples: [
+        "carpack fetch repo alice.example.com -o alice.car",
+        "carpack fetch blobs alice.example.com",
+        "carpack fetch latest alice.example.com --json",
+      ],
+      environment: .network),
     subcommands: [
       FetchRepoCommand.self, FetchBlobCommand.self, FetchBlobsCommand.self,
       FetchLatestCommand.self, FetchDocumentCommand.self, FetchPLCLogCommand.self,
@@ -55,10 +62,17 @@ struct FetchOutput: ParsableArguments {
   @Flag(help: "Replace the output if it exists.")
   var force = false
 
+  @OptionGroup var terminal: TerminalOptions
+
+  /// Refuses to write to a terminal, before anything is fetched.
+  func check() throws {
+    if output == "-" { try terminal.check() }
+  }
+
   /// Writes a piece there, all of it or nothing.
   func write(_ piece: FetchedPiece) throws {
     if output == "-" {
-      try piece.read { try Console.write($0) }
+      try Console.writeContent(forcesTerminal: terminal.forceTerminal) { try piece.read($0) }
     } else {
       try piece.save(to: FilePath(output), replacing: force)
     }
@@ -82,12 +96,14 @@ struct FetchRepoCommand: ParsableCommand {
   func run() throws {
     let (output, common, since) = (output, options.common, try revision())
     let limit = size.maxRepo.bytes
+    try output.check()
     try options.run { account in
       let (piece, lacks) = try await account.repository(since: since, limit: limit)
       try output.write(piece)
       guard lacks > 0, since == nil else { return }
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(lacks, "tree node or record", "tree nodes and records")) missing"
+        .incomplete,
+        "\(Quantity.count(lacks, "tree node or record", "tree nodes and records")) missing"
       )
       throw ExitStatus.incomplete
     }
@@ -143,7 +159,7 @@ struct FetchBlobsCommand: ParsableCommand {
       for cid in cids { Console.print("\(cid)") }
       if isDoubtful {
         common.say(
-          "carpack: \(Console.yellow("warning:")) the server's list may not be whole, or has entries that are no CIDs"
+          .warning, "the server's list may not be whole, or has entries that are no CIDs"
         )
       }
     }

@@ -5,30 +5,56 @@ internal import Backup
 internal import IPLD
 
 /// `carpack info`: what an archive is, from its footers and manifests alone.
-struct InfoCommand: ParsableCommand {
+struct InfoCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
     _superCommandName: Carpack.name,
     abstract: "Say what an archive is: sizes, ratio, sections, generations, head, snapshot.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Shows the newest snapshot of each account, or the one that --at and --account choose. Reads footers and manifests only, and checks nothing else; see "carpack verify".
-      """)
+      """,
+      examples: [
+        "carpack info alice.example.com.car.zst",
+        "carpack info backups/",
+        "carpack info --at 2026-01-01 --json alice.example.com.car.zst",
+      ]))
 
-  @OptionGroup var archive: ArchiveArgument
+  @OptionGroup var argument: ArchivesArgument
 
   @OptionGroup var choice: SnapshotOptions
 
-  @Flag(help: "Write JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let opened = try archive.open()
-    let snapshots = try opened.snapshots(choice)
-    if json { try printJSON(opened, snapshots) } else { try printText(opened, snapshots) }
-    let status = opened.status
-    if status != .success { throw status }
+    let isOne = argument.archives.isOne
+    try argument.archives.each { opened in
+      let snapshots = try opened.snapshots(choice)
+      if json {
+        try printJSON(opened, snapshots)
+      } else if isOne {
+        try printText(opened, snapshots)
+      } else {
+        try printLine(opened, snapshots)
+      }
+      return opened.status
+    }.finish(common)
+  }
+
+  /// One of several archives, in a line.
+  private func printLine(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
+    let count = try opened.history.entries.count
+    var parts = [Quantity.bytes(opened.reader.fileSize), Quantity.count(count, "snapshot")]
+    if let only = snapshots.first?.snapshot, snapshots.count == 1 {
+      parts.append(only.handle?.text ?? only.did.text)
+      parts.append(Quantity.count(only.counts.records, "record"))
+      parts.append(
+        "\(Quantity.grouped(only.blobs.held)) of \(Quantity.count(only.blobs.referenced, "blob"))")
+      parts.append("made \(only.createdAt)")
+    } else {
+      parts.append(Quantity.count(snapshots.count, "account"))
+    }
+    Console.print("\(opened.input.name): \(parts.joined(separator: ", "))")
   }
 
   private func row(_ name: String, _ text: String) {
@@ -99,8 +125,8 @@ struct InfoCommand: ParsableCommand {
   private func printJSON(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
     let generation = opened.reader.generation
     let history = try opened.history
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.info)
     json.field("file", opened.input.name)
     json.field("bytes", opened.reader.fileSize)
     json.field("committedBytes", generation.committedLength)

@@ -4,18 +4,24 @@ internal import Backup
 internal import IPLD
 
 /// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.
-struct InspectCommand: ParsableCommand {
+struct InspectCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
     _superCommandName: Carpack.name,
     abstract: "Check a repository CAR to the last hash and say what is in it.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.
 
       Records that break the data model are warned about. One that cannot be read (it is no DAG-CBOR, or nested deeper than \(DAGCBORScanner.maximumDepth) levels) is searched for blobs as far as its bytes can be walked.
 
       Exit status: 0 complete and well-formed, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed.
-      """)
+      """,
+      examples: [
+        "carpack inspect alice.car",
+        "carpack inspect --records --json alice.car",
+        "carpack fetch repo alice.example.com | carpack inspect -",
+      ]))
 
   @Argument(
     help: ArgumentHelp(
@@ -29,10 +35,7 @@ struct InspectCommand: ParsableCommand {
   @Flag(help: "List every blob that records refer to: CID, media type, size, record.")
   var blobs = false
 
-  @Flag(help: "Write JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func run() throws {
     let file = try InputFile(input, isReadAtOnce: true)
@@ -56,15 +59,17 @@ struct InspectCommand: ParsableCommand {
       Failure(Self.complaint(inspection), status: status).say()
     } else if !inspection.isComplete {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(inspection.missingNodes.count, "tree node")) and \(Quantity.count(inspection.missingRecordCount, "record")) are not in the CAR"
+        .incomplete,
+        "\(Quantity.count(inspection.missingNodes.count, "tree node")) and \(Quantity.count(inspection.missingRecordCount, "record")) are not in the CAR"
       )
     }
     common.say(inspection.unreadable)
     for (record, why) in inspection.recordWarnings.prefix(20) {
-      common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
+      common.say(.warning, "\(record): \(why)")
     }
     if inspection.recordWarningCount > 20 {
-      common.say("carpack: \(inspection.recordWarningCount - 20) more warnings like these")
+      common.say(
+        .warning, "and \(Quantity.grouped(inspection.recordWarningCount - 20)) more like these")
     }
     if status != .success { throw status }
   }

@@ -7,7 +7,7 @@ struct InspectReport {
   private let listsRecords: Bool
   private let listsBlobs: Bool
   private let isJSON: Bool
-  private var json = JSONWriter(pretty: true)
+  private var json = JSONWriter.ofResults
   private var hasBegun = false
   private var lines = OutputLines()
   private var digest = RecordsDigest()
@@ -49,7 +49,7 @@ struct InspectReport {
   private mutating func begin() {
     guard !hasBegun else { return }
     hasBegun = true
-    json.beginObject()
+    json.begin(.inspect)
     if listsRecords {
       json.beginArray("records")
     }
@@ -131,80 +131,80 @@ struct InspectReport {
     json.endArray()
   }
 
-  /// The fields by which repositories are compared with the expectations of the corpus; their names are those of its recipe.
+  /// The fields by which a repository can be compared with what it is expected to be.
   private mutating func writeFields(_ inspection: RepositoryInspection, _ file: InputFile) {
-    json.field("file", file.name.split(separator: "/").last.map(String.init) ?? file.name)
+    json.field("file", file.name)
     json.field("bytes", file.count)
     json.field("sha256", file.withBytes { "\(SHA256.digest(of: $0))" })
-    json.field("car_version", inspection.carVersion)
+    json.field("carVersion", inspection.carVersion)
     json.field("roots", inspection.header.roots.map { "\($0)" })
-    json.field("block_count", inspection.sectionCount)
-    json.field("distinct_block_count", inspection.blocks.count)
-    json.field("hash_mismatch_blocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
-    json.field("unverifiable_block_count", inspection.unverifiableBlockCount)
+    json.field("blockCount", inspection.sectionCount)
+    json.field("distinctBlockCount", inspection.blocks.count)
+    json.field("hashMismatchBlocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
+    json.field("unverifiableBlockCount", inspection.unverifiableBlockCount)
     json.beginObject("codecs")
     for (codec, count) in inspection.codecCounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       json.field("0x\(String(codec.rawValue, radix: 16))", count)
     }
     json.endObject()
-    json.field("root_is_first_block", inspection.rootIsFirstBlock)
+    json.field("rootIsFirstBlock", inspection.rootIsFirstBlock)
     if let error = inspection.carError { json.field("error", "\(error)") }
     if let error = inspection.commitError {
       json.field("note", "\(error)")
-      if let fields = error.rootFields { json.field("root_keys", fields.sorted()) }
+      if let fields = error.rootFields { json.field("rootKeys", fields.sorted()) }
     }
     if let commit = inspection.commit {
       writeCommit(commit)
       writeTree(inspection)
       writeRecords(inspection)
       writeBlobFields(inspection.blobs)
-      json.field("unreachable_block_count", inspection.unreachableBlockCount)
+      json.field("unreachableBlockCount", inspection.unreachableBlockCount)
       json.field("complete", inspection.isComplete)
-      json.field("well_formed", inspection.isWellFormed)
+      json.field("wellFormed", inspection.isWellFormed)
     }
   }
 
   private mutating func writeCommit(_ commit: Commit) {
     json.field("did", commit.did.text)
-    json.field("commit_version", commit.version)
+    json.field("commitVersion", commit.version)
     json.field("rev", commit.rev?.text)
     json.field("prev", commit.prev.map { "\($0)" })
-    json.field("has_prev_field", commit.hasPrev)
-    json.field("commit_keys", commit.fields.sorted())
+    json.field("hasPrevField", commit.hasPrev)
+    json.field("commitKeys", commit.fields.sorted())
     json.field("data", "\(commit.data)")
-    json.field("sig_bytes", commit.signature.count)
+    json.field("sigBytes", commit.signature.count)
   }
 
   private mutating func writeTree(_ inspection: RepositoryInspection) {
-    json.field("mst_node_count", inspection.nodeCount)
-    json.field("mst_root_layer", inspection.rootLayer)
-    json.field("mst_depth", inspection.treeDepth)
-    json.field("mst_missing_nodes", inspection.missingNodes.map { "\($0)" }.sorted())
-    json.field("mst_problems", inspection.treeProblems.map { "\($0)" })
-    json.field("mst_problem_count", inspection.treeProblemCount)
+    json.field("mstNodeCount", inspection.nodeCount)
+    json.field("mstRootLayer", inspection.rootLayer)
+    json.field("mstDepth", inspection.treeDepth)
+    json.field("mstMissingNodes", inspection.missingNodes.map { "\($0)" }.sorted())
+    json.field("mstProblems", inspection.treeProblems.map { "\($0)" })
+    json.field("mstProblemCount", inspection.treeProblemCount)
   }
 
   private mutating func writeRecords(_ inspection: RepositoryInspection) {
-    json.field("record_count", inspection.recordCount)
-    json.field("distinct_record_cids", inspection.distinctRecordCount)
-    json.beginObject("records_by_collection")
+    json.field("recordCount", inspection.recordCount)
+    json.field("distinctRecordCids", inspection.distinctRecordCount)
+    json.beginObject("recordsByCollection")
     for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
       json.field(collection, count)
     }
     json.endObject()
-    json.field("records_missing_block_count", inspection.missingRecordCount)
+    json.field("recordsMissingBlockCount", inspection.missingRecordCount)
     json.field(
-      "record_decode_errors",
+      "recordDecodeErrors",
       inspection.unreadable.count == 0
         ? [] : inspection.recordWarnings.map { "\($0.record): \($0.why)" })
-    json.field("records_unreadable_count", inspection.unreadable.count)
-    json.field("records_partly_searched_count", inspection.unreadable.partlySearchedCount)
-    json.field("record_reencode_differs", inspection.nonCanonicalRecordCount)
-    json.field("floats_in_records", inspection.floatRecordCount)
-    json.field("record_warning_count", inspection.recordWarningCount)
-    json.field("records_sha256", "\(digest.finish())")
-    json.field("first_record", digest.first)
-    json.field("last_record", digest.last)
+    json.field("recordsUnreadableCount", inspection.unreadable.count)
+    json.field("recordsPartlySearchedCount", inspection.unreadable.partlySearchedCount)
+    json.field("recordReencodeDiffers", inspection.nonCanonicalRecordCount)
+    json.field("floatsInRecords", inspection.floatRecordCount)
+    json.field("recordWarningCount", inspection.recordWarningCount)
+    json.field("recordsSha256", "\(digest.finish())")
+    json.field("firstRecord", digest.first)
+    json.field("lastRecord", digest.last)
   }
 
   /// The sum of the declared sizes, or the greatest number there is: records may say anything.
@@ -218,21 +218,21 @@ struct InspectReport {
   private mutating func writeBlobFields(_ blobs: BlobTable) {
     let typed = blobs.entries.lazy.filter(\.isTyped)
     let legacy = blobs.entries.lazy.filter(\.isLegacy)
-    json.field("blob_ref_count", blobs.typedReferenceCount)
-    json.field("legacy_blob_ref_count", blobs.legacyReferenceCount)
-    json.field("blob_total_declared_bytes", Self.declaredBytes(typed))
-    json.beginObject("blob_mime_types")
+    json.field("blobRefCount", blobs.typedReferenceCount)
+    json.field("legacyBlobRefCount", blobs.legacyReferenceCount)
+    json.field("blobTotalDeclaredBytes", Self.declaredBytes(typed))
+    json.beginObject("blobMimeTypes")
     for (type, count) in blobs.mimeTypeCounts.sorted(by: { $0.key < $1.key }) {
       json.field(type, count)
     }
     json.endObject()
-    for (prefix, entries) in [("blob", typed), ("legacy_blob", legacy)] {
+    for (prefix, entries) in [("blob", typed), ("legacyBlob", legacy)] {
       let cids = entries.map { "\($0.cid)" }.sorted()
-      json.field("\(prefix)_cid_count", cids.count)
+      json.field("\(prefix)CidCount", cids.count)
       var hash = SHA256()
       for cid in cids { hash.update(Array("\(cid)\n".utf8).span) }
-      json.field("\(prefix)_cids_sha256", "\(hash.finish())")
-      json.field("\(prefix)_cids", cids)
+      json.field("\(prefix)CidsSha256", "\(hash.finish())")
+      json.field("\(prefix)Cids", cids)
     }
   }
 }

@@ -5,20 +5,34 @@ internal import Backup
 internal import IPLD
 
 /// `carpack ls`: what an archive holds, and what it should hold and does not.
-struct ListCommand: ParsableCommand {
+struct ListCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls",
     _superCommandName: Carpack.name,
     abstract: "List what an archive holds: path, CID, type, size; missing things are marked.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Without a flag, records and then blobs, of the newest snapshot or the one that --at chooses. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". Of an archive with several accounts each is listed, its paths as at:// URIs, unless --account chooses one. With --json one object a line. --snapshots is what "carpack log" shows.
 
       Exit status: 0, or 10 if something that is listed is missing, 11 if it is damaged.
-      """)
+      """,
+      examples: [
+        "carpack ls alice.example.com.car.zst",
+        "carpack ls --blobs --missing alice.example.com.car.zst",
+        "carpack ls --at 2026-01-01 --json alice.example.com.car.zst",
+      ]))
 
   @OptionGroup var archive: ArchiveArgument
 
+  @Argument(
+    help: ArgumentHelp(
+      "What to list: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
+      valueName: "selector"))
+  var selectors: [String] = []
+
   @OptionGroup var choice: SnapshotOptions
+
+  @OptionGroup var filters: FilterOptions
 
   @Flag(help: "List the records only.")
   var records = false
@@ -32,10 +46,7 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "List what is missing or damaged only.")
   var missing = false
 
-  @Flag(help: "Write JSON, one object a line.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if snapshots, choice.at != nil {
@@ -51,9 +62,10 @@ struct ListCommand: ParsableCommand {
       if status != .success { throw status }
       return
     }
-    var listing = Listing(isJSON: json, showsOnlyMissing: missing)
+    var listing = Listing(
+      isJSON: json, showsOnlyMissing: missing, filter: try ItemFilter(selectors, filters))
     var status = ExitStatus.success
-    let snapshots = try opened.snapshots(choice)
+    let snapshots = try self.snapshots(opened)
     for snapshot in snapshots {
       listing.account = snapshot.snapshot.did
       listing.showsAccount = snapshots.count > 1
@@ -63,12 +75,21 @@ struct ListCommand: ParsableCommand {
     if status != .success { throw status }
   }
 
+  /// The snapshots to list; selectors that say whose they are choose the account.
+  private func snapshots(_ opened: OpenedArchive) throws -> [ArchivedSnapshot] {
+    guard try selectors.contains(where: { try Selector($0).account != nil }) else {
+      return try opened.snapshots(choice)
+    }
+    return [try opened.snapshot(choice, naming: selectors)]
+  }
+
   /// Lists one snapshot; answers whether it is whole.
   private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
     let all = !records && !blobs
+    let takesRecords = listing.filter.takesRecords
     let blocks = SnapshotBlocks(archived, observer: ProgressLine.observer(quiet: common.quiet))
     let contents = try blocks.contents { record, _ in
-      guard records || all else { return }
+      guard records || all, takesRecords else { return }
       listing.add(
         Listing.Row(
           path: record.key, cid: record.cid, kind: .record,
@@ -92,11 +113,12 @@ struct ListCommand: ParsableCommand {
     listing.print()
     if let flaw = contents.flaw {
       Console.say(
-        "carpack: \(Console.red("damaged:")) the repository is not whole, this is what is left of it: \(flaw)"
+        .damaged, "the repository is not whole, this is what is left of it: \(flaw)"
       )
     } else if !tree.missingNodes.isEmpty {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(tree.missingNodes.count, "tree node")) missing, and all records below"
+        .incomplete,
+        "\(Quantity.count(tree.missingNodes.count, "tree node")) missing, and all records below"
       )
     }
     let lacksRecords = (records || all) && !tree.isComplete
@@ -124,17 +146,19 @@ private struct Listing {
 
   let isJSON: Bool
   let showsOnlyMissing: Bool
+  let filter: ItemFilter
   /// Whose rows come.
   var account: DID?
   /// Whether paths say whose they are.
   var showsAccount = false
   private(set) var worst = ExitStatus.success
-  private var json = JSONWriter()
+  private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
-  init(isJSON: Bool, showsOnlyMissing: Bool) {
+  init(isJSON: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
     self.isJSON = isJSON
     self.showsOnlyMissing = showsOnlyMissing
+    self.filter = filter
   }
 
   mutating func add(_ row: Row) {
@@ -147,11 +171,12 @@ private struct Listing {
       size = length
     case .missing:
       mark = "missing"
-      worst = .worst(worst, .incomplete)
     case .damaged:
       mark = "damaged"
-      worst = .damaged
     }
+    // What is listed decides the exit status, and nothing else.
+    guard filter.passes(row.path, row.cid, type: row.type, size: size) else { return }
+    if let mark { worst = .worst(worst, mark == "missing" ? .incomplete : .damaged) }
     if isJSON {
       printJSON(row, size, mark)
     } else {
@@ -182,7 +207,7 @@ private struct Listing {
   }
 
   private mutating func printJSON(_ row: Row, _ size: UInt64?, _ mark: String?) {
-    json.beginObject()
+    json.begin(.ls)
     json.field("kind", row.kind.rawValue)
     json.field("account", account?.text)
     json.key("path")

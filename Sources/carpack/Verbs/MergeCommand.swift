@@ -6,18 +6,24 @@ internal import IPLD
 internal import SystemPackage
 
 /// `carpack merge`: one archive of several.
-struct MergeCommand: ParsableCommand {
+struct MergeCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
     _superCommandName: Carpack.name,
     abstract: "Make one archive of several, with every snapshot.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.
 
       The archives are only read; a damaged one is refused: repair it first. The output is a new file, which is verified completely before it gets its name. One that exists is replaced with --force, and never appended to.
 
       Exit status: 0 done; 11 an archive is damaged, 73 the output exists or cannot be made, 74 the disk is full or failed.
-      """)
+      """,
+      examples: [
+        "carpack merge old.car.zst new.car.zst -o all.car.zst",
+        "carpack merge backups/*.car.zst -o all.car.zst",
+        "carpack merge --force a.car.zst b.car.zst -o ab.car.zst",
+      ]))
 
   @Argument(
     help: ArgumentHelp("The archives.", valueName: "file"), completion: .file(extensions: ["zst"]))
@@ -35,12 +41,12 @@ struct MergeCommand: ParsableCommand {
 
   @OptionGroup var limits: LimitOptions
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
+    if OutputPath.isFolder(output) {
+      throw ValidationError("\(output) is a folder: name the file")
+    }
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
   }
 
@@ -92,8 +98,8 @@ struct MergeCommand: ParsableCommand {
   }
 
   private func printJSON(_ report: ArchiveMerger.Report) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.merge)
     json.field("file", output)
     json.field("bytes", report.generation.committedLength)
     json.field("bytesBefore", report.sourceSize)

@@ -5,50 +5,58 @@ internal import Backup
 internal import IPLD
 
 /// `carpack missing`: the ledger of blobs that an archive does not hold.
-struct MissingCommand: ParsableCommand {
+struct MissingCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "missing",
     _superCommandName: Carpack.name,
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
 
       --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
 
       Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, or a record that cannot be read may refer to blobs that are not known, 11 something is damaged.
-      """)
+      """,
+      examples: [
+        "carpack missing alice.example.com.car.zst",
+        "carpack missing --json backups/",
+        #"carpack missing alice.example.com.car.zst --accept all --reason "the server has closed""#,
+      ]))
 
-  @OptionGroup var archive: ArchiveArgument
+  @OptionGroup var argument: ArchivesArgument
 
   @OptionGroup var snapshot: SnapshotOptions
 
   @OptionGroup var acceptance: AcceptanceOptions
 
-  @Flag(help: "Write JSON, one object a line.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    if try acceptance.change != nil, snapshot.at != nil || archive.file == "-" {
-      throw ValidationError("losses are accepted in the newest snapshot of an archive in a file")
+    guard try acceptance.change != nil else { return }
+    guard snapshot.at == nil, argument.archives.isOne, argument.paths != ["-"] else {
+      throw ValidationError("losses are accepted in the newest snapshot of one archive in a file")
     }
   }
 
   func run() throws {
     if let change = try acceptance.change {
       return try acceptance.apply(
-        change, to: archive.file, account: snapshot.accountOption.account, json: json, common)
+        change, to: argument.paths[0], account: snapshot.accountOption.account, json: json, common)
     }
-    let opened = try archive.open()
+    try argument.archives.each(list).finish(common)
+  }
+
+  /// Lists what an archive lacks.
+  private func list(_ opened: OpenedArchive) throws -> ExitStatus {
     let mark = VerificationMark(of: opened.input.path)
     var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
     var mayHideBlobs = false
     for archived in try opened.snapshots(snapshot) {
       if let fault = archived.snapshot.blobs.listFault {
         faultCount += 1
-        show(fault, of: archived.snapshot)
+        show(fault, of: archived.snapshot, in: opened.input.name)
       }
       for entry in try MissingBlobs.of(archived) {
         if entry.blob.accepted != nil, entry.damage == nil {
@@ -57,7 +65,7 @@ struct MissingCommand: ParsableCommand {
           count += 1
         }
         if entry.damage != nil { damagedCount += 1 }
-        show(entry, of: archived.snapshot, mark)
+        show(entry, of: archived.snapshot, in: opened.input.name, mark)
       }
       mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
       common.say(archived.snapshot.unreadable)
@@ -71,10 +79,9 @@ struct MissingCommand: ParsableCommand {
       )
     }
     if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
-    let status = ExitStatus.worst(
+    return .worst(
       opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,
       damagedCount == 0 ? .success : .damaged)
-    if status != .success { throw status }
   }
 
   /// When the whole archive was last verified.
@@ -88,14 +95,17 @@ struct MissingCommand: ParsableCommand {
   }
 
   /// Shows that more may be missing than is known.
-  private func show(_ fault: ListFault, of snapshot: Snapshot) {
+  private func show(_ fault: ListFault, of snapshot: Snapshot, in file: String) {
     guard json else {
       return Console.print(
-        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+        named:
+          "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
       )
     }
-    var json = JSONWriter()
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.missing)
+    json.field("kind", "listFault")
+    json.field("file", file)
     json.field("account", snapshot.did.text)
     json.key("listFault")
     fault.write(to: &json)
@@ -103,12 +113,14 @@ struct MissingCommand: ParsableCommand {
   }
 
   private func show(
-    _ found: MissingBlobs.Entry, of snapshot: Snapshot, _ mark: VerificationMark?
+    _ found: MissingBlobs.Entry, of snapshot: Snapshot, in file: String, _ mark: VerificationMark?
   ) {
     let entry = found.blob
     if json {
-      var json = JSONWriter()
-      json.beginObject()
+      var json = JSONWriter.ofResults
+      json.begin(.missing)
+      json.field("kind", "blob")
+      json.field("file", file)
       json.field("account", snapshot.did.text)
       BackupJSON.write(entry, to: &json)
       json.field("damage", found.damage)
@@ -123,7 +135,7 @@ struct MissingCommand: ParsableCommand {
     if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
     text += found.record.map { " of \($0)" } ?? ", listed by the server"
     if let damage = found.damage {
-      return Console.print("\(text): it is damaged: \(damage)")
+      return Console.print(named: "\(text): it is damaged: \(damage)")
     }
     text += ": \(entry.reason.sentence)"
     if let status = entry.status { text += " (HTTP \(status))" }
@@ -133,6 +145,6 @@ struct MissingCommand: ParsableCommand {
     if let first = entry.firstTried, let last = entry.lastTried {
       text += first == last ? "; tried \(last)" : "; first tried \(first), last \(last)"
     }
-    Console.print(text)
+    Console.print(named: text)
   }
 }

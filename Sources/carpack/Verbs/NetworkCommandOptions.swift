@@ -107,7 +107,7 @@ struct NetworkCommandOptions: ParsableArguments {
     let isVerbose = verbose
     options.observer = { event in
       if case .proxy(let proxy) = event {
-        Console.say("carpack: \(Console.yellow("warning:")) \(Self.proxyWarning(proxy))")
+        Console.say(.warning, "\(Self.proxyWarning(proxy))")
       } else if isVerbose, let line = event.line {
         Console.say(line)
       }
@@ -163,12 +163,19 @@ struct NetworkCommandOptions: ParsableArguments {
     let found = given.map { (name: option, value: $0) } ?? Host.environment(variables)
     guard let found else { return nil }
     do throws(ServerOriginError) {
-      let (origin, path) = try ServerOrigin.split(found.value)
+      let (origin, path) = try ServerOrigin.split(Self.withScheme(found.value))
       return origin.text + (path.hasSuffix("/") ? path.dropLast() : path)
     } catch {
       throw Failure(
         "\(found.name) cannot be used, \"\(found.value)\": \(error)", status: .usage)
     }
+  }
+
+  /// A host alone is asked by https, and this machine by http.
+  private static func withScheme(_ text: String) -> String {
+    guard !text.contains("://") else { return text }
+    let isLocal = ["localhost", "127.", "[::1]"].contains(where: text.hasPrefix)
+    return "\(isLocal ? "http" : "https")://\(text)"
   }
 
   /// The warning about a proxy.

@@ -83,9 +83,9 @@ final class OpenedArchive {
       try history.entries.isEmpty
       ? nil
       : history.account(options.accountOption.account)
-    for selector in selectors where selector.hasPrefix("at://") {
-      let authority = selector.dropFirst("at://".count).prefix { $0 != "/" }
-      guard let owner = try owner(String(authority), history) else {
+    for selector in selectors {
+      guard let authority = try Selector(selector).account else { continue }
+      guard let owner = try owner(authority.text, history) else {
         throw BackupError.notFound(selector)
       }
       guard account == nil || account == owner else {
@@ -137,12 +137,12 @@ final class OpenedArchive {
   var status: ExitStatus {
     var status = ExitStatus.success
     for broken in knownHistory?.breaks ?? [] where broken.isOfManifest && !isSalvaged {
-      Console.say("carpack: \(Console.red("damaged:")) \(input.name): \(broken)")
+      Console.say(.damaged, "\(input.name): \(broken)")
       status = .damaged
     }
     if isSalvaged {
       Console.say(
-        "carpack: \(Console.red("damaged:")) \(input.name): its manifest is lost; this is what could be found out without it"
+        .damaged, "\(input.name): its manifest is lost; this is what could be found out without it"
       )
       status = .damaged
     }
@@ -156,7 +156,8 @@ final class OpenedArchive {
     else { return .success }
     let size = Quantity.bytes(recovery.interruptedTail)
     if recovery.isBeingWritten {
-      Console.say("carpack: \(input.name) is being written to; this is what is committed")
+      Console.say(
+        .note, "\(input.name) is being written to; this is what is committed")
       return .success
     }
     let found = (knownHistory?.entries ?? []).count { !$0.isVouched }
@@ -166,12 +167,13 @@ final class OpenedArchive {
       : ""
     guard recovery.isDamaged else {
       Console.say(
-        "carpack: \(Console.yellow("unfinished:")) \(input.name) ends in \(size) of a write that was not finished\(hint)"
+        .unfinished, "\(input.name) ends in \(size) of a write that was not finished\(hint)"
       )
       return .incomplete
     }
     Console.say(
-      "carpack: \(Console.red("damaged:")) \(input.name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
+      .damaged,
+      "\(input.name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
     )
     return .damaged
   }
@@ -184,7 +186,8 @@ final class OpenedArchive {
       case .damagedIndex: "its index is damaged"
       }
     Console.say(
-      "carpack: \(Console.red("damaged:")) \(input.name): \(what); it was read from the data itself. \"carpack verify\" says what is lost"
+      .damaged,
+      "\(input.name): \(what); it was read from the data itself. \"carpack verify\" says what is lost"
     )
     return .damaged
   }

@@ -6,22 +6,29 @@ internal import IPLD
 internal import SystemPackage
 
 /// `carpack pack`: one archive of a repository and its blobs.
-struct PackCommand: ParsableCommand {
+struct PackCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "pack",
     _superCommandName: Carpack.name,
     abstract: "Pack a repository CAR and its blobs into one archive.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       INPUT is a CAR, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.
 
       Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
 
-      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. What is damaged in it and is among what is packed is written again. Several accounts may share an archive. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
+      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. With --into the archive may have other accounts, too. What is damaged in it and is among what is packed is written again. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
 
       --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
 
       Exit status: 0 complete, 10 blobs or blocks are missing, or a record that cannot be read may refer to blobs that are not known (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
-      """)
+      """,
+      examples: [
+        "carpack pack alice.car --blobs blobs/ -o alice.car.zst",
+        "carpack pack backup-of-2024/ -o alice.car.zst",
+        "carpack pack - -o - < alice.car > alice.car.zst",
+      ],
+      environment: .writing))
 
   @Argument(
     help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())
@@ -33,7 +40,19 @@ struct PackCommand: ParsableCommand {
       "The archive to write or append to, NAME.car.zst by custom; \"-\" for standard output.",
       valueName: "file"),
     completion: .file())
-  var output: String
+  var given: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The same, but the archive may have other accounts, too.", valueName: "file"),
+    completion: .file())
+  var into: String?
+
+  /// Where the archive goes.
+  private var output: String {
+    let path = given ?? into ?? "-"
+    return OutputPath.archive(path, for: input) ?? path
+  }
 
   @Option(
     name: .customLong("blobs"),
@@ -67,12 +86,17 @@ struct PackCommand: ParsableCommand {
   @Flag(help: "Replace the output if it exists, instead of appending to it.")
   var force = false
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
+  @OptionGroup var terminal: TerminalOptions
 
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
+    guard (given == nil) != (into == nil) else {
+      throw ValidationError("say where the archive goes: -o FILE, or --into FILE")
+    }
+    guard OutputPath.archive(given ?? into ?? "-", for: input) != nil else {
+      throw ValidationError("the output is a folder, and standard input has no name: name the file")
+    }
     if json && output == "-" {
       throw ValidationError("--json and -o - both want standard output")
     }
@@ -80,11 +104,13 @@ struct PackCommand: ParsableCommand {
 
   func run() throws {
     if output == "-" {
+      try terminal.check()
       try packToStandardOutput()
       return
     }
     let input = try PackInput(input, blobFolders: blobFolders)
     try InspectCommand.refuseArchive(input.car)
+    try OutputPath.makeFolder(given ?? into)
     let path = FilePath(output)
     if !force, NewArchiveFile.isTaken(path) {
       try append(input, to: path)
@@ -104,6 +130,8 @@ struct PackCommand: ParsableCommand {
     let report: RepositoryPacker.Report
     do {
       report = try packer(input).pack(input.car, folders: input.folders, appendingTo: storage)
+    } catch BackupError.archiveOfOther(_, let account) {
+      throw BackupError.archiveOfOther(output, account: account)
     } catch let error as ArchiveError where error.reason == .noFooter {
       // Replacing it would destroy the backup.
       throw Failure(
@@ -152,6 +180,7 @@ struct PackCommand: ParsableCommand {
       milliseconds: Host.milliseconds)
     options.level = compression.level
     options.keepsExtras = extras
+    options.sharesArchive = into != nil
     options.facts = input.facts
     if let handle {
       do {
@@ -177,7 +206,7 @@ struct PackCommand: ParsableCommand {
 
   private func finish(_ report: RepositoryPacker.Report) throws {
     for (path, why) in report.refused {
-      Console.say("carpack: \(Console.red("refused:")) \(path): \(why)")
+      Console.say(.refused, "\(path): \(why)")
     }
     if json { printJSON(report) } else { printSummary(report) }
     let status = ExitStatus.worst(
@@ -205,7 +234,8 @@ struct PackCommand: ParsableCommand {
     if report.isHealed { common.say("  damaged sections were written again") }
     if !report.damage.isNone {
       Console.say(
-        "carpack: \(Console.red("damaged:")) \(report.damage.text) of the archive "
+        .damaged,
+        "\(report.damage.text) of the archive "
           + "(\"carpack verify\" says what is lost)"
       )
     }
@@ -216,24 +246,26 @@ struct PackCommand: ParsableCommand {
     }
     if !report.inspection.isComplete {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
+        .incomplete,
+        "\(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
       )
     }
     common.say(report.inspection.unreadable)
     if blobs.unaccepted > 0 {
       common.say(
-        "carpack: \(Console.yellow("incomplete:")) \(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)"
+        .incomplete,
+        "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)"
       )
     }
     if let fault = blobs.listFault {
-      common.say("carpack: \(Console.yellow("incomplete:")) \(fault.sentence)")
+      common.say(.incomplete, "\(fault.sentence)")
     }
     if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }
   }
 
   private func printJSON(_ report: RepositoryPacker.Report) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.pack)
     json.field("file", output)
     json.field("bytes", report.generation.committedLength)
     json.field("bytesAdded", report.bytesAdded)

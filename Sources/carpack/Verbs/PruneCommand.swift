@@ -6,12 +6,13 @@ internal import IPLD
 internal import SystemPackage
 
 /// `carpack prune`: forgets snapshots by a policy.
-struct PruneCommand: ParsableCommand {
+struct PruneCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "prune",
     _superCommandName: Carpack.name,
     abstract: "Forget snapshots, except those that a policy keeps.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. Its newest snapshot is always kept, and one whose time cannot be read.
 
       Forgetting appends a few hundred bytes for each snapshot after the first forgotten one, and rewrites nothing. The forgotten ones are not listed any more, and cannot be chosen; their data stays in the file until "carpack compact". If nothing is forgotten, nothing is written.
@@ -19,7 +20,12 @@ struct PruneCommand: ParsableCommand {
       --dry-run shows what would be kept, and by which rules, and changes nothing.
 
       Exit status: 0 done; 11 the archive is damaged (nothing was changed), 73 another process writes to it, 74 the disk is full or failed.
-      """)
+      """,
+      examples: [
+        "carpack prune alice.example.com.car.zst --keep-last 7 --keep-monthly 12 --dry-run",
+        "carpack prune alice.example.com.car.zst --keep-daily 30",
+        "carpack prune all.car.zst --keep-yearly 10 --account bob.example.com",
+      ]))
 
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
@@ -45,10 +51,7 @@ struct PruneCommand: ParsableCommand {
   @Flag(help: "Show what would be kept and what forgotten, and change nothing.")
   var dryRun = false
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     let given = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly].compactMap(\.self)
@@ -121,8 +124,8 @@ struct PruneCommand: ParsableCommand {
   }
 
   private func printJSON(_ report: SnapshotPruner.Report) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.prune)
     json.field("file", file)
     json.field("dryRun", dryRun)
     json.field("forgotten", report.plan.forgottenCount)

@@ -32,13 +32,13 @@ extension RepairCommand {
 
   private func printText(_ report: ArchiveSalvager.Report, _ output: String) {
     for cid in report.lostSections {
-      Console.say("carpack: \(Console.red("lost:")) \(cid)")
+      Console.say(.lost, "\(cid)")
     }
-    for lost in report.lostSnapshots { Console.say("carpack: \(Console.red("lost:")) \(lost)") }
+    for lost in report.lostSnapshots { Console.say(.lost, "\(lost)") }
     for snapshot in report.snapshots where !snapshot.isWhole {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
       let losses = Self.losses(of: snapshot)
-      Console.say("carpack: \(Console.yellow("incomplete:")) \(name) lost \(losses)")
+      Console.say(.incomplete, "\(name) lost \(losses)")
       for record in snapshot.loss.records { Console.say("  \(record)") }
       for lost in snapshot.loss.blobs + snapshot.loss.documents { Console.say("  \(lost)") }
     }
@@ -63,8 +63,8 @@ extension RepairCommand {
   }
 
   private func printJSON(_ report: ArchiveSalvager.Report, _ output: String) {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.salvage)
     json.field("file", output)
     json.field("bytes", report.generation?.committedLength ?? 0)
     json.field("archiveHead", report.generation?.head.map { "\($0.cid)" })

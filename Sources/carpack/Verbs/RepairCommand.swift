@@ -5,19 +5,25 @@ internal import Backup
 internal import SystemPackage
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.
-struct RepairCommand: ParsableCommand {
+struct RepairCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
     _superCommandName: Carpack.name,
     abstract:
       "Make damaged indexes and footers again, and complete what an unfinished write has left.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
 
       Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 
       Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 73 the file cannot be written to, or the output exists.
-      """)
+      """,
+      examples: [
+        "carpack repair alice.example.com.car.zst",
+        "carpack repair alice.example.com.car.zst --from copy/alice.example.com.car.zst",
+        "carpack repair alice.example.com.car.zst -o rescued.car.zst",
+      ]))
 
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
@@ -27,7 +33,10 @@ struct RepairCommand: ParsableCommand {
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp("Write a new archive of what is left to this file.", valueName: "file"),
     completion: .file())
-  var output: String?
+  var given: String?
+
+  /// Where the new archive goes; nil if none is asked for.
+  var output: String? { given.map { OutputPath.archive($0, for: file) ?? $0 } }
 
   @Option(
     help: ArgumentHelp(
@@ -43,10 +52,7 @@ struct RepairCommand: ParsableCommand {
 
   @OptionGroup var limits: LimitOptions
 
-  @Flag(help: "Write a report as JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if !from.isEmpty && output != nil {
@@ -57,6 +63,7 @@ struct RepairCommand: ParsableCommand {
   }
 
   func run() throws {
+    try OutputPath.makeFolder(given)
     if let output {
       try salvage(to: output)
     } else {
@@ -118,8 +125,8 @@ struct RepairCommand: ParsableCommand {
 
   private func printJSON(_ whole: ArchiveRepairer.Report) {
     let report = whole.archive
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.repair)
     json.field("file", file)
     json.field("segmentsRestored", report.segments.count)
     json.field("footersRestored", report.footers.count)

@@ -24,8 +24,7 @@ struct SnapshotList {
     var status = opened.status
     for broken in try opened.history.breaks where !broken.isOfManifest {
       let isCut = broken.reason == .tooMany
-      let mark = isCut ? Console.yellow("incomplete:") : Console.red("damaged:")
-      Console.say("carpack: \(mark) \(opened.input.name): \(broken)")
+      Console.say(isCut ? .incomplete : .damaged, "\(opened.input.name): \(broken)")
       status = .worst(status, isCut ? .incomplete : .damaged)
     }
     return status
@@ -62,9 +61,10 @@ struct SnapshotList {
   }
 
   private func printJSON() throws {
-    var json = JSONWriter()
+    var json = JSONWriter.ofResults
     for entry in entries {
-      json.beginObject()
+      json.begin(.log)
+      json.field("file", opened.input.name)
       json.field("number", entry.number)
       json.field("manifest", "\(entry.cid)")
       json.field("vouched", entry.isVouched)

@@ -3,12 +3,13 @@ internal import ArgumentParser
 internal import Backup
 
 /// `carpack verify`: everything hashed again, walked and accounted for.
-struct VerifyCommand: ParsableCommand {
+struct VerifyCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
     _superCommandName: Carpack.name,
     abstract: "Verify an archive: every byte, every snapshot, every blob.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that the sections of its CAR are there, in their order and length, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing. The digest of the whole CAR is compared for the newest snapshot of each account and for those that --at chooses; with --cars for all.
 
       --at looks at one snapshot only (beside the file, which is verified as a whole), --account at those of one account.
@@ -21,9 +22,14 @@ struct VerifyCommand: ParsableCommand {
       user.carpack.verified, where the file system has such. "carpack missing" shows them.
 
       Exit status: 0 intact, 10 something is missing, a record that cannot be read may refer to blobs that are not known, or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
-      """)
+      """,
+      examples: [
+        "carpack verify alice.example.com.car.zst",
+        "carpack verify backups/",
+        "carpack verify --quick --json *.car.zst",
+      ]))
 
-  @OptionGroup var archive: ArchiveArgument
+  @OptionGroup var argument: ArchivesArgument
 
   @OptionGroup var choice: SnapshotOptions
 
@@ -33,17 +39,18 @@ struct VerifyCommand: ParsableCommand {
   @Flag(help: "Put the CAR of every snapshot together and compare its digest.")
   var cars = false
 
-  @Flag(help: "Write JSON.")
-  var json = false
-
-  @OptionGroup var common: CommonOptions
+  @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if quick, cars { throw ValidationError("--quick puts no CAR together: leave out --cars") }
   }
 
   func run() throws {
-    let opened = try archive.open()
+    let isOne = argument.archives.isOne
+    try argument.archives.each { try verify($0, isOne: isOne) }.finish(common)
+  }
+
+  private func verify(_ opened: OpenedArchive, isOne: Bool) throws -> ExitStatus {
     let verifier = SnapshotVerifier(
       digestsAllCARs: cars, observer: ProgressLine.observer(quiet: common.quiet))
     let wanted = try scope(opened)
@@ -58,11 +65,12 @@ struct VerifyCommand: ParsableCommand {
       ).put(on: opened.input.path)
     }
     let rendering = VerifyReport(opened, report)
-    if json { try rendering.printJSON() } else { rendering.printText(common) }
-    switch report.verdict {
-    case .intact: return
-    case .incomplete: throw ExitStatus.incomplete
-    case .damaged: throw ExitStatus.damaged
+    if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
+    Console.flush()
+    return switch report.verdict {
+    case .intact: .success
+    case .incomplete: .incomplete
+    case .damaged: .damaged
     }
   }
 

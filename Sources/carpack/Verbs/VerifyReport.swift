@@ -17,35 +17,37 @@ struct VerifyReport {
 
   // MARK: Text
 
-  func printText(_ common: CommonOptions) {
+  func printText(_ common: CommonOptions, isOne: Bool) {
     for finding in report.archive.findings.prefix(Self.maximumLines) {
-      let mark =
+      let mark: Mark =
         switch finding.severity {
-        case .damaged: Console.red("damaged:")
-        case .interruptedTail: Console.yellow("unfinished:")
-        case .unverifiable: Console.yellow("warning:")
+        case .damaged: .damaged
+        case .interruptedTail: .unfinished
+        case .unverifiable: .warning
         }
-      Console.say("carpack: \(mark) \(finding)")
+      Console.say(mark, "\(finding)")
     }
     if report.archive.findingCount > Self.maximumLines {
-      Console.say(
-        "carpack: \(report.archive.findingCount - Self.maximumLines) more findings like these")
+      let more = report.archive.findingCount - Self.maximumLines
+      Console.say(.damaged, "and \(Quantity.grouped(more)) more like these")
     }
-    for what in report.fileDamage { Console.say("carpack: \(Console.red("damaged:")) \(what)") }
+    for what in report.fileDamage { Console.say(.damaged, "\(what)") }
     sayDamage()
     sayLostBlobs()
     for snapshot in report.snapshots where snapshot.isJudged {
       common.say(snapshot.unreadable, of: place(snapshot))
     }
     for (record, why) in report.recordWarnings.prefix(20) {
-      common.say("carpack: \(Console.yellow("warning:")) \(record): \(why)")
+      common.say(.warning, "\(record): \(why)")
     }
     if report.isPartial {
       Console.say(
-        "carpack: \(Console.yellow("incomplete:")) only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were looked at"
+        .incomplete,
+        "only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were looked at"
       )
     }
     Console.print("\(opened.input.name): \(Self.coloured(report.verdict))")
+    guard isOne else { return }
     printFile()
     printSnapshots()
     if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
@@ -56,28 +58,34 @@ struct VerifyReport {
     var said: Set<String> = []
     for snapshot in report.snapshots {
       for what in snapshot.damage where said.insert(what).inserted {
-        Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(what)")
+        Console.say(mark(snapshot), "\(place(snapshot))\(what)")
       }
     }
   }
 
-  private func mark(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
-    snapshot.isCommitted ? Console.red("damaged:") : Console.yellow("unfinished:")
+  private func mark(_ snapshot: SnapshotVerifier.SnapshotReport) -> Mark {
+    snapshot.isCommitted ? .damaged : .unfinished
   }
 
   private func sayLostBlobs() {
     for snapshot in report.snapshots {
-      for blob in snapshot.damagedBlobs {
-        Console.say("carpack: \(mark(snapshot)) \(place(snapshot))\(text(blob))")
-      }
-      if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
+      let place = place(snapshot)
+      func say(
+        _ mark: Mark, _ blobs: [SnapshotVerifier.LostBlob],
+        where isMeant: (SnapshotVerifier.LostBlob) -> Bool = { _ in true }
+      ) {
+        // There may be very many: none is copied.
         Console.say(
-          "carpack: \(Console.yellow("incomplete:")) \(place(snapshot))\(fault.sentence)")
+          mark, blobs.lazy.filter(isMeant).map { place + text($0) },
+          of: blobs.count(where: isMeant),
+          all: "carpack missing \(opened.input.name)")
       }
-      for blob in snapshot.missingBlobs {
-        let mark = Console.yellow(blob.accepted == nil ? "missing:" : "accepted as lost:")
-        Console.say("carpack: \(mark) \(place(snapshot))\(text(blob))")
+      say(mark(snapshot), snapshot.damagedBlobs)
+      if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
+        Console.say(.incomplete, "\(place)\(fault.sentence)")
       }
+      say(.missing, snapshot.missingBlobs) { $0.accepted == nil }
+      say(.acceptedAsLost, snapshot.missingBlobs) { $0.accepted != nil }
     }
   }
 
@@ -155,8 +163,8 @@ struct VerifyReport {
   // MARK: JSON
 
   func printJSON() throws {
-    var json = JSONWriter(pretty: true)
-    json.beginObject()
+    var json = JSONWriter.ofResults
+    json.begin(.verify)
     json.field("file", opened.input.name)
     json.field("verdict", report.verdict.rawValue)
     json.field("depth", report.archive.isComplete ? "full" : "quick")

@@ -122,7 +122,7 @@ import XRPC
     scene.server.behaviour.latency = 0.02
     let destination =
       intoFile
-      ? AccountBackup.Destination.file(scene.path("all.car.zst")) : .folder(scene.archives)
+      ? AccountBackup.Destination.shared(scene.path("all.car.zst")) : .folder(scene.archives)
     for expected in [BackupReport.Outcome.complete, .upToDate] {
       let ended = Mutex<[String]>([])
       let observer = FleetBackup.Observer(
@@ -173,7 +173,7 @@ import XRPC
 
   @Test func `has one archive for all, one account after the other`() async throws {
     let path = scene.path("all.car.zst")
-    let log = try await run(list(), into: .file(path), jobs: 8)
+    let log = try await run(list(), into: .shared(path), jobs: 8)
     #expect(log.most == 1)
     for account in accounts { #expect(log.outcome(account) == .complete) }
     #expect(try scene.verdict(path) == .intact)

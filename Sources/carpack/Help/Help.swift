@@ -1,0 +1,42 @@
+/// The texts of `--help` that verbs have in common.
+enum Help {
+  /// Variables that a verb looks at.
+  enum Variables {
+    /// Those of every verb.
+    case common
+    /// Those of a verb that writes archives, too.
+    case writing
+    /// Those of a verb that asks servers, too.
+    case network
+
+    fileprivate var lines: [String] {
+      let common = [
+        "NO_COLOR                 no colours, if it has text",
+        "TERM=dumb                no colours and no progress",
+      ]
+      let writing = [
+        "SOURCE_DATE_EPOCH        the time to write, in seconds since 1970"
+      ]
+      let network = [
+        "CARPACK_PDS_URL          as --pds", "CARPACK_PLC_URL          as --plc",
+        "CARPACK_HANDLE_RESOLVER  as --resolver", "CARPACK_DNS_URL          as --dns",
+        "CARPACK_CA_FILE          as --ca-file", "CARPACK_PINS             as --pin",
+        "CARPACK_APP_PASSWORD     the app password for --login",
+        "HTTPS_PROXY, NO_PROXY    the proxy, and the hosts to reach without it",
+      ]
+      return switch self {
+      case .common: common
+      case .writing: common + writing
+      case .network: common + writing + network
+      }
+    }
+  }
+
+  /// What stands below the abstract of a verb: the text, examples and the environment.
+  static func discussion(
+    _ text: String, examples: [String], environment: Variables = .common
+  ) -> String {
+    ([text, "", "EXAMPLES"] + examples.map { "  \($0)" } + ["", "ENVIRONMENT"]
+      + environment.lines.map { "  \($0)" }).joined(separator: "\n")
+  }
+}

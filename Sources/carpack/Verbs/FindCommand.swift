@@ -1,0 +1,92 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack find`: the records of all snapshots in which a text is.
+struct FindCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "find",
+    _superCommandName: Carpack.name,
+    abstract: "Look for a text in the records of all snapshots, deleted ones too.",
+    discussion: Help.discussion(
+      """
+      Looks in every text that a record has (the words of a post, the description of a picture, a name, an address), whatever the case of its letters. Each record is shown once, with the snapshots that have it: "3-7" is from snapshot 3 to 7, "3-" from 3 until now. Records that were deleted since come first.
+
+      Exit status: 0 something was found; 66 nothing was; 11 part of an archive is damaged, and could not be looked through.
+      """,
+      examples: [
+        "carpack find garlic alice.example.com.car.zst",
+        "carpack find \"copper tape\" backups/",
+        "carpack find --json --account bob.example.com slugs all.car.zst",
+      ]))
+
+  @Argument(help: ArgumentHelp("The text.", valueName: "text"))
+  var text: String
+
+  @OptionGroup var argument: ArchivesArgument
+
+  @OptionGroup var accountOption: AccountOption
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    guard let pattern = TextPattern(text) else {
+      throw Failure("there is nothing to look for", status: .usage)
+    }
+    var foundCount = 0
+    let outcomes = try argument.archives.each { opened in
+      let (count, status) = try look(for: pattern, in: opened)
+      foundCount += count
+      return status
+    }
+    if foundCount == 0, outcomes.worst == .success {
+      throw Failure("\"\(text)\" is in no record", status: .noInput)
+    }
+    common.say("\(Quantity.count(foundCount, "record")) found")
+    if outcomes.worst != .success { throw outcomes.worst }
+  }
+
+  /// Looks through an archive; answers how many records were found.
+  private func look(for pattern: TextPattern, in opened: OpenedArchive) throws -> (
+    Int, ExitStatus
+  ) {
+    let history = try opened.usableHistory()
+    let did = try history.account(accountOption.account)
+    var (count, status) = (0, ExitStatus.success)
+    for newest in history.newestOfAccounts where did == nil || newest.did == did {
+      var search = RecordSearch(
+        pattern, in: opened.reader, observer: ProgressLine.observer(quiet: common.quiet))
+      try search.run(history.entries.filter { $0.did == newest.did }) { match in
+        count += 1
+        show(match, of: newest.did, name: history.name(of: newest.did), in: opened.input.name)
+      }
+      for gap in search.gaps {
+        Console.say(.damaged, "\(opened.input.name): \(gap)")
+        status = .damaged
+      }
+    }
+    return (count, .worst(status, opened.status))
+  }
+
+  private func show(_ match: RecordSearch.Match, of did: DID, name: String, in file: String) {
+    guard json else {
+      let span =
+        match.isCurrent
+        ? "\(match.first)-"
+        : match.first == match.last ? "\(match.first)" : "\(match.first)-\(match.last)"
+      return Console.print(named: "at://\(name)/\(match.path)  \(span)  \(match.excerpt)")
+    }
+    Console.printJSON(.find) {
+      $0.field("file", file)
+      $0.field("account", did.text)
+      $0.field("path", match.path)
+      $0.field("cid", "\(match.cid)")
+      $0.field("excerpt", match.excerpt)
+      $0.field("firstSnapshot", match.first)
+      $0.field("lastSnapshot", match.last)
+      $0.key("current")
+      $0.boolean(match.isCurrent)
+    }
+  }
+}

@@ -1,0 +1,90 @@
+internal import Archive
+internal import Backup
+
+/// Archives that were named: files, and folders to look for archives in.
+struct NamedArchives {
+  let paths: [String]
+  let limits: ReadLimits
+
+  /// Whether one archive was named, so that it needs no name in what is said.
+  var isOne: Bool { paths.count == 1 && !BlobFolder.isFolder(paths[0]) }
+
+  /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the order of their paths.
+  ///
+  /// - Throws: ``Failure`` for a folder without one; `BackupError` for one that cannot be read.
+  func files() throws -> [String] {
+    try paths.flatMap { path in
+      guard BlobFolder.isFolder(path) else { return [path] }
+      let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+      let found = try ArchiveFolder.archives(in: folder)
+      guard !found.isEmpty else {
+        throw Failure("\(path) holds no archive (*.car.zst)", status: .noInput, at: path)
+      }
+      return found
+    }
+  }
+
+  /// Looks at each of them.
+  ///
+  /// What goes wrong with one of several is said, and does not keep the others from being looked at.
+  ///
+  /// - Parameter look: Answers what the archive comes to.
+  /// - Returns: The worst of all, and how many came to what.
+  func each(_ look: (OpenedArchive) throws -> ExitStatus) throws -> Outcomes {
+    try each(files: try files()) { file in try look(OpenedArchive(file, limits)) }
+  }
+
+  /// Does the same with each file that is to be opened otherwise.
+  func each(files: [String], _ look: (String) throws -> ExitStatus) throws -> Outcomes {
+    var outcomes = Outcomes()
+    for file in files {
+      guard !isOne else {
+        outcomes.add(try look(file))
+        continue
+      }
+      try Subject.$current.withValue(file) {
+        do {
+          outcomes.add(try look(file))
+        } catch let status as ExitStatus where status != .interrupted {
+          outcomes.add(status)
+        } catch let error where Failure.isOurs(error) {
+          let failure = Failure(error).of(file)
+          failure.say()
+          outcomes.add(failure.status)
+        }
+      }
+    }
+    return outcomes
+  }
+
+  /// What several archives came to.
+  struct Outcomes {
+    private var statuses: [ExitStatus] = []
+
+    mutating func add(_ status: ExitStatus) { statuses.append(status) }
+
+    /// The worst of all.
+    var worst: ExitStatus { .worst(statuses) }
+
+    /// Says how many came to what, if there are several.
+    func say(_ common: CommonOptions) {
+      guard statuses.count > 1, !Console.isJSON else { return }
+      let words: [(String, (ExitStatus) -> Bool)] = [
+        ("in order", { $0 == .success }), ("incomplete", { $0 == .incomplete }),
+        ("damaged", { $0 == .damaged }),
+        ("not read", { $0 != .success && $0 != .incomplete && $0 != .damaged }),
+      ]
+      let parts = words.compactMap { word, isMeant in
+        let count = statuses.count(where: isMeant)
+        return count > 0 ? "\(Quantity.grouped(count)) \(word)" : nil
+      }
+      common.say("\(Quantity.count(statuses.count, "archive")): \(parts.joined(separator: ", "))")
+    }
+
+    /// Ends the command with the worst.
+    func finish(_ common: CommonOptions) throws {
+      say(common)
+      if worst != .success { throw worst }
+    }
+  }
+}

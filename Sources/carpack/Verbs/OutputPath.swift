@@ -1,0 +1,26 @@
+internal import Backup
+internal import SystemPackage
+
+/// What `-o` means: a folder, if that is there or the path ends in `/`; a file otherwise.
+enum OutputPath {
+  /// Whether the path is that of a folder.
+  static func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || BlobFolder.isFolder(path) }
+
+  /// Makes the folder that a path which ends in `/` names, if it is not there.
+  static func makeFolder(_ path: String?) throws {
+    guard let path, path.hasSuffix("/"), !BlobFolder.isFolder(path) else { return }
+    try BlobFolder.make(path)
+  }
+
+  /// The archive to write: the path itself, or in the folder that it names a file called after the input.
+  ///
+  /// Nil for a folder, where the input has no name.
+  static func archive(_ path: String, for input: String) -> String? {
+    guard path != "-", isFolder(path) else { return path }
+    let ending = ".car.zst"
+    guard input != "-", let component = FilePath(input).lastComponent else { return nil }
+    let name = component.string
+    let stem = [ending, ".car"].first(where: name.hasSuffix).map { name.dropLast($0.count) }
+    return FilePath(path).appending("\(stem ?? name[...])\(ending)").string
+  }
+}

@@ -1,0 +1,91 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+
+/// `carpack status`: how all archives of a folder stand.
+struct StatusCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    _superCommandName: Carpack.name,
+    abstract: "Say how the archives of a folder stand: whose, how old, what is missing.",
+    discussion: Help.discussion(
+      """
+      Looks at every archive (*.car.zst) in FOLDER and the folders within, or at the archives named. Reads footers and newest manifests only: "carpack verify" checks the content. The age is the time since a backup last found that the server has nothing newer, or since the newest snapshot was made.
+
+      With --max-age an account whose backup is older is overdue. With --prometheus the same is written as metrics, for the text folder of a node exporter; the file is replaced in one step.
+
+      EXIT STATUS
+        0   every backup is complete and, with --max-age, new enough
+        10  something is missing, or a backup is overdue
+        11  an archive is damaged, or was when it was last verified
+        66  there is no such file or folder
+      """,
+      examples: [
+        "carpack status",
+        "carpack status /srv/backups --max-age 26h",
+        "carpack status /srv/backups --prometheus /var/lib/node_exporter/carpack.prom",
+      ]))
+
+  @Argument(
+    help: ArgumentHelp(
+      "Folders of archives, or archives (default: this folder).", valueName: "folder"),
+    completion: .directory)
+  var folders: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Warn of accounts whose last backup is older: 26h, 7d.", valueName: "time"))
+  var maxAge: Age?
+
+  @Option(
+    help: ArgumentHelp("Write metrics to this file; \"-\" for standard output.", valueName: "file"),
+    completion: .file())
+  var prometheus: String?
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    if prometheus == "-", json {
+      throw ValidationError("--json and --prometheus - both want standard output")
+    }
+  }
+
+  func run() throws {
+    let archives = NamedArchives(
+      paths: folders.isEmpty ? ["."] : folders, limits: ReadLimits())
+    let now = Moment(Host.now)
+    var report = StatusReport(now: now, maximumAge: maxAge?.seconds)
+    let files = try archives.files()
+    let outcomes = try archives.each(files: files) { file in
+      do {
+        let opened = try OpenedArchive(file, ReadLimits())
+        let status = try ArchiveStatus(
+          of: opened.reader, history: opened.history, path: opened.input.path)
+        report.add(file, status)
+        return .worst(report.verdict(of: status), opened.status)
+      } catch {
+        report.add(unreadable: file, Failure(error))
+        throw error
+      }
+    }
+    if json {
+      report.printJSON()
+    } else if prometheus != "-" {
+      report.printText(common)
+    }
+    try writeMetrics(report)
+    outcomes.say(common)
+    if outcomes.worst != .success { throw outcomes.worst }
+  }
+
+  private func writeMetrics(_ report: StatusReport) throws {
+    guard let prometheus else { return }
+    let text = Array(report.metrics.utf8)
+    if prometheus == "-" {
+      Console.print(text.span)
+    } else {
+      try FetchedPiece([text]).save(to: FilePath(prometheus), replacing: true)
+    }
+  }
+}
