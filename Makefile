@@ -29,7 +29,7 @@ TORTURE_SECONDS ?= 600
 THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
-.PHONY: help dependencies build release test sanitize torture demo fixtures lint format docs bench bench-network fuzz man completions install uninstall clean
+.PHONY: help dependencies build release test sanitize torture demo fixtures schemas lint format docs bench bench-network fuzz man completions install uninstall clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS
 demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
 	$(SWIFT) build -c release $(STATIC) --product stand-in
 	@Scripts/demo.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
+
+schemas: ## write Docs/JSON.md and Docs/schemas again
+	python3 Scripts/json-schemas.py
 
 fixtures: ## write Fixtures/ again, byte for byte the same
 	python3 Fixtures/generate.py

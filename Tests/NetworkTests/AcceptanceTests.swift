@@ -169,7 +169,7 @@ struct `Accepting losses` {
     let scene = try NetworkScene(accounts)
     for (account, name) in zip(accounts, ["a", "b"]) {
       try scene.folder.write("\(name).car", account.car())
-      #expect(try Self.run(scene, "pack \(name).car -o both.car.zst").status == 10)
+      #expect(try Self.run(scene, "pack \(name).car --into both.car.zst").status == 10)
     }
     let one = try Self.run(
       scene, "missing both.car.zst --accept all --account \(accounts[0].did)")

@@ -17,7 +17,8 @@ struct `Many accounts in one run` {
   private func backUp(_ scene: NetworkScene, _ more: String) throws -> Command.Result {
     let list = scene.accounts.map { $0.did + "\n" }.joined()
     try scene.folder.write("list.txt", Array(list.utf8))
-    return try scene.command.run("carpack backup --accounts list.txt -o out \(scene.flags) \(more)")
+    return try scene.command.run(
+      "carpack backup --accounts list.txt -o out/ \(scene.flags) \(more)")
   }
 
   @Test func `keep to the limit of their server together`() throws {

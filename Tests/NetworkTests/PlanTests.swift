@@ -19,7 +19,8 @@ struct `A backup that is only planned` {
     #expect(again.text.contains(#""event":"plan""#) && again.text.contains(#""unchanged""#))
     #expect(scene.requestCount(of: "getRepo") == 1)
     let fleet = try scene.command.run(
-      "carpack backup \(scene.account.did) \(scene.account.handle) \(scene.flags) -o out --dry-run")
+      "carpack backup \(scene.account.did) \(scene.account.handle) \(scene.flags) -o out/ --dry-run"
+    )
     #expect(fleet.status == 0)
     #expect(fleet.text.contains("1 account: 1 planned"), "\(fleet.text)")
     #expect(scene.folder.names() == [NetworkScene.archive])

@@ -122,7 +122,7 @@ struct `The exit status of a backup` {
           ? json : #"{"repos":[{"did":"\#(account.did)","head":"\#(account.head)"}]}"#)
     }
     let line =
-      "carpack backup --all --pds \(other.url) --plc \(scene.server.url) --resolver \(scene.server.url) -o out"
+      "carpack backup --all --pds \(other.url) --plc \(scene.server.url) --resolver \(scene.server.url) -o out/"
     let result = try scene.command.run(line)
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("names no account"))

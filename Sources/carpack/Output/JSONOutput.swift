@@ -8,7 +8,9 @@ enum OutputSchema: String {
   /// What the field `schema` says.
   var name: String { "carpack.\(rawValue)" }
 
-  /// What the field `version` says. It is raised when a field goes or changes its meaning; a new field leaves it.
+  /// What the field `version` says.
+  ///
+  /// It is raised when a field goes or changes its meaning; a new field leaves it.
   var version: Int { 1 }
 }
 

@@ -30,8 +30,7 @@ enum BackupJSON {
         $0.field("account", account)
         $0.field("records", records)
         $0.field("bytes", bytes)
-        $0.key("incremental")
-        $0.boolean(isIncremental)
+        $0.field("incremental", isIncremental)
       }
     case .blobs(let referenced, let listed, let wanted):
       print("blobs") {
@@ -116,8 +115,7 @@ enum BackupJSON {
       $0.field("outcome", report.outcome.rawValue)
       $0.field("bytesAdded", report.bytesAdded)
       $0.field("bytes", report.generation.committedLength)
-      $0.key("healed")
-      $0.boolean(report.isHealed)
+      $0.field("healed", report.isHealed)
       report.damage.writeFields(to: &$0)
       $0.field("milliseconds", report.milliseconds)
       $0.field("archiveHead", report.generation.head.map { "\($0.cid)" })

@@ -51,6 +51,12 @@ struct FetchOptions: ParsableArguments {
   }
 }
 
+/// How a list is written.
+struct FetchListOptions: ParsableArguments {
+  @Flag(help: "Write JSON, one object a line.")
+  var json = false
+}
+
 /// Where a piece goes.
 struct FetchOutput: ParsableArguments {
   @Option(
@@ -151,12 +157,22 @@ struct FetchBlobsCommand: ParsableCommand {
     commandName: "blobs", abstract: "The CIDs of the blobs that the server lists, one a line.")
 
   @OptionGroup var options: FetchOptions
+  @OptionGroup var list: FetchListOptions
 
   func run() throws {
-    let common = options.common
+    let (common, isJSON) = (options.common, list.json)
     try options.run { account in
       let (cids, isDoubtful) = try await account.blobs()
-      for cid in cids { Console.print("\(cid)") }
+      for cid in cids {
+        guard isJSON else {
+          Console.print("\(cid)")
+          continue
+        }
+        Console.printJSON(.fetch) {
+          $0.field("did", account.did.text)
+          $0.field("cid", "\(cid)")
+        }
+      }
       if isDoubtful {
         common.say(
           .warning, "the server's list may not be whole, or has entries that are no CIDs"
@@ -172,11 +188,18 @@ struct FetchLatestCommand: ParsableCommand {
     commandName: "latest", abstract: "The newest commit: its revision and its CID.")
 
   @OptionGroup var options: FetchOptions
+  @OptionGroup var list: FetchListOptions
 
   func run() throws {
+    let isJSON = list.json
     try options.run { account in
       let (rev, cid) = try await account.latestCommit()
-      Console.print("\(rev) \(cid)")
+      guard isJSON else { return Console.print("\(rev) \(cid)") }
+      Console.printJSON(.fetch) {
+        $0.field("did", account.did.text)
+        $0.field("rev", rev.text)
+        $0.field("commit", "\(cid)")
+      }
     }
   }
 }

@@ -85,8 +85,7 @@ struct FindCommand: ReportingCommand {
       $0.field("excerpt", match.excerpt)
       $0.field("firstSnapshot", match.first)
       $0.field("lastSnapshot", match.last)
-      $0.key("current")
-      $0.boolean(match.isCurrent)
+      $0.field("current", match.isCurrent)
     }
   }
 }

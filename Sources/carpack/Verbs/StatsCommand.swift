@@ -97,8 +97,7 @@ struct StatsCommand: ReportingCommand {
         "years", Dictionary(uniqueKeysWithValues: statistics.years.map { ("\($0.key)", $0.value) }),
         &json)
       write("types", statistics.types, &json)
-      json.key("complete")
-      json.boolean(statistics.isComplete)
+      json.field("complete", statistics.isComplete)
     }
   }
 }

@@ -101,8 +101,7 @@ struct StatusReport {
     for row in rows {
       Console.printJSON(.status) { json in
         json.field("file", row.file)
-        json.key("readable")
-        json.boolean(row.status != nil)
+        json.field("readable", row.status != nil)
         json.field("error", row.failure?.message)
         json.field("bytes", row.status.map { Int(clamping: $0.byteCount) })
         json.field("verified", row.status?.verification?.time)
@@ -117,10 +116,8 @@ struct StatusReport {
           json.field("snapshots", account.snapshotCount)
           json.field("newest", account.newest)
           json.field("ageSeconds", account.age(at: now).map { Int($0) })
-          json.key("overdue")
-          json.boolean(isOverdue(account))
-          json.key("complete")
-          json.boolean(account.isSettled)
+          json.field("overdue", isOverdue(account))
+          json.field("complete", account.isSettled)
           json.field("records", account.snapshot.counts.records)
           json.field("blobs", account.snapshot.blobs.referenced)
           json.field("missingBlobs", account.snapshot.blobs.unaccepted)

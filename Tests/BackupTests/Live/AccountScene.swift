@@ -75,7 +75,7 @@ final class AccountScene: Sendable {
   {
     let name = try byHandle ? ATIdentifier(account.handle) : ATIdentifier(account.did)
     return try await backup().run(
-      name, into: file.map { .file(path($0)) } ?? .folder(archives))
+      name, into: file.map { .shared(path($0)) } ?? .folder(archives))
   }
 
   /// The newest snapshot in an archive.

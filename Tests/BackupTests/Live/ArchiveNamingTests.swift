@@ -110,6 +110,17 @@ import XRPC
     #expect(try await scene.backUp(alice, byHandle: true).path == report.path)
   }
 
+  @Test func `are not shared with another account unless that is asked for`() async throws {
+    let bob = try StandInAccount("bob", posts: 5, blobs: 2)
+    scene.server.add(bob)
+    let path = try await scene.backUp(alice, into: "alice.car.zst").path
+    let before = try scene.folder.read("alice.car.zst")
+    await #expect(throws: BackupError.archiveOfOther(path.string, account: alice.handle)) {
+      try await scene.backup().run(ATIdentifier(bob.did), into: .file(path))
+    }
+    #expect(try scene.folder.read("alice.car.zst") == before)
+  }
+
   @Test func `may be one for several accounts`() async throws {
     let bob = try StandInAccount("bob", posts: 5, blobs: 2)
     scene.server.add(bob)
