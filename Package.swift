@@ -61,6 +61,8 @@ let package = Package(
       name: "CZstd", pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
+      name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(
       name: "CXXHash", pkgConfig: "libxxhash",
       providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
 
@@ -89,7 +91,7 @@ let package = Package(
     .target(
       name: "Archive",
       dependencies: [
-        "IPLD", "CGlibc", "CZstd", "CXXHash",
+        "IPLD", "CGlibc", "CZlib", "CZstd", "CXXHash",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

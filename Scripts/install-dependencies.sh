@@ -55,6 +55,7 @@ program pkg-config pkg-config
 program zstd zstd
 modules argparse,hashlib,json,mmap,subprocess python3
 library libzstd libzstd-dev
+library zlib zlib1g-dev
 library libcrypto libssl-dev
 library libxxhash libxxhash-dev
 library libcurl libcurl4-openssl-dev
@@ -108,10 +109,10 @@ case $(uname -s) in
   *)
     if has_program apt-get; then
       install_debian
-    elif ! { has_library libzstd && has_library libcrypto && has_library libxxhash &&
+    elif ! { has_library libzstd && has_library zlib && has_library libcrypto && has_library libxxhash &&
       has_library libcurl && has_program zstd && has_program python3; }; then
       echo "install-dependencies: error: this script knows apt-get and brew only" >&2
-      echo "hint: install zstd, python3, pkg-config and the development files of libzstd, libcrypto (OpenSSL 3), libxxhash and libcurl" >&2
+      echo "hint: install zstd, python3, pkg-config and the development files of libzstd, zlib, libcrypto (OpenSSL 3), libxxhash and libcurl" >&2
       exit 1
     fi
     ;;

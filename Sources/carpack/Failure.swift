@@ -159,6 +159,7 @@ struct Failure: Error {
       hint = "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR"
     case .notAnArchive:
       status = .damaged
+      hint = "a compressed CAR is read by \"carpack inspect\" and \"carpack pack\""
     case .contentMismatch, .lengthMismatch: status = .refused
     case .writerFailed, .commitUncertain, .changedMeanwhile: status = .ioError
     case .damagedIndex:

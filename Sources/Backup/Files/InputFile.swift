@@ -1,4 +1,5 @@
-internal import Archive
+package import Archive
+internal import IPLD
 public import SystemPackage
 
 #if canImport(Darwin)
@@ -82,6 +83,23 @@ public final class InputFile {
     } catch let error as Errno {
       throw BackupError.system("read \(argument)", error.rawValue)
     }
+  }
+
+  /// The content of a compressed file, in a temporary file.
+  ///
+  /// - Parameters:
+  ///   - file: the compressed file.
+  ///   - form: what it is compressed with.
+  ///   - limit: the most bytes that its content may have.
+  /// - Throws: `CompressedStreamError`; ``BackupError`` if there is no room for it.
+  package init(decompressing file: InputFile, _ form: CompressedStream, limit: UInt64) throws {
+    let spool = try TemporaryFile()
+    try file.withBytes { bytes in
+      try form.decompress(bytes, limit: limit) { try spool.write($0) }
+    }
+    (name, given, stamp) = (file.name, file.given, nil)
+    mapped = try spool.map()
+    self.spool = spool
   }
 
   /// Makes sure that nobody has written to the file since it was opened.

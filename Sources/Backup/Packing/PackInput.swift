@@ -18,7 +18,7 @@ internal import IPLD
 /// What is packed: a CAR, or the folder of an account with one CAR in it.
 public struct PackInput {
   /// The CAR.
-  public let car: InputFile
+  public package(set) var car: InputFile
   /// Where blobs may be.
   public let folders: [BlobFolder]
   /// What the folder says about the account.

@@ -68,6 +68,7 @@ struct AcceptanceOptions: ParsableArguments {
     _ change: LossAcceptance, to file: String, account: String?, json isJSON: Bool,
     _ common: CommonOptions
   ) throws {
+    try CARInput.refuse(file)
     let report = try change.apply(to: try FileStorage.open(FilePath(file)), name: file) { history in
       try history.account(account)
     }

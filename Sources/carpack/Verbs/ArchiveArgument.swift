@@ -48,27 +48,15 @@ extension OpenedArchive {
   /// - Throws: ``Failure`` for a CAR; `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(_ file: String, _ limits: ReadLimits) throws {
     let input = try InputFile(file)
-    try Self.refuseCAR(input)
-    let reader = try ArchiveReader(path: input.path, limits: limits)
+    try CARInput.refuse(input)
+    let reader: ArchiveReader
+    do {
+      reader = try ArchiveReader(path: input.path, limits: limits)
+    } catch let error as ArchiveError where error.reason == .notAnArchive {
+      // The same error, with the name.
+      throw Failure(error).of(input.name)
+    }
     try reader.refuseTooMuchContent()
     self.init(reader: reader, input: input)
-  }
-
-  /// Refuses a CAR, and says which verbs read it.
-  private static func refuseCAR(_ input: InputFile) throws {
-    let isCAR = input.withBytes { bytes in
-      do throws(CARError) {
-        let payload = try CARVersion2.payload(of: bytes)
-        _ = try CARHeader(bytes, at: payload.lowerBound)
-        return true
-      } catch {
-        return false
-      }
-    }
-    guard isCAR else { return }
-    throw Failure(
-      "\(input.name) is a CAR, not a carpack archive",
-      hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",
-      status: .usage)
   }
 }

@@ -55,6 +55,7 @@ struct CompactCommand: ReportingCommand {
   }
 
   func run() throws {
+    try CARInput.refuse(file)
     let compactor = ArchiveCompactor(
       level: compression.level, limits: limits.limits,
       observer: ProgressLine.observer(quiet: common.quiet))

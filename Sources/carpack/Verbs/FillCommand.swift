@@ -31,6 +31,7 @@ struct FillCommand: ParsableCommand {
 
   func run() throws {
     let files = try argument.archives.files()
+    for file in files { try CARInput.refuse(file) }
     let display = BackupDisplay(options.style, namesAccounts: files.count > 1)
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try options.backupOptions()

@@ -25,7 +25,8 @@ struct InspectCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The CAR, of version 1 or 2; \"-\" for standard input.", valueName: "repo.car"),
+      "The CAR, of version 1 or 2, as it is or compressed (.car.gz, .car.zst); \"-\" for standard input.",
+      valueName: "repo.car"),
     completion: .file(extensions: ["car"]))
   var input: String
 
@@ -38,8 +39,7 @@ struct InspectCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let file = try InputFile(input, isReadAtOnce: true)
-    try Self.refuseArchive(file)
+    let file = try CARInput.open(InputFile(input, isReadAtOnce: true))
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
     let inspection = try file.withBytes { bytes throws(CARError) in
@@ -72,15 +72,6 @@ struct InspectCommand: ReportingCommand {
         .warning, "and \(Quantity.grouped(inspection.recordWarningCount - 20)) more like these")
     }
     if status != .success { throw status }
-  }
-
-  /// A zstd file is recognised, and its owner told which verbs to use.
-  static func refuseArchive(_ file: InputFile) throws {
-    guard file.withBytes({ $0.starts(with: [0x28, 0xb5, 0x2f, 0xfd]) }) else { return }
-    throw Failure(
-      "\(file.name) is a zstd file, not a CAR",
-      hint: "\"carpack verify\" checks an archive, \"carpack extract --car\" gives its CAR back",
-      status: .usage)
   }
 
   private static func status(_ inspection: RepositoryInspection) -> ExitStatus {

@@ -51,6 +51,7 @@ struct MergeCommand: ReportingCommand {
   }
 
   func run() throws {
+    for file in files { try CARInput.refuse(file) }
     try Self.refuseInput(output, among: files)
     let target = try NewArchiveFile(FilePath(output), replacing: force)
     let archives = try files.map(open)

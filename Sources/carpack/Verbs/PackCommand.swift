@@ -13,7 +13,7 @@ struct PackCommand: ReportingCommand {
     abstract: "Pack a repository CAR and its blobs into one archive.",
     discussion: Help.discussion(
       """
-      INPUT is a CAR, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.
+      INPUT is a CAR, as it is or compressed by gzip or zstd, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.
 
       Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
 
@@ -108,8 +108,7 @@ struct PackCommand: ReportingCommand {
       try packToStandardOutput()
       return
     }
-    let input = try PackInput(input, blobFolders: blobFolders)
-    try InspectCommand.refuseArchive(input.car)
+    let input = try openInput()
     try OutputPath.makeFolder(given ?? into)
     let path = FilePath(output)
     if !force, NewArchiveFile.isTaken(path) {
@@ -161,13 +160,19 @@ struct PackCommand: ReportingCommand {
 
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
   private func packToStandardOutput() throws {
-    let input = try PackInput(input, blobFolders: blobFolders)
-    try InspectCommand.refuseArchive(input.car)
+    let input = try openInput()
     let packer = try packer(input)
     let spool = try ArchiveSpool()
     let report = try packer.pack(input.car, folders: input.folders) { spool.storage }
     try spool.copy { try Console.write($0) }
     try finish(report)
+  }
+
+  /// Opens what is to be packed.
+  private func openInput() throws -> PackInput {
+    var input = try PackInput(input, blobFolders: blobFolders)
+    input.car = try CARInput.open(input.car)
+    return input
   }
 
   private func packer(_ input: PackInput) throws -> RepositoryPacker {

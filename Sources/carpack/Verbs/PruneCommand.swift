@@ -64,6 +64,7 @@ struct PruneCommand: ReportingCommand {
   }
 
   func run() throws {
+    try CARInput.refuse(file)
     let policy = RetentionPolicy(
       last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
       monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)

@@ -63,6 +63,7 @@ struct RepairCommand: ReportingCommand {
   }
 
   func run() throws {
+    for file in [file] + from { try CARInput.refuse(file) }
     try OutputPath.makeFolder(given)
     if let output {
       try salvage(to: output)

@@ -1,0 +1,66 @@
+internal import Archive
+internal import Backup
+internal import IPLD
+
+/// A CAR that a verb reads, as it is or compressed.
+enum CARInput {
+  /// The most bytes that a compressed CAR may have: a few bytes can decompress to a full disk.
+  private static let maximumContent = UInt64(AccountBackup.Options.largestRepository)
+
+  /// The CAR in a file: what zstd or gzip compressed is decompressed to a temporary file.
+  ///
+  /// - Throws: ``Failure`` for an archive, and for what cannot be decompressed.
+  static func open(_ file: InputFile) throws -> InputFile {
+    guard let form = file.withBytes({ CompressedStream($0) }) else { return file }
+    if form == .zstd { try refuseArchive(file) }
+    do {
+      return try InputFile(decompressing: file, form, limit: maximumContent)
+    } catch let error as CompressedStreamError {
+      var (status, hint): (ExitStatus, String?) = (.damaged, nil)
+      if case .tooLong = error {
+        (status, hint) = (.refused, "decompress it by yourself if it is to be trusted")
+      }
+      throw Failure("\(file.name): \(error)", hint: hint, status: status, at: file.name)
+    }
+  }
+
+  /// Refuses a CAR where an archive is wanted, and says which verbs read it.
+  ///
+  /// - Throws: ``Failure`` for a CAR.
+  static func refuse(_ input: InputFile) throws {
+    let isCAR = input.withBytes { bytes in
+      do throws(CARError) {
+        let payload = try CARVersion2.payload(of: bytes)
+        _ = try CARHeader(bytes, at: payload.lowerBound)
+        return true
+      } catch {
+        return false
+      }
+    }
+    guard isCAR else { return }
+    throw Failure(
+      "\(input.name) is a CAR, not a carpack archive",
+      hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",
+      status: .usage, at: input.name)
+  }
+
+  /// Refuses a CAR where the name of an archive is wanted.
+  ///
+  /// - Throws: ``Failure`` for a CAR; `BackupError` for a file that cannot be read.
+  static func refuse(_ path: String) throws { try refuse(InputFile(path)) }
+
+  /// Refuses an archive, and says which verbs read it.
+  private static func refuseArchive(_ file: InputFile) throws {
+    do {
+      _ = try ArchiveReader(path: file.path)
+    } catch let error as ArchiveError where error.reason == .notAnArchive {
+      return
+    } catch is ArchiveError {
+      // A damaged archive is one all the same.
+    }
+    throw Failure(
+      "\(file.name) is a carpack archive, not a CAR",
+      hint: "\"carpack verify\" checks an archive, \"carpack extract --car\" gives its CAR back",
+      status: .usage, at: file.name)
+  }
+}
