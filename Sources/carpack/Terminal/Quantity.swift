@@ -34,6 +34,12 @@ enum Quantity {
     "\(grouped(number)) \(number == 1 ? singular : plural ?? singular + "s")"
   }
 
+  /// That nothing is missing: "all 1,655 records and 20 blobs are safe".
+  static func allSafe(records: Int, blobs: Int) -> String {
+    let blobs = blobs > 0 ? " and \(count(blobs, "blob"))" : ""
+    return "all \(count(records, "record"))\(blobs) are safe"
+  }
+
   /// A time to wait: "12 s", "3 min 20 s", "2 h 5 min".
   static func duration(seconds: Double) -> String {
     let whole = Int(min(max(seconds.rounded(), 0), 1e9))

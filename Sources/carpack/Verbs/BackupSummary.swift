@@ -68,6 +68,10 @@ struct BackupSummary {
       Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
     }
     if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
+    if snapshot.isSettled, blobs.accepted == 0, report.damage.isNone {
+      Console.print(
+        "  \(Quantity.allSafe(records: snapshot.counts.records, blobs: blobs.referenced))")
+    }
   }
 
   /// What was added of the repository.

@@ -51,6 +51,19 @@ struct VerifyReport {
     printFile()
     printSnapshots()
     if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
+    printSafety()
+  }
+
+  /// Says in the last line that nothing is missing, if everything was looked at and nothing is.
+  private func printSafety() {
+    let judged = report.snapshots.filter(\.isJudged)
+    guard report.verdict == .intact, report.archive.isComplete, !judged.isEmpty,
+      judged.allSatisfy({ $0.missingBlobCount == 0 })
+    else { return }
+    let (records, blobs) = judged.reduce((0, 0)) { sum, snapshot in
+      (sum.0 + snapshot.entry.counts.records, sum.1 + snapshot.entry.blobs.referenced)
+    }
+    Console.print("  \(Quantity.allSafe(records: records, blobs: blobs))")
   }
 
   /// Says what is damaged of the snapshots: what several have in common only once, of the newest of them.
