@@ -4,6 +4,8 @@
 # built that way (there is no static Testing library), so they have a build of their own in .build/tests, and drive that same command.
 
 SWIFT ?= swift
+# More options for each release build.
+SWIFT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -24,7 +26,7 @@ else
   LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic $(PACK)
 endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
-BUILD_RELEASE = $(SWIFT) build -c release $(LINK) $(PATH_FREE) $(STRIP)
+BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
 # What the command-line suites run.
 CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
@@ -47,10 +49,10 @@ THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-d
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
 .PHONY: help dependencies requirements build release test sanitize torture demo fixtures lint format docs bench bench-network fuzz \
-  man completions install uninstall reproducible tarball deb sbom container-root dist check-packages clean
+  man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 dependencies: ## say which system packages are missing, and install them if you agree (YES=1 does not ask)
 	@Scripts/dependencies.sh install
@@ -128,20 +130,54 @@ BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+# On Linux also the timers and services of systemd, which nothing starts by itself.
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd
+LINUX := $(filter Linux,$(shell uname -s))
+
 install: release man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
-	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
 	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
+	$(if $(LINUX),install -m 644 Packaging/systemd/system/* $(UNITS)/system)
+	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
 	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
-	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish
+	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish \
+	  $(UNITS)/system/carpack-backup.* $(UNITS)/user/carpack-backup.*
 
 reproducible: requirements ## build the command in two folders, and compare them byte for byte
 	@Scripts/check-reproducible.sh
+
+deb: release ## Debian package, checked by lintian where it is installed: .build/dist
+	@rm -rf .build/stage/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/deb PREFIX=/usr
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh $(CURDIR)/.build/stage/deb $(CURDIR)/$(DIST)
+
+tarball: release ## the command with all that belongs to it, for any folder: .build/dist
+	@rm -rf .build/stage/tarball
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/tarball PREFIX=
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh $(CURDIR)/.build/stage/tarball $(CURDIR)/$(DIST)
+
+sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
+	@mkdir -p $(DIST)
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" > $(DIST)/carpack.spdx.json
+	@echo $(DIST)/carpack.spdx.json
+
+container-root: release ## the folder that the Containerfile makes an image of: .build/container
+	@rm -rf .build/container
+	@Packaging/container/root.sh $(RELEASE)/carpack .build/container
+
+dist: ## all packages, and their digests: .build/dist
+	@rm -rf $(DIST)
+	@$(MAKE) --no-print-directory deb tarball sbom
+	@cd $(DIST) && sha256sum *.deb *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS
+
+check-completions: release ## try the completions in a real bash, zsh and fish
+	@Scripts/check-completions.py "$(CARPACK_BIN)"
 
 clean: ## take away everything that was built
 	rm -rf .build Benchmarks/.build Fuzz/.build

@@ -123,7 +123,7 @@ if [ "$(uname -s)" = Darwin ]; then
   system=macos install='brew install' list=$(missing_on_macos)
 elif has_program apt-get; then
   system=debian install='apt-get install' list=$(missing_on_debian)
-  [ "$(id -u)" -eq 0 ] || install="sudo $install"
+  if [ "$(id -u)" -ne 0 ] && has_program sudo; then install="sudo $install"; fi
 else
   for library in libzstd libxxhash libcrypto libcurl; do
     has_library "$library" || fail "$library is missing (or pkg-config, which finds it), and there is neither apt-get nor brew" \
