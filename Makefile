@@ -4,17 +4,36 @@
 # built that way (there is no static Testing library), so they have a build of their own in .build/tests, and drive that same command.
 
 SWIFT ?= swift
+# More options for each release build.
+SWIFT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 
 RELEASE := .build/release
-STATIC := $(if $(filter Darwin,$(shell uname -s)),,--static-swift-stdlib)
 MANUAL := .build/manual
 COMPLETIONS := .build/completions
+DIST := .build/dist
+
+# The command is stripped as it is linked; `make release STRIP=` leaves its symbols in.
+# It does not depend on the folder it is built in: no path of it is inside, and the build ID comes from the content.
+ifeq ($(shell uname -s),Darwin)
+  STRIP ?= -Xlinker -S -Xlinker -x
+  LINK :=
+else
+  STRIP ?= -Xlinker --strip-all
+  # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the C library reads that (glibc 2.36).
+  PACK := $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk -F '[ .]' '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
+  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic $(PACK)
+endif
+PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
+BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
 # What the command-line suites run.
 CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
 export CARPACK_BIN
+
+# Packages bear the date of the last commit, so that the same commit gives the same bytes.
+EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
 LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
   Fuzz/Package.swift Fuzz/Sources)
@@ -29,24 +48,31 @@ TORTURE_SECONDS ?= 600
 THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
-.PHONY: help dependencies build release test sanitize torture demo fixtures schemas lint format docs bench bench-network fuzz man completions install uninstall clean
+.PHONY: help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
+  bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-dependencies: ## install the system libraries that are missing (apt-get or brew)
-	@Scripts/install-dependencies.sh
+dependencies: ## say which system packages are missing, and install them if you agree (YES=1 does not ask)
+	@Scripts/dependencies.sh install
 
-build: dependencies ## debug build of everything, tests included; a warning is an error
+# Whatever builds has this first. It installs nothing, except for `make demo` and `make test`, which say what they install.
+requirements:
+	@Scripts/dependencies.sh $(or $(REQUIREMENTS),check)
+
+demo test: REQUIREMENTS := install --yes
+
+build: requirements ## debug build of everything, tests included; a warning is an error
 	$(SWIFT) build --build-tests --explicit-target-dependency-import-check error
 
-release: dependencies ## the command, optimised: .build/release/carpack
-	$(SWIFT) build -c release $(STATIC) --product carpack
+release: requirements ## the command, optimised: .build/release/carpack
+	$(BUILD_RELEASE) --product carpack
 
 test: release ## build and run all suites (set CARPACK_CORPUS to have real repositories in them)
 	$(SWIFT) test -c release --scratch-path .build/tests
 
-sanitize: dependencies ## run the suites of the network, and the command they drive, under the thread sanitizer
+sanitize: requirements ## run the suites of the network, and the command they drive, under the thread sanitizer
 	$(SWIFT) build $(THREADS) --product carpack
 	CARPACK_BIN=$(CURDIR)/.build/sanitized/debug/carpack \
 	  TSAN_OPTIONS='exitcode=66:suppressions=$(CURDIR)/Scripts/thread-sanitizer.txt' \
@@ -56,7 +82,7 @@ torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS
 	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'
 
 demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
-	$(SWIFT) build -c release $(STATIC) --product stand-in
+	$(BUILD_RELEASE) --product stand-in
 	@Scripts/demo.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
 
 schemas: ## write Docs/JSON.md and Docs/schemas again
@@ -71,7 +97,7 @@ lint: ## what `make format` would change, and what it cannot
 format: ## put every Swift file into the project's form
 	$(SWIFT) format --in-place --recursive --parallel $(LINTED)
 
-docs: dependencies ## documentation of the libraries: .build/documentation; a dead link is an error
+docs: requirements ## documentation of the libraries: .build/documentation; a dead link is an error
 	@mkdir -p .build/documentation
 	@failed=0; for target in $(DOCUMENTED); do \
 	  echo "documenting $$target"; \
@@ -85,15 +111,15 @@ bench: release ## measure whole commands against other programs into Benchmarks/
 	@python3 Benchmarks/measure.py "$(CARPACK_BIN)"
 
 bench-network: release ## measure backups from a server on loopback against curl and one connection (BLOBS=2000 ROUNDS=5 SERIAL=100)
-	$(SWIFT) build -c release $(STATIC) --product stand-in
+	$(BUILD_RELEASE) --product stand-in
 	@Benchmarks/network.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
 
-fuzz: dependencies ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
+fuzz: requirements ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
 	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
-man: release ## manual page: .build/manual/carpack.1
-	@rm -rf $(MANUAL) && mkdir -p $(MANUAL)
-	@Scripts/generate-manual.sh "$(CARPACK_BIN)" $(MANUAL)
+man: release ## manual pages, one for each verb: .build/manual
+	@rm -rf $(MANUAL)
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-manual.py "$(CARPACK_BIN)" $(MANUAL)
 
 completions: release ## completions for bash, zsh and fish: .build/completions
 	@mkdir -p $(COMPLETIONS)
@@ -107,17 +133,54 @@ BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+# On Linux also the timers and services of systemd, which nothing starts by itself.
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd
+LINUX := $(filter Linux,$(shell uname -s))
+
 install: release man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
-	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
-	install -m 644 $(MANUAL)/carpack.1 $(MAN1)/carpack.1
+	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
+	$(if $(LINUX),install -m 644 Packaging/systemd/system/* $(UNITS)/system)
+	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
-	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(BASH_COMPLETIONS)/carpack \
-	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish
+	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
+	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish \
+	  $(UNITS)/system/carpack-backup.* $(UNITS)/user/carpack-backup.*
+
+reproducible: requirements ## build the command in two folders, and compare them byte for byte
+	@Scripts/check-reproducible.sh
+
+deb: release ## Debian package, checked by lintian where it is installed: .build/dist
+	@rm -rf .build/stage/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/deb PREFIX=/usr
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh $(CURDIR)/.build/stage/deb $(CURDIR)/$(DIST)
+
+tarball: release ## the command with all that belongs to it, for any folder: .build/dist
+	@rm -rf .build/stage/tarball
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/tarball PREFIX=
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh $(CURDIR)/.build/stage/tarball $(CURDIR)/$(DIST)
+
+sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
+	@mkdir -p $(DIST)
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" > $(DIST)/carpack.spdx.json
+	@echo $(DIST)/carpack.spdx.json
+
+container-root: release ## the folder that the Containerfile makes an image of: .build/container
+	@rm -rf .build/container
+	@Packaging/container/root.sh $(RELEASE)/carpack .build/container
+
+dist: ## all packages, and their digests: .build/dist
+	@rm -rf $(DIST)
+	@$(MAKE) --no-print-directory deb tarball sbom
+	@cd $(DIST) && sha256sum *.deb *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS
+
+check-completions: release ## try the completions in a real bash, zsh and fish
+	@Scripts/check-completions.py "$(CARPACK_BIN)"
 
 clean: ## take away everything that was built
 	rm -rf .build Benchmarks/.build Fuzz/.build

@@ -65,7 +65,10 @@ struct Carpack: ParsableCommand {
     Interruption.install()
     do {
       let arguments = Host.arguments
-      if arguments == ["--version"] {
+      if arguments.first == Completion.word { Completion.answer(Array(arguments.dropFirst())) }
+      if let script = CompletionScript(asked: arguments) {
+        Console.print(text: script.text)
+      } else if arguments == ["--version"] {
         Console.print(text: version)
       } else {
         var command = try command(arguments)

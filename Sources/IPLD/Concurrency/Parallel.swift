@@ -37,6 +37,9 @@ package enum Parallel {
     }
     // Each worker takes the next number when it is done with one, so that items of unequal size do not leave a core idle.
     let next = Counter()
+    // The check behind withoutActuallyEscaping holds the length of this file's path, also where the path itself is left out of the
+    // build (-file-prefix-map). Under a name without a folder, the same source gives the same bytes wherever it is built.
+    #sourceLocation(file:"ConcurrentPerform.swift",line:43)
     withoutActuallyEscaping(own) { own in
       // One thread calls it, while this one waits: nothing that it touches is touched by two.
       nonisolated(unsafe) let own = own
@@ -45,5 +48,6 @@ package enum Parallel {
         while let index = next.take(below: count) { work(index) }
       }
     }
+    #sourceLocation()
   }
 }

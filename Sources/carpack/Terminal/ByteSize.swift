@@ -36,10 +36,16 @@ struct ByteSize: ExpressibleByArgument {
     }
   }
 
+  /// What defaults are shown in.
+  ///
+  /// As a local list the optimiser unrolls it, in an order that differs from build to build.
+  private static let units = [
+    ("TiB", 1 << 40), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MB", 1_000_000),
+  ]
+
   /// In the largest unit of which it is a whole number.
   var defaultValueDescription: String {
-    let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MB", 1_000_000)]
-    for (unit, factor) in units where bytes >= factor && bytes % factor == 0 {
+    for (unit, factor) in Self.units where bytes >= factor && bytes % factor == 0 {
       return "\(bytes / factor) \(unit)"
     }
     return "\(bytes) B"

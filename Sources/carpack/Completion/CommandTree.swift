@@ -1,0 +1,90 @@
+internal import ArgumentParser
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The verbs and what each takes, as the command describes itself.
+struct CommandTree: Decodable {
+  /// What every description of a command has.
+  let command: Command
+
+  /// A verb, or the command itself.
+  struct Command: Decodable {
+    let commandName: String
+    let aliases: [String]?
+    let abstract: String?
+    let shouldDisplay: Bool?
+    let subcommands: [Command]?
+    let arguments: [Argument]?
+
+    /// The verb with this name.
+    func subcommand(_ name: String) -> Command? {
+      subcommands?.first { $0.commandName == name || ($0.aliases ?? []).contains(name) }
+    }
+
+    /// The option with this name, dashes included.
+    func option(_ word: some StringProtocol) -> Argument? {
+      arguments?.first { $0.kind != .positional && $0.words.contains { $0 == word } }
+    }
+
+    /// What it takes beside options, in order.
+    var positionals: [Argument] { (arguments ?? []).filter { $0.kind == .positional } }
+  }
+
+  /// An option, a flag, or something that is told by its place.
+  struct Argument: Decodable {
+    enum Kind: String, Decodable { case positional, option, flag }
+
+    struct Name: Decodable {
+      let kind: String
+      let name: String
+    }
+
+    /// Which files it takes.
+    struct Files: Decodable {
+      struct Kind: Decodable { let extensions: [String]? }
+      struct Nothing: Decodable {}
+      struct Values: Decodable { let values: [String] }
+
+      let file: Kind?
+      let directory: Nothing?
+      let list: Values?
+    }
+
+    let kind: Kind
+    let names: [Name]?
+    let valueName: String?
+    let abstract: String?
+    let shouldDisplay: Bool?
+    let isRepeating: Bool?
+    let parsingStrategy: String?
+    let completionKind: Files?
+    let allValues: [String]?
+    let allValueDescriptions: [String: String]?
+
+    /// Its names as they are typed.
+    var words: [String] { (names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name } }
+
+    /// Whether it names an archive.
+    var isArchive: Bool {
+      completionKind?.file?.extensions?.contains("zst") ?? (valueName == "archive")
+    }
+  }
+
+  /// The verbs of this command; without any if they cannot be read.
+  static var ofThisCommand: CommandTree {
+    let text = Carpack._dumpHelp()
+    do {
+      return try JSONDecoder().decode(CommandTree.self, from: Data(text.utf8))
+    } catch {
+      // There is nobody to tell: a shell that completes a line shows no errors.
+      return CommandTree(
+        command: Command(
+          commandName: Carpack.name, aliases: nil, abstract: nil, shouldDisplay: nil,
+          subcommands: nil, arguments: nil))
+    }
+  }
+}

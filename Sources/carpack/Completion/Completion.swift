@@ -1,0 +1,105 @@
+internal import ATProtocol
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The answer to a shell that completes a command line.
+///
+/// The scripts of ``CompletionScript`` call `carpack ---complete`. It writes one line that says which files fit, if
+/// any (see ``CompletionAnswer/Files``), then one candidate a line, with a tab before its description.
+///
+/// It says nothing else, changes nothing, and ends after two seconds, whatever the archive is.
+enum Completion {
+  /// The first argument of such a call.
+  ///
+  /// No shell makes it by accident.
+  static let word = "---complete"
+  /// How long an answer may take: nobody waits longer for a Tab.
+  private static let seconds: CUnsignedInt = 2
+
+  /// Answers the call with these arguments, and ends the process.
+  static func answer(_ arguments: [String]) -> Never {
+    silence()
+    if let line = CompletionLine(arguments) {
+      let answer = CompletionRequest(line, in: CommandTree.ofThisCommand)?.answer
+      Console.print(text: (answer ?? CompletionAnswer()).text(for: line))
+      Console.flush()
+    }
+    exit(0)
+  }
+
+  /// Discards what goes to standard error, and ends the process in time.
+  private static func silence() {
+    let nowhere = unsafe open("/dev/null", O_WRONLY)
+    if nowhere >= 0 { _ = dup2(nowhere, 2) }
+    signal(SIGALRM) { _ in _exit(0) }
+    _ = alarm(seconds)
+  }
+}
+
+/// What fits in the place of a word.
+struct CompletionAnswer: Equatable {
+  /// Which files the shell shall offer.
+  enum Files: Equatable {
+    case none
+    case folders
+    /// Files with one of these suffixes, and folders on the way to them; all files if there is no suffix.
+    case files(suffixes: [String])
+
+    fileprivate var text: String {
+      switch self {
+      case .none: "none"
+      case .folders: "folders"
+      case .files(let suffixes): (["files"] + suffixes.map { ".\($0)" }).joined(separator: " ")
+      }
+    }
+  }
+
+  /// A text that fits.
+  struct Candidate: Equatable {
+    let text: String
+    var description = ""
+  }
+
+  var files = Files.none
+  var candidates: [Candidate] = []
+
+  /// The answer in the form that the scripts read.
+  func text(for line: CompletionLine) -> String {
+    var lines = [files.text]
+    for candidate in candidates {
+      guard candidate.text.hasPrefix(line.current), candidate.isHarmless else { continue }
+      let text = candidate.text.dropFirst(line.replacedFrom)
+      let description = line.showsDescriptions ? candidate.description.filter(\.isHarmless) : ""
+      lines.append(description.isEmpty ? String(text) : "\(text)\t\(description)")
+    }
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension CompletionAnswer.Candidate {
+  /// Whether a shell can insert it as it is.
+  ///
+  /// Much of what is offered comes from archives, and an archive may say anything, also `$(…)`.
+  fileprivate var isHarmless: Bool {
+    text.first != "~"
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        default: "-._:~/@%+,=".utf8.contains(byte)
+        }
+      }
+  }
+}
+
+extension Character {
+  /// Whether it is no control character, and so stays on its line.
+  fileprivate var isHarmless: Bool { !unicodeScalars.contains(where: \.isTerminalControl) }
+}

@@ -1,0 +1,101 @@
+internal import ATProtocol
+internal import Archive
+internal import Backup
+internal import IPLD
+
+/// The keys of a snapshot's tree, found without walking all of it.
+struct TreeKeys {
+  /// How many paths are offered at a time.
+  ///
+  /// Where more begin alike, what they go on with is offered first.
+  private static let maximumCount = 300
+  /// No tree is deeper: a key's layer is at most 128 (two bits of SHA-256 a layer).
+  private static let maximumDepth = 130
+  private static let maximumNode = 4 << 20
+
+  private let reader: ArchiveReader
+  private let root: CID
+  private var nodes: [CID: MSTNode] = [:]
+
+  init(_ snapshot: ArchivedSnapshot) throws {
+    reader = snapshot.reader
+    let commit = snapshot.snapshot.commit
+    guard let bytes = try reader.body(of: commit, limit: Self.maximumNode) else {
+      throw BackupError.notFound("\(commit)")
+    }
+    root = try Commit(bytes.span).data
+  }
+
+  /// What may follow a beginning: whole collections with a slash, or paths in one.
+  mutating func next(after typed: String) throws -> [String] {
+    guard typed.utf8.contains(UInt8(ascii: "/")) else {
+      return try groups(Array(typed.utf8)) { key in
+        key.firstIndex(of: UInt8(ascii: "/")).map { $0 + 1 }
+      }
+    }
+    var beginning = Array(typed.utf8)
+    let all = try groups(beginning) { $0.count }
+    if all.count < Self.maximumCount { return all }
+    while true {
+      let length = beginning.count + 1
+      let found = try groups(beginning) { min($0.count, length) }
+      guard found.count == 1, let only = found.first, only.utf8.count == length else {
+        return found
+      }
+      beginning = Array(only.utf8)
+    }
+  }
+
+  /// The different beginnings of the keys that begin so, each as long as `length` says.
+  private mutating func groups(
+    _ beginning: [UInt8], length: ([UInt8]) -> Int?
+  ) throws -> [String] {
+    var found: [String] = []
+    var lower = beginning
+    while found.count < Self.maximumCount, let key = try first(from: lower),
+      key.starts(with: beginning)
+    {
+      let group = Array(key.prefix(length(key) ?? key.count))
+      found.append(String(decoding: group, as: UTF8.self))
+      // Nothing that begins with the group is behind this; keys are ASCII. Of a whole key, the next may begin with it.
+      lower = group + [group.count == key.count ? 0 : 0xff]
+    }
+    return found
+  }
+
+  /// The first key that is not before `lower`.
+  private mutating func first(from lower: [UInt8]) throws -> [UInt8]? {
+    var best: [UInt8]?
+    var next: CID? = root
+    var depth = 0
+    while let cid = next, depth < Self.maximumDepth {
+      depth += 1
+      let node = try node(cid)
+      next = node.left
+      var key: [UInt8] = []
+      for entry in node.entries {
+        guard entry.prefixLength <= key.count else { return best }
+        key.removeLast(key.count - entry.prefixLength)
+        key.append(contentsOf: node.suffixes[entry.suffix])
+        if !key.lexicographicallyPrecedes(lower) {
+          best = key
+          break
+        }
+        next = entry.right
+      }
+      if best == lower { return best }
+    }
+    return best
+  }
+
+  private mutating func node(_ cid: CID) throws -> MSTNode {
+    if let known = nodes[cid] { return known }
+    guard let bytes = try reader.body(of: cid, limit: Self.maximumNode) else {
+      throw BackupError.notFound("\(cid)")
+    }
+    let node = try MSTNode(bytes.span)
+    // Enough for every path to a menu's keys, and bounded whatever the tree is.
+    if nodes.count < 4096 { nodes[cid] = node }
+    return node
+  }
+}
