@@ -11,7 +11,9 @@ struct ExtractCommand: ParsableCommand {
     _superCommandName: Carpack.name,
     abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
     discussion: """
-      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there. Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.
+      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without -d, DIR lies beside the archive and has its name without the ending: alice.example.com for alice.example.com.car.zst. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there.
+
+      Extracting a newer snapshot into the same folder updates it. A file that is there already and correct is left alone. One that an earlier extraction wrote, and nobody has changed since, is replaced; with --delete it is removed if the snapshot no longer has it. If anything else is in the way, nothing is written, unless --overwrite. Nothing is ever written outside DIR. A file has its name only when it is complete.
 
       Exit status: 0 everything selected was given back, 10 something is missing, 11 something is damaged (everything else is written), 13 a name that no file may have, 73 a file is in the way.
       """)
@@ -23,12 +25,7 @@ struct ExtractCommand: ParsableCommand {
       "Single things: CIDs, collection/rkey, or at:// URIs.", valueName: "selector"))
   var selectors: [String] = []
 
-  @Option(
-    name: [.customShort("d"), .customLong("directory")],
-    help: ArgumentHelp(
-      "The folder to write into; with --car, \"-\" writes the CAR to standard output.",
-      valueName: "dir"), completion: .directory)
-  var directory: String
+  @OptionGroup var extraction: ExtractionArguments
 
   @OptionGroup var choice: SnapshotOptions
 
@@ -47,17 +44,19 @@ struct ExtractCommand: ParsableCommand {
   @Flag(help: "The metadata, and the account's documents.")
   var metadata = false
 
-  @Flag(help: "Replace files that differ.")
-  var overwrite = false
-
   @Flag(help: "Write a report as JSON.")
   var json = false
 
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    if directory == "-", !car || all || records || blobs || metadata || !selectors.isEmpty || json {
+    if extraction.directory == "-",
+      !car || all || records || blobs || metadata || !selectors.isEmpty || json
+    {
       throw ValidationError("-d - gives the CAR alone: use it with --car and nothing else")
+    }
+    if extraction.delete, !selectors.isEmpty {
+      throw ValidationError("--delete is for whole kinds of things: leave out the single ones")
     }
   }
 
@@ -65,7 +64,7 @@ struct ExtractCommand: ParsableCommand {
     let selection = try self.selection()
     let opened = try archive.open()
     let observer = ProgressLine.observer(quiet: common.quiet)
-    if directory == "-" {
+    if extraction.directory == "-" {
       let restored = try RestoredRepository(
         opened.snapshot(choice), order: .exported, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
@@ -78,16 +77,14 @@ struct ExtractCommand: ParsableCommand {
     let snapshots =
       selectors.isEmpty
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
-    let folder = try OutputFolder(directory, overwriting: overwrite)
-    var report = SnapshotExtractor.Report()
-    for snapshot in snapshots {
-      report.add(
-        try SnapshotExtractor.extract(
-          selection, of: snapshot, into: folder, observer: observer))
-    }
+    let directory = try extraction.folder(for: archive.file)
+    let report = try InterruptibleExtraction(
+      selection: selection, options: extraction.options, directory: directory,
+      overwrites: extraction.overwrite, observer: observer
+    ).run(snapshots)
     Console.endProgress()
-    say(report)
-    if json { printJSON(report) }
+    say(report, directory)
+    if json { printJSON(report, directory) }
     let status = ExitStatus.worst(
       opened.status,
       report.damaged.isEmpty ? .success : .damaged,
@@ -109,7 +106,7 @@ struct ExtractCommand: ParsableCommand {
     return selection
   }
 
-  private func say(_ report: SnapshotExtractor.Report) {
+  private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
     for (what, why) in report.damaged {
       Console.say("carpack: \(Console.red("damaged:")) \(what): \(why)")
     }
@@ -117,11 +114,18 @@ struct ExtractCommand: ParsableCommand {
       Console.say(
         "carpack: \(Console.red("refused:")) no file may have the name \(name.debugDescription)")
     }
-    for path in report.inTheWay {
+    for path in report.inTheWay.prefix(20) {
       Console.say(
         "carpack: \(Console.red("error:")) \(path) exists already and holds something else")
     }
-    if !report.inTheWay.isEmpty { Console.say("hint: use --overwrite to replace them") }
+    if report.inTheWayCount > 20 {
+      Console.say(
+        "carpack: \(Console.red("error:")) and \(Quantity.grouped(report.inTheWayCount - 20)) more")
+    }
+    if !report.inTheWay.isEmpty {
+      Console.say(
+        "hint: move them, choose another folder with -d, or replace them with --overwrite")
+    }
     for what in report.missing.prefix(20) {
       common.say("carpack: \(Console.yellow("missing:")) \(what)")
     }
@@ -141,25 +145,50 @@ struct ExtractCommand: ParsableCommand {
     for what in report.mistyped.prefix(20) {
       common.say("carpack: \(Console.yellow("note:")) \(what)")
     }
+    sayWhatStays(report)
     let tally = report.tally
+    let further = [
+      tally.replaced > 0 ? ", \(Quantity.grouped(tally.replaced)) of them replaced" : "",
+      tally.alreadyThere > 0 ? ", \(Quantity.grouped(tally.alreadyThere)) there already" : "",
+      tally.removed > 0 ? ", \(Quantity.grouped(tally.removed)) removed" : "",
+    ]
     common.say(
       "\(directory): \(Quantity.count(tally.written, "file")) written, \(Quantity.bytes(tally.bytes))"
-        + (tally.alreadyThere > 0 ? ", \(Quantity.grouped(tally.alreadyThere)) there already" : ""))
+        + further.joined())
   }
 
-  private func printJSON(_ report: SnapshotExtractor.Report) {
+  /// Says which files the snapshot no longer has and were not removed all the same.
+  private func sayWhatStays(_ report: SnapshotExtractor.Report) {
+    for path in report.changed.prefix(20) {
+      common.say("carpack: \(Console.yellow("note:")) \(path) was changed, and stays")
+    }
+    if report.changed.count > 20 {
+      common.say(
+        "carpack: \(Console.yellow("note:")) and \(Quantity.grouped(report.changed.count - 20)) more"
+      )
+    }
+    if let why = report.keptBecause {
+      common.say("carpack: \(Console.yellow("note:")) files of earlier snapshots stay: \(why)")
+    }
+  }
+
+  private func printJSON(_ report: SnapshotExtractor.Report, _ directory: String) {
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("directory", directory)
     json.field("written", report.tally.written)
     json.field("bytes", report.tally.bytes)
+    json.field("replaced", report.tally.replaced)
     json.field("alreadyThere", report.tally.alreadyThere)
+    json.field("removed", report.tally.removed)
     json.field("missing", report.missing)
     json.field("missingRecords", report.missingRecords)
     json.field("missingNodes", report.missingNodes)
     json.field("damaged", report.damaged.map { "\($0.what): \($0.why)" })
     json.field("refused", report.refused)
     json.field("inTheWay", report.inTheWay)
+    json.field("inTheWayCount", report.inTheWayCount)
+    json.field("changed", report.changed)
     Console.finish(&json)
   }
 }
