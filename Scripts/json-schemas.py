@@ -384,10 +384,12 @@ add("pack", "`carpack pack`.",
 
 add("extract", "`carpack extract`.",
     ("directory", "string", "the folder"), ("written", "int", "files written"), ("bytes", "int", "their bytes"),
-    ("alreadyThere", "int", "files that were there and correct"), ("missing", Array("string"), "blobs that are missing"),
+    ("replaced", "int", "of these, files that an earlier extraction wrote"),
+    ("alreadyThere", "int", "files that were there and correct"), ("removed", "int", "files removed with --delete"), ("missing", Array("string"), "blobs that are missing"),
     ("missingRecords", Array("string"), "records that are missing"), ("missingNodes", Array("string"), "tree nodes that are missing"),
     ("damaged", Array("string"), "what is damaged"), ("refused", Array("string"), "names that no file may have"),
-    ("inTheWay", Array("string"), "files that are in the way"))
+    ("inTheWay", Array("string"), "files that are in the way, the first of them"),
+    ("inTheWayCount", "int", "how many"), ("changed", Array("string"), "files that were changed, and therefore not removed"))
 
 add("prune", "`carpack prune`.",
     FILE, ("dryRun", "bool", "whether nothing was changed"), ("forgotten", "int", "snapshots forgotten"),

@@ -51,10 +51,10 @@ static inline int64_t carpack_attribute(const char *path, const char *name, void
 #endif
 }
 
-/* As carpack_rename_exclusively() below, within a folder that is open. */
-static inline int carpack_rename_exclusively_in(int folder, const char *from, const char *to) {
+/* As carpack_rename_exclusively() below, from one open folder into another. */
+static inline int carpack_rename_exclusively_in(int folder, const char *from, int into, const char *to) {
 #if defined(__GLIBC__) && defined(SYS_renameat2)
-  return (int)syscall(SYS_renameat2, folder, from, folder, to, 1);
+  return (int)syscall(SYS_renameat2, folder, from, into, to, 1);
 #else
   return -1;
 #endif

@@ -79,6 +79,7 @@ struct Failure: Error {
       status = .cannotCreate
       hint = "use --overwrite to replace it"
     case .inTheWay: status = .cannotCreate
+    case .busy: status = .temporary
     case .tooLarge:
       status = .damaged
       hint = "if you trust the archive and have the room, --allow-large puts it together"

@@ -44,6 +44,45 @@ import Testing
         == String(repeating: "k", count: 120) + "+" + Base32.encode(digest.bytes.span) + ".json")
   }
 
+  @Test func `for any file system spell neither a device nor what Windows does not take`() {
+    func name(_ text: String, _ ending: String = "") -> String {
+      FileNaming.component(Array(text.utf8)[...], ending: ending, for: .any)
+    }
+    #expect(name("app.bsky.feed.post") == "app.bsky.feed.post")
+    #expect(name("at:x", ".json") == "at%3Ax.json")
+    for device in ["con", "NUL", "com1", "LPT9", "aux.b"] {
+      #expect(name(device).hasPrefix("%") && name(device, ".json").hasPrefix("%"))
+    }
+    #expect(name("console", ".json") == "console.json")
+    #expect(name("com", ".json") == "com.json")
+    #expect(name("a.") == "a%2E")
+    #expect(name("a.", ".json") == "a..json")
+    #expect(FileNaming.component(Array("at:x".utf8)[...]) == "at:x")
+  }
+
+  @Test func `of accounts have no colon where there may be none`() throws {
+    let did = try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz")
+    #expect(FileNaming.account(did, for: .unix) == did.text)
+    #expect(FileNaming.account(did, for: .any) == "did-plc-ewvi7nxzyoun6zhxrhs64oiz")
+    let web = try DID("did:web:localhost%3A2583")
+    #expect(FileNaming.account(web, for: .any) == "did-web-localhost%253A2583")
+  }
+
+  @Test func `of parts of keys are never each other's`() {
+    var names: Set<String> = []
+    let parts: [ArraySlice<UInt8>?] = [
+      nil, [], Array("%".utf8)[...], Array("%-".utf8)[...], Array("-".utf8)[...],
+      Array("%25".utf8)[...], [0x25], [0x25, 0x32, 0x35], [0xe9], Array("\u{e9}".utf8)[...],
+    ]
+    for part in Set(parts) {
+      for target in [FileNaming.Target.unix, .any] {
+        let name = FileNaming.component(part, for: target)
+        #expect(target == .any || names.insert(name).inserted)
+        #expect(name.utf8.allSatisfy { 0x21...0x7e ~= $0 && $0 != UInt8(ascii: "/") })
+      }
+    }
+  }
+
   @Test func `of CARs have the handle and the revision, or else the DID and the commit`() throws {
     var snapshot = try Snapshot.example()
     snapshot.handle = try Handle("alice.test")

@@ -1,6 +1,5 @@
-internal import Archive
 internal import CGlibc
-internal import IPLD
+package import IPLD
 internal import SystemPackage
 
 #if canImport(Darwin)
@@ -15,7 +14,7 @@ internal import SystemPackage
 ///
 /// Every name is one component, opened relative to the folder above it and never through a symbolic link, so that neither a name from an archive nor
 /// a link that somebody left leads elsewhere. A file is written under a temporary name and gets its own when it is complete. A file that is
-/// there already and holds the same is left alone; one that differs is an error, unless overwriting was asked for.
+/// there already and holds the same is left alone; one that differs is an error, unless overwriting was asked for or the file may be replaced.
 public final class OutputFolder {
   /// What came of writing a file.
   public enum Outcome: Sendable {
@@ -31,42 +30,70 @@ public final class OutputFolder {
     public var written = 0
     /// Their bytes.
     public var bytes: UInt64 = 0
+    /// Those of them that took the place of another content.
+    public var replaced = 0
     /// Files that were there.
     public var alreadyThere = 0
+    /// Files that were removed.
+    public var removed = 0
+  }
+
+  /// Hands a content, piece by piece, to the sink it is given.
+  package typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
+  /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to hold.
+  package typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
+
+  /// A folder within.
+  struct Opened {
+    let descriptor: CInt
+    /// Whether it was made here, so that nothing is in it but what was written here.
+    let isNew: Bool
   }
 
   /// How many folders are kept open at a time.
   private static let maximumOpenFolders = 64
 
-  private let path: String
+  let path: String
+  let root: CInt
   private let overwriting: Bool
-  private let root: CInt
-  private var folders: [String: CInt] = [:]
+  private let isNew: Bool
+  private let isStopping: () -> Bool
+  /// Whether what has been done is being brought to its end, which is not stopped any more.
+  var isEnding = false
+  private var folders: [String: Opened] = [:]
   private var serial = 0
   private let process = getpid()
   /// What has been done so far.
-  public private(set) var tally = Tally()
+  public internal(set) var tally = Tally()
 
   /// Opens the folder, and makes it and those above it if they are not there.
   ///
+  /// - Parameters:
+  ///   - path: the folder.
+  ///   - overwriting: whether files that hold something else are replaced.
+  ///   - isStopping: is asked now and then; once it says so, writing throws `CancellationError` and leaves no half a file.
   /// - Throws: ``BackupError``.
-  public init(_ path: String, overwriting: Bool = false) throws {
+  public init(
+    _ path: String, overwriting: Bool = false, isStopping: @escaping () -> Bool = { false }
+  ) throws {
     self.path = path
     self.overwriting = overwriting
+    self.isStopping = isStopping
     var prefix = path.hasPrefix("/") ? "/" : ""
+    var isNew = false
     for component in path.split(separator: "/") {
       prefix += component
-      if unsafe mkdir(prefix, 0o777) != 0, errno != EEXIST {
-        throw BackupError.system("make the folder \(prefix)", errno)
-      }
+      isNew = unsafe mkdir(prefix, 0o777) == 0
+      if !isNew, errno != EEXIST { throw BackupError.system("make the folder \(prefix)", errno) }
       prefix += "/"
     }
+    self.isNew = isNew
     root = unsafe open(path.isEmpty ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard root >= 0 else { throw BackupError.system("open the folder \(path)", errno) }
   }
 
   deinit {
-    for folder in folders.values { _ = close(folder) }
+    for folder in folders.values { _ = close(folder.descriptor) }
     _ = close(root)
   }
 
@@ -76,70 +103,92 @@ public final class OutputFolder {
   ///   - components: the names of the folders, and last of the file.
   ///   - durably: whether the content is on the medium before the file has its name. Thousands of small files can do without, as
   ///     long as ``synchronize()`` comes before anybody is told that they are there.
-  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no file appears.
+  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no file appears. It may be asked
+  ///     for the content twice.
   /// - Throws: ``BackupError``, and what `produce` throws.
   @discardableResult
   public func write(
     _ components: [String], durably: Bool = true,
     _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws -> Outcome {
-    guard let name = components.last else { throw BackupError.hostileName("") }
+    try put(OutputFile(components, isDurable: durably), produce).outcome
+  }
+
+  /// Writes a file, or replaces one of which that is allowed.
+  ///
+  /// - Parameters:
+  ///   - file: which file, and what is known about it.
+  ///   - produce: its content.
+  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked for.
+  /// - Returns: What came of it, and the digest of the content.
+  /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
+  package func put(
+    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
+  ) throws -> (outcome: Outcome, digest: SHA256Digest) {
+    guard let name = file.components.last else { throw BackupError.hostileName("") }
     try check(name)
-    let shown = ([path] + components).joined(separator: "/")
-    let folder = try self.folder(components.dropLast())
-    // Of thousands of small files, hardly one is there: that is found out when they get their names.
-    var isThere = durably ? try regularFileExists(name, in: folder, shown) : false
-    serial += 1
-    let temporary = ".carpack-\(process)-\(serial).partial"
+    let shown = shown(file)
+    let folder = try self.folder(file.components.dropLast())
+    var digest = file.digest
+    var isReplacing = false
+    // What lies in a folder that was made here was written here: a name that is taken there is found out when it is given.
+    if !folder.isNew,
+      let verdict = try judge(name, in: folder, shown, &digest, produce, mayReplace)
+    {
+      if case .same(let digest) = verdict { return (.alreadyThere, digest) }
+      isReplacing = true
+    }
+    let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
+    let temporary = temporaryName()
     let raw = unsafe openat(
-      folder, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
+      stage.descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
     guard raw >= 0 else { throw BackupError.system("write \(shown)", errno) }
-    let descriptor = FileDescriptor(rawValue: raw)
     var isKept = false
     defer {
-      if !isKept { _ = unsafe unlinkat(folder, temporary, 0) }
+      if !isKept { _ = unsafe unlinkat(stage.descriptor, temporary, 0) }
       _ = close(raw)
     }
-    var count: UInt64 = 0
-    var buffer: [UInt8] = []
-    func put(_ bytes: Span<UInt8>) throws {
-      do {
-        _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
-      } catch let error as Errno {
-        throw BackupError.system("write \(shown)", error.rawValue)
-      }
-    }
-    try produce { bytes in
-      count += UInt64(bytes.count)
-      if buffer.count + bytes.count > 1 << 17, !buffer.isEmpty {
-        try put(buffer.span)
-        buffer.removeAll(keepingCapacity: true)
-      }
-      if bytes.count >= 1 << 17 { try put(bytes) } else { buffer.append(contentsOf: bytes) }
-    }
-    if !buffer.isEmpty { try put(buffer.span) }
-    if !durably {
-      isKept = unsafe carpack_rename_exclusively_in(folder, temporary, name) == 0
+    let (count, found) = try fill(raw, shown, isHashing: digest == nil, produce)
+    let new = digest ?? found
+    file.time?.set(raw)
+    if file.isDurable, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
+    if !isReplacing {
+      isKept =
+        unsafe carpack_rename_exclusively_in(
+          stage.descriptor, temporary, folder.descriptor, name) == 0
       // Where the system cannot do that, or the name is taken.
-      if !isKept { isThere = try regularFileExists(name, in: folder, shown) }
-    }
-    if isThere {
-      if try holdsSame(name, in: folder, as: descriptor, shown) {
-        tally.alreadyThere += 1
-        return .alreadyThere
+      if !isKept {
+        var known: SHA256Digest? = new
+        let verdict = try judge(name, in: folder, shown, &known, produce, mayReplace)
+        if case .same = verdict { return (.alreadyThere, new) }
+        isReplacing = verdict != nil
       }
-      guard overwriting else { throw BackupError.fileDiffers(shown) }
     }
-    if durably, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
     if !isKept {
-      guard unsafe renameat(folder, temporary, folder, name) == 0 else {
+      guard unsafe renameat(stage.descriptor, temporary, folder.descriptor, name) == 0 else {
         throw BackupError.system("write \(shown)", errno)
       }
       isKept = true
     }
+    if isReplacing { tally.replaced += 1 }
     tally.written += 1
     tally.bytes += count
-    return .written
+    return (.written, new)
+  }
+
+  /// Makes sure that a file could be written, and writes nothing.
+  ///
+  /// - Throws: what ``put(_:_:mayReplace:)`` would throw because of what is there.
+  package func check(
+    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
+  ) throws {
+    guard let name = file.components.last else { throw BackupError.hostileName("") }
+    try check(name)
+    guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else { return }
+    var digest = file.digest
+    let before = tally
+    _ = try judge(name, in: folder, shown(file), &digest, produce, mayReplace)
+    tally = before
   }
 
   /// Returns when everything that was written is on the medium.
@@ -157,16 +206,107 @@ public final class OutputFolder {
     #endif
   }
 
+  /// Ends the work if that was asked for.
+  ///
+  /// - Throws: `CancellationError`.
+  func stopIfAsked() throws {
+    if !isEnding, isStopping() { throw CancellationError() }
+  }
+
+  private func shown(_ file: OutputFile) -> String {
+    ([path] + file.components).joined(separator: "/")
+  }
+
+  /// A name that no other file has; what an interruption leaves of them is removed by the next run.
+  func temporaryName() -> String {
+    serial += 1
+    return "\(Self.temporaryPrefix)\(process)-\(serial)\(Self.temporaryEnding)"
+  }
+
+  static let temporaryPrefix = ".carpack-"
+  static let temporaryEnding = ".partial"
+
+  /// Writes a content into an open file; answers how long it is, and its digest if that was asked for.
+  private func fill(_ raw: CInt, _ shown: String, isHashing: Bool, _ produce: Content) throws
+    -> (count: UInt64, digest: SHA256Digest)
+  {
+    let descriptor = FileDescriptor(rawValue: raw)
+    var count: UInt64 = 0
+    var buffer: [UInt8] = []
+    var hash = SHA256()
+    func put(_ bytes: Span<UInt8>) throws {
+      try stopIfAsked()
+      do {
+        _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
+      } catch let error as Errno {
+        throw BackupError.system("write \(shown)", error.rawValue)
+      }
+      if isHashing { hash.update(bytes) }
+      count += UInt64(bytes.count)
+    }
+    try produce { bytes in
+      if buffer.count + bytes.count > 1 << 17, !buffer.isEmpty {
+        try put(buffer.span)
+        buffer.removeAll(keepingCapacity: true)
+      }
+      if bytes.count >= 1 << 17 { try put(bytes) } else { buffer.append(contentsOf: bytes) }
+    }
+    if !buffer.isEmpty { try put(buffer.span) }
+    return (count, hash.finish())
+  }
+
+  /// What is to be done about a file that is there.
+  private enum Verdict {
+    case same(SHA256Digest)
+    case replace
+  }
+
+  /// Looks at what has a file's name; nil if nothing has.
+  private func judge(
+    _ name: String, in folder: Opened, _ shown: String, _ digest: inout SHA256Digest?,
+    _ produce: Content, _ mayReplace: Replacing
+  ) throws -> Verdict? {
+    guard let size = try size(of: name, in: folder.descriptor, shown) else { return nil }
+    let new = try digest ?? Self.digest(of: produce)
+    digest = new
+    let old = try self.digest(of: name, size: size, in: folder.descriptor, shown)
+    if old == new {
+      tally.alreadyThere += 1
+      return .same(new)
+    }
+    guard try mayReplace(old, new) || overwriting else { throw BackupError.fileDiffers(shown) }
+    return .replace
+  }
+
+  private static func digest(of produce: Content) throws -> SHA256Digest {
+    var hash = SHA256()
+    try produce { hash.update($0) }
+    return hash.finish()
+  }
+
+  // MARK: Folders within
+
   /// One component, and an ordinary one.
-  private func check(_ name: String) throws {
+  func check(_ name: String) throws {
     let bytes = name.utf8
     guard !bytes.isEmpty, name != ".", name != "..", bytes.count <= 255,
       !bytes.contains(UInt8(ascii: "/")), !bytes.contains(0)
     else { throw BackupError.hostileName(name) }
   }
 
-  private func folder(_ components: ArraySlice<String>) throws -> CInt {
-    var current = root
+  /// A folder within, which is made if it is not there.
+  func folder(_ components: ArraySlice<String>) throws -> Opened {
+    guard let folder = try openFolder(components, making: true) else {
+      throw BackupError.system("open the folder \(path)", ENOENT)
+    }
+    return folder
+  }
+
+  /// A folder within; nil if it is neither there nor to be made.
+  func openFolder(_ components: ArraySlice<String>, making isMaking: Bool = false) throws -> Opened?
+  {
+    try stopIfAsked()
+    var current = Opened(descriptor: root, isNew: isNew)
     var shown = ""
     for name in components {
       try check(name)
@@ -175,17 +315,23 @@ public final class OutputFolder {
         current = open
         continue
       }
-      if unsafe mkdirat(current, name, 0o777) != 0, errno != EEXIST {
-        throw BackupError.system("make the folder \(path)\(shown)", errno)
+      var isMade = false
+      if isMaking {
+        isMade = unsafe mkdirat(current.descriptor, name, 0o777) == 0
+        if !isMade, errno != EEXIST {
+          throw BackupError.system("make the folder \(path)\(shown)", errno)
+        }
       }
-      let opened = unsafe openat(current, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      let opened = unsafe openat(
+        current.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard opened >= 0 else {
+        if errno == ENOENT, !isMaking { return nil }
         if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(path + shown) }
         throw BackupError.system("open the folder \(path)\(shown)", errno)
       }
       if folders.count >= Self.maximumOpenFolders { closeFolders(except: shown) }
-      folders[shown] = opened
-      current = opened
+      current = Opened(descriptor: opened, isNew: isMade)
+      folders[shown] = current
     }
     return current
   }
@@ -193,39 +339,32 @@ public final class OutputFolder {
   /// Closes the open folders that do not lead to the one that is shown.
   private func closeFolders(except shown: String) {
     for (path, folder) in folders where !shown.hasPrefix(path + "/") {
-      _ = close(folder)
+      _ = close(folder.descriptor)
       folders[path] = nil
     }
   }
 
-  private func regularFileExists(_ name: String, in folder: CInt, _ shown: String) throws -> Bool {
-    var status = stat()
-    guard unsafe fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
-      if errno == ENOENT { return false }
-      throw BackupError.system("look at \(shown)", errno)
-    }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw BackupError.inTheWay(shown) }
-    return true
-  }
+  /// Closes the folders within, so that they can be removed.
+  func closeFolders() { closeFolders(except: "") }
+}
 
-  private func holdsSame(
-    _ name: String, in folder: CInt, as new: FileDescriptor, _ shown: String
-  ) throws -> Bool {
-    let raw = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard raw >= 0 else { throw BackupError.system("read \(shown)", errno) }
-    do {
-      let old = try MappedFile(FileDescriptor(rawValue: raw), closing: true)
-      let new = try MappedFile(new, closing: false)
-      guard old.count == new.count else { return false }
-      return old.withBytes { old in
-        new.withBytes { new in
-          unsafe old.withUnsafeBytes { left in
-            unsafe new.withUnsafeBytes { right in unsafe left.elementsEqual(right) }
-          }
-        }
-      }
-    } catch let error as Errno {
-      throw BackupError.system("read \(shown)", error.rawValue)
-    }
+/// A file that is to be written into an ``OutputFolder``.
+package struct OutputFile {
+  /// The names of the folders, and last of the file.
+  package let components: [String]
+  /// Whether the content is on the medium before the file has its name.
+  package var isDurable: Bool
+  /// The digest of the content, where it is known beforehand.
+  package var digest: SHA256Digest?
+  /// When the file was modified; nil for when it is written.
+  package var time: FileTime?
+
+  package init(
+    _ components: [String], isDurable: Bool = true, digest: SHA256Digest? = nil,
+    time: FileTime? = nil
+  ) {
+    (self.components, self.isDurable, self.digest, self.time) = (
+      components, isDurable, digest, time
+    )
   }
 }

@@ -7,6 +7,8 @@ public struct RecordRendering: Sendable {
   public let bytes: [UInt8]
   /// Whether that is JSON.
   public let isJSON: Bool
+  /// When the record says that it was made.
+  let createdAt: String?
   /// The ending of its file.
   var ending: String { isJSON ? ".json" : ".cbor" }
 
@@ -21,9 +23,11 @@ public struct RecordRendering: Sendable {
       json.newline()
       bytes = json.takeBytes()
       isJSON = true
+      createdAt = value["createdAt"]?.string
     } catch {
       bytes = block.array
       isJSON = false
+      createdAt = nil
     }
   }
 }

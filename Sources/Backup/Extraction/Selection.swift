@@ -1,4 +1,4 @@
-public import ATProtocol
+internal import ATProtocol
 public import IPLD
 
 /// What to extract from an archive, or show of it.
@@ -18,35 +18,19 @@ public struct Selection: Sendable {
   public enum Item: Equatable, Sendable {
     /// A block or blob.
     case cid(CID)
-    /// A record.
-    case record(RecordPath)
+    /// A record, by its key in the tree, `collection/rkey`.
+    case record(String)
 
     /// Reads a CID, `collection/rkey`, or `at://` and an account in front of that.
     ///
     /// - Throws: ``BackupError`` for anything else; an AT URI that belongs to another account is not found, which is said later.
     public init(_ text: String) throws {
-      if text.hasPrefix("at://") {
-        if let path = Self.parse(text, ATURI.init)?.path {
-          self = .record(path)
-          return
-        }
-      } else if let cid = Self.parse(text, { text throws(CIDError) in try CID(text) }) {
-        self = .cid(cid)
-        return
-      } else if let path = Self.parse(text, RecordPath.init) {
+      switch try Selector(text) {
+      case .cid(let cid): self = .cid(cid)
+      case .records(let pattern, _):
+        guard let path = pattern.exactPath else { throw BackupError.malformedSelector(text) }
         self = .record(path)
-        return
-      }
-      throw BackupError.malformedSelector(text)
-    }
-
-    private static func parse<Value, Failure: Error>(
-      _ text: String, _ parser: (String) throws(Failure) -> Value
-    ) -> Value? {
-      do {
-        return try parser(text)
-      } catch {
-        return nil
+      case .cidPrefix: throw BackupError.malformedSelector(text)
       }
     }
   }

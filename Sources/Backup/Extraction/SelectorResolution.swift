@@ -1,19 +1,11 @@
 internal import ATProtocol
 internal import Archive
-package import IPLD
+internal import IPLD
 
 /// The things of a snapshot that words mean.
 package struct SelectorResolution {
-  /// One thing.
-  package enum Item: Equatable, Sendable {
-    /// A block or blob.
-    case cid(CID)
-    /// A record, by its key in the tree.
-    case record(String)
-  }
-
   /// The things, in the order of the words, and those of one word in the order of their paths.
-  package private(set) var items: [Item] = []
+  package private(set) var items: [Selection.Item] = []
 
   /// How many things a message names.
   private static let maximumNamed = 5
@@ -29,7 +21,7 @@ package struct SelectorResolution {
     observer: @escaping Progress.Observer = { _ in }
   ) throws {
     let selectors = try words.map { try Selector($0) }
-    var found: [[Item]] = selectors.map { selector in
+    var found: [[Selection.Item]] = selectors.map { selector in
       switch selector {
       case .cid(let cid): [.cid(cid)]
       case .records(let pattern, _): pattern.exactPath.map { [.record($0)] } ?? []
@@ -69,7 +61,7 @@ package struct SelectorResolution {
     }
   }
 
-  private static func one(_ items: [Item], _ word: String) throws -> [Item] {
+  private static func one(_ items: [Selection.Item], _ word: String) throws -> [Selection.Item] {
     var names: [String] = []
     for item in items {
       let name =

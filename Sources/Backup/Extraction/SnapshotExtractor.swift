@@ -6,7 +6,7 @@ internal import IPLD
 ///
 /// ```
 /// OUT/{did}/{handle or did}-{rev}.car      bit for bit what came in
-/// OUT/{did}/blobs/{cid}.{ext}
+/// OUT/{did}/blobs/{cid}.{ext}                         or names that people can read
 /// OUT/{did}/records/{collection}/{rkey}.json
 /// OUT/{did}/backup-metadata.json  did-document.json  plc-audit-log.json
 /// ```
@@ -20,8 +20,11 @@ public struct SnapshotExtractor {
     public internal(set) var damaged: [(what: String, why: String)] = []
     /// Names that no file may have.
     public internal(set) var refused: [String] = []
-    /// Files that are in the way.
+    /// The first of the files that are in the way: nothing was written then, or, if one came into the way
+    /// meanwhile, everything else.
     public internal(set) var inTheWay: [String] = []
+    /// How many files are in the way.
+    public internal(set) var inTheWayCount = 0
     /// Blobs that are not in the archive.
     public internal(set) var missing: [String] = []
     /// Records that are not in the archive, though the tree names them.
@@ -30,6 +33,13 @@ public struct SnapshotExtractor {
     public internal(set) var missingNodes: [String] = []
     /// Blobs whose content has the signature of another type than their record says.
     public internal(set) var mistyped: [String] = []
+    /// Files that were to be removed, and were changed since they were extracted: the first of them.
+    public internal(set) var changed: [String] = []
+    /// Why files that the snapshot no longer has were not removed; nil if they were.
+    public internal(set) var keptBecause: String?
+
+    /// How many files in the way are named.
+    static let maximumListed = 1000
 
     /// That nothing was done.
     public init() {}
@@ -46,63 +56,171 @@ public struct SnapshotExtractor {
       tally = later.tally
       damaged += later.damaged
       refused += later.refused
-      inTheWay += later.inTheWay
+      inTheWay += later.inTheWay.prefix(Self.maximumListed - inTheWay.count)
+      inTheWayCount += later.inTheWayCount
       missing += later.missing
       missingRecords += later.missingRecords
       missingNodes += later.missingNodes
       mistyped += later.mistyped
+      changed += later.changed
+      keptBecause = keptBecause ?? later.keptBecause
+    }
+
+    mutating func addInTheWay(_ path: String) {
+      if inTheWay.count < Self.maximumListed { inTheWay.append(path) }
+      inTheWayCount += 1
     }
   }
 
   private let archived: ArchivedSnapshot
   private let folder: OutputFolder
+  private let options: ExtractionOptions
   private let observer: Progress.Observer
   private let account: String
+  private let files: ExtractedFiles
+  private let times: RecordTimes
   private var report = Report()
+  /// Whether it is only found out what is in the way.
+  private var isChecking = false
+  private var blocks: SnapshotBlocks?
+  private var notes: BlobNotes?
+  /// The names that were given, where names meet that differ in case only.
+  private var claims: ClaimedNames?
+  private var collection = (key: [UInt8](), name: "")
 
-  /// An extractor into a folder.
-  public init(
-    _ archived: ArchivedSnapshot, into folder: OutputFolder,
-    observer: @escaping Progress.Observer = { _ in }
-  ) {
+  private init(
+    _ archived: ArchivedSnapshot, into folder: OutputFolder, _ options: ExtractionOptions,
+    observer: @escaping Progress.Observer
+  ) throws {
     self.archived = archived
     self.folder = folder
+    self.options = options
     self.observer = observer
-    account = FileNaming.name(archived.snapshot.did.text)
+    account = FileNaming.account(archived.snapshot.did, for: options.target)
+    files = try ExtractedFiles(folder, account)
+    times = RecordTimes(of: archived.snapshot)
   }
 
   /// Writes what is selected.
   ///
-  /// - Throws: ``BackupError`` for a folder that cannot be written to; what is wrong with the archive is in the report.
+  /// Files that an earlier extraction wrote, and that nobody has changed since, are replaced by what the snapshot
+  /// has now. If anything else is in the way, nothing is written.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the folder was told to
+  ///   stop, and then what was written is known to the next extraction. What is wrong with the archive is in the report.
   public static func extract(
     _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
+    options: ExtractionOptions = ExtractionOptions(),
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
-    var extractor = SnapshotExtractor(archived, into: folder, observer: observer)
-    try extractor.run(selection)
+    var extractor = try SnapshotExtractor(archived, into: folder, options, observer: observer)
+    try extractor.findWhatIsInTheWay(selection)
+    guard extractor.report.inTheWay.isEmpty else { return extractor.report }
+    try extractor.files.begin()
+    do {
+      try extractor.run(selection)
+      try extractor.finish(selection)
+    } catch {
+      do {
+        try extractor.files.stop()
+      } catch {
+        // What keeps the list from being ended kept the files from being written, and is said once.
+      }
+      throw error
+    }
     try folder.synchronize()
     extractor.report.tally = folder.tally
     return extractor.report
   }
 
+  /// Finds out what is in the way of ``extract(_:of:into:options:observer:)``, and writes nothing.
+  ///
+  /// - Throws: as that does.
+  public static func check(
+    _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
+    options: ExtractionOptions = ExtractionOptions(),
+    observer: @escaping Progress.Observer = { _ in }
+  ) throws -> Report {
+    var extractor = try SnapshotExtractor(archived, into: folder, options, observer: observer)
+    try extractor.findWhatIsInTheWay(selection)
+    return extractor.report
+  }
+
+  private mutating func findWhatIsInTheWay(_ selection: Selection) throws {
+    guard files.isThere else { return }
+    isChecking = true
+    try run(selection)
+    isChecking = false
+    // What is wrong with the archive is said when it is extracted.
+    var found = Report()
+    (found.inTheWay, found.inTheWayCount) = (report.inTheWay, report.inTheWayCount)
+    found.tally = folder.tally
+    report = found
+  }
+
   private mutating func run(_ selection: Selection) throws {
-    if selection.car {
-      try writeCAR(try RestoredRepository(archived, order: .exported, observer: observer))
-    }
+    claims = options.names == .readable || folder.foldsCase(account) ? ClaimedNames() : nil
+    collection = ([], "")
+    if selection.car { try writeCAR() }
+    // What follows takes a while, and may be interrupted before the next file.
+    try files.flush()
     if selection.records || selection.blobs || !selection.items.isEmpty {
       try writeContents(selection)
     }
     if selection.metadata { try writeMetadata() }
   }
 
+  /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was written.
+  private mutating func finish(_ selection: Selection) throws {
+    var isDeleting = options.isDeleting
+    if isDeleting, !report.damaged.isEmpty || report.inTheWayCount > 0 {
+      // What cannot be read may be what the file is a copy of.
+      (isDeleting, report.keptBecause) = (false, "not everything could be extracted")
+    }
+    let hasAllRecords = report.missingRecords.isEmpty && report.missingNodes.isEmpty
+    let hasAllBlobs = hasAllRecords && report.missing.isEmpty
+    if isDeleting, selection.records && !hasAllRecords || selection.blobs && !hasAllBlobs {
+      report.keptBecause = "some of what the snapshot refers to is not in the archive"
+    }
+    report.changed = try files.finish { path in
+      guard isDeleting else { return false }
+      if path.hasPrefix("records/") { return selection.records && hasAllRecords }
+      if path.hasPrefix("blobs/") { return selection.blobs && hasAllBlobs }
+      if path.contains("/") { return false }
+      return path.hasSuffix(".car")
+        ? selection.car : selection.metadata && ExtractedName.all.contains(path)
+    }
+  }
+
   /// Writes one file, and keeps what is wrong with it for the report.
+  ///
+  /// - Parameters:
+  ///   - components: its path below the account's folder.
+  ///   - durably: whether the content is on the medium before the file has its name.
+  ///   - digest: that of its content, where it is known beforehand.
+  ///   - time: when it was modified, if it gets that time.
+  ///   - produce: its content.
   private mutating func write(
-    _ components: [String], durably: Bool = true,
-    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+    _ components: [String], durably: Bool = true, digest: SHA256Digest? = nil,
+    time: FileTime? = nil, _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {
     let name = components.joined(separator: "/")
+    let file = OutputFile(
+      [account] + components, isDurable: durably, digest: digest,
+      time: options.setsTimes ? time : nil)
     do {
-      try folder.write([account] + components, durably: durably, produce)
+      if isChecking {
+        try folder.check(file, produce) { old, _ in files.holds(name, old) }
+        return
+      }
+      var isNoted = false
+      let (_, digest) = try folder.put(file, produce) { old, new in
+        guard files.holds(name, old) else { return false }
+        try files.noteBeforeReplacing(name, new)
+        isNoted = true
+        return true
+      }
+      try files.note(name, digest, isWritten: isNoted)
     } catch let error as ArchiveError {
       report.damaged.append((name, "\(error)"))
     } catch let error as SnapshotError {
@@ -110,19 +228,28 @@ public struct SnapshotExtractor {
     } catch let error as BackupError {
       switch error {
       case .hostileName(let name): report.refused.append(name)
-      case .fileDiffers(let path), .inTheWay(let path): report.inTheWay.append(path)
+      case .fileDiffers(let path), .inTheWay(let path): report.addInTheWay(path)
       default: throw error
       }
     }
   }
 
-  private mutating func writeCAR(_ restored: RestoredRepository) throws {
-    let name = FileNaming.car(of: archived.snapshot)
+  private mutating func writeCAR() throws {
+    let snapshot = archived.snapshot
+    let name = FileNaming.car(of: snapshot, for: options.target)
+    if isChecking {
+      guard try folder.isThere([account, name]) else { return }
+      if snapshot.fetched?.since == nil, let digest = snapshot.car.sha256 {
+        try write([name], digest: digest) { _ in }
+        return
+      }
+    }
+    let restored = try RestoredRepository(archived, order: .exported, observer: observer)
     guard restored.isExact else {
       report.damaged.append((name, restored.flaw ?? ""))
       return
     }
-    try write([name]) { sink in try restored.withBytes { try sink($0) } }
+    try write([name], time: times.commit) { sink in try restored.withBytes { try sink($0) } }
   }
 
   /// Writes records and blobs, which takes a walk through the repository to know their names.
@@ -132,13 +259,26 @@ public struct SnapshotExtractor {
     for item in selection.items {
       switch item {
       case .cid(let cid): wanted.insert(cid)
-      case .record(let path): paths.insert(path.text)
+      case .record(let path): paths.insert(path)
       }
     }
     var unseen = paths
-    let blocks = SnapshotBlocks(
-      archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
+    let blocks =
+      blocks
+      ?? SnapshotBlocks(
+        archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
+    // Once they are laid out, they serve again.
+    self.blocks = blocks
+    let wantsNotes = selection.blobs || !wanted.isEmpty
+    notes =
+      wantsNotes && (options.setsTimes || options.names == .readable)
+      ? BlobNotes(times, hasNames: options.names == .readable) : nil
+    var done: UInt64 = 0
+    let total = UInt64(clamping: archived.snapshot.counts.records)
     let contents = try blocks.contents { record, body in
+      notes?.add(record.key, body)
+      done += 1
+      if done % 64 == 0 { observer(Progress(stage: "records", done: done, total: total)) }
       guard selection.records || !unseen.isEmpty else { return }
       let key = String(decoding: record.key, as: UTF8.self)
       let isNamed = unseen.remove(key) != nil
@@ -155,7 +295,8 @@ public struct SnapshotExtractor {
     }
     let blobs = contents.blobs
     if selection.blobs {
-      try writeBlobs(blobs.entries.map { ($0.cid, $0.mimeType) })
+      try writeBlobs(
+        blobs.entries.map { Blob(cid: $0.cid, mimeType: $0.mimeType, record: $0.firstRecord) })
       for entry in blobs.entries { wanted.remove(entry.cid) }
       try writeExtras()
       if contents.flaw != nil { try writeStrays(except: blobs) }
@@ -164,8 +305,18 @@ public struct SnapshotExtractor {
       guard archived.state(of: cid) != .missing || blobs.contains(cid) else {
         throw BackupError.notFound("\(cid)")
       }
-      try writeBlob(cid, mimeType: blobs[cid]?.mimeType)
+      let entry = blobs[cid]
+      try writeBlob(Blob(cid: cid, mimeType: entry?.mimeType, record: entry?.firstRecord))
     }
+  }
+
+  /// A blob that is to be written.
+  private struct Blob {
+    let cid: CID
+    /// What its record says.
+    var mimeType: String?
+    /// The key of the record that refers to it first.
+    var record: String?
   }
 
   /// Says what a damaged repository has lost of the selection, so that less than everything never
@@ -216,7 +367,7 @@ public struct SnapshotExtractor {
         continue
       }
       guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
-      try writeBlob(cid, mimeType: nil)
+      try writeBlob(Blob(cid: cid))
     }
   }
 
@@ -229,7 +380,7 @@ public struct SnapshotExtractor {
 
   private mutating func writeExtras() throws {
     do {
-      try writeBlobs(archived.extras().map { ($0, nil) })
+      try writeBlobs(archived.extras().map { Blob(cid: $0) })
     } catch let error as ArchiveError {
       report.damaged.append(("extras", "\(error)"))
     } catch let error as SnapshotError {
@@ -244,31 +395,49 @@ public struct SnapshotExtractor {
       report.missingRecords.append(key)
       return
     }
-    guard RecordPath.isValid(record.key.span) else {
-      report.refused.append(key)
-      return
-    }
-    let path = try RecordPath(key)
     let content = RecordRendering(body)
     try write(
-      [
-        "records", FileNaming.name(path.collection.text),
-        FileNaming.name(path.recordKey.text, ending: content.ending),
-      ], durably: false
-    ) { sink in try sink(content.bytes.span) }
+      name(of: record.key, ending: content.ending), durably: false,
+      time: times.time(of: record.key, createdAt: content.createdAt)
+    ) { sink in
+      let bytes = content.bytes
+      try sink(bytes.span)
+    }
+  }
+
+  /// The path of a record's file.
+  private mutating func name(of key: [UInt8], ending: String) -> [String] {
+    let (part, rest) = FileNaming.parts(of: key)
+    let key = part.map(Array.init) ?? []
+    if collection.name.isEmpty || collection.key != key || part == nil {
+      // All records of a collection follow one another.
+      let name = FileNaming.component(part, for: options.target)
+      collection = (key, claimed("records/", name, "", key))
+    }
+    let name = FileNaming.component(rest, ending: ending, for: options.target)
+    let folder = "records/\(collection.name)/"
+    return ["records", collection.name, claimed(folder, name, ending, Array(rest))]
+  }
+
+  /// A name, or another if there is one already that differs in case only.
+  private mutating func claimed(
+    _ folder: String, _ name: String, _ ending: String, _ part: [UInt8]
+  ) -> String {
+    guard claims != nil, claims?.insert(folder + name) == false else { return name }
+    return FileNaming.other(than: name, ending: ending, for: part)
   }
 
   /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
   /// once, whatever the order of the records that refer to them.
   ///
   /// What is wrong is reported in the order of `blobs`.
-  private mutating func writeBlobs(_ blobs: [(cid: CID, mimeType: String?)]) throws {
+  private mutating func writeBlobs(_ blobs: [Blob]) throws {
     let earlier = report
     var findings: [(index: Int, report: Report)] = []
     for (done, index) in try archiveOrder(of: blobs.map(\.cid)).enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
       report = Report()
-      try writeBlob(blobs[index].cid, mimeType: blobs[index].mimeType)
+      try writeBlob(blobs[index])
       if !report.isEmpty { findings.append((index, report)) }
     }
     report = earlier
@@ -281,10 +450,11 @@ public struct SnapshotExtractor {
     return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
   }
 
-  private mutating func writeBlob(_ cid: CID, mimeType: String?) throws {
+  private mutating func writeBlob(_ blob: Blob) throws {
+    let cid = blob.cid
     switch archived.state(of: cid) {
     case .held(let length) where length <= Self.maximumInMemory:
-      try writeSmallBlob(cid, mimeType: mimeType)
+      try writeSmallBlob(blob)
       return
     case .held: break
     case .missing:
@@ -296,21 +466,41 @@ public struct SnapshotExtractor {
     }
     let ending: String
     do {
-      ending = try fileExtension(cid, mimeType)
+      ending = try fileExtension(cid, blob.mimeType)
     } catch let error as ArchiveError {
       report.damaged.append(("\(cid)", "\(error)"))
       return
     }
     let reader = archived.reader
-    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")]) { sink in
-      try reader.read(cid, each: sink)
+    try write(
+      ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
+    ) { sink in try reader.read(cid, each: sink) }
+  }
+
+  private func time(of blob: Blob) -> FileTime? {
+    notes?.time(of: blob.cid, record: blob.record.map { Array($0.utf8) })
+  }
+
+  /// The name of a blob's file.
+  private mutating func name(of blob: Blob, _ ending: String) -> String {
+    let plain = FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+    guard options.names == .readable else { return plain }
+    for isWhole in [false, true] {
+      guard
+        let name = notes?.name(
+          of: blob.cid, record: blob.record.map { Array($0.utf8) }, isWhole: isWhole)
+      else { break }
+      let full = "\(name).\(ending)"
+      if claims?.insert("blobs/" + full) != false { return full }
     }
+    return plain
   }
 
   /// Blobs up to this length are read once, into memory: it takes their beginning to know their names.
   private static let maximumInMemory: UInt64 = 1 << 16
 
-  private mutating func writeSmallBlob(_ cid: CID, mimeType: String?) throws {
+  private mutating func writeSmallBlob(_ blob: Blob) throws {
+    let cid = blob.cid
     let found: [UInt8]?
     do {
       found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
@@ -323,8 +513,11 @@ public struct SnapshotExtractor {
       return
     }
     let ending = fileExtension(
-      cid, mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
-    try write(["blobs", FileNaming.name("\(cid)", ending: ".\(ending)")], durably: false) { sink in
+      cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
+    try write(
+      ["blobs", name(of: blob, ending)], durably: false, digest: cid.multihash.sha256,
+      time: time(of: blob)
+    ) { sink in
       let bytes = body
       try sink(bytes.span)
     }

@@ -67,7 +67,8 @@ public struct BlobFolder: Sendable {
 
   private static func isBookkeeping(_ name: String) -> Bool {
     isCAR(name) || name == ExtractedName.metadata || name == ExtractedName.didDocument
-      || name == ExtractedName.plcLog
+      || name == ExtractedName.plcLog || name == ExtractedName.list
+      || name == ExtractedName.unfinishedList
   }
 
   /// Whether a folder has this name.
@@ -140,4 +141,10 @@ enum ExtractedName {
   static let metadata = "backup-metadata.json"
   static let didDocument = "did-document.json"
   static let plcLog = "plc-audit-log.json"
+  /// The documents of an account.
+  static let all = [metadata, didDocument, plcLog]
+  /// The list of the files that were written, and of their digests.
+  static let list = "carpack-extracted.sha256"
+  /// The same while it is written.
+  static let unfinishedList = list + OutputFolder.temporaryEnding
 }

@@ -20,6 +20,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case fileDiffers(String)
   /// Something that is no ordinary file or folder is in the way.
   case inTheWay(String)
+  /// Another run is writing into a folder.
+  case busy(String)
   /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
   case notAFile(String, String)
   /// Under the temporary name of a new archive is what another run has left: its path, and of which
@@ -86,6 +88,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .malformedDocument(let what): "\(what)"
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
+    case .busy(let path): "another carpack is writing into \(path)"
     case .notAFile(let path, let kind): "\(path) is \(kind), not a plain file"
     case .leftover(let path, let account):
       "\(path) holds what an interrupted run has saved of \(account ?? "an account that cannot be told")"

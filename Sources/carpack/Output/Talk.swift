@@ -88,6 +88,13 @@ struct CommonOptions: ParsableArguments {
     if !quiet { Console.say(mark, text()) }
   }
 
+  /// Says what lacks a little of several things, unless that was not wanted; see ``Console``.
+  func say(
+    _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil
+  ) {
+    if !quiet { Console.say(mark, texts, of: count, all: verb) }
+  }
+
   /// Says how many records cannot be read, if there are any.
   ///
   /// - Parameters:

@@ -40,7 +40,7 @@ final class ProgressLine {
   /// The line's words.
   static func text(_ progress: Progress, elapsed: ContinuousClock.Duration) -> String {
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-    let counts = progress.stage == "blobs"
+    let counts = progress.stage == "blobs" || progress.stage == "records"
     let done = counts ? "\(progress.done)" : Quantity.bytes(progress.done)
     guard progress.total > 0 else { return "\(progress.stage) \(done)" }
     let total = counts ? "\(progress.total)" : Quantity.bytes(progress.total)

@@ -12,7 +12,9 @@ struct ExtractCommand: ReportingCommand {
     abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
     discussion: Help.discussion(
       """
-      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there. Nothing is ever written outside DIR. A file that is there already and correct is left alone; one that differs is an error, unless --overwrite. A file has its name only when it is complete.
+      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without -d, DIR lies beside the archive and has its name without the ending: alice.example.com for alice.example.com.car.zst. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there.
+
+      Extracting a newer snapshot into the same folder updates it. A file that is there already and correct is left alone. One that an earlier extraction wrote, and nobody has changed since, is replaced; with --delete it is removed if the snapshot no longer has it. If anything else is in the way, nothing is written, unless --overwrite. Nothing is ever written outside DIR. A file has its name only when it is complete.
 
       Exit status: 0 everything selected was given back, 10 something is missing, 11 something is damaged (everything else is written), 13 a name that no file may have, 73 a file is in the way.
       """,
@@ -26,15 +28,10 @@ struct ExtractCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Single things: CIDs, collection/rkey, or at:// URIs.", valueName: "selector"))
+      "Single things: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.", valueName: "selector"))
   var selectors: [String] = []
 
-  @Option(
-    name: [.customShort("d"), .customLong("directory")],
-    help: ArgumentHelp(
-      "The folder to write into; with --car, \"-\" writes the CAR to standard output.",
-      valueName: "dir"), completion: .directory)
-  var directory: String
+  @OptionGroup var extraction: ExtractionArguments
 
   @OptionGroup var choice: SnapshotOptions
 
@@ -53,22 +50,24 @@ struct ExtractCommand: ReportingCommand {
   @Flag(help: "The metadata, and the account's documents.")
   var metadata = false
 
-  @Flag(help: "Replace files that differ.")
-  var overwrite = false
-
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    if directory == "-", !car || all || records || blobs || metadata || !selectors.isEmpty || json {
+    if extraction.directory == "-",
+      !car || all || records || blobs || metadata || !selectors.isEmpty || json
+    {
       throw ValidationError("-d - gives the CAR alone: use it with --car and nothing else")
+    }
+    if extraction.delete, !selectors.isEmpty {
+      throw ValidationError("--delete is for whole kinds of things: leave out the single ones")
     }
   }
 
   func run() throws {
-    let selection = try self.selection()
+    var selection = self.selection()
     let opened = try archive.open()
     let observer = ProgressLine.observer(quiet: common.quiet)
-    if directory == "-" {
+    if extraction.directory == "-" {
       let restored = try RestoredRepository(
         opened.snapshot(choice), order: .exported, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
@@ -81,16 +80,17 @@ struct ExtractCommand: ReportingCommand {
     let snapshots =
       selectors.isEmpty
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
-    let folder = try OutputFolder(directory, overwriting: overwrite)
-    var report = SnapshotExtractor.Report()
-    for snapshot in snapshots {
-      report.add(
-        try SnapshotExtractor.extract(
-          selection, of: snapshot, into: folder, observer: observer))
+    let directory = try extraction.folder(for: archive.file)
+    if !selectors.isEmpty {
+      selection.items = try SelectorResolution(selectors, in: snapshots[0], observer: observer).items
     }
+    let report = try InterruptibleExtraction(
+      selection: selection, options: extraction.options, directory: directory,
+      overwrites: extraction.overwrite, observer: observer
+    ).run(snapshots)
     Console.endProgress()
-    say(report)
-    if json { printJSON(report) }
+    say(report, directory)
+    if json { printJSON(report, directory) }
     let status = ExitStatus.worst(
       opened.status,
       report.damaged.isEmpty ? .success : .damaged,
@@ -101,34 +101,31 @@ struct ExtractCommand: ReportingCommand {
     if status != .success { throw status }
   }
 
-  private func selection() throws -> Selection {
+  private func selection() -> Selection {
     if all || !(car || records || blobs || metadata) && selectors.isEmpty { return .all }
     var selection = Selection()
     selection.car = car
     selection.records = records
     selection.blobs = blobs
     selection.metadata = metadata
-    selection.items = try selectors.map { try Selection.Item($0) }
     return selection
   }
 
-  private func say(_ report: SnapshotExtractor.Report) {
+  private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
     for (what, why) in report.damaged {
       Console.say(.damaged, "\(what): \(why)")
     }
     for name in report.refused {
       Console.say(.refused, "no file may have the name \(name.debugDescription)")
     }
-    for path in report.inTheWay {
-      Console.say(.error, "\(path) exists already and holds something else")
+    Console.say(
+      .error, report.inTheWay.lazy.map { "\($0) exists already and holds something else" },
+      of: report.inTheWayCount)
+    if !report.inTheWay.isEmpty {
+      Console.say(
+        "hint: move them, choose another folder with -d, or replace them with --overwrite")
     }
-    if !report.inTheWay.isEmpty { Console.say("hint: use --overwrite to replace them") }
-    for what in report.missing.prefix(20) {
-      common.say(.missing, "\(what)")
-    }
-    if report.missing.count > 20 {
-      common.say(.missing, "and \(Quantity.grouped(report.missing.count - 20)) more blobs")
-    }
+    common.say(.missing, report.missing, of: report.missing.count, all: "carpack missing")
     if !report.missingRecords.isEmpty {
       common.say(
         .missing,
@@ -140,28 +137,45 @@ struct ExtractCommand: ReportingCommand {
         .missing, "\(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
       )
     }
-    for what in report.mistyped.prefix(20) {
-      common.say(.note, "\(what)")
-    }
+    common.say(.note, report.mistyped, of: report.mistyped.count)
+    sayWhatStays(report)
     let tally = report.tally
+    let further = [
+      tally.replaced > 0 ? ", \(Quantity.grouped(tally.replaced)) of them replaced" : "",
+      tally.alreadyThere > 0 ? ", \(Quantity.grouped(tally.alreadyThere)) there already" : "",
+      tally.removed > 0 ? ", \(Quantity.grouped(tally.removed)) removed" : "",
+    ]
     common.say(
       "\(directory): \(Quantity.count(tally.written, "file")) written, \(Quantity.bytes(tally.bytes))"
-        + (tally.alreadyThere > 0 ? ", \(Quantity.grouped(tally.alreadyThere)) there already" : ""))
+        + further.joined())
   }
 
-  private func printJSON(_ report: SnapshotExtractor.Report) {
+  /// Says which files the snapshot no longer has and were not removed all the same.
+  private func sayWhatStays(_ report: SnapshotExtractor.Report) {
+    common.say(
+      .note, report.changed.lazy.map { "\($0) was changed, and stays" }, of: report.changed.count)
+    if let why = report.keptBecause {
+      common.say(.note, "files of earlier snapshots stay: \(why)")
+    }
+  }
+
+  private func printJSON(_ report: SnapshotExtractor.Report, _ directory: String) {
     var json = JSONWriter.ofResults
     json.begin(.extract)
     json.field("directory", directory)
     json.field("written", report.tally.written)
     json.field("bytes", report.tally.bytes)
+    json.field("replaced", report.tally.replaced)
     json.field("alreadyThere", report.tally.alreadyThere)
+    json.field("removed", report.tally.removed)
     json.field("missing", report.missing)
     json.field("missingRecords", report.missingRecords)
     json.field("missingNodes", report.missingNodes)
     json.field("damaged", report.damaged.map { "\($0.what): \($0.why)" })
     json.field("refused", report.refused)
     json.field("inTheWay", report.inTheWay)
+    json.field("inTheWayCount", report.inTheWayCount)
+    json.field("changed", report.changed)
     Console.finish(&json)
   }
 }

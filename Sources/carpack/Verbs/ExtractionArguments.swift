@@ -1,0 +1,122 @@
+internal import ArgumentParser
+internal import Backup
+
+/// What blobs are called, as it is asked for.
+enum BlobNames: String, CaseIterable, ExpressibleByArgument {
+  case cid, readable
+
+  var names: ExtractionOptions.Names { self == .cid ? .cid : .readable }
+}
+
+/// Where things are extracted to, and how.
+struct ExtractionArguments: ParsableArguments {
+  @Option(
+    name: [.customShort("d"), .customLong("directory")],
+    help: ArgumentHelp(
+      "The folder to write into; without it, one beside the archive that has its name. With --car, \"-\" writes the CAR to standard output.",
+      valueName: "dir"), completion: .directory)
+  var directory: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "What blobs are called: by their CIDs, or readable, 2025-03-22_3lkxag2q_1_plan-of-forty-beds.svg, in names that Windows and exFAT take as well.",
+      valueName: "cid|readable"))
+  var names = BlobNames.cid
+
+  @Flag(help: "Leave out the times of the records, which files get as their own.")
+  var noTimes = false
+
+  @Flag(
+    help:
+      "Remove files that the snapshot no longer has, if an earlier extraction wrote them and nobody has changed them since."
+  )
+  var delete = false
+
+  @Flag(help: "Replace files that differ, whoever wrote them.")
+  var overwrite = false
+
+  var options: ExtractionOptions {
+    var options = ExtractionOptions()
+    options.names = names.names
+    options.setsTimes = !noTimes
+    options.isDeleting = delete
+    return options
+  }
+
+  /// The folder to write into.
+  ///
+  /// - Throws: ``Failure`` if there is no name to give it.
+  func folder(for archive: String) throws -> String {
+    if let directory { return directory }
+    guard archive != "-" else {
+      throw Failure(
+        "what comes from standard input has no name for a folder", hint: "name one with -d",
+        status: .usage)
+    }
+    for ending in [".car.zst", ".zst"] where archive.hasSuffix(ending) {
+      let name = String(archive.dropLast(ending.count))
+      if !name.isEmpty, !name.hasSuffix("/") { return name }
+    }
+    return archive + ".extracted"
+  }
+}
+
+/// Extraction that ends well when it is interrupted.
+struct InterruptibleExtraction {
+  let selection: Selection
+  let options: ExtractionOptions
+  let directory: String
+  let overwrites: Bool
+  let observer: Progress.Observer
+
+  /// Extracts snapshots into a folder, each account into one of its own, unless something is in the way of any.
+  ///
+  /// - Throws: ``ExitStatus`` of the signal that interrupted it, and what the extraction throws.
+  func run(_ snapshots: [ArchivedSnapshot]) throws -> SnapshotExtractor.Report {
+    let folder = try OutputFolder(directory, overwriting: overwrites) {
+      Interruption.received != nil
+    }
+    _ = try Interruption.beginNotifying()
+    defer { Interruption.endNotifying() }
+    do {
+      return try extract(snapshots, into: folder)
+    } catch is CancellationError {
+      throw sayInterrupted(folder.tally)
+    }
+  }
+
+  private func extract(_ snapshots: [ArchivedSnapshot], into folder: OutputFolder) throws
+    -> SnapshotExtractor.Report
+  {
+    func observe(_ progress: Progress) {
+      // Between files the folder itself stops; while the archive is read, nothing is half written.
+      if progress.stage == "reading", Interruption.received != nil {
+        sayInterrupted(folder.tally).leave()
+      }
+      observer(progress)
+    }
+    var report = SnapshotExtractor.Report()
+    if snapshots.count > 1 {
+      for snapshot in snapshots {
+        report.add(
+          try SnapshotExtractor.check(
+            selection, of: snapshot, into: folder, options: options, observer: observe))
+      }
+    }
+    guard report.inTheWay.isEmpty else { return report }
+    for snapshot in snapshots {
+      report.add(
+        try SnapshotExtractor.extract(
+          selection, of: snapshot, into: folder, options: options, observer: observe))
+    }
+    return report
+  }
+
+  private func sayInterrupted(_ tally: OutputFolder.Tally) -> ExitStatus {
+    Console.endProgress()
+    Console.say(
+      "carpack: interrupted: \(directory) has \(Quantity.count(tally.written, "new file")), each complete; run the same command again to go on"
+    )
+    return Interruption.received ?? .interrupted
+  }
+}
