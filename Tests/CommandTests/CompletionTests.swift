@@ -19,7 +19,7 @@ struct `Completing a command line` {
     let folder = try TemporaryFolder()
     try CommandFixture.write(to: folder)
     let result = try Command(in: folder).run(
-      "carpack pack -q repo.car -o a.car.zst && carpack pack -q later.car -o a.car.zst")
+      "carpack pack -q repo.car -o a.car.zst; carpack pack -q later.car -o a.car.zst")
     #expect(result.status == 0 || result.status == 10)
     return folder
   }
