@@ -45,8 +45,9 @@ struct `Completing a command line` {
     let folder = try withArchive()
     #expect(
       try offered("info a.car.zst --at ''", in: folder).prefix(4) == ["none", "2", "1", "latest"])
-    // The archive may follow.
-    #expect(try offered("info --at -1 a.car.zst", in: folder) == ["files .zst"])
+    let before = try Command(in: folder).run(
+      "carpack ---complete zsh 3 carpack info --at la a.car.zst")
+    #expect(before.text == "none\nlatest\tthe newest\n", "the archive may follow")
     #expect(try offered("info a.car.zst --at=-", in: folder) == ["none", "--at=-1", "--at=-2"])
     #expect(try offered("ls a.car.zst --account ''", in: folder).count == 2)
     #expect(try offered("cat a.car.zst ''", in: folder) == ["none", "app.bsky.feed.post/"])
