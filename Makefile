@@ -121,9 +121,9 @@ man: release ## manual pages, one for each verb: .build/manual
 
 completions: release ## completions for bash, zsh and fish: .build/completions
 	@mkdir -p $(COMPLETIONS)
-	@$(CARPACK_BIN) --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
-	@$(CARPACK_BIN) --generate-completion-script zsh > $(COMPLETIONS)/_carpack
-	@$(CARPACK_BIN) --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
+	@"$(CARPACK_BIN)" --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
+	@"$(CARPACK_BIN)" --generate-completion-script zsh > $(COMPLETIONS)/_carpack
+	@"$(CARPACK_BIN)" --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 MAN1 := $(DESTDIR)$(PREFIX)/share/man/man1
@@ -155,13 +155,13 @@ reproducible: requirements ## build the command in two folders, and compare them
 
 deb: release ## Debian package, checked by lintian where it is installed: .build/dist
 	@rm -rf .build/stage/deb
-	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/deb PREFIX=/usr
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh $(CURDIR)/.build/stage/deb $(CURDIR)/$(DIST)
+	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/deb PREFIX=/usr
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh .build/stage/deb $(DIST)
 
 tarball: release ## the command with all that belongs to it, for any folder: .build/dist
 	@rm -rf .build/stage/tarball
-	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/tarball PREFIX=
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh $(CURDIR)/.build/stage/tarball $(CURDIR)/$(DIST)
+	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/tarball PREFIX=
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh .build/stage/tarball $(DIST)
 
 sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
 	@mkdir -p $(DIST)
