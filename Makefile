@@ -23,7 +23,8 @@ else
   STRIP ?= -Xlinker --strip-all
   # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the C library reads that (glibc 2.36).
   PACK := $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk -F '[ .]' '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
-  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic $(PACK)
+  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic \
+    -Xlinker -T -Xlinker '$(CURDIR)/Packaging/release.ld' $(PACK)
 endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
 BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
@@ -123,9 +124,9 @@ man: release ## manual pages, one for each verb: .build/manual
 
 completions: release ## completions for bash, zsh and fish: .build/completions
 	@mkdir -p $(COMPLETIONS)
-	@$(CARPACK_BIN) --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
-	@$(CARPACK_BIN) --generate-completion-script zsh > $(COMPLETIONS)/_carpack
-	@$(CARPACK_BIN) --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
+	@"$(CARPACK_BIN)" --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
+	@"$(CARPACK_BIN)" --generate-completion-script zsh > $(COMPLETIONS)/_carpack
+	@"$(CARPACK_BIN)" --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 MAN1 := $(DESTDIR)$(PREFIX)/share/man/man1
@@ -157,13 +158,13 @@ reproducible: requirements ## build the command in two folders, and compare them
 
 deb: release ## Debian package, checked by lintian where it is installed: .build/dist
 	@rm -rf .build/stage/deb
-	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/deb PREFIX=/usr
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh $(CURDIR)/.build/stage/deb $(CURDIR)/$(DIST)
+	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/deb PREFIX=/usr
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh .build/stage/deb $(DIST)
 
 tarball: release ## the command with all that belongs to it, for any folder: .build/dist
 	@rm -rf .build/stage/tarball
-	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/.build/stage/tarball PREFIX=
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh $(CURDIR)/.build/stage/tarball $(CURDIR)/$(DIST)
+	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/tarball PREFIX=
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh .build/stage/tarball $(DIST)
 
 sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
 	@mkdir -p $(DIST)

@@ -7,10 +7,10 @@ stage=$1
 output=$2
 cd "$(dirname "$0")/.."
 
-for program in dpkg-deb dpkg-shlibdeps; do
+for program in dpkg-deb dpkg-shlibdeps readelf; do
   command -v "$program" >/dev/null || {
     echo "build-deb: error: $program is missing" >&2
-    echo "hint: apt-get install dpkg-dev" >&2
+    echo "hint: apt-get install dpkg-dev binutils" >&2
     exit 1
   }
 done
@@ -36,11 +36,16 @@ source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 mkdir "$source/debian"
 sed '/^#/d' Packaging/debian/control.in | sed "s|@ARCHITECTURE@|$architecture|" >"$source/debian/control"
-libraries=$(cd "$source" && dpkg-shlibdeps -O -e"$stage/usr/bin/carpack" | sed -n 's/^shlibs:Depends=//p')
+command=$(cd "$stage/usr/bin" && pwd)/carpack
+libraries=$(cd "$source" && dpkg-shlibdeps -O -e"$command" | sed -n 's/^shlibs:Depends=//p')
 [ -n "$libraries" ] || {
   echo "build-deb: error: dpkg-shlibdeps found no libraries" >&2
   exit 1
 }
+# Packed relocations are read from glibc 2.36 on, which no symbol tells.
+if readelf -V "$stage/usr/bin/carpack" | grep -q GLIBC_ABI_DT_RELR; then
+  libraries=$(echo "$libraries" | sed 's/libc6 ([^)]*)/libc6 (>= 2.36)/')
+fi
 
 size=$(du -k -s --apparent-size --exclude=DEBIAN "$stage" | cut -f 1)
 sed -n '/^Package:/,$p' Packaging/debian/control.in | sed '/^#/d' |
@@ -65,7 +70,7 @@ echo "$package"
 
 if command -v lintian >/dev/null; then
   # Not for Debian's own archive: no bug of Debian asked for it.
-  lintian --fail-on error --suppress-tags initial-upload-closes-no-bugs,no-manual-page "$package"
+  lintian --fail-on error --suppress-tags initial-upload-closes-no-bugs "$package"
 else
   echo "lintian is not installed: the package is not checked (apt-get install lintian)" >&2
 fi

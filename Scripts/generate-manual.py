@@ -261,7 +261,9 @@ class Manual:
         out += self.exit_status(words, own, statuses)
         out += self.files(words, command, own)
         out += self.environment(command, own)
-        return out + self.see_also(words, command, own)
+        out += self.see_also(words, command, own)
+        # A heading begins a paragraph by itself.
+        return [line for before, line in zip([""] + out, out) if not (line == ".PP" and before.startswith(".SH "))]
 
     def verbs(self, words, command):
         below = shown_subcommands(command)
