@@ -39,7 +39,7 @@ private struct Listing: Decodable {
     try ArchiveReader(path: FilePath("\(Self.folder)/\(name).car.zst"))
   }
 
-  @Test(arguments: ["one", "several", "unknown-optional"])
+  @Test(arguments: ["one", "several", "smallest", "unknown-optional"])
   func `gives back what it gave`(name: String) throws {
     let json = try Data(contentsOf: URL(filePath: "\(Self.folder)/\(name).expected.json"))
     let expected = try JSONDecoder().decode(Listing.self, from: json)
@@ -131,5 +131,46 @@ private struct Listing: Decodable {
     var writer = try ArchiveWriter.open(FileStorage.open(path), carHeader: [1, 0xa0])
     try writer.append(CID(codec: .raw, hashing: [1].span), [1].span)
     #expect(try writer.commit(manifest: nil).features == before)
+  }
+
+  @Test func `is described byte for byte by the example of FORMAT`() throws {
+    let text = try String(contentsOfFile: "\(Command.packageRoot)/Docs/FORMAT.md", encoding: .utf8)
+    let reader = try open("smallest")
+    let file = try Data(contentsOf: URL(filePath: "\(Self.folder)/smallest.car.zst"))
+    var stream = try reader.carHeader
+    try reader.forEachSection(
+      begin: { section in
+        let length = section.cid.bytes.count + Int(section.bodyLength)
+        stream += Self.varint(length) + section.cid.bytes
+        return .read
+      }, chunk: { stream += $0.array })
+    let example = try #require(text.firstRange(of: "## Appendix B"))
+    let sources = [Array(file), stream]
+    var number = 0
+    var (source, lineCount) = ([UInt8](), 0)
+    for line in text[example.upperBound...].split(separator: "\n") {
+      if line.hasPrefix("0000  ") {
+        source = try #require(sources.indices.contains(number) ? sources[number] : nil)
+        number += 1
+      }
+      let parts = line.split(separator: "  ", maxSplits: 1)
+      guard parts.count == 2, parts[0].count == 4, let offset = Int(parts[0], radix: 16) else {
+        continue
+      }
+      let bytes = parts[1].prefix(47).split(separator: " ").prefix { $0.count == 2 }
+        .compactMap { UInt8($0, radix: 16) }
+      #expect(Array(source[offset..<offset + bytes.count]) == bytes, "\(line)")
+      lineCount += 1
+    }
+    #expect(lineCount > 80)
+  }
+
+  private static func varint(_ number: Int) -> [UInt8] {
+    var (rest, bytes) = (number, [UInt8]())
+    while rest >= 0x80 {
+      bytes.append(UInt8(rest & 0x7f) | 0x80)
+      rest >>= 7
+    }
+    return bytes + [UInt8(rest)]
   }
 }

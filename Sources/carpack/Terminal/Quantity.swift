@@ -36,6 +36,7 @@ enum Quantity {
 
   /// That nothing is missing: "all 1,655 records and 20 blobs are safe".
   static func allSafe(records: Int, blobs: Int) -> String {
+    guard records + blobs > 1 else { return "\(count(records, "record")) is safe" }
     let blobs = blobs > 0 ? " and \(count(blobs, "blob"))" : ""
     return "all \(count(records, "record"))\(blobs) are safe"
   }

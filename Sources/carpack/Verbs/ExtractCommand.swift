@@ -28,7 +28,8 @@ struct ExtractCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Single things: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.", valueName: "selector"))
+      "Single things: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
+      valueName: "selector"))
   var selectors: [String] = []
 
   @OptionGroup var extraction: ExtractionArguments
@@ -82,7 +83,8 @@ struct ExtractCommand: ReportingCommand {
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
     let directory = try extraction.folder(for: archive.file)
     if !selectors.isEmpty {
-      selection.items = try SelectorResolution(selectors, in: snapshots[0], observer: observer).items
+      selection.items = try SelectorResolution(selectors, in: snapshots[0], observer: observer)
+        .items
     }
     let report = try InterruptibleExtraction(
       selection: selection, options: extraction.options, directory: directory,
