@@ -135,7 +135,10 @@ public final class OutputFolder {
     if !folder.isNew,
       let verdict = try judge(name, in: folder, shown, &digest, produce, mayReplace)
     {
-      if case .same(let digest) = verdict { return (.alreadyThere, digest) }
+      if case .same(let digest) = verdict {
+        tally.alreadyThere += 1
+        return (.alreadyThere, digest)
+      }
       isReplacing = true
     }
     let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
@@ -160,7 +163,10 @@ public final class OutputFolder {
       if !isKept {
         var known: SHA256Digest? = new
         let verdict = try judge(name, in: folder, shown, &known, produce, mayReplace)
-        if case .same = verdict { return (.alreadyThere, new) }
+        if case .same = verdict {
+          tally.alreadyThere += 1
+          return (.alreadyThere, new)
+        }
         isReplacing = verdict != nil
       }
     }
@@ -178,17 +184,20 @@ public final class OutputFolder {
 
   /// Makes sure that a file could be written, and writes nothing.
   ///
+  /// - Returns: Whether it is there already, and the same.
   /// - Throws: what ``put(_:_:mayReplace:)`` would throw because of what is there.
   package func check(
     _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
-  ) throws {
+  ) throws -> Bool {
     guard let name = file.components.last else { throw BackupError.hostileName("") }
     try check(name)
-    guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else { return }
+    guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else {
+      return false
+    }
     var digest = file.digest
-    let before = tally
-    _ = try judge(name, in: folder, shown(file), &digest, produce, mayReplace)
-    tally = before
+    let verdict = try judge(name, in: folder, shown(file), &digest, produce, mayReplace)
+    if case .same = verdict { return true }
+    return false
   }
 
   /// Returns when everything that was written is on the medium.
@@ -270,15 +279,12 @@ public final class OutputFolder {
     let new = try digest ?? Self.digest(of: produce)
     digest = new
     let old = try self.digest(of: name, size: size, in: folder.descriptor, shown)
-    if old == new {
-      tally.alreadyThere += 1
-      return .same(new)
-    }
+    if old == new { return .same(new) }
     guard try mayReplace(old, new) || overwriting else { throw BackupError.fileDiffers(shown) }
     return .replace
   }
 
-  private static func digest(of produce: Content) throws -> SHA256Digest {
+  static func digest(of produce: Content) throws -> SHA256Digest {
     var hash = SHA256()
     try produce { hash.update($0) }
     return hash.finish()

@@ -82,6 +82,8 @@ public struct SnapshotExtractor {
   private var report = Report()
   /// Whether it is only found out what is in the way.
   private var isChecking = false
+  /// The files that are there and the same, as was found out so: a digest of the path of each.
+  private var same: Set<Int> = []
   private var blocks: SnapshotBlocks?
   private var notes: BlobNotes?
   /// The names that were given, where names meet that differ in case only.
@@ -210,7 +212,15 @@ public struct SnapshotExtractor {
       time: options.setsTimes ? time : nil)
     do {
       if isChecking {
-        try folder.check(file, produce) { old, _ in files.holds(name, old) }
+        let isSame = try folder.check(file, produce) { old, _ in files.holds(name, old) }
+        if isSame { same.insert(name.hashValue) }
+        return
+      }
+      if !same.isEmpty, same.contains(name.hashValue) {
+        // Who changes it meanwhile keeps what he has made of it.
+        let digest = try digest ?? OutputFolder.digest(of: produce)
+        folder.tally.alreadyThere += 1
+        try files.note(name, digest, isWritten: false)
         return
       }
       var isNoted = false
