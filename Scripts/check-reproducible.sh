@@ -30,6 +30,16 @@ sha256sum "$one/$binary" "$two/$binary" | sed "s|$work/||"
 if cmp "$one/$binary" "$two/$binary"; then
   echo "the same bytes from both folders"
 else
+  # Kept, with what the compiler made of each module, to see where they differ.
+  rm -rf .build/reproducible
+  mkdir -p .build/reproducible
+  for folder in one two; do
+    eval "from=\$$folder"
+    cp "$from/$binary" ".build/reproducible/$folder"
+    (cd "$from/.build/release" && find . -name '*.o' -exec size {} + | LC_ALL=C sort -k 6) >".build/reproducible/$folder.sizes"
+  done
+  diff .build/reproducible/one.sizes .build/reproducible/two.sizes >&2 || true
+  echo "check-reproducible: error: they differ; both are in .build/reproducible" >&2
   failed=1
 fi
 
