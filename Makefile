@@ -23,7 +23,7 @@ else
   STRIP ?= -Xlinker --strip-all
   # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the C library reads that (glibc 2.36).
   PACK := $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk -F '[ .]' '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
-  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic \
+  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic -Xlinker --no-eh-frame-hdr \
     -Xlinker -T -Xlinker '$(CURDIR)/Packaging/release.ld' $(PACK)
 endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'

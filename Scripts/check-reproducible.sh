@@ -19,17 +19,28 @@ build() {
     exit 1
   }
 }
+keep() {
+  cp "$1/$binary" ".build/reproducible/$2"
+  (cd "$1/.build/release" && find . -name '*.o' -exec size {} + | LC_ALL=C sort -k 6) >".build/reproducible/$2.sizes"
+}
+binary=.build/release/carpack
 one=$work/one/carpack
 two="$work/another folder/with a longer name/carpack-source"
 build "$one"
 build "$two"
 
 failed=0
-binary=.build/release/carpack
 sha256sum "$one/$binary" "$two/$binary" | sed "s|$work/||"
 if cmp "$one/$binary" "$two/$binary"; then
   echo "the same bytes from both folders"
 else
+  # Kept, with what the compiler made of each module, to see where they differ.
+  rm -rf .build/reproducible
+  mkdir -p .build/reproducible
+  keep "$one" one
+  keep "$two" two
+  diff .build/reproducible/one.sizes .build/reproducible/two.sizes >&2 || true
+  echo "check-reproducible: error: they differ; both are in .build/reproducible" >&2
   failed=1
 fi
 

@@ -231,11 +231,11 @@ class Manual:
 
     def page(self, words, command):
         parts = [(h, l) for h, l in sections(command.get("discussion")) if h or any(l)]
+        # The paragraph on the exit status has a section to go to, wherever it stands.
+        statuses = [line for _, lines in parts for line in lines if STATUS.match(line)]
+        parts = [(h, [line for line in lines if not STATUS.match(line)]) for h, lines in parts]
         own = {heading: lines for heading, lines in parts if heading}
         general = next((lines for heading, lines in parts if heading is None), [])
-        # The paragraph on the exit status has a section to go to.
-        statuses = [line for line in general if STATUS.match(line)]
-        general = [line for line in general if not STATUS.match(line)]
         name = "-".join(words)
         abstract = (command.get("abstract") or "").rstrip(".")
         if not re.match(r"[A-Z]{2}", abstract):
@@ -243,7 +243,7 @@ class Manual:
 
         out = ['.\\" Written by Scripts/generate-manual.py from the help of the command.']
         out.append(f'.TH {literal(name).upper()} 1 "{self.date}" "carpack {self.version}" "carpack manual"')
-        out += [".nh", ".ad l"]
+        out.append(".ad l")
         out += [".SH NAME", f"{literal(name)} \\- {escaped(abstract)}"]
         out += [".SH SYNOPSIS", *synopsis(words, command)]
         out += [".SH DESCRIPTION", prose(command.get("abstract") or "")]

@@ -13,14 +13,16 @@ internal import ATProtocol
 /// The scripts of ``CompletionScript`` call `carpack ---complete`. It writes one line that says which files fit, if
 /// any (see ``CompletionAnswer/Files``), then one candidate a line, with a tab before its description.
 ///
-/// It says nothing else, changes nothing, and ends after two seconds, whatever the archive is.
+/// It says nothing else, changes nothing, and ends after two seconds of computing, whatever the archive is.
 enum Completion {
   /// The first argument of such a call.
   ///
   /// No shell makes it by accident.
   static let word = "---complete"
-  /// How long an answer may take: nobody waits longer for a Tab.
-  private static let seconds: CUnsignedInt = 2
+  /// How many seconds of computing an answer may take: nobody waits longer for a Tab.
+  private static let computing: rlim_t = 2
+  /// How many seconds it may take altogether, on a machine that is busy or waits for a disk.
+  private static let altogether: CUnsignedInt = 10
 
   /// Answers the call with these arguments, and ends the process.
   static func answer(_ arguments: [String]) -> Never {
@@ -37,8 +39,15 @@ enum Completion {
   private static func silence() {
     let nowhere = unsafe open("/dev/null", O_WRONLY)
     if nowhere >= 0 { _ = dup2(nowhere, 2) }
-    signal(SIGALRM) { _ in _exit(0) }
-    _ = alarm(seconds)
+    for end in [SIGALRM, SIGXCPU] { signal(end) { _ in _exit(0) } }
+    _ = alarm(altogether)
+    #if canImport(Glibc)
+      let time = __rlimit_resource_t(RLIMIT_CPU.rawValue)
+    #else
+      let time = RLIMIT_CPU
+    #endif
+    var limit = rlimit(rlim_cur: computing, rlim_max: computing + 1)
+    _ = unsafe setrlimit(time, &limit)
   }
 }
 
