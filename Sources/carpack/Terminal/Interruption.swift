@@ -24,6 +24,7 @@ enum Interruption {
 
   /// Handles the signals.
   static func install() {
+    _ = farewell
     signal(SIGINT) { _ in Interruption.stop(130) }
     signal(SIGTERM) { _ in Interruption.stop(143) }
     // Who starts a command with nohup wants it to outlive the terminal.
@@ -88,12 +89,26 @@ enum Interruption {
 
   private static func stop(_ number: CInt) {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
-    guard descriptor >= 0 else { leave(number) }
+    guard descriptor >= 0 else {
+      sayStopped()
+      leave(number)
+    }
     status.store(number, ordering: .sequentiallyConsistent)
     // What was interrupted looks at its own error number.
     let saved = errno
     WakeUp.send(UInt8(number), to: descriptor)
     errno = saved
+  }
+
+  /// What is said when a signal ends the process: made when the signals are installed, for a handler may not allocate.
+  private static let farewell: StaticString =
+    Console.isJSON
+    ? "{\"schema\":\"carpack.message\",\"version\":1,\"kind\":\"interrupted\",\"file\":null,\"text\":\"a signal\"}\n"
+    : Console.canRedraw ? "\r\u{1b}[Kcarpack: interrupted\n" : "carpack: interrupted\n"
+
+  private static func sayStopped() {
+    let text = farewell
+    _ = unsafe write(2, text.utf8Start, text.utf8CodeUnitCount)
   }
 
   private static func leave(_ status: CInt) -> Never {

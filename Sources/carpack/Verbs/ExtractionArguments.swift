@@ -113,9 +113,9 @@ struct InterruptibleExtraction {
   }
 
   private func sayInterrupted(_ tally: OutputFolder.Tally) -> ExitStatus {
-    Console.endProgress()
     Console.say(
-      "carpack: interrupted: \(directory) has \(Quantity.count(tally.written, "new file")), each complete; run the same command again to go on"
+      .interrupted,
+      "\(directory) has \(Quantity.count(tally.written, "new file")), each complete; run the same command again to go on"
     )
     return Interruption.received ?? .interrupted
   }
