@@ -252,7 +252,8 @@ add("ls", "`carpack ls`: a record or a blob.",
     ("kind", Enum("record", "blob", "extra"), "an extra is a blob that no record refers to"),
     ("account", "did?", "whose it is"), ("path", "string?", "the record, or the first that refers to the blob"),
     ("cid", "cid", "its CID"), ("type", "string?", "its media type"), ("size", "int?", "its bytes; if missing, as declared"),
-    ("state", Enum("held", "missing", "damaged"), "whether it is there"))
+    ("state", Enum("held", "missing", "damaged"), "whether it is there"),
+    ("createdAt", "time", "with -l, --since or --until: when the record was made", OPTIONAL))
 
 add("find", "`carpack find`: a record in which the text is.",
     FILE, ("account", "did", "whose it is"), ("path", "string", "collection/rkey"), ("cid", "cid", "the record"),

@@ -55,6 +55,18 @@ package struct FileTime: Equatable, Sendable {
     return "\(year)-\(padded(month < 10 ? month + 3 : month - 9))-\(padded(day))"
   }
 
+  /// The day and the minute in UTC, as `2025-03-22 14:05`.
+  package var minute: String {
+    func padded(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    return "\(day) \(padded(seconds / 3600 % 24)):\(padded(seconds / 60 % 60))"
+  }
+
+  /// In the form of RFC 3339, to the second.
+  package var text: String {
+    let second = seconds % 60
+    return "\(day)T\(minute.suffix(5)):\(second < 10 ? "0" : "")\(second)Z"
+  }
+
   /// Gives it to an open file, where the file system allows that.
   func set(_ descriptor: CInt) {
     let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds))

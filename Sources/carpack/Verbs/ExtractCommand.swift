@@ -36,6 +36,10 @@ struct ExtractCommand: ReportingCommand {
 
   @OptionGroup var choice: SnapshotOptions
 
+  @OptionGroup var recordFilters: RecordFilterOptions
+
+  @OptionGroup var blobFilters: BlobFilterOptions
+
   @Flag(help: "Everything.")
   var all = false
 
@@ -59,9 +63,19 @@ struct ExtractCommand: ReportingCommand {
     {
       throw ValidationError("-d - gives the CAR alone: use it with --car and nothing else")
     }
-    if extraction.delete, !selectors.isEmpty {
-      throw ValidationError("--delete is for whole kinds of things: leave out the single ones")
+    let isFiltered = try !filter.hasNoOptions
+    if extraction.delete, !selectors.isEmpty || isFiltered {
+      throw ValidationError("--delete is for whole kinds of things: leave out the choice of some")
     }
+    if isFiltered, all || car || metadata {
+      throw ValidationError(
+        "--collection, --since, --until, --type and --larger choose records and blobs")
+    }
+  }
+
+  /// What the options leave of records and blobs.
+  private var filter: ItemFilter {
+    get throws { try ItemFilter(selectors, recordFilters, blobFilters) }
   }
 
   func run() throws {
@@ -79,10 +93,16 @@ struct ExtractCommand: ReportingCommand {
     }
     // Single things are of one account; everything is of all of them, each in a folder of its own.
     let snapshots =
-      selectors.isEmpty
+      try selectors.isEmpty && filter.hasNoOptions
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
     let directory = try extraction.folder(for: archive.file)
-    if !selectors.isEmpty {
+    if !(try filter.hasNoOptions) {
+      let isEither = records == blobs
+      selection = Selection()
+      selection.items = try filter.items(
+        of: snapshots[0], records: records || isEither, blobs: blobs || isEither,
+        observer: observer)
+    } else if !selectors.isEmpty {
       selection.items = try SelectorResolution(selectors, in: snapshots[0], observer: observer)
         .items
     }

@@ -28,15 +28,18 @@ struct FindCommand: ReportingCommand {
 
   @OptionGroup var accountOption: AccountOption
 
+  @OptionGroup var filters: RecordFilterOptions
+
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
     guard let pattern = TextPattern(text) else {
       throw Failure("there is nothing to look for", status: .usage)
     }
+    let filter = try ItemFilter([], filters)
     var foundCount = 0
     let outcomes = try argument.archives.each { opened in
-      let (count, status) = try look(for: pattern, in: opened)
+      let (count, status) = try look(for: pattern, filter, in: opened)
       foundCount += count
       return status
     }
@@ -48,16 +51,19 @@ struct FindCommand: ReportingCommand {
   }
 
   /// Looks through an archive; answers how many records were found.
-  private func look(for pattern: TextPattern, in opened: OpenedArchive) throws -> (
-    Int, ExitStatus
-  ) {
+  private func look(
+    for pattern: TextPattern, _ filter: ItemFilter, in opened: OpenedArchive
+  ) throws -> (Int, ExitStatus) {
     let history = try opened.usableHistory()
     let did = try history.account(accountOption.account)
     var (count, status) = (0, ExitStatus.success)
     for newest in history.newestOfAccounts where did == nil || newest.did == did {
       var search = RecordSearch(
         pattern, in: opened.reader, observer: ProgressLine.observer(quiet: common.quiet))
+      let dates = SnapshotDates(of: try opened.snapshot(newest).snapshot)
       try search.run(history.entries.filter { $0.did == newest.did }) { match in
+        let key = Array(match.path.utf8)
+        guard filter.passes(key, match.cid, size: nil, time: dates.time(of: key)) else { return }
         count += 1
         show(match, of: newest.did, name: history.name(of: newest.did), in: opened.input.name)
       }

@@ -3,14 +3,35 @@ internal import ArgumentParser
 internal import Backup
 internal import IPLD
 
-/// Which records and blobs a verb is about.
-struct FilterOptions: ParsableArguments {
+/// Which records a verb is about.
+struct RecordFilterOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Only records of this collection, and blobs they refer to; \"*\" stands for any characters; may be repeated.",
+      "Only records of this collection, and blobs that they refer to; \"*\" stands for any characters; may be repeated.",
       valueName: "nsid"))
   var collection: [String] = []
 
+  @Option(
+    help: ArgumentHelp("Only records made at this date or time, or later.", valueName: "time"))
+  var since: Date?
+
+  @Option(
+    help: ArgumentHelp("Only records made at this date or time, or earlier.", valueName: "time"))
+  var until: Date?
+
+  /// A date or time as a person writes it: `2026-11-21`, `2026-11-21T10:00`.
+  struct Date: ExpressibleByArgument {
+    let moment: Moment
+
+    init?(argument: String) {
+      guard let moment = Moment(argument) else { return nil }
+      self.moment = moment
+    }
+  }
+}
+
+/// Which blobs a verb is about.
+struct BlobFilterOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Only blobs of this media type, such as image/*.", valueName: "type"))
   var type: String?
@@ -25,11 +46,15 @@ struct ItemFilter {
   private let collections: [PathPattern]
   private let type: [UInt8]?
   private let minimum: UInt64?
+  private let since: Moment?
+  private let until: Moment?
 
   /// A filter by selectors, of which one has to fit, and options, which all have to.
   ///
   /// - Throws: `BackupError` for a selector that is none; ``Failure`` for a collection.
-  init(_ selectors: [String], _ options: FilterOptions) throws {
+  init(
+    _ selectors: [String], _ options: RecordFilterOptions, _ blobOptions: BlobFilterOptions? = nil
+  ) throws {
     self.selectors = try selectors.map { try Selector($0) }
     collections = try options.collection.map { text in
       guard let pattern = PathPattern("\(text)/") else {
@@ -37,12 +62,19 @@ struct ItemFilter {
       }
       return pattern
     }
-    type = options.type.map { Array($0.utf8) }
-    minimum = options.larger.map { UInt64($0.bytes) }
+    type = blobOptions?.type.map { Array($0.utf8) }
+    minimum = blobOptions?.larger.map { UInt64($0.bytes) }
+    (since, until) = (options.since?.moment, options.until?.moment)
   }
 
   /// Whether records can pass.
   var takesRecords: Bool { type == nil }
+
+  /// Whether it asks for times.
+  var needsTimes: Bool { since != nil || until != nil }
+
+  /// Whether everything passes but what selectors leave out.
+  var hasNoOptions: Bool { collections.isEmpty && type == nil && minimum == nil && !needsTimes }
 
   /// Whether a record, or a blob of that record, passes.
   ///
@@ -50,8 +82,12 @@ struct ItemFilter {
   ///   - path: the path of the record; nil for a blob that none refers to.
   ///   - cid: the CID of the record or blob.
   ///   - type: the media type of a blob.
-  ///   - size: its size, or of what the record says.
-  func passes(_ path: [UInt8]?, _ cid: CID, type: String? = nil, size: UInt64?) -> Bool {
+  ///   - size: its size, or what the record says of it; not asked for where it is nil.
+  ///   - time: when the record was made.
+  func passes(
+    _ path: [UInt8]?, _ cid: CID, type: String? = nil, size: UInt64?, time: FileTime?
+  ) -> Bool {
+    if needsTimes, !isBetween(time) { return false }
     if let minimum, size ?? 0 <= minimum { return false }
     if let wanted = self.type, !PathPattern.matches(Array((type ?? "").utf8), wanted) {
       return false
@@ -67,5 +103,48 @@ struct ItemFilter {
         case .records(let pattern, _): path.map(pattern.matches) ?? false
         }
       }
+  }
+
+  private func isBetween(_ time: FileTime?) -> Bool {
+    guard let time else { return false }
+    if let since, time.seconds < since.seconds { return false }
+    // What is named lasts: all of the day, all of the minute.
+    if let until, time.seconds >= until.seconds + max(1, until.length / 1_000_000_000) {
+      return false
+    }
+    return true
+  }
+}
+
+extension ItemFilter {
+  /// The records and blobs of a snapshot that pass.
+  ///
+  /// - Throws: as `SnapshotBlocks.contents` does; `BackupError` if nothing passes.
+  func items(
+    of archived: ArchivedSnapshot, records: Bool, blobs: Bool,
+    observer: @escaping Progress.Observer
+  ) throws -> [Selection.Item] {
+    var dates = needsTimes ? SnapshotDates(of: archived.snapshot) : nil
+    var items: [Selection.Item] = []
+    let blocks = SnapshotBlocks(archived, keepsRecords: dates != nil, observer: observer)
+    let contents = try blocks.contents { record, body in
+      let time = dates?.add(record.key, body)
+      guard records, takesRecords,
+        passes(record.key, record.cid, size: record.length, time: time ?? nil)
+      else { return }
+      items.append(.record(String(decoding: record.key, as: UTF8.self)))
+    }
+    let entries = blobs ? Array(contents.blobs.entries) : []
+    for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
+      var size = entry.size.map { UInt64($0) }
+      if case .held(let length) = state { size = length }
+      let path = Array(entry.firstRecord.utf8)
+      let time = dates?.time(of: entry.cid, record: path)
+      if passes(path, entry.cid, type: entry.mimeType, size: size, time: time) {
+        items.append(.cid(entry.cid))
+      }
+    }
+    guard !items.isEmpty else { throw BackupError.notFound("what the filters ask for") }
+    return items
   }
 }

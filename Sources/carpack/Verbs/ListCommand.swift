@@ -32,7 +32,12 @@ struct ListCommand: ReportingCommand {
 
   @OptionGroup var choice: SnapshotOptions
 
-  @OptionGroup var filters: FilterOptions
+  @OptionGroup var recordFilters: RecordFilterOptions
+
+  @OptionGroup var blobFilters: BlobFilterOptions
+
+  @Flag(name: .shortAndLong, help: "List dates as well, in columns.")
+  var long = false
 
   @Flag(help: "List the records only.")
   var records = false
@@ -63,7 +68,8 @@ struct ListCommand: ReportingCommand {
       return
     }
     var listing = Listing(
-      isJSON: json, showsOnlyMissing: missing, filter: try ItemFilter(selectors, filters))
+      isJSON: json, isLong: long, showsOnlyMissing: missing,
+      filter: try ItemFilter(selectors, recordFilters, blobFilters))
     var status = ExitStatus.success
     let snapshots = try self.snapshots(opened)
     for snapshot in snapshots {
@@ -87,13 +93,18 @@ struct ListCommand: ReportingCommand {
   private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
     let all = !records && !blobs
     let takesRecords = listing.filter.takesRecords
-    let blocks = SnapshotBlocks(archived, observer: ProgressLine.observer(quiet: common.quiet))
-    let contents = try blocks.contents { record, _ in
+    var dates =
+      long || listing.filter.needsTimes ? SnapshotDates(of: archived.snapshot) : nil
+    let blocks = SnapshotBlocks(
+      archived, keepsRecords: dates != nil,
+      observer: ProgressLine.observer(quiet: common.quiet))
+    let contents = try blocks.contents { record, body in
+      let time = dates?.add(record.key, body)
       guard records || all, takesRecords else { return }
       listing.add(
         Listing.Row(
           path: record.key, cid: record.cid, kind: .record,
-          state: record.length.map { .held($0) } ?? .missing))
+          state: record.length.map { .held($0) } ?? .missing, time: time ?? nil))
     }
     let tree = contents.tree
     if blobs || all {
@@ -102,7 +113,8 @@ struct ListCommand: ReportingCommand {
         listing.add(
           Listing.Row(
             path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
-            type: entry.mimeType, state: state, declaredSize: entry.size))
+            type: entry.mimeType, state: state, declaredSize: entry.size,
+            time: dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
       }
       let extras = try archived.extras()
       for (extra, state) in zip(extras, try archived.states(of: extras)) {
@@ -142,9 +154,12 @@ private struct Listing {
     var type: String?
     let state: BlobState
     var declaredSize: Int?
+    /// When the record was made, if that was asked for.
+    var time: FileTime?
   }
 
   let isJSON: Bool
+  let isLong: Bool
   let showsOnlyMissing: Bool
   let filter: ItemFilter
   /// Whose rows come.
@@ -155,8 +170,9 @@ private struct Listing {
   private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
-  init(isJSON: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
+  init(isJSON: Bool, isLong: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
     self.isJSON = isJSON
+    self.isLong = isLong
     self.showsOnlyMissing = showsOnlyMissing
     self.filter = filter
   }
@@ -175,10 +191,14 @@ private struct Listing {
       mark = "damaged"
     }
     // What is listed decides the exit status, and nothing else.
-    guard filter.passes(row.path, row.cid, type: row.type, size: size) else { return }
+    guard filter.passes(row.path, row.cid, type: row.type, size: size, time: row.time) else {
+      return
+    }
     if let mark { worst = .worst(worst, mark == "missing" ? .incomplete : .damaged) }
     if isJSON {
       printJSON(row, size, mark)
+    } else if isLong {
+      printLong(row, size, mark)
     } else {
       printText(row, size, mark)
     }
@@ -206,6 +226,27 @@ private struct Listing {
     lines.printIfMany()
   }
 
+  /// Prints a row in columns: date, size, type, path, CID.
+  private mutating func printLong(_ row: Row, _ size: UInt64?, _ mark: String?) {
+    func padded(_ text: String, _ width: Int) -> String {
+      text + String(repeating: " ", count: max(0, width - text.count))
+    }
+    let bytes = size.map { Quantity.bytes($0) } ?? "-"
+    lines.append(visible: padded(row.time?.minute ?? "-", 16))
+    lines.append(visible: String(repeating: " ", count: max(0, 8 - bytes.count) + 2))
+    lines.append(visible: bytes)
+    lines.append("  ")
+    lines.append(visible: padded(row.kind == .record ? "record" : row.type ?? "-", 12))
+    lines.append("  ")
+    if showsAccount, let account { lines.append(visible: "at://\(account)/") }
+    if let path = row.path { lines.append(visible: path) } else { lines.append("-") }
+    lines.append("  ")
+    row.cid.appendText(to: &lines.bytes)
+    if let mark { lines.append(visible: "  [\(mark)]") }
+    lines.append("\n")
+    lines.printIfMany()
+  }
+
   private mutating func printJSON(_ row: Row, _ size: UInt64?, _ mark: String?) {
     json.begin(.ls)
     json.field("kind", row.kind.rawValue)
@@ -217,6 +258,7 @@ private struct Listing {
     json.field("type", row.kind == .record ? "application/vnd.ipld.dag-cbor" : row.type)
     json.field("size", size.map { Int(clamping: $0) })
     json.field("state", mark ?? "held")
+    if let time = row.time { json.field("createdAt", time.text) }
     json.endObject()
     json.newline()
     if json.bytes.count > 1 << 15 { Console.print(&json) }
