@@ -142,7 +142,7 @@ final class ExtractedFiles {
     return changed
   }
 
-  /// How many files are named that somebody has changed.
+  /// How many changed files are named.
   private static let maximumChanged = 1000
 
   /// Ends the list of a run that was stopped: what was written counts, and everything else stays.

@@ -200,7 +200,7 @@ final class ExtractedList {
     }
   }
 
-  /// The hash is another in each process, so that nobody can make up paths that meet.
+  /// The hash is seeded in each process, so colliding paths cannot be made up.
   private static func hash(_ path: [UInt8]) -> Int {
     var hasher = Hasher()
     hasher.combine(path)

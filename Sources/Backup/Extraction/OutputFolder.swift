@@ -13,7 +13,7 @@ internal import SystemPackage
 /// A folder that files are written into, and outside of which nothing is ever written.
 ///
 /// Every name is one component, opened relative to the folder above it and never through a symbolic link, so that neither a name from an archive nor
-/// a link that somebody left leads elsewhere. A file is written under a temporary name and gets its own when it is complete. A file that is
+/// a link left there leads elsewhere. A file is written under a temporary name and gets its own when it is complete. A file that is
 /// there already and holds the same is left alone; one that differs is an error, unless overwriting was asked for or the file may be replaced.
 public final class OutputFolder {
   /// What came of writing a file.

@@ -105,7 +105,7 @@ public struct SnapshotExtractor {
 
   /// Writes what is selected.
   ///
-  /// Files that an earlier extraction wrote, and that nobody has changed since, are replaced by what the snapshot
+  /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what the snapshot
   /// has now. If anything else is in the way, nothing is written.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the folder was told to
@@ -373,7 +373,7 @@ public struct SnapshotExtractor {
       do {
         cid = try archived.reader.section(at: ordinal).cid
       } catch is ArchiveError {
-        // Lost with its frame; whoever refers to it has been told.
+        // Lost with its frame; its record was reported.
         continue
       }
       guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }

@@ -18,7 +18,7 @@ internal import SystemPackage
 struct ArchiveCandidates {
   typealias Candidate = CompletionAnswer.Candidate
 
-  /// How many snapshots are offered; a menu of more helps nobody.
+  /// How many snapshots are offered; a longer menu does not help.
   private static let maximumSnapshots = 200
 
   private let reader: ArchiveReader

@@ -80,7 +80,7 @@ struct CommandTree: Decodable {
     do {
       return try JSONDecoder().decode(CommandTree.self, from: Data(text.utf8))
     } catch {
-      // There is nobody to tell: a shell that completes a line shows no errors.
+      // A shell that completes a line shows no errors.
       return CommandTree(
         command: Command(
           commandName: Carpack.name, aliases: nil, abstract: nil, shouldDisplay: nil,

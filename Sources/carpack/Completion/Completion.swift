@@ -19,7 +19,7 @@ enum Completion {
   ///
   /// No shell makes it by accident.
   static let word = "---complete"
-  /// How many seconds of computing an answer may take: nobody waits longer for a Tab.
+  /// How many seconds of computing an answer may take: a user does not wait longer for a Tab.
   private static let computing: rlim_t = 2
   /// How many seconds it may take altogether, on a machine that is busy or waits for a disk.
   private static let altogether: CUnsignedInt = 10
