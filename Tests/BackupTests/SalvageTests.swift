@@ -123,4 +123,20 @@ import Testing
       #expect(!report.damaged.isEmpty)
     }
   }
+
+  @Test func `gives no single record for missing that damage has taken`() throws {
+    let sample = try Sample()
+    let blocks = try ArchivedSnapshot.newest(in: sample.reader(sample.bytes))
+    let record = try #require(try blocks.record("a.b.c/0"))
+    var bytes = sample.bytes
+    bytes[try sample.offset(of: record.cid) + 40] ^= 0xff
+    let snapshot = try ArchivedSnapshot.newest(in: sample.reader(bytes))
+    var selection = Selection()
+    selection.items = [.record("a.b.c/0")]
+    let folder = try TemporaryFolder()
+    let report = try SnapshotExtractor.extract(
+      selection, of: snapshot, into: OutputFolder(folder.path))
+    #expect(report.damaged.contains { $0.what == "a.b.c/0" })
+    #expect(report.missingRecords == [])
+  }
 }

@@ -336,8 +336,8 @@ public struct SnapshotExtractor {
   ) {
     if let error = tree.commitError { report.damaged.append(("records", "\(error)")) }
     // What the snapshot never had was missing before any damage.
-    if selection.records || selection.blobs, archived.snapshot.isComplete || archived.cid == nil {
-      for node in tree.missingNodes {
+    if archived.snapshot.isComplete || archived.cid == nil {
+      for node in tree.missingNodes where selection.records || selection.blobs {
         report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
       }
       for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
