@@ -9,7 +9,7 @@ struct ManifestMap {
   private(set) var map: IPLDMap
 
   /// The fields about the file, and those whose links are followed by what they mean.
-  private static let knownLinks: Set<String> = ["prev", "commit", "car", "extras", "missing"]
+  private static let knownLinks: Set<String> = ["prev", "commit", "car", "private", "extras", "missing"]
 
   /// Reads the manifest with this CID.
   ///
@@ -60,6 +60,9 @@ struct ManifestMap {
     map["blobs"] = .map(blobs)
   }
 
+  /// Names another list of what is the owner's alone; nil for none.
+  mutating func setPrivate(_ list: CID?) { map["private"] = list.map { .link($0) } }
+
   /// Whether there is a digest of the CAR.
   var isCARDigested: Bool { map["car"]?["sha256"] != nil }
 
@@ -73,7 +76,7 @@ struct ManifestMap {
   mutating func update(with snapshot: Snapshot) throws {
     let bytes = try snapshot.encode()
     guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
-    for name in ["extras", "missing"] { map[name] = nil }
+    for name in ["private", "extras", "missing"] { map[name] = nil }
     if var blobs = map["blobs"]?.map {
       for name in ["accepted", "listFault"] { blobs[name] = nil }
       map["blobs"] = .map(blobs)

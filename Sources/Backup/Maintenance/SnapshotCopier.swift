@@ -22,6 +22,8 @@ struct SnapshotCopier: ~Copyable {
   /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max`
   /// elsewhere.
   var blobLengths: [UInt64] = []
+  /// Whether what is the account owner's alone is copied, too.
+  private let keepsPrivateData: Bool
   private let observer: Progress.Observer
 
   /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more
@@ -31,7 +33,7 @@ struct SnapshotCopier: ~Copyable {
   ///   archive cannot be written.
   init(
     _ sources: [SourceArchive], into storage: any ArchiveStorage, carHeader: [UInt8], level: Int,
-    isSalvage: Bool = false, observer: @escaping Progress.Observer
+    isSalvage: Bool = false, keepsPrivateData: Bool = true, observer: @escaping Progress.Observer
   ) throws {
     try storage.lock()
     try storage.truncate(to: 0)
@@ -46,6 +48,7 @@ struct SnapshotCopier: ~Copyable {
     self.chain = chain
     orders = sources.map { _ in ResolvedOrders() }
     blobs = sources.map { _ in [] }
+    self.keepsPrivateData = keepsPrivateData
     self.observer = observer
     sections = copier
   }
@@ -77,6 +80,8 @@ struct SnapshotCopier: ~Copyable {
     where try !sections.require(document, from: source) {
       loss.documents.append(document)
     }
+    try copyPrivateData(of: archived, from: source, into: &snapshot, &loss)
+    manifest.setPrivate(snapshot.privateData)
     try sections.follow(manifest.furtherLinks, from: source)
     if sections.isSalvage {
       try describe(car, tree, lists, from: source, in: &snapshot, &loss)
@@ -194,6 +199,39 @@ struct SnapshotCopier: ~Copyable {
     } catch BackupError.damagedArchive where sections.isSalvage {
       return nil
     }
+  }
+
+  /// Copies what is the account owner's alone; in salvage as far as it can be read.
+  private mutating func copyPrivateData(
+    of archived: ArchivedSnapshot, from source: Int, into snapshot: inout Snapshot,
+    _ loss: inout SnapshotLoss
+  ) throws {
+    guard let link = snapshot.privateData else { return }
+    snapshot.privateData = nil
+    guard keepsPrivateData else { return }
+    guard try sections.require(link, from: source) else { return loss.documents.append(link) }
+    let list: PrivateData?
+    do {
+      list = try sections.sources[source].reading { try archived.privateData() }
+    } catch BackupError.damagedArchive where sections.isSalvage {
+      return loss.documents.append(link)
+    }
+    guard var data = list else { return }
+    for index in data.entries.indices {
+      let answers = try data.entries[index].answers.filter { answer in
+        try answer.allSatisfy { piece in
+          if try sections.require(piece, from: source) { return true }
+          loss.documents.append(piece)
+          return false
+        }
+      }
+      guard answers.count < data.entries[index].answers.count else { continue }
+      data.entries[index].answers = answers
+      data.entries[index].fault = PrivateData.Fault(.lost, "the archive was damaged")
+    }
+    let block = try data.block()
+    try SectionCopier.writing { _ = try sections.writer.append(block.cid, block.bytes.span) }
+    snapshot.privateData = block.cid
   }
 
   /// Notes what is not copied, but made again.

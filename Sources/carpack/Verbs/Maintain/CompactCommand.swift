@@ -63,7 +63,8 @@ struct CompactCommand: ReportingCommand {
     try OutputPath.makeFolder(given)
     if let output {
       try MergeCommand.refuseInput(output, among: [file])
-      let target = try NewArchiveFile(FilePath(output), replacing: force)
+      let target = try NewArchiveFile(
+        FilePath(output), replacing: force, from: [FilePath(file)])
       report = try compactor.compact(FilePath(file), to: target) {
         Interruption.removeIfInterrupted($0.string)
       }

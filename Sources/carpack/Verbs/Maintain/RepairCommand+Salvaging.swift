@@ -7,7 +7,8 @@ internal import SystemPackage
 extension RepairCommand {
   func salvage(to output: String) throws {
     try MergeCommand.refuseInput(output, among: [file])
-    let target = try NewArchiveFile(FilePath(output), replacing: force)
+    let target = try NewArchiveFile(
+      FilePath(output), replacing: force, from: [FilePath(file)])
     var options = RepositoryPacker.Options(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
