@@ -100,6 +100,18 @@ struct `Backing up what is the owner's alone` {
     #expect(json.text.contains(#""private":[{"endpoint":"app.bsky.actor.getPreferences""#))
   }
 
+  @Test(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
+  func `is read by a reader that knows the document alone`() throws {
+    let scene = try Self.scene()
+    #expect(try backUp(scene).status == 0)
+    for (method, answers) in Self.pages() where method != Self.mutes {
+      let given = try IndependentReader.run(
+        ["private", scene.folder.file(NetworkScene.archive), method])
+      #expect(given.status == 0)
+      #expect(given.output == Array(answers.joined().utf8), "\(method)")
+    }
+  }
+
   @Test func `leaves it out of everything else`() throws {
     let scene = try Self.scene()
     #expect(try backUp(scene).status == 0)

@@ -148,7 +148,8 @@ public struct SnapshotExtractor {
   ///   - produce: its content.
   mutating func write(
     _ components: [String], durably: Bool = true, digest: SHA256Digest? = nil,
-    time: FileTime? = nil, isPrivate: Bool = false, _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+    time: FileTime? = nil, isPrivate: Bool = false,
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {
     let name = components.joined(separator: "/")
     var file = OutputFile(

@@ -117,7 +117,8 @@ public struct AccountBackup: Sendable {
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.hasEverythingKnown, !options.keepsPrivateData, try !options.checksHeld || target.storedDamage().isNone
+      base.snapshot.hasEverythingKnown, !options.keepsPrivateData,
+      try !options.checksHeld || target.storedDamage().isNone
     {
       try claims.claim(base.snapshot.did)
       try target.publish()

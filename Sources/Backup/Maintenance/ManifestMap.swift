@@ -9,7 +9,9 @@ struct ManifestMap {
   private(set) var map: IPLDMap
 
   /// The fields about the file, and those whose links are followed by what they mean.
-  private static let knownLinks: Set<String> = ["prev", "commit", "car", "private", "extras", "missing"]
+  private static let knownLinks: Set<String> = [
+    "prev", "commit", "car", "private", "extras", "missing",
+  ]
 
   /// Reads the manifest with this CID.
   ///

@@ -58,7 +58,8 @@ struct SnapshotDraft: Sendable {
       did: base?.snapshot.did ?? commit.did, rev: commit.rev, commit: repository.root,
       createdAt: provenance.createdAt, tool: provenance.tool, car: car, counts: repository.counts,
       blobs: ledger.counts, didDocument: base?.snapshot.didDocument,
-      plcLog: base?.snapshot.plcLog, privateData: base?.snapshot.privateData, extrasPages: [], missingPages: [],
+      plcLog: base?.snapshot.plcLog, privateData: base?.snapshot.privateData, extrasPages: [],
+      missingPages: [],
       isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
       durationMilliseconds: 0, fetched: fetched, unreadable: repository.unreadable)
     self.init(snapshot, facts, ledger, after: base, provenance)

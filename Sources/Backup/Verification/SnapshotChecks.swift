@@ -258,7 +258,8 @@ struct SnapshotChecks {
         switch state(of: piece) {
         case .held: break
         case .missing: damage.append("the block \(piece) of private data is lost")
-        case .damaged(let why): damage.append("the block \(piece) of private data is damaged: \(why)")
+        case .damaged(let why):
+          damage.append("the block \(piece) of private data is damaged: \(why)")
         }
         if damage.count == Self.maximumListed { break }
       }

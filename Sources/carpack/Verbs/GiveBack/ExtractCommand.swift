@@ -57,7 +57,9 @@ struct ExtractCommand: ReportingCommand {
 
   @Flag(
     name: .customLong("private"),
-    help: "What the server gave to the account's owner alone, as private/METHOD.json, for your eyes: mode 0600.")
+    help:
+      "What the server gave to the account's owner alone, as private/METHOD.json, for your eyes: mode 0600."
+  )
   var privateData = false
 
   @OptionGroup var reporting: ReportOptions

@@ -98,7 +98,8 @@ struct BackupCommand: ParsableCommand {
     }
     guard !keepsPrivateData || options.login.login else {
       throw ValidationError(
-        "--private is for the account's owner: log in with --login (the handle alone shows nothing private)")
+        "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
+      )
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
   }

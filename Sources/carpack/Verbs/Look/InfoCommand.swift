@@ -127,7 +127,8 @@ struct InfoCommand: ReportingCommand {
     row("private", "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back")
     for entry in data.entries {
       let size =
-        entry.answers.isEmpty ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
+        entry.answers.isEmpty
+        ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
       let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
       Console.print("    \(entry.endpoint): \(size)\(fault)")
     }

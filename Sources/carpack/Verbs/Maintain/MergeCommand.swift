@@ -111,7 +111,8 @@ struct MergeCommand: ReportingCommand {
     guard report.withoutPrivateCount > 0 else { return }
     common.say(
       .note,
-      "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it")
+      "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it"
+    )
   }
 
   private func printJSON(_ report: ArchiveMerger.Report) {
