@@ -27,9 +27,7 @@ struct PruneCommand: ReportingCommand {
         "carpack prune all.car.zst --keep-yearly 10 --account bob.example.com",
       ]))
 
-  @Argument(
-    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
-  var file: String
+  @OptionGroup var archives: ChangedArchives
 
   @Option(help: ArgumentHelp("Keep the last so many.", valueName: "n"))
   var keepLast: Int?
@@ -64,30 +62,34 @@ struct PruneCommand: ReportingCommand {
   }
 
   func run() throws {
-    try CARInput.refuse(file)
     let policy = RetentionPolicy(
       last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
       monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
-    let report: SnapshotPruner.Report
-    if dryRun {
-      let archive = try SourceArchive(
-        try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
-      report = SnapshotPruner.Report(
-        plan: SnapshotPruner.Plan(
-          archive.history, policy, account: try account(archive.history)),
-        generation: archive.reader.generation, bytesAdded: 0)
-    } else {
-      report = try SnapshotPruner(policy).prune(
-        try FileStorage.open(FilePath(file)), name: file, account: account)
+    try archives.each(common) { file in
+      let report = try dryRun ? plan(file, policy) : prune(file, policy)
+      if json { printJSON(report, file) } else { printText(report, file) }
     }
-    if json { printJSON(report) } else { printText(report) }
+  }
+
+  private func prune(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
+    try SnapshotPruner(policy).prune(
+      try FileStorage.open(FilePath(file)), name: file, account: account)
+  }
+
+  private func plan(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
+    let archive = try SourceArchive(
+      try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
+    return SnapshotPruner.Report(
+      plan: SnapshotPruner.Plan(
+        archive.history, policy, account: try account(archive.history)),
+      generation: archive.reader.generation, bytesAdded: 0)
   }
 
   private func account(_ history: SnapshotHistory) throws -> DID? {
     try history.account(accountOption.account)
   }
 
-  private func printText(_ report: SnapshotPruner.Report) {
+  private func printText(_ report: SnapshotPruner.Report, _ file: String) {
     let verdicts = report.plan.verdicts
     if dryRun {
       var table = Table([
@@ -124,7 +126,7 @@ struct PruneCommand: ReportingCommand {
     RetentionPolicy.Reason.allCases.filter(reasons.contains).map(\.rawValue)
   }
 
-  private func printJSON(_ report: SnapshotPruner.Report) {
+  private func printJSON(_ report: SnapshotPruner.Report, _ file: String) {
     var json = JSONWriter.ofResults
     json.begin(.prune)
     json.field("file", file)
