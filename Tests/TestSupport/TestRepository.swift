@@ -9,6 +9,12 @@ public struct TestRepository: Sendable {
   public var did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
   /// The revision; nil for a commit of version 2.
   public var rev: String? = "3lscuqc52or2x"
+  /// Makes the revision a later one, as every commit of a server does.
+  public mutating func advance() throws {
+    guard let rev else { return }
+    self.rev = TID(integer: try TID(rev).integer + 1 << 10).text
+  }
+
   /// The records by their keys.
   public private(set) var records: [[UInt8]: [UInt8]] = [:]
   /// Blocks that the CAR carries though the tree does not lead to them.
