@@ -134,6 +134,8 @@ BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+EXAMPLES := $(DESTDIR)$(PREFIX)/share/doc/carpack/examples
+
 # On Linux also the timers and services of systemd, which nothing starts by itself.
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd
 LINUX := $(filter Linux,$(shell uname -s))
@@ -145,12 +147,14 @@ install: release man completions ## install under PREFIX=/usr/local (packagers: 
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
+	install -d $(EXAMPLES)
+	install -m 644 Packaging/config.toml $(EXAMPLES)/config.toml
 	$(if $(LINUX),install -m 644 Packaging/systemd/system/* $(UNITS)/system)
 	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
 	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
-	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish \
+	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish $(EXAMPLES)/config.toml \
 	  $(UNITS)/system/carpack-backup.* $(UNITS)/user/carpack-backup.*
 
 reproducible: requirements ## build the command in two folders, and compare them byte for byte

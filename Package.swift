@@ -49,6 +49,7 @@ let package = Package(
     .library(name: "Archive", targets: ["Archive"]),
     .library(name: "XRPC", targets: ["XRPC"]),
     .library(name: "Backup", targets: ["Backup"]),
+    .library(name: "TOML", targets: ["TOML"]),
     .executable(name: "carpack", targets: ["carpack"]),
   ],
   dependencies: [
@@ -102,10 +103,12 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
+    // A file of settings, read strictly.
+    .target(name: "TOML", swiftSettings: strict),
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "TOML", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -146,6 +149,7 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
+    .testTarget(name: "TOMLTests", dependencies: ["TOML", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(

@@ -6,7 +6,7 @@ import PackageDescription
 /// libFuzzer brings the `main`, so they link with `--sanitize=fuzzer` only: see `run.sh`.
 let fuzzers = [
   "FuzzCBOR", "FuzzCAR", "FuzzCARStream", "FuzzMSTNode", "FuzzFrameWalk", "FuzzFooter", "FuzzIndex",
-  "FuzzDNS", "FuzzIdentity", "FuzzAnswer",
+  "FuzzDNS", "FuzzIdentity", "FuzzAnswer", "FuzzTOML",
 ]
 
 let strict: [SwiftSetting] = [
@@ -20,6 +20,7 @@ let products: [Target.Dependency] = [
   .product(name: "IPLD", package: "carpack"),
   .product(name: "ATProtocol", package: "carpack"),
   .product(name: "Archive", package: "carpack"),
+  .product(name: "TOML", package: "carpack"),
   .product(name: "XRPC", package: "carpack"),
   .product(name: "SystemPackage", package: "swift-system"),
 ]

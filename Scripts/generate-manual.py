@@ -26,6 +26,10 @@ FILES = {
         ".NAME.car.zst.partial",
         "What the first backup of an account has fetched so far. The next run resumes it.",
     ),
+    "config": (
+        "~/.config/carpack/config.toml",
+        "Defaults of options, accounts and what follows a backup; below $XDG_CONFIG_HOME if that is set. See carpack-config(1).",
+    ),
     "system": ("/etc/ssl/certs", "The certificates that servers are checked with, on most systems."),
 }
 ENVIRONMENT = {
@@ -308,6 +312,8 @@ class Manual:
             out += term(*FILES["archive"])
         if len(words) == 1 or takes(command, "into"):
             out += term(*FILES["partial"])
+        if words[1:] != ["config"] and (len(words) == 1 or takes(command, "no-config")):
+            out += term(*FILES["config"])
         if uses_network(command):
             out += term(*FILES["system"])
         return out if len(out) > 1 else out + ["No files but those that are named."]

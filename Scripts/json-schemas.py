@@ -447,6 +447,24 @@ add("resolve", "`carpack resolve`.",
     ), "where each fact is from"),
     ("warnings", Array("string"), "what does not hold"))
 
+add("config", "`carpack config`.",
+    ("file", "string?", "the configuration file"), ("exists", "bool", "whether it is there"),
+    ("settings", Array(Object(
+        ("table", "string", "`defaults`, or a verb"), ("name", "string", "the option"),
+        ("values", Array("string"), "its value, several of a list, none of a secret"),
+        ("secret", "bool", "whether the value is not shown"), ("line", "int", "where it stands"),
+    )), "defaults of options"),
+    ("accountList", "string?", "the file with accounts"),
+    ("accounts", Array(Object(
+        ("name", "string", "handle or DID"), ("output", "string?", "its archive, or the folder of it"),
+        ("login", "bool", "whether to log in"), ("line", "int", "where it stands"),
+    )), "accounts that are backed up"),
+    ("hooks", Object(
+        ("afterSuccess", "string?", "the program that is run after success"),
+        ("onFailure", "string?", "the one for any other status"),
+        ("seconds", "int", "how long one may take"),
+    ), "programs that are run after a backup"))
+
 add("fetch", "`carpack fetch latest` and `fetch blobs`.",
     ("did", "did", "the account"), ("rev", "string", "with `latest`: the revision", OPTIONAL),
     ("commit", "cid", "with `latest`: the newest commit", OPTIONAL),

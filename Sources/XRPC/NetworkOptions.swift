@@ -14,6 +14,8 @@ public struct NetworkOptions: Sendable {
   public var caFile: String?
   /// Hosts with their ports and the addresses to use for them, `host:port:address`.
   public var hostPins: [String] = []
+  /// Further servers that the user has named, by their URLs, such as that of a health check; they may be anywhere.
+  public var namedServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
   public var allowsLoopback = false
   /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference server's 10.

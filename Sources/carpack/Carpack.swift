@@ -48,7 +48,9 @@ struct Carpack: ParsableCommand {
       ]),
     CommandGroup(
       name: "Check",
-      subcommands: [VerifyCommand.self, InspectCommand.self, ResolveCommand.self]),
+      subcommands: [
+        VerifyCommand.self, InspectCommand.self, ResolveCommand.self, ConfigCommand.self,
+      ]),
     CommandGroup(name: "Give back", subcommands: [ExtractCommand.self]),
     CommandGroup(
       name: "Maintain",
@@ -71,7 +73,7 @@ struct Carpack: ParsableCommand {
       } else if arguments == ["--version"] {
         Console.print(text: version)
       } else {
-        var command = try command(arguments)
+        var command = try configuredCommand(arguments)
         try command.run()
       }
     } catch let status as ExitStatus {
@@ -119,6 +121,29 @@ extension Carpack {
       return command
     }
     return try parseAsRoot(arguments)
+  }
+
+  /// The command that the arguments ask for, with what the configuration file adds to them.
+  private static func configuredCommand(_ arguments: [String]) throws -> any ParsableCommand {
+    let line = try ConfiguredLine(arguments)
+    do {
+      return try command(line.words)
+    } catch {
+      let fault = line.fault(error, message(for:)) { _ = try command($0) }
+      // Without what the file adds, what was typed is to be seen in the message.
+      if fault == nil, line.isConfigured { return try command(line.typed) }
+      throw fault ?? error
+    }
+  }
+
+  /// What is wrong with words, as a person reads it; nil if they can be parsed.
+  static func fault(in words: [String]) -> String? {
+    do {
+      _ = try command(words)
+      return nil
+    } catch {
+      return message(for: error)
+    }
   }
 
   private static func asksForHelp(_ word: String) -> Bool {

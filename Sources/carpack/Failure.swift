@@ -262,13 +262,16 @@ struct Failure: Error {
       if let hint { Console.say("hint: \(hint)") }
       return
     }
-    Console.sayJSON(.error) {
-      $0.beginObject("error")
-      $0.field("status", Int(status.number))
-      $0.field("what", message)
-      $0.field("where", place ?? Subject.current)
-      $0.field("hint", hint)
-      $0.endObject()
-    }
+    Console.sayJSON(.error) { writeFields(to: &$0) }
+  }
+
+  /// Writes it as the field of an object.
+  func writeFields(to json: inout JSONWriter) {
+    json.beginObject("error")
+    json.field("status", Int(status.number))
+    json.field("what", message)
+    json.field("where", place ?? Subject.current)
+    json.field("hint", hint)
+    json.endObject()
   }
 }

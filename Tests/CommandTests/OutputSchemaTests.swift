@@ -38,7 +38,7 @@ private let commands = [
   "repair a.car.zst --json", "verify broken.car.zst --json", "info broken.car.zst --json",
   "ls broken.car.zst --json", "repair broken.car.zst --json",
   "repair broken.car.zst -o saved.car.zst --json",
-  "resolve alice --json", "resolve alice.invalid --json", "backup alice --json",
+  "config --json", "resolve alice --json", "resolve alice.invalid --json", "backup alice --json",
   "backup alice.invalid --json", "backup alice.invalid bob.invalid -o out/ --json",
   "fill nowhere.car.zst --json", "frobnicate --json", "info --json",
   "verify --quick --cars x --json",

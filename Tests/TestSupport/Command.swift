@@ -51,6 +51,21 @@ public struct Command: Sendable {
       atPath: binaries.file("carpack"), withDestinationPath: absolute)
   }
 
+  /// The folder in which the command looks for its configuration, which is no person's.
+  public var configurationFolder: String { binaries.file("config") }
+
+  /// Writes a configuration file that the command accepts.
+  @discardableResult
+  public func configure(_ text: String) throws -> String {
+    let folder = "\(configurationFolder)/carpack"
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    let path = "\(folder)/config.toml"
+    try text.write(toFile: path, atomically: false, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+    return path
+  }
+
   /// Runs a line of shell.
   ///
   /// - Parameters:
@@ -80,6 +95,7 @@ public struct Command: Sendable {
     var variables = ProcessInfo.processInfo.environment
     variables["PATH"] = "\(binaries.path):\(variables["PATH"] ?? "/usr/bin:/bin")"
     variables["SOURCE_DATE_EPOCH"] = nil
+    variables["XDG_CONFIG_HOME"] = configurationFolder
     variables["COLUMNS"] = "80"
     process.environment = variables.merging(environment) { $1 }
     return try RunningCommand(process)

@@ -100,6 +100,13 @@ package final class TemporaryFile: @unchecked Sendable {
   /// A path that opens the file as long as it is open here.
   package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
 
+  /// A descriptor that stands at the beginning, for a program that reads all of it; it is open as long as the file is.
+  package func beginReading() throws -> CInt {
+    try flush()
+    try system("move in a temporary file") { try descriptor.seek(offset: 0, from: .start) }
+    return descriptor.rawValue
+  }
+
   /// Hands everything to the system.
   package func flush() throws {
     guard !buffer.isEmpty else { return }

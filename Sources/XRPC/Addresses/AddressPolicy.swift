@@ -22,6 +22,7 @@ public struct AddressPolicy: Sendable {
     for url in [options.plcDirectory, options.dnsOverHTTPS, options.handleResolver, options.pds] {
       if let url { named.insert(try HTTPURL(url).authority) }
     }
+    for url in options.namedServers { named.insert(try HTTPURL(url).authority) }
     let allowsLoopback = options.allowsLoopback || named.contains { $0.isLoopback }
     for pin in options.hostPins { named.insert(try HostPin(pin).authority) }
     self.init(allowsLoopback: allowsLoopback, named: named)

@@ -65,7 +65,7 @@ public struct HTTPBody: AsyncSequence, Sendable {
   /// The beginning of it, as far as it comes.
   ///
   /// - Throws: `CancellationError`.
-  func beginning(_ count: Int) async throws -> [UInt8] {
+  package func beginning(_ count: Int) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     do {
       for try await piece in self {

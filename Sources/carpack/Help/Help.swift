@@ -2,7 +2,9 @@
 enum Help {
   /// Variables that a verb looks at.
   enum Variables {
-    /// Those of every verb.
+    /// Those of a verb that reads no configuration.
+    case terminal
+    /// Those of every other verb.
     case common
     /// Those of a verb that writes archives, too.
     case writing
@@ -10,10 +12,14 @@ enum Help {
     case network
 
     fileprivate var lines: [String] {
-      let common = [
+      let terminal = [
         "NO_COLOR                 no colours, if it has text",
         "TERM=dumb                no colours and no progress",
       ]
+      let common =
+        terminal + [
+          "XDG_CONFIG_HOME          the folder of carpack/config.toml, instead of ~/.config"
+        ]
       let writing = [
         "SOURCE_DATE_EPOCH        the time to write, in seconds since 1970"
       ]
@@ -25,6 +31,7 @@ enum Help {
         "HTTPS_PROXY, NO_PROXY    the proxy, and the hosts to reach without it",
       ]
       return switch self {
+      case .terminal: terminal
       case .common: common
       case .writing: common + writing
       case .network: common + writing + network

@@ -76,6 +76,9 @@ struct CommonOptions: ParsableArguments {
   @Flag(name: .shortAndLong, help: "Say nothing but results and what is wrong.")
   var quiet = false
 
+  @Flag(help: "Leave the configuration file out (~/.config/carpack/config.toml).")
+  var noConfig = false
+
   /// Says something on standard error, unless that was not wanted.
   ///
   /// A script that reads JSON finds it there.

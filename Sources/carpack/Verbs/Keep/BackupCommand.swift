@@ -17,6 +17,8 @@ struct BackupCommand: ParsableCommand {
 
       Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is, and its newest commit. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
 
+      Without ACCOUNT, the accounts that the configuration file lists are backed up, each where that says ("carpack config --help"). After the backup the file may have a program run, with the report as JSON on its standard input, and --healthcheck tells a service the exit status and nothing else. Neither changes the status.
+
       With --max-age an account is skipped, without a request, if a backup has found its newest snapshot to be what the server has within that time; the exit status is that of the snapshot, 0 or 10. What is stored is compared with its checksums all the same. The archive is looked for by the name that the account is given by. When a backup finds nothing new, it notes the time in an extended attribute of the file; where the file system has none, the time of the snapshot counts.
 
       With --dry-run it is found out who the account is, its newest commit, and which blobs the server lists that the archive does not hold. No repository and no blob is fetched, and no file or folder is made. How large a repository is no server says, and records that are not known yet may refer to further blobs. Damage is looked for only among those blobs. The exit status is 0 if the plan could be made, whatever it says.
@@ -82,14 +84,17 @@ struct BackupCommand: ParsableCommand {
   )
   var keepsPrivateData = false
 
+  @Option(
+    help: ArgumentHelp(
+      "A URL to ask for at the end, as healthchecks.io takes it: itself after success, with the exit status behind a slash otherwise.",
+      valueName: "url"))
+  var healthcheck: String?
+
   @OptionGroup var size: RepositorySize
 
   @OptionGroup var options: BackupOptions
 
   func validate() throws {
-    guard !accounts.isEmpty || list != nil || all else {
-      throw ValidationError("name an account, or give --accounts or --all")
-    }
     guard !all || (accounts.isEmpty && list == nil) else {
       throw ValidationError("--all is for all accounts: name none beside it")
     }
@@ -105,6 +110,11 @@ struct BackupCommand: ParsableCommand {
   }
 
   func run() throws {
+    guard !dryRun else { return try backUp() }
+    try BackupEnding(healthcheck: healthcheck, network: options.network).follow(backUp)
+  }
+
+  private func backUp() throws {
     let (named, failures) = try namedAccounts()
     let isSingle = !all && named.count + failures.count == 1
     // Before a password is asked for.
@@ -114,28 +124,35 @@ struct BackupCommand: ParsableCommand {
     let display = BackupDisplay(options.style, namesAccounts: !isSingle)
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try backupOptions()
-    let destination = try destination(isSingle: isSingle)
     let outcomes = BackupOutcomes(display, options, isSingle: isSingle)
     for failure in failures { outcomes.failed(failure) }
+    let groups = try BackupGroup.groups(of: named, backupOptions) {
+      try self.destination(isSingle: isSingle)
+    } failed: {
+      outcomes.failed($0)
+    }
     let server = networkOptions.pds
     guard !all || server != nil else {
       throw ValidationError("--all needs the server: --pds URL")
     }
     let (all, jobs) = (all, jobs)
-    let accountOptions = backupOptions
+    let destination = all ? try self.destination(isSingle: false) : nil
     try options.run(outcomes) {
       let network = try Network(networkOptions)
-      let fleet = FleetBackup(
-        network: network, options: accountOptions, jobs: jobs, observer: outcomes.observer)
-      if all, let server {
+      if all, let server, let destination {
+        let fleet = FleetBackup(
+          network: network, options: backupOptions, jobs: jobs, observer: outcomes.observer)
         let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
           outcomes.skipped($0, $1)
         } malformed: {
           outcomes.malformed($0)
         }
         try await fleet.run(accounts, into: destination)
-      } else {
-        try await fleet.run(NamedAccounts(named), into: destination)
+      }
+      for group in groups {
+        let fleet = FleetBackup(
+          network: network, options: group.options, jobs: jobs, observer: outcomes.observer)
+        try await fleet.run(NamedAccounts(group.accounts), into: group.destination)
       }
     }
   }
@@ -149,13 +166,21 @@ struct BackupCommand: ParsableCommand {
     return options
   }
 
-  /// The accounts that are named on the command line and in the list, each once, and what is wrong with lines of the list.
+  /// The accounts that are named on the command line and in the list, or else in the configuration, each once, and what
+  /// is wrong with lines of the list.
   private func namedAccounts() throws -> (accounts: [ATIdentifier], failures: [Failure]) {
     var found = try accounts.map { try ATIdentifier(account: $0) }
-    let list = try list.map { try AccountList($0) }
-    found += list?.accounts ?? []
+    var list = list
+    if found.isEmpty, list == nil, !all {
+      let configuration = try Configuration.ofUser()
+      found = configuration?.accounts.map(\.account) ?? []
+      list = configuration?.accountList
+      guard !found.isEmpty || list != nil else { throw Configuration.nothingToBackUp }
+    }
+    let accounts = try list.map { try AccountList($0) }
+    found += accounts?.accounts ?? []
     var seen: Set<String> = []
-    return (found.filter { seen.insert($0.text).inserted }, list?.failures ?? [])
+    return (found.filter { seen.insert($0.text).inserted }, accounts?.failures ?? [])
   }
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {

@@ -57,9 +57,7 @@ final class BackupDisplay: Sendable {
       state.activities[account] = Activity(name: account)
       state.order.append(account)
     }
-    if style == .json {
-      BackupJSON.print("started") { $0.field("account", account) }
-    }
+    BackupJSON.print("started") { $0.field("account", account) }
   }
 
   /// Notes that an account is done with.
@@ -73,10 +71,8 @@ final class BackupDisplay: Sendable {
 
   /// Shows what happens to an account.
   func show(_ event: BackupEvent, of account: String) {
-    if style == .json {
-      BackupJSON.print(event, of: account)
-      return
-    }
+    BackupJSON.print(event, of: account)
+    guard style != .json else { return }
     switch event {
     case .progress(let progress): show(progress, of: account)
     case .resolved(let did, let handle, let server):
@@ -107,21 +103,17 @@ final class BackupDisplay: Sendable {
     switch event {
     case .request: return
     case .proxy(let proxy):
-      guard style == .json else { return }
       BackupJSON.print("warning") {
         $0.field("account", String?.none)
         $0.field("message", NetworkCommandOptions.proxyWarning(proxy))
       }
     case .retry(let host, let seconds, let why):
-      guard style != .json else {
-        return Self.printJSON("retry", host: host, seconds: seconds, why: why)
-      }
+      Self.printJSON("retry", host: host, seconds: seconds, why: why)
+      guard style != .json else { return }
       state.withLock { $0.retryCount += 1 }
     case .wait(let host, let seconds, let why):
-      guard style != .json else {
-        return Self.printJSON("wait", host: host, seconds: seconds, why: why)
-      }
-      guard style != .silent, let line = event.waitingLine else { return }
+      Self.printJSON("wait", host: host, seconds: seconds, why: why)
+      guard style != .json, style != .silent, let line = event.waitingLine else { return }
       if style == .plain { Console.say(.note, line) }
       let lines = state.withLock { state in
         state.waiting = (line, until: .now + .seconds(seconds))

@@ -5,8 +5,15 @@ internal import IPLD
 
 /// Backups as events in JSON, one object a line.
 enum BackupJSON {
-  /// Prints an event at once.
+  /// Prints an event at once, if results are JSON, and keeps it for a hook.
   static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
+    if name != "progress" {
+      EventRecord.record(.backup) {
+        $0.field("event", name)
+        fields(&$0)
+      }
+    }
+    guard Console.isJSON else { return }
     var json = JSONWriter.ofResults
     json.begin(.backup)
     json.field("event", name)

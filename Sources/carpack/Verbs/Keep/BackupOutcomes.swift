@@ -39,12 +39,11 @@ final class BackupOutcomes: Sendable {
   /// Notes an account that the server lists and does not give out.
   func skipped(_ did: DID, _ state: String) {
     self.state.withLock { $0.skippedCount += 1 }
-    if isJSON {
-      BackupJSON.print("skipped") {
-        $0.field("account", did.text)
-        $0.field("status", state)
-      }
-    } else if !isQuiet {
+    BackupJSON.print("skipped") {
+      $0.field("account", did.text)
+      $0.field("status", state)
+    }
+    if !isJSON, !isQuiet {
       Console.say("\(did): skipped, for the server calls it \(state)")
     }
   }
@@ -69,9 +68,8 @@ final class BackupOutcomes: Sendable {
       return state.malformedCount
     }
     for entry in entries.prefix(max(0, Self.maximumMalformed - before)) {
-      if isJSON {
-        BackupJSON.print("malformed") { $0.field("entry", entry) }
-      } else {
+      BackupJSON.print("malformed") { $0.field("entry", entry) }
+      if !isJSON {
         Console.say(
           .incomplete, "the server lists \"\(entry)\", which names no account"
         )
@@ -104,9 +102,8 @@ final class BackupOutcomes: Sendable {
         state.statuses.insert(Self.status(of: report).number)
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
-      if isJSON {
-        BackupJSON.print(report, of: account)
-      } else if !isQuiet {
+      BackupJSON.print(report, of: account)
+      if !isJSON, !isQuiet {
         BackupSummary(report).print(isShort: !isSingle)
       }
     case .planned(let plan):
@@ -117,12 +114,11 @@ final class BackupOutcomes: Sendable {
       let summary = BackupPlanSummary(plan)
       if isJSON { summary.printJSON(of: account) } else { summary.print(isShort: !isSingle) }
     case .duplicate(let did):
-      if isJSON {
-        BackupJSON.print("duplicate") {
-          $0.field("account", account)
-          $0.field("did", did.text)
-        }
-      } else if !isQuiet {
+      BackupJSON.print("duplicate") {
+        $0.field("account", account)
+        $0.field("did", did.text)
+      }
+      if !isJSON, !isQuiet {
         Console.say("\(account): same account as \(did), backed up once")
       }
     case .failure(let error):
@@ -133,7 +129,7 @@ final class BackupOutcomes: Sendable {
         state.failedCount += 1
         state.statuses.insert(failure.status.number)
       }
-      if isJSON { BackupJSON.print(failure, of: account) }
+      BackupJSON.print(failure, of: account)
       (isSingle ? failure : failure.of(account)).say()
     }
   }
@@ -143,21 +139,18 @@ final class BackupOutcomes: Sendable {
     guard !isSingle else { return }
     let state = state.withLock { $0 }
     let elapsed = (ContinuousClock.now - begin).components.seconds
-    if isJSON {
-      BackupJSON.print("summary") {
-        $0.field("complete", state.counts[.complete] ?? 0)
-        $0.field("upToDate", state.counts[.upToDate] ?? 0)
-        $0.field("recent", state.counts[.recent] ?? 0)
-        $0.field("incomplete", state.counts[.incomplete] ?? 0)
-        $0.field("planned", state.plannedCount)
-        $0.field("failed", state.failedCount)
-        $0.field("skipped", state.skippedCount)
-        $0.field("malformed", state.malformedCount)
-        $0.field("bytesAdded", state.bytesAdded)
-      }
-      return
+    BackupJSON.print("summary") {
+      $0.field("complete", state.counts[.complete] ?? 0)
+      $0.field("upToDate", state.counts[.upToDate] ?? 0)
+      $0.field("recent", state.counts[.recent] ?? 0)
+      $0.field("incomplete", state.counts[.incomplete] ?? 0)
+      $0.field("planned", state.plannedCount)
+      $0.field("failed", state.failedCount)
+      $0.field("skipped", state.skippedCount)
+      $0.field("malformed", state.malformedCount)
+      $0.field("bytesAdded", state.bytesAdded)
     }
-    guard !isQuiet else { return }
+    guard !isJSON, !isQuiet else { return }
     let total = state.counts.values.reduce(state.failedCount + state.plannedCount, +)
     let parts: [(Int, String)] = [
       (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),

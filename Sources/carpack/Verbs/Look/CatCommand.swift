@@ -20,7 +20,7 @@ struct CatCommand: ParsableCommand {
         "carpack cat alice.example.com.car.zst app.bsky.actor.profile/self",
         "carpack cat --at 1 alice.example.com.car.zst app.bsky.feed.post/3ljyfr3jhbz2b",
         "carpack cat alice.example.com.car.zst bafkreicjla6e5ffjpcvzzxklhzyujt2hdiccpac6bmpjvr6ds7osuv25xm > picture",
-      ]))
+      ], environment: .terminal))
 
   @OptionGroup var archive: ArchiveArgument
 

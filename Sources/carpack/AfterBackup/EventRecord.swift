@@ -1,0 +1,74 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+internal import Synchronization
+
+/// The events of a backup, kept for a hook as `--json` prints them, but for the progress.
+///
+/// They lie in a file without a name: a backup of many accounts has more of them than belongs in memory.
+final class EventRecord: Sendable {
+  private struct State {
+    let file: TemporaryFile?
+    var fault: String?
+  }
+
+  private let state: Mutex<State>
+
+  /// The one that is written to, if there is one.
+  private static let recording = Mutex<EventRecord?>(nil)
+
+  /// Whether events are kept.
+  static var isRecording: Bool { recording.withLock { $0 != nil } }
+
+  /// Begins to record.
+  static func begin() -> EventRecord {
+    let record = EventRecord()
+    recording.withLock { $0 = record }
+    return record
+  }
+
+  private init() {
+    do {
+      state = Mutex(State(file: try TemporaryFile()))
+    } catch {
+      // A backup does not fail because there is no room for a report of it.
+      state = Mutex(State(file: nil, fault: "\(error)"))
+    }
+  }
+
+  /// Keeps an object of the output.
+  static func record(_ schema: OutputSchema, _ writeFields: (inout JSONWriter) -> Void) {
+    guard let record = recording.withLock({ $0 }) else { return }
+    var json = JSONWriter()
+    json.begin(schema)
+    writeFields(&json)
+    json.endObject()
+    json.newline()
+    let bytes = json.takeBytes()
+    record.state.withLock { state in
+      guard state.fault == nil else { return }
+      do {
+        try state.file?.write(bytes.span)
+      } catch {
+        state.fault = "\(error)"
+      }
+    }
+  }
+
+  /// A descriptor from which all of it is read, to be used as long as this exists; -1 if there is none.
+  func open() -> CInt {
+    Self.recording.withLock { $0 = nil }
+    return state.withLock { state in
+      var descriptor: CInt = -1
+      do {
+        descriptor = try state.file?.beginReading() ?? -1
+      } catch {
+        state.fault = state.fault ?? "\(error)"
+      }
+      if let fault = state.fault {
+        Console.say(.warning, "the report for the hook is incomplete: \(fault)")
+      }
+      return descriptor
+    }
+  }
+}

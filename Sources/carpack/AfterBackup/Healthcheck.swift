@@ -1,0 +1,126 @@
+internal import ATProtocol
+internal import XRPC
+
+/// Tells a service that waits for it how a backup ended, as healthchecks.io takes it: by asking for a URL.
+///
+/// Success is the URL itself, any other exit status follows behind a slash. Nothing else is sent. The URL is all that it
+/// takes to do the same, so it is in no message and no log.
+struct Healthcheck {
+  private let origin: String
+  private let path: Substring
+  private let query: Substring
+
+  /// How long all attempts together take at most, in seconds.
+  private static let maximumSeconds = 30
+  private static let attempts = 3
+  /// After how many seconds without a byte an attempt is given up.
+  private static let stallSeconds = 10
+  /// The longest URL that is taken.
+  private static let maximumLength = 2048
+  /// How much of an answer is read: services say "OK".
+  private static let maximumAnswer = 256
+
+  /// A check.
+  ///
+  /// - Throws: ``Failure`` for a URL that is neither of https nor of this machine.
+  init(_ url: String) throws {
+    do throws(ServerOriginError) {
+      let (origin, rest) = try ServerOrigin.split(url)
+      self.origin = origin.text
+      path = rest.prefix { $0 != "?" }
+      query = rest[path.endIndex...]
+    } catch {
+      throw Self.unusable
+    }
+    guard url.utf8.count <= Self.maximumLength else { throw Self.unusable }
+  }
+
+  private static let unusable = Failure(
+    "the URL of the health check cannot be used: it takes https, or http to this machine",
+    hint: "it looks like https://hc-ping.com/ and the number of the check", status: .usage)
+
+  /// The URL to ask for.
+  func url(for status: ExitStatus) -> String {
+    guard status != .success else { return "\(origin)\(path)\(query)" }
+    return "\(origin)\(path)\(path.hasSuffix("/") ? "" : "/")\(status.number)\(query)"
+  }
+
+  /// Sends the status, and says so if it does not arrive.
+  func send(_ status: ExitStatus, _ options: NetworkOptions) {
+    do {
+      let target = url(for: status)
+      let given = options
+      let why = try runBlocking { try await Self.ask(target, given) }
+      if let why { Self.warn(why) }
+    } catch let error as TransportError {
+      Self.warn(Self.words(error))
+    } catch is CancellationError {
+      Self.warn("it was interrupted")
+    } catch let status as ExitStatus {
+      Self.warn(
+        status == .temporary
+          ? "no answer within \(Self.maximumSeconds) seconds" : "it was interrupted")
+    } catch {
+      Self.warn("it failed")
+    }
+  }
+
+  private static func warn(_ why: String) {
+    Console.say(.warning, "the health check was not told how the backup ended: \(why)")
+  }
+
+  /// Asks for a URL.
+  ///
+  /// - Returns: Why the service did not take it; nil if it did.
+  /// - Throws: ``TransportError``; ``ExitStatus`` if the time is over; `CancellationError`.
+  private static func ask(_ url: String, _ given: NetworkOptions) async throws -> String? {
+    var options = NetworkOptions(userAgent: given.userAgent)
+    options.caFile = given.caFile
+    options.hostPins = given.hostPins
+    options.namedServers = [url]
+    options.stallSeconds = stallSeconds
+    options.attempts = attempts
+    let network = try Network(options)
+    // Where it points to is not what the user named.
+    let request = HTTPRequest(.get, url, followsRedirects: false)
+    return try await withThrowingTaskGroup(of: String?.self) { group in
+      group.addTask {
+        let (delivery, body) = try await network.send(request) {
+          try await $0.body.beginning(maximumAnswer)
+        }
+        guard let body else {
+          return "the service answered with status \(delivery.response.status)"
+        }
+        return refusal(String(decoding: body, as: UTF8.self))
+      }
+      group.addTask {
+        try await Task.sleep(for: .seconds(maximumSeconds))
+        throw ExitStatus.temporary
+      }
+      defer { group.cancelAll() }
+      return try await group.next() ?? nil
+    }
+  }
+
+  /// What healthchecks.io says with status 200, and does not mean as success.
+  private static func refusal(_ answer: String) -> String? {
+    if answer.hasPrefix("OK (not found)") { return "the service knows no such check" }
+    if answer.hasPrefix("OK (rate limited)") { return "the service was told too often" }
+    return nil
+  }
+
+  /// An error without any of the words that may have the URL in them.
+  private static func words(_ error: TransportError) -> String {
+    switch error.reason {
+    case .unknownHost: "the name of its host leads to no address"
+    case .notConnected: "no connection"
+    case .notSecure: "no secure connection"
+    case .stalled, .tooSlow, .silent: "no answer"
+    case .cutOff, .malformedAnswer, .tooLong: "no answer of HTTP"
+    case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
+      "its address is refused"
+    case .overloaded: "the service has too much to do"
+    case .unavailable: "libcurl cannot be used"
+    }
+  }
+}

@@ -1,0 +1,167 @@
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A program that runs beside this one, without a shell; when its time is over it is ended with all that it started.
+///
+/// It has a process group of its own, standard input from a file, and what it prints goes to standard error, where it
+/// does not mix with results. No other open file is passed on, and no variable of carpack's, which may be secrets.
+struct HookProcess {
+  /// How it ended.
+  enum End {
+    case status(CInt)
+    case signal(CInt)
+    /// It was stopped because its time was over.
+    case late
+    /// It was stopped because this program is to end.
+    case interrupted
+    /// Another part of the process has waited for it.
+    case unknown
+  }
+
+  /// How long a program has to end after it was told to.
+  private static let grace: Duration = .seconds(5)
+  private static let shortestPause: Duration = .milliseconds(5)
+  private static let longestPause: Duration = .milliseconds(200)
+
+  private let number: pid_t
+
+  /// Starts a program; one without a folder in its name is looked for where `PATH` says.
+  ///
+  /// - Parameters:
+  ///   - words: its name and its arguments.
+  ///   - input: what it reads on standard input.
+  ///   - status: what it is told about the backup.
+  /// - Throws: ``Failure`` if it cannot be started.
+  init(_ words: [String], input: CInt, status: ExitStatus) throws {
+    // Where the caller ignores the ends of its children, there would be none to wait for.
+    signal(SIGCHLD, SIG_DFL)
+    Self.keepFilesBack()
+    let arguments = unsafe CStrings(words)
+    let variables = unsafe CStrings(Self.environment(status))
+    defer {
+      unsafe arguments.free()
+      unsafe variables.free()
+    }
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t? = nil
+      var attributes: posix_spawnattr_t? = nil
+    #else
+      var actions = unsafe posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    unsafe posix_spawn_file_actions_init(&actions)
+    unsafe posix_spawnattr_init(&attributes)
+    defer {
+      unsafe posix_spawn_file_actions_destroy(&actions)
+      unsafe posix_spawnattr_destroy(&attributes)
+    }
+    if input >= 0 {
+      unsafe posix_spawn_file_actions_adddup2(&actions, input, 0)
+    } else {
+      unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    }
+    unsafe posix_spawn_file_actions_adddup2(&actions, 2, 1)
+    var (none, all) = (sigset_t(), sigset_t())
+    unsafe sigemptyset(&none)
+    unsafe sigfillset(&all)
+    unsafe posix_spawnattr_setsigmask(&attributes, &none)
+    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+    unsafe posix_spawnattr_setpgroup(&attributes, 0)
+    let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+    unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
+    var number = pid_t()
+    let code = unsafe posix_spawnp(
+      &number, words[0], &actions, &attributes, arguments.pointers, variables.pointers)
+    guard code == 0 else {
+      throw Failure(
+        "could not be started: \(words[0]): \(Errno(rawValue: code))",
+        status: .failure)
+    }
+    self.number = number
+  }
+
+  /// Waits for its end, and ends it if that takes too long or the task is cancelled.
+  func end(within limit: Duration) async -> End {
+    if let end = await wait(.now + limit, isCancellable: true) { return end }
+    let why: End = Task.isCancelled ? .interrupted : .late
+    kill(-number, SIGTERM)
+    if await wait(.now + Self.grace, isCancellable: false) == nil {
+      kill(-number, SIGKILL)
+      _ = await wait(.now + Self.grace, isCancellable: false)
+    } else {
+      // What it started may not have heard.
+      kill(-number, SIGKILL)
+    }
+    return why
+  }
+
+  /// Waits for its end until a moment; nil if it has not come by then.
+  private func wait(
+    _ moment: ContinuousClock.Instant, isCancellable: Bool
+  ) async -> End? {
+    var pause = Self.shortestPause
+    while true {
+      var status: CInt = 0
+      let found = unsafe waitpid(number, &status, WNOHANG)
+      if found == number { return Self.end(status) }
+      if found < 0, errno != EINTR { return .unknown }
+      guard .now < moment, !(isCancellable && Task.isCancelled) else { return nil }
+      // A task of its own, for sleeping ends at once in one that was cancelled, where a child is still to be waited for.
+      _ = await Task.detached { [pause] in try await Task.sleep(for: pause) }.result
+      pause = min(pause * 2, Self.longestPause)
+    }
+  }
+
+  private static func end(_ status: CInt) -> End {
+    status & 0x7f == 0 ? .status(status >> 8 & 0xff) : .signal(status & 0x7f)
+  }
+
+  /// The variables that it gets: those of this process but for carpack's own, and the status.
+  private static func environment(_ status: ExitStatus) -> [String] {
+    var variables: [String] = []
+    #if canImport(Darwin)
+      guard let all = unsafe _NSGetEnviron().pointee else { return [] }
+    #else
+      let all = unsafe environ
+    #endif
+    var index = 0
+    while let text = unsafe all[index] {
+      let variable = unsafe String(cString: text)
+      if !variable.hasPrefix("CARPACK_") { variables.append(variable) }
+      index += 1
+    }
+    return variables + ["\(Hooks.statusVariable)=\(status.number)"]
+  }
+
+  /// How many descriptors are looked at; those of archives and connections are closed for programs anyway.
+  private static let maximumDescriptors = 4096
+
+  /// Has no file that is open here stay open in programs that are started.
+  private static func keepFilesBack() {
+    for descriptor in 3..<CInt(maximumDescriptors) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+  }
+}
+
+/// Texts as C wants them: each ended by a zero byte, and all of them by a null pointer.
+@unsafe private struct CStrings {
+  let pointers: [UnsafeMutablePointer<CChar>?]
+
+  init(_ texts: [String]) { unsafe pointers = texts.map { unsafe strdup($0) } + [nil] }
+
+  func free() {
+    #if canImport(Darwin)
+      unsafe pointers.forEach { unsafe Darwin.free($0) }
+    #elseif canImport(Glibc)
+      unsafe pointers.forEach { unsafe Glibc.free($0) }
+    #else
+      unsafe pointers.forEach { unsafe Musl.free($0) }
+    #endif
+  }
+}

@@ -1,0 +1,57 @@
+/// The programs that the configuration has run after a backup.
+struct Hooks {
+  /// When a program is run.
+  enum Moment: String, CaseIterable {
+    /// The exit status is 0.
+    case success = "after-success"
+    /// It is any other.
+    case failure = "on-failure"
+  }
+
+  /// The program and its arguments for each moment.
+  var programs: [Moment: [String]] = [:]
+  /// How long one may take, in seconds: copying archives elsewhere takes its time.
+  var seconds: Int64 = 600
+
+  /// The longest time that can be set, in seconds: a week.
+  static let maximumSeconds: Int64 = 604_800
+
+  /// The variable that tells a program the exit status of the backup.
+  static let statusVariable = "CARPACK_STATUS"
+
+  /// Runs the program for a backup that ended with this status, if there is one, and says what goes wrong with it.
+  ///
+  /// - Parameter report: What it reads on standard input.
+  func run(after status: ExitStatus, report: EventRecord) {
+    let moment: Moment = status == .success ? .success : .failure
+    guard let words = programs[moment] else { return }
+    let (limit, descriptor) = (seconds, report.open())
+    do {
+      let end = try runBlocking {
+        let process = try HookProcess(words, input: descriptor, status: status)
+        return await process.end(within: .seconds(limit))
+      }
+      if let what = Self.sentence(end, seconds: limit) { warn(moment, what) }
+    } catch let failure as Failure {
+      warn(moment, failure.message)
+    } catch {
+      warn(moment, "\(error)")
+    }
+  }
+
+  private func warn(_ moment: Moment, _ what: String) {
+    Console.say(.warning, "the hook \(moment.rawValue) \(what)")
+  }
+
+  /// What is said of an end; nil of one with status 0.
+  private static func sentence(_ end: HookProcess.End, seconds: Int64) -> String? {
+    switch end {
+    case .status(0): nil
+    case .status(let number): "ended with status \(number)"
+    case .signal(let number): "was ended by signal \(number)"
+    case .late: "was stopped: it took longer than \(Quantity.duration(seconds: Double(seconds)))"
+    case .interrupted: "was interrupted"
+    case .unknown: "ended in an unknown way"
+    }
+  }
+}

@@ -1,0 +1,75 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+
+/// Accounts of one backup that go the same way: most as the command line has it, others as the configuration has it.
+struct BackupGroup {
+  var accounts: [ATIdentifier]
+  let destination: AccountBackup.Destination
+  let options: AccountBackup.Options
+
+  /// Sorts accounts into groups.
+  ///
+  /// - Parameters:
+  ///   - accounts: Those that are to be backed up.
+  ///   - common: How they are backed up if nothing else is said.
+  ///   - destination: Where archives go if nothing else is said; asked for only if that is so of some account.
+  ///   - failed: Is told of an account that cannot be backed up as it is configured.
+  /// - Throws: What `destination` throws, and a configuration that cannot be read.
+  static func groups(
+    of accounts: [ATIdentifier], _ common: AccountBackup.Options,
+    destination: () throws -> AccountBackup.Destination,
+    failed: (Failure) -> Void
+  ) throws -> [BackupGroup] {
+    let configured = try Configuration.ofUser()?.accounts ?? []
+    var rest: [ATIdentifier] = []
+    var groups: [BackupGroup] = []
+    for account in accounts {
+      guard let own = configured.first(where: { $0.account == account }), own.isSpecial else {
+        rest.append(account)
+        continue
+      }
+      do {
+        let place = try own.destination ?? destination()
+        groups.append(
+          BackupGroup(
+            accounts: [account], destination: place,
+            options: try own.options(common, isOnly: accounts.count == 1)))
+      } catch let error where Failure.isOurs(error) {
+        failed(Failure(error).of(account.text))
+      }
+    }
+    guard !rest.isEmpty else { return groups }
+    return [BackupGroup(accounts: rest, destination: try destination(), options: common)] + groups
+  }
+}
+
+extension ConfiguredAccount {
+  /// Where its archive goes; nil if that is not said here, or said on the command line.
+  fileprivate var destination: AccountBackup.Destination? {
+    guard let output, !CommandWords.has("output", "into", letter: "o") else { return nil }
+    return OutputPath.isFolder(output)
+      ? .folder(ArchiveFolder(FilePath(output))) : .file(FilePath(output))
+  }
+
+  /// The options with what holds for this account.
+  ///
+  /// - Throws: ``Failure`` if there is no app password.
+  fileprivate func options(
+    _ common: AccountBackup.Options, isOnly: Bool
+  ) throws -> AccountBackup.Options {
+    // What the command line says of a login counts for the account.
+    guard login, common.session == nil else { return common }
+    guard passwordFile != nil || isOnly else {
+      throw Failure(
+        "where there are several accounts, a login needs its password-file",
+        hint: "line \(line) of \(Configuration.location ?? "the configuration file")",
+        status: .usage)
+    }
+    var options = common
+    let words = ["--login"] + (passwordFile.map { ["--password-file=\($0)"] } ?? [])
+    options.session = try LoginOptions.parse(words).session()
+    return options
+  }
+}

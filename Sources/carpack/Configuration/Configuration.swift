@@ -1,0 +1,105 @@
+internal import ATProtocol
+internal import TOML
+
+/// What the user's configuration file says: defaults of options, accounts, and what follows a backup.
+struct Configuration {
+  /// A setting that stands in the file.
+  struct Entry {
+    let setting: Setting
+    /// The table it stands in: `defaults`, or a verb.
+    let section: String
+    /// Its value as words of a command line have it; several of a list.
+    let values: [String]
+    let line: Int
+
+    /// The words that say the same on a command line.
+    var words: [String] {
+      setting.kind == .flag
+        ? (values == ["true"] ? ["--\(setting.name)"] : [])
+        : values.map { "--\(setting.name)=\($0)" }
+    }
+  }
+
+  let path: String
+  var entries: [Entry] = []
+  var accounts: [ConfiguredAccount] = []
+  /// The file with more accounts, one a line.
+  var accountList: String?
+  /// Programs that are run after a backup, and how long each may take.
+  var hooks = Hooks()
+
+  /// What is set for a verb: in its own table, or else for all.
+  func entries(for verb: String) -> [Entry] {
+    let section = verb.prefix { $0 != " " }
+    return Setting.all(of: verb).compactMap { setting in
+      let found = entries.filter { $0.setting.name == setting.name }
+      return found.first { $0.section == section } ?? found.first { $0.section == Self.general }
+    }
+  }
+
+  /// The table for all verbs.
+  static let general = "defaults"
+  /// The lists of tables for accounts.
+  static let accountTable = "account"
+
+  // MARK: Where it is
+
+  /// Where the file is looked for; nil if the user has no folder of their own.
+  static let location: String? = {
+    // The specification of these folders says that a relative path does not count.
+    let folder =
+      Host.environment("XDG_CONFIG_HOME").map(\.value).flatMap { $0.hasPrefix("/") ? $0 : nil }
+      ?? home.map { "\($0)/.config" }
+    return folder.map { "\($0)/carpack/config.toml" }
+  }()
+
+  private static let home = Host.environment("HOME").map(\.value).flatMap {
+    $0.hasPrefix("/") ? $0 : nil
+  }
+
+  /// A path of the file, with the user's folder in the place of `~`; nil if it is relative.
+  static func expanded(_ path: String) -> String? {
+    if path.hasPrefix("/") { return path }
+    guard path.hasPrefix("~/"), let home else { return nil }
+    return home + path.dropFirst()
+  }
+
+  /// That a backup has no accounts, on the command line or here.
+  static var nothingToBackUp: Failure {
+    Failure(
+      "name an account, or give --accounts or --all",
+      hint: location.map {
+        "accounts that are listed in \($0) need not be named; \"carpack backup --help\" shows what it takes"
+      } ?? "\"carpack backup --help\" shows what it takes", status: .usage)
+  }
+
+  /// The option that does without the file.
+  static let absence = "no-config"
+
+  /// What the file says, read once when it is first asked for; nil without a file, and with `--no-config`.
+  ///
+  /// - Throws: ``Failure``.
+  static func ofUser() throws -> Configuration? { try loaded.get() }
+
+  private static let loaded = Result<Configuration?, any Error> {
+    guard !CommandWords.has(absence), let location else { return nil }
+    guard let bytes = try TrustedFile.read(location, limit: TOMLDocument.maximumLength) else {
+      return nil
+    }
+    return try ConfigurationReader.read(bytes, at: location)
+  }
+}
+
+/// An account that the file lists, and what holds for it alone.
+struct ConfiguredAccount {
+  let account: ATIdentifier
+  /// Its archive, or the folder of it.
+  var output: String?
+  /// Whether to log in as the account, and the file with its app password.
+  var login = false
+  var passwordFile: String?
+  let line: Int
+
+  /// Whether it is backed up otherwise than the rest.
+  var isSpecial: Bool { output != nil || login }
+}

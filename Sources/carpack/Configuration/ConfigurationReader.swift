@@ -1,0 +1,246 @@
+internal import ATProtocol
+internal import TOML
+
+/// Reads a configuration file: what it does not know is an error, for a default that is misspelt would go unnoticed.
+struct ConfigurationReader {
+  private var configuration: Configuration
+
+  /// Reads a file.
+  ///
+  /// - Throws: ``Failure`` that names the file and the line.
+  static func read(_ bytes: [UInt8], at path: String) throws -> Configuration {
+    let root: TOMLTable
+    do throws(TOMLError) {
+      root = try TOMLDocument(bytes).root
+    } catch {
+      throw fault(error.what, at: path, line: error.line)
+    }
+    var reader = ConfigurationReader(configuration: Configuration(path: path))
+    for entry in root.entries { try reader.readTable(entry) }
+    return reader.configuration
+  }
+
+  // MARK: Tables
+
+  /// The verbs that have a table of their own.
+  private static let sections: [String] = {
+    var names: [String] = []
+    for setting in Setting.all {
+      for verb in setting.verbs.map({ String($0.prefix { $0 != " " }) }) where !names.contains(verb)
+      {
+        names.append(verb)
+      }
+    }
+    return names
+  }()
+
+  private mutating func readTable(_ entry: TOMLTable.Entry) throws {
+    let name = entry.key
+    if name == Configuration.accountTable { return try readAccounts(entry) }
+    guard name == Configuration.general || Self.sections.contains(name) else {
+      let known = [Configuration.general, Configuration.accountTable] + Self.sections
+      guard case .table = entry.value.content else {
+        let tables = ([Configuration.general] + Self.sections).filter {
+          keys(of: $0).contains(name)
+        }
+        throw fault(
+          "\"\(name)\" stands outside of all tables", line: entry.line,
+          hint: tables.isEmpty
+            ? nil : "it belongs under " + tables.map { "[\($0)]" }.joined(separator: " or "))
+      }
+      throw unknown("table [\(name)]", name, known.map { $0 }, line: entry.line) {
+        $0 == Configuration.accountTable ? "[[\($0)]]" : "[\($0)]"
+      }
+    }
+    guard case .table(let table) = entry.value.content else {
+      throw fault("\"\(name)\" is to be a table, [\(name)]", line: entry.line)
+    }
+    for entry in table.entries { try readSetting(entry, in: name) }
+  }
+
+  /// What may stand in a table.
+  private func keys(of section: String) -> [String] {
+    let settings = Setting.all.filter { setting in
+      section == Configuration.general
+        ? setting.isGeneral : setting.verbs.contains { $0.prefix { $0 != " " } == section }
+    }
+    return settings.map(\.name) + (section == "backup" ? Self.backupKeys : [])
+  }
+
+  /// What `[backup]` has beside options.
+  private static let backupKeys = [
+    "accounts", Hooks.Moment.success.rawValue, Hooks.Moment.failure.rawValue, "hook-timeout",
+  ]
+
+  private mutating func readSetting(_ entry: TOMLTable.Entry, in section: String) throws {
+    let known = keys(of: section)
+    guard known.contains(entry.key) else {
+      throw unknown("setting \"\(entry.key)\" in [\(section)]", entry.key, known, line: entry.line)
+      {
+        "\"\($0)\""
+      }
+    }
+    if section == "backup", Self.backupKeys.contains(entry.key) {
+      return try readBackupKey(entry)
+    }
+    guard let setting = Setting.all.first(where: { $0.name == entry.key }) else { return }
+    configuration.entries.append(
+      .init(
+        setting: setting, section: section, values: try values(entry, setting.kind),
+        line: entry.line))
+  }
+
+  private mutating func readBackupKey(_ entry: TOMLTable.Entry) throws {
+    switch entry.key {
+    case "accounts": configuration.accountList = try path(entry)
+    case "hook-timeout":
+      guard case .string(let text) = entry.value.content, let age = Age(argument: text),
+        1...Hooks.maximumSeconds ~= age.seconds
+      else { throw wanted("a time in quotation marks, such as \"10m\", up to 7 days", entry) }
+      configuration.hooks.seconds = age.seconds
+    default:
+      guard let moment = Hooks.Moment(rawValue: entry.key) else { return }
+      configuration.hooks.programs[moment] = try program(entry)
+    }
+  }
+
+  /// A program and its arguments.
+  private func program(_ entry: TOMLTable.Entry) throws -> [String] {
+    let wanted = wanted(
+      "a list of a program and its arguments, such as [\"~/bin/copy\", \"--all\"]; no shell reads it",
+      entry)
+    guard case .array(let items) = entry.value.content, !items.isEmpty else { throw wanted }
+    var words: [String] = []
+    for item in items {
+      guard case .string(let text) = item.content, !text.utf8.contains(0) else { throw wanted }
+      words.append(text)
+    }
+    guard !words[0].isEmpty else { throw wanted }
+    // A program without a folder is looked for as a shell would; one in a folder must not depend on the current one.
+    if words[0].contains("/") {
+      guard let path = Configuration.expanded(words[0]) else {
+        throw self.wanted("a program with a path from / or ~/, or a name alone", entry)
+      }
+      words[0] = path
+    }
+    return words
+  }
+
+  // MARK: Accounts
+
+  private static let accountKeys = ["name", "output", "login", "password-file"]
+
+  private mutating func readAccounts(_ entry: TOMLTable.Entry) throws {
+    guard case .array(let items) = entry.value.content else {
+      throw fault("an account begins with [[account]]", line: entry.line)
+    }
+    for item in items {
+      guard case .table(let table) = item.content else {
+        throw fault("an account begins with [[account]]", line: item.line)
+      }
+      let account = try readAccount(table, line: item.line)
+      let same = configuration.accounts.first { $0.account == account.account }
+      if let same {
+        throw fault(
+          "\(account.account.text) is listed twice, first on line \(same.line)", line: item.line)
+      }
+      configuration.accounts.append(account)
+    }
+  }
+
+  private func readAccount(_ table: TOMLTable, line: Int) throws -> ConfiguredAccount {
+    for entry in table.entries where !Self.accountKeys.contains(entry.key) {
+      throw unknown(
+        "setting \"\(entry.key)\" in [[account]]", entry.key, Self.accountKeys, line: entry.line
+      ) { "\"\($0)\"" }
+    }
+    guard let name = table["name"], case .string(let text) = name.content else {
+      throw fault(
+        "an account needs its name", line: line, hint: "name = \"alice.example.com\", or its DID")
+    }
+    let identifier: ATIdentifier
+    do {
+      identifier = try ATIdentifier(account: text)
+    } catch let failure as Failure {
+      throw fault(failure.message, line: name.line, hint: failure.hint)
+    }
+    var account = ConfiguredAccount(account: identifier, line: line)
+    for entry in table.entries {
+      switch entry.key {
+      case "output": account.output = try path(entry)
+      case "password-file": account.passwordFile = try path(entry)
+      case "login": account.login = try values(entry, .flag) == ["true"]
+      default: break
+      }
+    }
+    guard account.login || account.passwordFile == nil else {
+      throw fault("password-file goes with login = true", line: line)
+    }
+    return account
+  }
+
+  // MARK: Values
+
+  private func values(_ entry: TOMLTable.Entry, _ kind: Setting.Kind) throws -> [String] {
+    switch kind {
+    case .flag:
+      guard case .boolean(let flag) = entry.value.content else {
+        throw wanted("true or false", entry)
+      }
+      return ["\(flag)"]
+    case .path: return [try path(entry)]
+    case .text, .secret: return [try text(entry.value, of: entry)]
+    case .list:
+      guard case .array(let items) = entry.value.content else {
+        return [try text(entry.value, of: entry)]
+      }
+      return try items.map { try text($0, of: entry) }
+    }
+  }
+
+  private func text(_ value: TOMLValue, of entry: TOMLTable.Entry) throws -> String {
+    switch value.content {
+    // A zero byte would end an argument or a path early.
+    case .string(let text) where !text.utf8.contains(0) && !text.isEmpty: return text
+    case .integer(let number): return "\(number)"
+    case .float(let number): return "\(number)"
+    default: throw wanted("a text or a number", entry)
+    }
+  }
+
+  private func path(_ entry: TOMLTable.Entry) throws -> String {
+    guard case .string(let text) = entry.value.content, !text.utf8.contains(0),
+      let path = Configuration.expanded(text)
+    else { throw wanted("a path that begins with / or ~/", entry) }
+    return path
+  }
+
+  // MARK: Faults
+
+  private func wanted(_ what: String, _ entry: TOMLTable.Entry) -> Failure {
+    fault("\"\(entry.key)\" takes \(what)", line: entry.line)
+  }
+
+  private func unknown(
+    _ what: String, _ word: String, _ known: [String], line: Int, _ show: (String) -> String
+  ) -> Failure {
+    let near = Suggestion.words(like: word, among: known).map(show)
+    return fault(
+      "there is no \(what)", line: line,
+      hint: near.isEmpty
+        ? "there are " + known.map(show).joined(separator: ", ")
+        : "did you mean \(near.joined(separator: " or "))?")
+  }
+
+  private func fault(_ what: String, line: Int, hint: String? = nil) -> Failure {
+    Self.fault(what, at: configuration.path, line: line, hint: hint)
+  }
+
+  /// That something is wrong with a line of the file.
+  static func fault(_ what: String, at path: String, line: Int, hint: String? = nil) -> Failure {
+    let place = "\(path), line \(line)"
+    return Failure(
+      "\(place): \(what)", hint: hint ?? "--\(Configuration.absence) does without the file",
+      status: .usage, at: place)
+  }
+}
