@@ -26,7 +26,10 @@ public struct TestRepository: Sendable {
   public init() {}
 
   /// A repository of this many posts.
-  public init(posts: Int) throws {
+  ///
+  /// - Parameter number: how many revisions came before it.
+  public init(posts: Int, revision number: Int = 0) throws {
+    for _ in 0..<number { try advance() }
     for number in 0..<posts {
       try add(
         "app.bsky.feed.post/3k\(1_000_000 + number)",

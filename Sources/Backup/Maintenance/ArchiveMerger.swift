@@ -6,8 +6,9 @@ public import SystemPackage
 /// Makes one archive of several: all of their snapshots, each section once.
 ///
 /// Snapshots are ordered by the time they were made, and by archive where that is the same.
-/// Snapshots that differ only in what comes before them and where their blocks lie are kept once. A
-/// blob that one archive lacks and another holds is held afterwards.
+/// Snapshots that differ only in what comes before them, where their blocks lie and which of their
+/// blobs are there are kept once. A blob that one archive lacks and another holds is held afterwards,
+/// and the manifest says so.
 public struct ArchiveMerger {
   /// The result of merging.
   public struct Report: Sendable {
@@ -77,23 +78,29 @@ public struct ArchiveMerger {
   {
     var places: [CID: Int] = [:]
     var sharedCount = 0
-    var found: [(link: ChainLink, moment: Moment?)] = []
+    var found: [(link: ChainLink, moment: Moment?, counts: (held: Int, accepted: Int))] = []
     for (source, archive) in archives.enumerated() {
       // A snapshot whose time cannot be read stays behind the one it followed.
       var latest: Moment?
       for entry in archive.history.entries {
         var manifest = try archive.reading { try ManifestMap(entry.cid, in: archive.reader) }
         if !keepsPrivateData { manifest.setPrivate(nil) }
-        let content = manifest.content
+        let content = manifest.contentWithoutLedger
         latest = entry.moment ?? latest
         let bytes = try DAGCBOREncoder.encode(.map(content))
         let digest = CID(codec: .dagCBOR, hashing: bytes.span)
         if let place = places[digest] {
           sharedCount += 1
-          if entry.isVouched { found[place].link.isVouched = true }
+          let isVouched = entry.isVouched || found[place].link.isVouched
+          // The one that says more of its blobs stands for both.
+          if found[place].counts < manifest.heldCount {
+            found[place].link = ChainLink(entry, source: source)
+            found[place].counts = manifest.heldCount
+          }
+          found[place].link.isVouched = isVouched
         } else {
           places[digest] = found.count
-          found.append((ChainLink(entry, source: source), latest))
+          found.append((ChainLink(entry, source: source), latest, manifest.heldCount))
         }
       }
     }

@@ -97,6 +97,18 @@ struct ManifestMap {
     }
   }
 
+  /// What the snapshot is, whatever of its blobs the archive at hand lacks.
+  var contentWithoutLedger: IPLDMap {
+    var content = content
+    (content["missing"], content["blobs"]) = (nil, nil)
+    return content
+  }
+
+  /// How many of the blobs that records refer to are held, and how many losses are accepted.
+  var heldCount: (held: Int, accepted: Int) {
+    (map["blobs"]?["held"]?.integer ?? 0, map["blobs"]?["accepted"]?.integer ?? 0)
+  }
+
   /// What the snapshot is, wherever it lies: the manifest without what is about the file.
   var content: IPLDMap {
     var content = map

@@ -19,9 +19,9 @@ struct SnapshotCopier: ~Copyable {
   private var orders: [ResolvedOrders]
   /// What has become of the blobs that records of a source refer to, by their numbers.
   private(set) var blobs: [[SectionCopier.Outcome?]]
-  /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max`
-  /// elsewhere.
-  var blobLengths: [UInt64] = []
+  /// The lengths of blobs of each source by their numbers, where they had to be counted again;
+  /// `UInt64.max` elsewhere.
+  var blobLengths: [[UInt64]]
   /// Whether what is the account owner's alone is copied, too.
   private let keepsPrivateData: Bool
   private let observer: Progress.Observer
@@ -48,6 +48,7 @@ struct SnapshotCopier: ~Copyable {
     self.chain = chain
     orders = sources.map { _ in ResolvedOrders() }
     blobs = sources.map { _ in [] }
+    blobLengths = sources.map { _ in [] }
     self.keepsPrivateData = keepsPrivateData
     self.observer = observer
     sections = copier
@@ -86,6 +87,10 @@ struct SnapshotCopier: ~Copyable {
     if sections.isSalvage {
       try describe(car, tree, lists, from: source, in: &snapshot, &loss)
       if snapshot != archived.snapshot { try manifest.update(with: snapshot) }
+    } else if sections.sources.count > 1,
+      try describeGains(tree, lists.missing, from: source, in: &snapshot)
+    {
+      try manifest.update(with: snapshot)
     }
     manifest.isUnvouched = !isVouched
     noteReplaced(archived, in: source)
@@ -156,6 +161,27 @@ struct SnapshotCopier: ~Copyable {
       }
       blobs[first][blob] = outcome
     }
+  }
+
+  /// Counts blobs as held that the archive of the snapshot lacks and another one has.
+  ///
+  /// - Returns: whether there are any.
+  private mutating func describeGains(
+    _ tree: SharedTrees.Tree, _ missing: [BlobLedger.Missing], from source: Int,
+    in snapshot: inout Snapshot
+  ) throws -> Bool {
+    let known = sections.blocks[source].blobs
+    let held = sections.blocks[source].blobs(of: tree).filter { blobs[source][$0] == .copied }
+    guard held.count > snapshot.blobs.held else { return false }
+    let cids = Set(held.map { known[$0].cid })
+    let rest = missing.filter { !cids.contains($0.cid) }
+    snapshot.blobs.held = held.count
+    snapshot.blobs.heldBytes = try length(of: held, from: source)
+    snapshot.blobs.accepted = rest.count { $0.accepted != nil }
+    if rest.count < missing.count {
+      snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
+    }
+    return true
   }
 
   /// Copies the pages of extras and of missing blobs, and the extras.

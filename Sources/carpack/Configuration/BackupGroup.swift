@@ -70,6 +70,7 @@ extension ConfiguredAccount {
     var options = common
     let words = ["--login"] + (passwordFile.map { ["--password-file=\($0)"] } ?? [])
     options.session = try LoginOptions.parse(words).session()
+    options.keepsPrivateData = options.keepsPrivateData || keepsPrivateData
     return options
   }
 }
