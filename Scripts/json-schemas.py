@@ -517,6 +517,7 @@ event("finished", "An account is backed up.", ACCOUNT, FILE,
 event("failed", "An account was not backed up.", ACCOUNT, ("error", "string", "why"), ("exitStatus", "int", "the exit status for it"))
 event("summary", "All accounts are done with.", *[(name, "int", text) for name, text in (
     ("complete", "complete"), ("upToDate", "up to date"), ("recent", "skipped as recent"), ("incomplete", "incomplete"),
+    ("recentIncomplete", "of the recent ones, incomplete"),
     ("planned", "planned"), ("failed", "failed"), ("skipped", "skipped"), ("malformed", "entries that name no account"),
     ("bytesAdded", "bytes added to archives"))])
 

@@ -46,6 +46,8 @@ struct VerifyReport {
         "only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were looked at"
       )
     }
+    // Success is quiet.
+    guard !common.quiet || report.verdict != .intact else { return }
     Console.print("\(opened.input.name): \(Self.coloured(report.verdict))")
     guard isOne else { return }
     printFile()

@@ -10,6 +10,7 @@ final class BackupOutcomes: Sendable {
     var plannedCount = 0
     var skippedCount = 0
     var malformedCount = 0
+    var recentIncompleteCount = 0
     var bytesAdded: UInt64 = 0
     var statuses: Set<CInt> = []
   }
@@ -98,13 +99,17 @@ final class BackupOutcomes: Sendable {
     case .success(let report):
       state.withLock { state in
         state.counts[report.outcome, default: 0] += 1
+        if report.outcome == .recent, !report.snapshot.isSettled {
+          state.recentIncompleteCount += 1
+        }
         state.bytesAdded += report.bytesAdded
         state.statuses.insert(Self.status(of: report).number)
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
       BackupJSON.print(report, of: account)
-      if !isJSON, !isQuiet {
-        BackupSummary(report).print(isShort: !isSingle)
+      if !isJSON {
+        let summary = BackupSummary(report)
+        if isQuiet { summary.sayTrouble() } else { summary.print(isShort: !isSingle) }
       }
     case .planned(let plan):
       state.withLock { $0.plannedCount += 1 }
@@ -144,6 +149,7 @@ final class BackupOutcomes: Sendable {
       $0.field("upToDate", state.counts[.upToDate] ?? 0)
       $0.field("recent", state.counts[.recent] ?? 0)
       $0.field("incomplete", state.counts[.incomplete] ?? 0)
+      $0.field("recentIncomplete", state.recentIncompleteCount)
       $0.field("planned", state.plannedCount)
       $0.field("failed", state.failedCount)
       $0.field("skipped", state.skippedCount)
@@ -152,9 +158,12 @@ final class BackupOutcomes: Sendable {
     }
     guard !isJSON, !isQuiet else { return }
     let total = state.counts.values.reduce(state.failedCount + state.plannedCount, +)
+    // Nothing came to an end: that it was interrupted is said already.
+    guard total + state.skippedCount + state.malformedCount > 0 else { return }
     let parts: [(Int, String)] = [
       (state.counts[.complete] ?? 0, "complete"), (state.counts[.upToDate] ?? 0, "up to date"),
-      (state.counts[.recent] ?? 0, "recent"),
+      ((state.counts[.recent] ?? 0) - state.recentIncompleteCount, "recent"),
+      (state.recentIncompleteCount, "recent and incomplete"),
       (state.counts[.incomplete] ?? 0, "incomplete"), (state.plannedCount, "planned"),
       (state.failedCount, "failed"),
       (state.skippedCount, "skipped"), (state.malformedCount, "malformed in the list"),
@@ -163,5 +172,9 @@ final class BackupOutcomes: Sendable {
     Console.print(
       "\(Quantity.count(total, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(state.bytesAdded)) added in \(Quantity.duration(seconds: Double(elapsed)))"
     )
+    if (state.counts[.incomplete] ?? 0) + state.recentIncompleteCount > 0 {
+      Console.say(
+        "hint: \"carpack missing\" names what an archive lacks, \"carpack fill\" tries again")
+    }
   }
 }

@@ -22,10 +22,7 @@ struct BackupSummary {
       case .complete:
         accepted.isEmpty ? Console.green("complete") : "nothing else is missing\(accepted)"
       case .incomplete:
-        (missing > 0
-          ? "\(Console.yellow("incomplete")), \(Quantity.count(missing, "blob")) missing"
-          : "\(Console.yellow("incomplete")), \(whatIsLacking)")
-          + accepted
+        "\(Console.yellow("incomplete")), \(whatIsLacking(isShort: isShort))\(accepted)"
       }
     guard !isShort else {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
@@ -77,8 +74,30 @@ struct BackupSummary {
     }
   }
 
-  /// What is not whole where no blob is known to be missing.
-  private var whatIsLacking: String {
+  /// Says what is wrong, if anything is: all that a quiet backup says.
+  func sayTrouble() {
+    let snapshot = report.snapshot
+    if !snapshot.isSettled || report.lacksPrivateData {
+      let hint =
+        snapshot.blobs.unaccepted > 0
+        ? "; \"carpack missing \(report.path)\" names what is missing" : ""
+      Console.say(.incomplete, "\(report.path): \(whatIsLacking(isShort: true))\(hint)")
+    }
+    if !report.damage.isNone {
+      Console.say(
+        .damaged,
+        "\(report.path): \(report.damage.text); \"carpack verify \(report.path)\" says what is lost"
+      )
+    }
+  }
+
+  /// What is not whole, and in short why.
+  private func whatIsLacking(isShort: Bool) -> String {
+    let missing = report.snapshot.blobs.unaccepted
+    guard missing == 0 else {
+      let why = isShort ? reasons.map { ", \($0.0.sentence)" }.joined() : ""
+      return "\(Quantity.count(missing, "blob")) missing\(why)"
+    }
     if report.snapshot.blobs.listFault != nil { return "the list of blobs" }
     return report.snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
   }
