@@ -197,6 +197,30 @@ struct `Backing up what is the owner's alone` {
     #expect(try extracted(scene) == Self.files())
   }
 
+  @Test func `says once what the server does not give, and that there is nothing to extract`()
+    throws
+  {
+    let scene = try Self.scene([:])
+    let result = try backUp(scene)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.errors.split(separator: "\n").count { $0.contains("does not give") } == 1)
+    let again = try backUp(scene)
+    #expect(again.status == 0 && !again.errors.contains("does not give"), "\(again.errors)")
+    let extracted = try scene.command.run(
+      "carpack extract --private -d out \(NetworkScene.archive)")
+    #expect(extracted.errors.contains("there is no private data"), "\(extracted.errors)")
+    let all = try scene.command.run("carpack extract -d all \(NetworkScene.archive)")
+    #expect(!all.errors.contains("private"), "\(all.errors)")
+  }
+
+  @Test func `is not asked for with a password that is refused`() throws {
+    let scene = try Self.scene()
+    try scene.folder.write("password", Array("another\n".utf8))
+    let result = try backUp(scene)
+    #expect(result.status == 77, "\(result.text)\(result.errors)")
+    #expect(scene.requestCount(of: "createSession") == 1)
+  }
+
   @Test(arguments: [
     Fault.status(500), .dropped, .captivePortal, .deepJSON(depth: 10_000),
     .distorted(.cut(at: 0.5)),

@@ -23,11 +23,11 @@ extension SnapshotExtractor {
   mutating func writePrivateData() throws {
     let entries: [PrivateData.Entry]
     do {
-      guard let data = try archived.privateData() else { return report.lacksPrivateData = true }
-      entries = data.entries
+      entries = try archived.privateData()?.entries ?? []
     } catch let error where error.isDamage {
       return report.damaged.append(("private data", "\(error)"))
     }
+    report.lacksPrivateData = entries.allSatisfy(\.answers.isEmpty)
     for entry in entries {
       if let fault = entry.fault, fault.kind != .notGiven {
         report.missing.append("private data, \(entry.endpoint): \(fault.why)")

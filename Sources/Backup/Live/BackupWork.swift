@@ -263,7 +263,10 @@ struct BackupWork: Sendable {
       did: identity.did, client: client, folder: folder, now: options.now,
       asking: { [observer] _ in observer(.progress(BackupProgress(.privateData))) })
     let received = try await fetcher.fetch(after: try readablePrivateData())
-    for text in received.notes { warn("the server does not give everything: \(text)") }
+    if !received.notGiven.isEmpty {
+      warn(
+        "the server does not give this private data: \(received.notGiven.joined(separator: ", "))")
+    }
     for text in received.failures { warn("private data is not whole: \(text)") }
     return received
   }

@@ -82,6 +82,9 @@ public struct PrivateData: Equatable, Sendable {
   /// How many bytes there are.
   public var byteCount: UInt64 { entries.reduce(0) { $0.addingSaturated($1.byteCount) } }
 
+  /// Whether nothing was given.
+  public var isEmpty: Bool { entries.allSatisfy(\.answers.isEmpty) }
+
   /// Whether nothing is wrong but that the server does not give something.
   public var isWhole: Bool { entries.allSatisfy { $0.isWhole || $0.fault?.kind == .notGiven } }
 }
@@ -189,6 +192,15 @@ extension ArchivedSnapshot {
     let data = try PrivateData(try block(link))
     guard data.did == snapshot.did else { throw SnapshotError.malformedPage(link) }
     return data
+  }
+
+  /// Whether there is private data, or a list of it that cannot be read.
+  package var holdsPrivateData: Bool {
+    do {
+      return try privateData().map { !$0.isEmpty } ?? false
+    } catch {
+      return true
+    }
   }
 
   /// Hands over an answer, piece by piece.

@@ -6,6 +6,7 @@ internal import XRPC
 /// Asks a server, as the account's owner, for what it keeps for the owner alone.
 ///
 /// 1. What is not given is no error: servers differ, and an app password may not read conversations.
+///    A login that is refused is one.
 /// 2. What came earlier stays until something whole takes its place.
 struct PrivateDataFetcher {
   let did: DID
@@ -35,7 +36,7 @@ struct PrivateDataFetcher {
       var entry = PrivateData.Entry(kind.rawValue, at: now())
       do {
         try await fetch(kind, into: &entry, &received)
-      } catch let error as XRPCError {
+      } catch let error as XRPCError where error.endpoint == kind.rawValue {
         let isRefused = error.fault == nil && !error.isTransient
         entry.fault = Self.fault(isRefused ? .notGiven : .notFetched, "\(error)", of: entry)
       } catch let error as TransportError {

@@ -11,8 +11,8 @@ struct ReceivedPrivateData: Sendable {
   private(set) var data: PrivateData
   /// What did not come this time, though it might have: a sentence each.
   private(set) var failures: [String] = []
-  /// What the server does not give: a sentence each.
-  private(set) var notes: [String] = []
+  /// What the server does not give, and did not say so before: the names of the methods.
+  private(set) var notGiven: [String] = []
   private let earlier: PrivateData?
   private let file: TemporaryFile
   /// The blocks in the file, one after the other.
@@ -62,7 +62,11 @@ struct ReceivedPrivateData: Sendable {
   mutating func take(_ entry: PrivateData.Entry) {
     let old = earlier?.entries.first { $0.endpoint == entry.endpoint }
     if let fault = entry.fault {
-      if fault.kind == .notGiven { notes.append(fault.why) } else { failures.append(fault.why) }
+      if fault.kind != .notGiven {
+        failures.append(fault.why)
+      } else if old?.fault?.kind != .notGiven {
+        notGiven.append(entry.endpoint)
+      }
     }
     guard let old else { return data.entries.append(entry) }
     // Only something whole takes the place of what is here, and the time alone is no news.

@@ -192,10 +192,13 @@ struct ExtractCommand: ReportingCommand {
     _ report: SnapshotExtractor.Report, _ selection: Selection, _ snapshots: [ArchivedSnapshot]
   ) {
     if report.lacksPrivateData {
-      common.say(.note, "there is no private data: \"carpack backup --login --private\" keeps it")
+      common.say(
+        .note,
+        "there is no private data: \"carpack backup --login --private\" keeps what the server gives"
+      )
     }
     if selection.isAll, !selection.privateData,
-      snapshots.contains(where: { $0.snapshot.privateData != nil })
+      snapshots.contains(where: \.holdsPrivateData)
     {
       common.say(.note, "private data is left out: --private gives it, too")
     }

@@ -124,7 +124,11 @@ struct InfoCommand: ReportingCommand {
     } catch {
       return row("private", "damaged: \(error)")
     }
-    row("private", "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back")
+    row(
+      "private",
+      data.isEmpty
+        ? "nothing that the server gives"
+        : "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back")
     for entry in data.entries {
       let size =
         entry.answers.isEmpty
