@@ -94,7 +94,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     /// No section is being received.
     case noSectionOpen
     /// An earlier write failed, and nothing more may be written.
-    case writerFailed
+    case writerFailed(String?)
     /// The last sync failed: whether the generation is committed shows when the file is opened again.
     case commitUncertain(code: CInt)
   }
@@ -170,7 +170,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .manifestNotAlone(let cid): "the manifest \(cid) shares its frame with other sections"
     case .sectionOpen: "another section is being received"
     case .noSectionOpen: "no section is being received"
-    case .writerFailed: "an earlier write failed, so nothing more is written"
+    case .writerFailed(let cause):
+      "nothing more is written, for an earlier write failed\(cause.map { ": \($0)" } ?? "")"
     case .commitUncertain(let code):
       "the last sync failed (\(SystemCalls.message(code))): open the archive again to see whether the generation is there"
     }

@@ -39,6 +39,8 @@ public struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed: Bool
+  /// What failed first, in words; nil if that is not known.
+  var failure: String?
   /// Whether a damaged section was written again, so that the next footer has to say so.
   public internal(set) var isHealing: Bool
   /// What readers have to know beside what they had to know before.
@@ -290,7 +292,7 @@ public struct ArchiveWriter: ~Copyable {
   }
 
   func checkUsable() throws(ArchiveError) {
-    guard !hasFailed else { throw ArchiveError(.writerFailed) }
+    guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     guard large == nil, small == nil else { throw ArchiveError(.sectionOpen) }
   }
 
@@ -300,6 +302,7 @@ public struct ArchiveWriter: ~Copyable {
       if isEntire { try packs.drain(into: &log) } else { try packs.advance(into: &log) }
     } catch {
       hasFailed = true
+      failure = "\(error)"
       throw error
     }
   }

@@ -165,7 +165,10 @@ struct Failure: Error {
       status = .damaged
       hint = "a compressed CAR is read by \"carpack inspect\" and \"carpack pack\""
     case .contentMismatch, .lengthMismatch: status = .refused
-    case .writerFailed, .commitUncertain, .changedMeanwhile: status = .ioError
+    case .writerFailed:
+      status = .ioError
+      hint = "what has arrived is kept; once there is room, the same command goes on from here"
+    case .commitUncertain, .changedMeanwhile: status = .ioError
     case .damagedIndex:
       status = .damaged
       hint = "\"carpack repair\" makes the index again from the data"

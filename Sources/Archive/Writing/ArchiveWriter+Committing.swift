@@ -86,7 +86,7 @@ extension ArchiveWriter {
     try log.storage.synchronize()
     try writeFooter(head: head, segments: segments)
     hasFailed = false
-    guard let previous else { throw ArchiveError(.writerFailed) }
+    guard let previous else { throw ArchiveError(.writerFailed(failure)) }
     return previous
   }
 

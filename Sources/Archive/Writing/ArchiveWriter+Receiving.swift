@@ -26,7 +26,7 @@ extension ArchiveWriter {
   /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws. The section has been
   ///   cancelled then.
   public mutating func take(_ bytes: Span<UInt8>) throws {
-    guard !hasFailed else { throw ArchiveError(.writerFailed) }
+    guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     do {
       if let body = small {
         let received = UInt64(body.bytes.count + bytes.count)
@@ -51,7 +51,7 @@ extension ArchiveWriter {
   ///   section has been cancelled then.
   @discardableResult
   public mutating func finish() throws -> UInt64 {
-    guard !hasFailed else { throw ArchiveError(.writerFailed) }
+    guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     if let body = small {
       small = nil
       let received = UInt64(body.bytes.count)
@@ -86,6 +86,7 @@ extension ArchiveWriter {
       try log.cutBack(to: mark)
     } catch {
       hasFailed = true
+      failure = "\(error)"
       throw error
     }
   }

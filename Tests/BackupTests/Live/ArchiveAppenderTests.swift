@@ -255,7 +255,7 @@ import XRPC
 
   @Test func `is nothing about the blob if the archive or everything else is at fault`() {
     #expect(BlobFailure(ArchiveError(.system(operation: "write", code: 5))) == nil)
-    #expect(BlobFailure(ArchiveError(.writerFailed)) == nil)
+    #expect(BlobFailure(ArchiveError(.writerFailed(nil))) == nil)
     #expect(BlobFailure(CancellationError()) == nil)
     #expect(BlobFailure(BackupError.system("write", 5)) == nil)
   }
