@@ -114,5 +114,9 @@ struct `A backup by the configuration` {
     #expect(set.status == 0, "\(set.errors)")
     let typed = try scene.command.run("carpack resolve \(account) --plc \(scene.server.url)")
     #expect(typed.status == 0, "\(typed.errors)")
+    // A verb below another has the settings of the one above it.
+    let below = try scene.command.run("carpack fetch latest \(account) --plc \(scene.server.url)")
+    #expect(below.status == 0, "\(below.errors)")
+    #expect(try scene.command.run("carpack fetch latest \(account)").status == 75)
   }
 }
