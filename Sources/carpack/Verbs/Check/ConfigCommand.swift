@@ -11,7 +11,7 @@ struct ConfigCommand: ReportingCommand {
       """
       The file sets defaults of options, the accounts that "carpack backup" backs up when none are named, and programs that are run afterwards. It need not exist. Options on the command line come before variables of the environment, and these before the file; "--no-quiet" takes back a flag that the file sets, and --no-config does without all of it.
 
-      [defaults] is for every verb that has the option, a table such as [backup] or [verify] for one verb. The names are those of the options without the dashes. [[account]] lists an account: its name, and what holds for it alone, such as output or login. [backup] may also have after-success and on-failure, programs with their arguments.
+      [defaults] is for every verb that has the option, a table such as [backup] or [verify] for one verb. The names are those of the options without the dashes. [[account]] lists an account: its name, and what holds for it alone, such as output or login. [backup] may also have after-success and on-failure, each a program with its arguments, which no shell reads. One that takes longer than hook-timeout ("10m" if that is not set) is ended.
 
       The file can run programs, so it is refused if it, its folder or a folder on the way there may be written to by others. Secrets are not shown: neither the URL of a health check nor the arguments of programs.
 
