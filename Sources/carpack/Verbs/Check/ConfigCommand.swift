@@ -99,9 +99,8 @@ extension Configuration {
   /// - Throws: ``Failure`` for the first that does not.
   fileprivate func check() throws {
     for entry in entries {
-      let verbs = entry.setting.verbs.filter { verb in
-        entry.section == Self.general || verb.prefix { $0 != " " } == entry.section
-      }
+      let verbs = zip(entry.setting.verbs, entry.setting.sections)
+        .filter { entry.section == Self.general || entry.section == $0.1 }.map(\.0)
       for verb in verbs {
         // What stands for an archive or an account is not looked at.
         let words = verb.split(separator: " ").map(String.init)
