@@ -187,6 +187,14 @@ SNAPSHOT_FIELDS = (
      "where it was made"),
 )
 
+PRIVATE = ("private", Array(Object(
+    ("endpoint", "string", "the method that gave it"), ("fetchedAt", "string", "when, RFC 3339"),
+    ("contentType", "string?", "the media type, as the server named it"), ("answers", "int", "answers, one a page"),
+    ("bytes", "int", "their bytes"),
+    ("fault", Object(("kind", Enum("not-given", "not-fetched", "not-whole", "lost"), "what it means"),
+                     ("why", "string", "why")), "why there is nothing, or not everything", OPTIONAL),
+)), "what the server gave to the account's owner alone", OPTIONAL)
+
 SHARED = {LIST_FAULT: "List fault", ACCEPTED: "Accepted loss", ANSWER: "Answer", LOST_BLOB: "Lost blob"}
 
 HEAD = ("archiveHead", "cid?", "the CID of the newest manifest, which commits to everything in the file")
@@ -227,7 +235,7 @@ add("status", "`carpack status`: how an archive stands.",
     )), "the accounts in it"))
 
 NUMBERED = Object(
-    ("number", "int?", "its number, from 1 for the oldest"), ("manifest", "cid?", "its manifest"), *SNAPSHOT_FIELDS)
+    ("number", "int?", "its number, from 1 for the oldest"), ("manifest", "cid?", "its manifest"), *SNAPSHOT_FIELDS, PRIVATE)
 SHARED[NUMBERED] = "Snapshot"
 
 add("info", "`carpack info`: what an archive is.",
@@ -409,6 +417,7 @@ add("compact", "`carpack compact`.",
 add("merge", "`carpack merge`.",
     FILE, ("bytes", "int", "its size"), ("bytesBefore", "int", "the size of the archives together"), ("sections", "int", "its sections"),
     ("snapshots", "int", "its snapshots"), ("foundAgain", "int", "snapshots that several archives had"),
+    ("withoutPrivate", "int", "accounts whose private data was left out"),
     ("accounts", "int", "its accounts"), HEAD)
 
 add("repair", "`carpack repair`.",
@@ -448,7 +457,8 @@ add("config", "`carpack config`.",
     ("accountList", "string?", "the file with accounts"),
     ("accounts", Array(Object(
         ("name", "string", "handle or DID"), ("output", "string?", "its archive, or the folder of it"),
-        ("login", "bool", "whether to log in"), ("line", "int", "where it stands"),
+        ("login", "bool", "whether to log in"), ("private", "bool", "whether to keep what is the owner's alone"),
+        ("line", "int", "where it stands"),
     )), "accounts that are backed up"),
     ("hooks", Object(
         ("afterSuccess", "string?", "the program that is run after success"),
@@ -475,7 +485,7 @@ event("repository", "The repository is there and checked.", ACCOUNT, ("records",
 event("blobs", "What is to be fetched is known.", ACCOUNT, ("referenced", "int", "blobs that records refer to"),
       ("listed", "int?", "blobs that the server lists"), ("wanted", "int", "blobs to fetch"))
 event("progress", "Something is getting on.", ACCOUNT,
-      ("stage", Enum("resolving", "repository", "checking", "listing", "blobs", "committing"), "what"),
+      ("stage", Enum("resolving", "private", "repository", "checking", "listing", "blobs", "committing"), "what"),
       ("bytes", "int", "bytes so far"), ("done", "int", "blobs that came", OPTIONAL),
       ("total", "int", "blobs wanted", OPTIONAL), ("failed", "int", "blobs that did not come", OPTIONAL))
 event("missing", "A blob does not come.", ACCOUNT, *MISSING_FIELDS, ("answers", Array(ANSWER), "what servers answered"))
@@ -502,6 +512,7 @@ event("finished", "An account is backed up.", ACCOUNT, FILE,
       ("outcome", Enum("up-to-date", "recent", "complete", "incomplete"), "what came of it"),
       ("bytesAdded", "int", "by how many bytes the archive grew"), ("bytes", "int", "its size"),
       ("healed", "bool", "whether damaged sections were written again"), *DAMAGE,
+      ("lacksPrivateData", "bool", "whether private data was asked for and did not all come"),
       ("milliseconds", "int", "how long it took"), HEAD, *SNAPSHOT_FIELDS,
       ("missing", Array(Object(*MISSING_FIELDS)), "blobs that are missing"), ("warnings", Array("string"), "what is odd"))
 event("failed", "An account was not backed up.", ACCOUNT, ("error", "string", "why"), ("exitStatus", "int", "the exit status for it"))

@@ -127,6 +127,9 @@ struct Failure: Error {
     case .unusableServer:
       status = .refused
       hint = "a server of your own can be named with --pds"
+    case .lastSnapshot:
+      status = .usage
+      hint = "an account keeps one snapshot at least"
     case .unclaimedHandle:
       status = .notGenuine
       hint = "if the account is yours, name it by its DID, or its server with --pds"

@@ -60,6 +60,7 @@ enum CommandFixture {
     try folder.write("text", Array("not a CAR at all\n".utf8))
     // Records that are no records.
     var odd = try TestRepository(posts: 1)
+    odd.rev = "3lscuqc52or5x"
     odd.add("a.b.c/bytes", bytes: [0xa0, 0x01])
     odd.add("a.b.c/float", bytes: try DAGCBOREncoder.encode(.map(["x": .float(1.5)])))
     try folder.write("odd.car", try odd.car())

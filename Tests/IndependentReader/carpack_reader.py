@@ -743,13 +743,13 @@ def show(value, **options):
 
 def main():
     parser = argparse.ArgumentParser(description="Reads carpack archives by Docs/FORMAT.md.")
-    parser.add_argument("command", choices=["list", "walk", "log", "blob", "snapshot", "car", "missing", "extras", "verify"])
+    parser.add_argument("command", choices=["list", "walk", "log", "blob", "snapshot", "car", "missing", "extras", "private", "verify"])
     parser.add_argument("file")
-    parser.add_argument("argument", nargs="?", help="blob: a CID; car: the file to write")
+    parser.add_argument("argument", nargs="?", help="blob: a CID; car: the file to write; private: a method")
     parser.add_argument("--json", action="store_true", help="list: one JSON object per line")
-    parser.add_argument("--back", type=int, metavar="N", help="snapshot, car, missing, extras: N snapshots before the newest")
+    parser.add_argument("--back", type=int, metavar="N", help="snapshot, car, missing, extras, private: N snapshots before the newest")
     args = parser.parse_args()
-    if (args.argument is not None) != (args.command in ("blob", "car")):
+    if (args.argument is not None) != (args.command in ("blob", "car", "private")):
         parser.error(f"{args.command} takes {'one more argument' if args.argument is None else 'no further argument'}")
     try:
         archive = Archive(args.file)
@@ -771,6 +771,15 @@ def main():
             show(archive.manifest(args.back), indent=2)
         elif args.command == "car":
             archive.rebuild_car(args.argument, args.back)
+        elif args.command == "private":
+            manifest = archive.manifest(args.back)
+            data = decode(archive.body(manifest["private"]))
+            if data["did"] != manifest["did"]:
+                raise Damaged("the private data is another account's")
+            for entry in data["carpackPrivate"]:
+                for piece in [p for a in entry["answers"] for p in a if entry["endpoint"] == args.argument]:
+                    sys.stdout.buffer.write(decode(archive.body(piece))["carpackPrivate"])
+            return 0
         elif args.command == "log":
             for cid, manifest in archive.manifests():
                 print(cid_text(cid), manifest["createdAt"], manifest["did"], manifest.get("rev", "-"))

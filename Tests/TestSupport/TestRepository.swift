@@ -9,6 +9,12 @@ public struct TestRepository: Sendable {
   public var did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
   /// The revision; nil for a commit of version 2.
   public var rev: String? = "3lscuqc52or2x"
+  /// Makes the revision a later one, as every commit of a server does.
+  public mutating func advance() throws {
+    guard let rev else { return }
+    self.rev = TID(integer: try TID(rev).integer + 1 << 10).text
+  }
+
   /// The records by their keys.
   public private(set) var records: [[UInt8]: [UInt8]] = [:]
   /// Blocks that the CAR carries though the tree does not lead to them.
@@ -20,7 +26,10 @@ public struct TestRepository: Sendable {
   public init() {}
 
   /// A repository of this many posts.
-  public init(posts: Int) throws {
+  ///
+  /// - Parameter number: how many revisions came before it.
+  public init(posts: Int, revision number: Int = 0) throws {
+    for _ in 0..<number { try advance() }
     for number in 0..<posts {
       try add(
         "app.bsky.feed.post/3k\(1_000_000 + number)",

@@ -183,7 +183,7 @@ final class TokenServer: Sendable {
     server.state.withLock { $0.acceptsPassword = false }
     for _ in 0..<5 {
       let error = await #expect(throws: XRPCError.self) { _ = try await client.call(query) }
-      #expect(error?.endpoint == CreateSession.nsid)
+      #expect(error?.endpoint == "com.atproto.server.createSession")
     }
     #expect(counts == [1, 0])
   }

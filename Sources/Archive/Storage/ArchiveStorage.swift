@@ -33,6 +33,9 @@ public protocol ArchiveStorage: AnyObject, Sendable {
   /// Whether the file still goes by its name: nobody has moved it or put another in its place.
   var isInPlace: Bool { get throws }
 
+  /// Takes the file from everybody but its owner.
+  func restrictToOwner() throws
+
   /// The bytes as they are now, for reading.
   func map() throws -> MappedFile
 }
@@ -43,6 +46,9 @@ extension ArchiveStorage {
 
   /// Does nothing: no other process can open bytes in memory.
   public func unlock() {}
+
+  /// Does nothing: nobody else has bytes in memory.
+  public func restrictToOwner() throws {}
 
   /// True: bytes in memory have no file name that could change.
   public var isInPlace: Bool { get throws { true } }

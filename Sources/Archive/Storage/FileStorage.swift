@@ -104,6 +104,15 @@ public final class FileStorage: ArchiveStorage {
     do { try descriptor.close() } catch {}
   }
 
+  /// Takes the file from everybody but its owner.
+  ///
+  /// - Throws: ``ArchiveError`` if the system refuses.
+  public func restrictToOwner() throws {
+    if let code = SystemCalls.restrict(descriptor, to: .ownerReadWrite) {
+      throw Self.failure("change the mode of \(path)", code)
+    }
+  }
+
   /// How many bytes the file has.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.

@@ -128,7 +128,7 @@ public final class OutputFolder {
     guard let name = file.components.last else { throw BackupError.hostileName("") }
     try check(name)
     let shown = shown(file)
-    let folder = try self.folder(file.components.dropLast())
+    let folder = try self.folder(file.components.dropLast(), isPrivate: file.isPrivate)
     var digest = file.digest
     var isReplacing = false
     // What lies in a folder that was made here was written here: a name that is taken there is found out when it is given.
@@ -144,7 +144,8 @@ public final class OutputFolder {
     let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
     let temporary = temporaryName()
     let raw = unsafe openat(
-      stage.descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
+      stage.descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+      file.isPrivate ? 0o600 : 0o666)
     guard raw >= 0 else { throw BackupError.system("write \(shown)", errno) }
     var isKept = false
     defer {
@@ -301,20 +302,23 @@ public final class OutputFolder {
   }
 
   /// A folder within, which is made if it is not there.
-  func folder(_ components: ArraySlice<String>) throws -> Opened {
-    guard let folder = try openFolder(components, making: true) else {
+  ///
+  /// - Parameter isPrivate: whether one that is made is for its owner alone.
+  func folder(_ components: ArraySlice<String>, isPrivate: Bool = false) throws -> Opened {
+    guard let folder = try openFolder(components, making: isPrivate ? 0o700 : 0o777) else {
       throw BackupError.system("open the folder \(path)", ENOENT)
     }
     return folder
   }
 
   /// A folder within; nil if it is neither there nor to be made.
-  func openFolder(_ components: ArraySlice<String>, making isMaking: Bool = false) throws -> Opened?
-  {
+  ///
+  /// - Parameter mode: that of the last folder, if it is made; nil to make none.
+  func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> Opened? {
     try stopIfAsked()
     var current = Opened(descriptor: root, isNew: isNew)
     var shown = ""
-    for name in components {
+    for (index, name) in zip(components.indices, components) {
       try check(name)
       shown += "/" + name
       if let open = folders[shown] {
@@ -322,8 +326,9 @@ public final class OutputFolder {
         continue
       }
       var isMade = false
-      if isMaking {
-        isMade = unsafe mkdirat(current.descriptor, name, 0o777) == 0
+      if let mode {
+        let isLast = index == components.endIndex - 1
+        isMade = unsafe mkdirat(current.descriptor, name, isLast ? mode : 0o777) == 0
         if !isMade, errno != EEXIST {
           throw BackupError.system("make the folder \(path)\(shown)", errno)
         }
@@ -331,7 +336,7 @@ public final class OutputFolder {
       let opened = unsafe openat(
         current.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard opened >= 0 else {
-        if errno == ENOENT, !isMaking { return nil }
+        if errno == ENOENT, mode == nil { return nil }
         if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(path + shown) }
         throw BackupError.system("open the folder \(path)\(shown)", errno)
       }
@@ -364,6 +369,8 @@ package struct OutputFile {
   package var digest: SHA256Digest?
   /// When the file was modified; nil for when it is written.
   package var time: FileTime?
+  /// Whether it is for its owner alone, with the folders that are made for it.
+  package var isPrivate = false
 
   package init(
     _ components: [String], isDurable: Bool = true, digest: SHA256Digest? = nil,

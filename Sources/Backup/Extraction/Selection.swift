@@ -11,6 +11,8 @@ public struct Selection: Sendable {
   public var blobs = false
   /// What is known about the snapshot and the account.
   public var metadata = false
+  /// What is the account owner's alone; never a part of everything.
+  public var privateData = false
   /// Single things.
   public var items: [Item] = []
 
@@ -35,10 +37,13 @@ public struct Selection: Sendable {
     }
   }
 
+  /// Whether everything is selected, be it with ``privateData`` or without.
+  public var isAll: Bool { car && records && blobs && metadata }
+
   /// Nothing selected.
   public init() {}
 
-  /// Everything.
+  /// Everything but ``privateData``.
   public static var all: Selection {
     var selection = Selection()
     (selection.car, selection.records, selection.blobs, selection.metadata) = (

@@ -20,17 +20,23 @@ package struct SnapshotDates {
   ///   - body: its block; empty if that is not there.
   package mutating func add(_ key: [UInt8], _ body: Span<UInt8>) -> FileTime? {
     notes.add(key, body)
-    var createdAt: String?
-    do throws(DAGCBORError) {
-      createdAt = try DAGCBORDecoder.decode(body)["createdAt"]?.string
-    } catch {
-      // A record that cannot be read has the time of its key.
-    }
-    return times.time(of: key, createdAt: createdAt)
+    return times.time(of: key, createdAt: Self.createdAt(in: body))
   }
 
-  /// When a record was made, as far as its key tells.
-  package func time(of key: [UInt8]) -> FileTime? { times.time(of: key, createdAt: nil) }
+  /// What a record says of when it was made; nil if it does not, or cannot be read.
+  static func createdAt(in body: Span<UInt8>) -> String? {
+    do throws(DAGCBORError) {
+      return try DAGCBORDecoder.decode(body)["createdAt"]?.string
+    } catch {
+      // It has the time of its key.
+      return nil
+    }
+  }
+
+  /// When a record was made.
+  package func time(of key: [UInt8], createdAt: String?) -> FileTime? {
+    times.time(of: key, createdAt: createdAt)
+  }
 
   /// When the record was made that refers to a blob first.
   package func time(of cid: CID, record: [UInt8]?) -> FileTime? {

@@ -9,85 +9,26 @@ internal import IPLD
 /// OUT/{did}/blobs/{cid}.{ext}                         or names that people can read
 /// OUT/{did}/records/{collection}/{rkey}.json
 /// OUT/{did}/backup-metadata.json  did-document.json  plc-audit-log.json
+/// OUT/{did}/private/{method}.json                     only where it is asked for
 /// ```
 /// What is damaged is left out and reported; everything else is written.
 public struct SnapshotExtractor {
-  /// What came of it.
-  public struct Report: Sendable {
-    /// What was written.
-    public internal(set) var tally = OutputFolder.Tally()
-    /// What could not be given back because it is damaged: what, and how.
-    public internal(set) var damaged: [(what: String, why: String)] = []
-    /// Names that no file may have.
-    public internal(set) var refused: [String] = []
-    /// The first of the files that are in the way: nothing was written then, or, if one came into the way
-    /// meanwhile, everything else.
-    public internal(set) var inTheWay: [String] = []
-    /// How many files are in the way.
-    public internal(set) var inTheWayCount = 0
-    /// Blobs that are not in the archive.
-    public internal(set) var missing: [String] = []
-    /// Records that are not in the archive, though the tree names them.
-    public internal(set) var missingRecords: [String] = []
-    /// Nodes of the tree that are not in the archive, and with them all records below.
-    public internal(set) var missingNodes: [String] = []
-    /// Blobs whose content has the signature of another type than their record says.
-    public internal(set) var mistyped: [String] = []
-    /// Files that were to be removed, and were changed since they were extracted: the first of them.
-    public internal(set) var changed: [String] = []
-    /// Why files that the snapshot no longer has were not removed; nil if they were.
-    public internal(set) var keptBecause: String?
-
-    /// How many files in the way are named.
-    static let maximumListed = 1000
-
-    /// That nothing was done.
-    public init() {}
-
-    /// Whether there is nothing to say but how much was written.
-    var isEmpty: Bool {
-      damaged.isEmpty && refused.isEmpty && inTheWay.isEmpty && missing.isEmpty
-        && missingRecords.isEmpty && missingNodes.isEmpty && mistyped.isEmpty
-    }
-
-    /// Adds what came of a later extraction into the same folder.
-    public mutating func add(_ later: Report) {
-      // It counts what was written into the folder, whatever for.
-      tally = later.tally
-      damaged += later.damaged
-      refused += later.refused
-      inTheWay += later.inTheWay.prefix(Self.maximumListed - inTheWay.count)
-      inTheWayCount += later.inTheWayCount
-      missing += later.missing
-      missingRecords += later.missingRecords
-      missingNodes += later.missingNodes
-      mistyped += later.mistyped
-      changed += later.changed
-      keptBecause = keptBecause ?? later.keptBecause
-    }
-
-    mutating func addInTheWay(_ path: String) {
-      if inTheWay.count < Self.maximumListed { inTheWay.append(path) }
-      inTheWayCount += 1
-    }
-  }
-
-  private let archived: ArchivedSnapshot
-  private let folder: OutputFolder
-  private let options: ExtractionOptions
-  private let observer: Progress.Observer
+  let archived: ArchivedSnapshot
+  let folder: OutputFolder
+  let options: ExtractionOptions
+  let observer: Progress.Observer
   private let account: String
   private let files: ExtractedFiles
   private let times: RecordTimes
-  private var report = Report()
+  var report = Report()
   /// Whether it is only found out what is in the way.
   private var isChecking = false
   /// The files that are there and the same, as was found out so: a digest of the path of each.
   private var same: Set<Int> = []
   private var blocks: SnapshotBlocks?
-  private var notes: BlobNotes?
+  var notes: BlobNotes?
   /// The names that were given, where names meet that differ in case only.
-  private var claims: ClaimedNames?
+  var claims: ClaimedNames?
   private var collection = (key: [UInt8](), name: "")
 
   private init(
@@ -170,6 +111,7 @@ public struct SnapshotExtractor {
       try writeContents(selection)
     }
     if selection.metadata { try writeMetadata() }
+    if selection.privateData { try writePrivateData() }
   }
 
   /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was written.
@@ -188,6 +130,7 @@ public struct SnapshotExtractor {
       guard isDeleting else { return false }
       if path.hasPrefix("records/") { return selection.records && hasAllRecords }
       if path.hasPrefix("blobs/") { return selection.blobs && hasAllBlobs }
+      if path.hasPrefix("private/") { return selection.privateData && hasAllBlobs }
       if path.contains("/") { return false }
       return path.hasSuffix(".car")
         ? selection.car : selection.metadata && ExtractedName.all.contains(path)
@@ -201,15 +144,18 @@ public struct SnapshotExtractor {
   ///   - durably: whether the content is on the medium before the file has its name.
   ///   - digest: that of its content, where it is known beforehand.
   ///   - time: when it was modified, if it gets that time.
+  ///   - isPrivate: whether it is for its owner alone.
   ///   - produce: its content.
-  private mutating func write(
+  mutating func write(
     _ components: [String], durably: Bool = true, digest: SHA256Digest? = nil,
-    time: FileTime? = nil, _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+    time: FileTime? = nil, isPrivate: Bool = false,
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {
     let name = components.joined(separator: "/")
-    let file = OutputFile(
+    var file = OutputFile(
       [account] + components, isDurable: durably, digest: digest,
       time: options.setsTimes ? time : nil)
+    file.isPrivate = isPrivate
     do {
       if isChecking {
         let isSame = try folder.check(file, produce) { old, _ in files.holds(name, old) }
@@ -320,15 +266,6 @@ public struct SnapshotExtractor {
     }
   }
 
-  /// A blob that is to be written.
-  private struct Blob {
-    let cid: CID
-    /// What its record says.
-    var mimeType: String?
-    /// The key of the record that refers to it first.
-    var record: String?
-  }
-
   /// Says what a damaged repository has lost of the selection, so that less than everything never
   /// passes for everything.
   private mutating func noteLosses(
@@ -348,53 +285,6 @@ public struct SnapshotExtractor {
     }
     for path in unseen.sorted() {
       report.damaged.append((path, "it is not in what is left of the archive"))
-    }
-  }
-
-  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is
-  /// nothing else that is known.
-  ///
-  /// Where there are several accounts, nothing tells whose they would be; `carpack cat` gives them by their CIDs.
-  private mutating func writeStrays(except table: BlobTable) throws {
-    let history = try SnapshotHistory(of: archived.reader)
-    guard history.newestOfAccounts.count <= 1 else { return }
-    var known = Self.documents(of: archived.snapshot)
-    for entry in history.entries {
-      known.formUnion(
-        Self.documents(of: try ArchivedSnapshot(entry.cid, in: archived.reader).snapshot))
-    }
-    do {
-      known.formUnion(try archived.extras())
-    } catch {
-      // They are found here, then.
-    }
-    for ordinal in archived.reader.ordinals {
-      let cid: CID
-      do {
-        cid = try archived.reader.section(at: ordinal).cid
-      } catch is ArchiveError {
-        // Lost with its frame; its record was reported.
-        continue
-      }
-      guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
-      try writeBlob(Blob(cid: cid))
-    }
-  }
-
-  /// The blocks that look like blobs and are a snapshot's bookkeeping.
-  private static func documents(of snapshot: Snapshot) -> Set<CID> {
-    var documents = Set([snapshot.didDocument, snapshot.plcLog].compactMap { $0 })
-    if case .pages(let pages) = snapshot.car.order { documents.formUnion(pages) }
-    return documents
-  }
-
-  private mutating func writeExtras() throws {
-    do {
-      try writeBlobs(archived.extras().map { Blob(cid: $0) })
-    } catch let error as ArchiveError {
-      report.damaged.append(("extras", "\(error)"))
-    } catch let error as SnapshotError {
-      report.damaged.append(("extras", "\(error)"))
     }
   }
 
@@ -435,139 +325,5 @@ public struct SnapshotExtractor {
   ) -> String {
     guard claims != nil, claims?.insert(folder + name) == false else { return name }
     return FileNaming.other(than: name, ending: ending, for: part)
-  }
-
-  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
-  /// once, whatever the order of the records that refer to them.
-  ///
-  /// What is wrong is reported in the order of `blobs`.
-  private mutating func writeBlobs(_ blobs: [Blob]) throws {
-    let earlier = report
-    var findings: [(index: Int, report: Report)] = []
-    for (done, index) in try archiveOrder(of: blobs.map(\.cid)).enumerated() {
-      observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
-      report = Report()
-      try writeBlob(blobs[index])
-      if !report.isEmpty { findings.append((index, report)) }
-    }
-    report = earlier
-    for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
-  }
-
-  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or missing come last.
-  private func archiveOrder(of cids: [CID]) throws -> [Int] {
-    let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
-    return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
-  }
-
-  private mutating func writeBlob(_ blob: Blob) throws {
-    let cid = blob.cid
-    switch archived.state(of: cid) {
-    case .held(let length) where length <= Self.maximumInMemory:
-      try writeSmallBlob(blob)
-      return
-    case .held: break
-    case .missing:
-      report.missing.append("\(cid)")
-      return
-    case .damaged(let why):
-      report.damaged.append(("\(cid)", why))
-      return
-    }
-    let ending: String
-    do {
-      ending = try fileExtension(cid, blob.mimeType)
-    } catch let error as ArchiveError {
-      report.damaged.append(("\(cid)", "\(error)"))
-      return
-    }
-    let reader = archived.reader
-    try write(
-      ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
-    ) { sink in try reader.read(cid, each: sink) }
-  }
-
-  private func time(of blob: Blob) -> FileTime? {
-    notes?.time(of: blob.cid, record: blob.record.map { Array($0.utf8) })
-  }
-
-  /// The name of a blob's file.
-  private mutating func name(of blob: Blob, _ ending: String) -> String {
-    let plain = FileNaming.name("\(blob.cid)", ending: ".\(ending)")
-    guard options.names == .readable else { return plain }
-    for isWhole in [false, true] {
-      guard
-        let name = notes?.name(
-          of: blob.cid, record: blob.record.map { Array($0.utf8) }, isWhole: isWhole)
-      else { break }
-      let full = "\(name).\(ending)"
-      if claims?.insert("blobs/" + full) != false { return full }
-    }
-    return plain
-  }
-
-  /// Blobs up to this length are read once, into memory: it takes their beginning to know their names.
-  private static let maximumInMemory: UInt64 = 1 << 16
-
-  private mutating func writeSmallBlob(_ blob: Blob) throws {
-    let cid = blob.cid
-    let found: [UInt8]?
-    do {
-      found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
-    } catch let error as ArchiveError {
-      report.damaged.append(("\(cid)", "\(error)"))
-      return
-    }
-    guard let body = found else {
-      report.missing.append("\(cid)")
-      return
-    }
-    let ending = fileExtension(
-      cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
-    try write(
-      ["blobs", name(of: blob, ending)], durably: false, digest: cid.multihash.sha256,
-      time: time(of: blob)
-    ) { sink in
-      let bytes = body
-      try sink(bytes.span)
-    }
-  }
-
-  private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
-    var beginning: [UInt8] = []
-    struct Enough: Error {}
-    do {
-      try archived.reader.read(cid) { chunk in
-        let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
-        beginning.append(contentsOf: chunk.extracting(0..<wanted))
-        if beginning.count == MediaType.signatureLength { throw Enough() }
-      }
-    } catch is Enough {}
-    return fileExtension(cid, mimeType, beginning: beginning)
-  }
-
-  private mutating func fileExtension(
-    _ cid: CID, _ mimeType: String?, beginning: [UInt8]
-  ) -> String {
-    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
-    if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
-      report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")
-    }
-    return ending
-  }
-
-  private mutating func writeMetadata() throws {
-    let snapshot = archived.snapshot
-    let metadata = snapshot.metadataJSON(head: archived.cid)
-    try write([ExtractedName.metadata]) { sink in try sink(metadata.span) }
-    for (cid, name) in [
-      (snapshot.didDocument, ExtractedName.didDocument), (snapshot.plcLog, ExtractedName.plcLog),
-    ] {
-      guard let cid else { continue }
-      let reader = archived.reader
-      try write([name]) { sink in
-        guard try reader.read(cid, each: sink) else { throw SnapshotError.blockMissing(cid) }
-      }
-    }
   }
 }

@@ -25,6 +25,7 @@ public struct NewArchiveFile: Sendable {
   /// Where it is until then.
   public let temporaryPath: FilePath
   private let replacing: Bool
+  private let sources: [FilePath]
   private let opened = OpenedFile()
 
   /// The file under the temporary name, from the moment it is opened until it is published or discarded.
@@ -34,10 +35,15 @@ public struct NewArchiveFile: Sendable {
 
   /// A file to be made at `path`.
   ///
+  /// - Parameters:
+  ///   - path: where.
+  ///   - replacing: whether a file that is there is replaced.
+  ///   - sources: the archives that it is made of: nobody may read it who may not read one of them.
   /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`;
   ///   ``BackupError/notAFile(_:_:)`` if something else is.
-  public init(_ path: FilePath, replacing: Bool) throws {
+  public init(_ path: FilePath, replacing: Bool, from sources: [FilePath] = []) throws {
     self.path = path
+    self.sources = sources
     self.replacing = replacing
     let name = path.lastComponent?.string ?? "archive"
     temporaryPath =
@@ -164,11 +170,20 @@ public struct NewArchiveFile: Sendable {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
-  /// The most that others may do with the temporary file: what they may do with the file that it is going to replace.
+  /// The most that others may do with the temporary file: what they may do with the file that it is
+  /// going to replace, and with those that it is made of.
   private var permissions: FilePermissions {
+    var mode = FilePermissions.newFile
+    if replacing, let old = Self.mode(of: path) { mode = old }
+    for source in sources.compactMap(Self.mode) { mode.formIntersection(source) }
+    return mode.union(.ownerReadWrite)
+  }
+
+  /// The permissions of a file; nil if there is none.
+  private static func mode(of path: FilePath) -> FilePermissions? {
     var status = stat()
-    guard replacing, unsafe lstat(path.string, &status) == 0 else { return .newFile }
-    return FilePermissions(rawValue: status.st_mode & 0o777).union(.ownerReadWrite)
+    guard unsafe stat(path.string, &status) == 0 else { return nil }
+    return FilePermissions(rawValue: status.st_mode & 0o777)
   }
 
   /// Refuses a name that leads to something other than a plain file: it can be neither appended to nor replaced.

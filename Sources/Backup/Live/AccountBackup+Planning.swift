@@ -16,6 +16,7 @@ extension AccountBackup {
     observer(.progress(BackupProgress(.resolving)))
     var archive = try ReadArchive(account, at: destination)
     if let archive, let base = archive.base, let maximumAge = options.maximumAge,
+      base.snapshot.privateData != nil || !options.keepsPrivateData,
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: archive.path)
     {
       try claims.claim(base.snapshot.did)

@@ -38,6 +38,8 @@ public struct AccountBackup: Sendable {
     public var isCompressed = false
     /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
     public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
+    /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a ``session``.
+    public var keepsPrivateData = false
     /// Name and version of the program.
     public var tool: String
     /// The operating system.
@@ -115,7 +117,8 @@ public struct AccountBackup: Sendable {
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.hasEverythingKnown, try !options.checksHeld || target.storedDamage().isNone
+      base.snapshot.hasEverythingKnown, !options.keepsPrivateData,
+      try !options.checksHeld || target.storedDamage().isNone
     {
       try claims.claim(base.snapshot.did)
       try target.publish()
@@ -125,6 +128,7 @@ public struct AccountBackup: Sendable {
         missing: try base.ledger())
     }
     if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
+      base.snapshot.privateData != nil || !options.keepsPrivateData,
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
       try !options.checksHeld || target.storedDamage().isNone
     {

@@ -25,6 +25,8 @@ public struct BackupProgress: Equatable, Sendable {
   public enum Stage: String, Sendable {
     /// Finding out who the account is, and where.
     case resolving
+    /// Receiving what the server keeps for the account's owner alone.
+    case privateData = "private"
     /// Receiving the repository.
     case repository
     /// Checking the repository that has arrived.

@@ -39,6 +39,8 @@ public struct BackupReport: Sendable {
   public let missing: BlobLedger.MissingList
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
+  /// Whether private data was asked for, and something of it did not come that the server may have.
+  public let lacksPrivateData: Bool
 
   /// That nothing was written.
   ///
@@ -49,14 +51,17 @@ public struct BackupReport: Sendable {
   ///   - milliseconds: how long it took.
   ///   - missing: what the snapshot's ledger says.
   ///   - warnings: what a person should know.
+  ///   - lacksPrivateData: whether something did not come that is the owner's alone.
   static func unchanged(
     _ base: ArchivedSnapshot, at path: FilePath, _ outcome: Outcome? = nil, milliseconds: Int,
-    missing: BlobLedger.MissingList, warnings: [String] = []
+    missing: BlobLedger.MissingList, warnings: [String] = [], lacksPrivateData: Bool = false
   ) -> BackupReport {
     BackupReport(
       path: path, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: outcome ?? (base.snapshot.isSettled ? .upToDate : .incomplete),
+      outcome: outcome
+        ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
       isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
-      milliseconds: milliseconds, missing: missing, warnings: warnings)
+      milliseconds: milliseconds, missing: missing, warnings: warnings,
+      lacksPrivateData: lacksPrivateData)
   }
 }

@@ -46,13 +46,13 @@ extension BackupWork {
     let reconciliation = try BlobReconciliation(
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
       schedule: schedule)
-    guard reconciliation.wantedCount > 0 else {
+    guard reconciliation.wantedCount > 0 || privateData?.isNews == true else {
       try target.publish()
       noteCurrent(base, target)
       return .done(
         .unchanged(
           base, at: target.path, milliseconds: options.milliseconds() - begin, missing: missing,
-          warnings: warnings.all))
+          warnings: warnings.all, lacksPrivateData: lacksPrivateData))
     }
     observer(
       .blobs(
@@ -71,7 +71,8 @@ extension BackupWork {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    let draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
+    var draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
+    if let privateData { try draft.add(privateData) }
     return try await end(
       draft, missing: ledger.missing, base.reader, with: appender, for: target)
   }
@@ -111,17 +112,25 @@ extension BackupWork {
     if let base, ending.isUnchanged {
       remember(missing, on: target)
       noteCurrent(base, target)
+    } else if let head = ending.generation.head, !isFill, snapshot.blobs.listed == nil {
+      // The repository was not fetched, so the snapshot itself does not say that it was checked.
+      ArchiveMark(time: options.now(), manifest: head.cid)
+        .put(.current, for: identity.did, on: target.path)
     }
     let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
     return BackupReport(
       path: target.path, snapshot: snapshot, generation: ending.generation,
-      outcome: snapshot.isSettled ? .complete : .incomplete,
+      outcome: snapshot.isSettled && !lacksPrivateData ? .complete : .incomplete,
       isRepositoryUnchanged: isRepositoryUnchanged,
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all)
+      milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all,
+      lacksPrivateData: lacksPrivateData)
   }
+
+  /// Whether private data was asked for, and something of it did not come.
+  private var lacksPrivateData: Bool { privateData?.failures.isEmpty == false }
 
   /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
   private func noteCurrent(_ base: ArchivedSnapshot, _ target: ArchiveTarget) {

@@ -18,6 +18,8 @@ struct BackupWork: Sendable {
   var earlierSources: [BlobIntake.Source] = []
   /// Whether missing blobs are all that is asked for, and each that comes is told.
   var isFill = false
+  /// What the server keeps for the account's owner alone, if it was asked for.
+  private(set) var privateData: ReceivedPrivateData?
   /// The snapshot that the archive has of the account.
   let base: ArchivedSnapshot?
   /// When it began, in milliseconds.
@@ -60,6 +62,13 @@ struct BackupWork: Sendable {
   /// Backs up into an archive.
   func run(into target: ArchiveTarget) async throws -> BackupReport {
     identity.warnings.forEach(warn)
+    guard options.keepsPrivateData else { return try await backUp(into: target) }
+    var work = self
+    work.privateData = try await fetchPrivateData(in: target.folder)
+    return try await work.backUp(into: target)
+  }
+
+  private func backUp(into target: ArchiveTarget) async throws -> BackupReport {
     let latest = try await client.latestCommit(of: identity.did)?.cid
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
@@ -141,6 +150,7 @@ struct BackupWork: Sendable {
     _ append: (ArchiveAppender) async throws -> BackupReport
   ) async throws -> BackupReport {
     let storage = try target.storage()
+    if privateData?.isNews == true { try storage.restrictToOwner() }
     let appender = try await onOwnThread {
       try ArchiveAppender(storage, carHeader: carHeader(), options: archiveOptions)
     }
@@ -247,6 +257,26 @@ struct BackupWork: Sendable {
     return listing
   }
 
+  /// What the server keeps for the account's owner alone.
+  private func fetchPrivateData(in folder: FilePath) async throws -> ReceivedPrivateData {
+    let fetcher = PrivateDataFetcher(
+      did: identity.did, client: client, folder: folder, now: options.now,
+      asking: { [observer] _ in observer(.progress(BackupProgress(.privateData))) })
+    let received = try await fetcher.fetch(after: try readablePrivateData())
+    for text in received.notes { warn("the server does not give everything: \(text)") }
+    for text in received.failures { warn("private data is not whole: \(text)") }
+    return received
+  }
+
+  /// What the archive has of it; nil also if it cannot be read, and has to come again.
+  private func readablePrivateData() throws -> PrivateData? {
+    do {
+      return try base?.privateData()
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
   /// The account's history in the PLC directory; nil if it has none or it cannot be had.
   private func fetchPLCLog() async throws -> [UInt8]? {
     guard identity.did.method == "plc" else { return nil }
@@ -276,8 +306,9 @@ struct BackupWork: Sendable {
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
     var facts = identity.facts
     facts.plcLog = plcLog
-    let draft = SnapshotDraft(
+    var draft = SnapshotDraft(
       fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
+    if let privateData { try draft.add(privateData) }
     return try await end(draft, missing: ledger.missing, archive, with: appender, for: target)
   }
 

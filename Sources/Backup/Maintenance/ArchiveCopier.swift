@@ -8,6 +8,8 @@ struct ArchiveCopier {
   /// The zstd level.
   let level: Int
   let observer: Progress.Observer
+  /// Whether what is the account owner's alone is copied, too.
+  var keepsPrivateData = true
   /// Where the new archive is written; tests replace it.
   let storage: (NewArchiveFile) throws -> any ArchiveStorage
 
@@ -33,7 +35,9 @@ struct ArchiveCopier {
     do {
       willWrite(target.temporaryPath)
       let (generation, leftOutCount) = try write(links, of: sources, to: new)
-      try CopyVerification(sources: sources, links: links, observer: observer).verify(new)
+      try CopyVerification(
+        sources: sources, links: links, keepsPrivateData: keepsPrivateData, observer: observer
+      ).verify(new)
       return try publish(generation, leftOutCount)
     } catch {
       target.discard()
@@ -52,7 +56,7 @@ struct ArchiveCopier {
     guard let newest = links.last else { throw SnapshotError.noSnapshot }
     var copier = try SnapshotCopier(
       sources, into: storage, carHeader: archived(newest).snapshot.car.header, level: level,
-      observer: observer)
+      keepsPrivateData: keepsPrivateData, observer: observer)
     for link in links {
       try copier.copy(archived(link), from: link.source, isVouched: link.isVouched)
     }

@@ -9,7 +9,9 @@ struct ManifestMap {
   private(set) var map: IPLDMap
 
   /// The fields about the file, and those whose links are followed by what they mean.
-  private static let knownLinks: Set<String> = ["prev", "commit", "car", "extras", "missing"]
+  private static let knownLinks: Set<String> = [
+    "prev", "commit", "car", "private", "extras", "missing",
+  ]
 
   /// Reads the manifest with this CID.
   ///
@@ -60,6 +62,9 @@ struct ManifestMap {
     map["blobs"] = .map(blobs)
   }
 
+  /// Names another list of what is the owner's alone; nil for none.
+  mutating func setPrivate(_ list: CID?) { map["private"] = list.map { .link($0) } }
+
   /// Whether there is a digest of the CAR.
   var isCARDigested: Bool { map["car"]?["sha256"] != nil }
 
@@ -73,7 +78,7 @@ struct ManifestMap {
   mutating func update(with snapshot: Snapshot) throws {
     let bytes = try snapshot.encode()
     guard let new = try DAGCBORDecoder.decode(bytes.span).map else { return }
-    for name in ["extras", "missing"] { map[name] = nil }
+    for name in ["private", "extras", "missing"] { map[name] = nil }
     if var blobs = map["blobs"]?.map {
       for name in ["accepted", "listFault"] { blobs[name] = nil }
       map["blobs"] = .map(blobs)
@@ -90,6 +95,18 @@ struct ManifestMap {
       for field in known.entries { fields[field.key] = field.value }
       map[entry.key] = .map(fields)
     }
+  }
+
+  /// What the snapshot is, whatever of its blobs the archive at hand lacks.
+  var contentWithoutLedger: IPLDMap {
+    var content = content
+    (content["missing"], content["blobs"]) = (nil, nil)
+    return content
+  }
+
+  /// How many of the blobs that records refer to are held, and how many losses are accepted.
+  var heldCount: (held: Int, accepted: Int) {
+    (map["blobs"]?["held"]?.integer ?? 0, map["blobs"]?["accepted"]?.integer ?? 0)
   }
 
   /// What the snapshot is, wherever it lies: the manifest without what is about the file.

@@ -4,12 +4,13 @@
 /// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
 /// snapshot is the one that is kept.
 ///
-/// Whatever the rules say, the snapshot made last is kept, because the verbs use it by default; and
-/// so is every snapshot whose time is unknown.
+/// Whatever the rules say, the snapshot that was added last and the one with the latest revision are
+/// kept, because the verbs use them by default; and so is every snapshot whose time is unknown, or
+/// after which the account's history does not go forward.
 public struct RetentionPolicy: Equatable, Sendable {
   /// Why a snapshot is kept.
   public enum Reason: String, CaseIterable, Sendable {
-    /// It is the last in the file.
+    /// It is the last in the file, or has the latest revision.
     case newest
     /// It is one of the last so many.
     case last
@@ -25,6 +26,10 @@ public struct RetentionPolicy: Equatable, Sendable {
     case undated
     /// It is of an account that was not chosen.
     case otherAccount = "other account"
+    /// The next one has an older revision, or is another commit of the same: it may hold more.
+    case beforeDisruption = "before a rollback or fork"
+    /// Only others were named to be forgotten.
+    case notNamed = "not named"
   }
 
   /// How many are kept whenever they were made.
@@ -37,6 +42,15 @@ public struct RetentionPolicy: Equatable, Sendable {
   public var monthly: Int
   /// For how many years one is kept.
   public var yearly: Int
+  /// Whether everything is kept but what is named.
+  public var keepsAll = false
+
+  /// A policy that keeps everything but what is named.
+  public static var everything: RetentionPolicy {
+    var policy = RetentionPolicy()
+    policy.keepsAll = true
+    return policy
+  }
 
   /// A policy; without any number it keeps the newest only.
   public init(last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0) {
@@ -54,6 +68,7 @@ public struct RetentionPolicy: Equatable, Sendable {
   public func reasons(_ moments: [Moment?]) -> [Set<Reason>] {
     var reasons = [Set<Reason>](repeating: [], count: moments.count)
     if let newest = moments.indices.last { reasons[newest].insert(.newest) }
+    if keepsAll { for index in moments.indices { reasons[index].insert(.notNamed) } }
     for index in moments.indices where moments[index] == nil { reasons[index].insert(.undated) }
     let dated = moments.indices.filter { moments[$0] != nil }
       .sorted { isNewer($0, $1, moments) }

@@ -121,16 +121,22 @@ extension SnapshotCopier {
   }
 
   /// How many bytes blobs have that were copied.
-  private mutating func length(of held: [Int], from source: Int) throws -> UInt64 {
+  mutating func length(of held: [Int], from source: Int) throws -> UInt64 {
     let known = sections.blocks[source].blobs
-    blobLengths += repeatElement(.max, count: known.count - blobLengths.count)
-    let uncounted = held.filter { blobLengths[$0] == .max }.map { ($0, known[$0].cid) }
-    let states = try sections.sources[source].reader.states(uncounted.count) { uncounted[$0].1 }
-    for ((blob, _), state) in zip(uncounted, states) { blobLengths[blob] = state.bodyLength ?? 0 }
-    return held.reduce(0) { $0 + blobLengths[$1] }
+    blobLengths[source] += repeatElement(.max, count: known.count - blobLengths[source].count)
+    var uncounted = held.filter { blobLengths[source][$0] == .max }.map { ($0, known[$0].cid) }
+    for archive in [sections.sources[source]] + sections.sources where !uncounted.isEmpty {
+      let cids = uncounted.map(\.1)
+      let states = try archive.reader.states(cids.count) { cids[$0] }
+      for ((blob, _), state) in zip(uncounted, states) {
+        if let length = state.bodyLength { blobLengths[source][blob] = length }
+      }
+      uncounted.removeAll { blobLengths[source][$0.0] != .max }
+    }
+    return held.reduce(0) { $0 + (blobLengths[source][$1] == .max ? 0 : blobLengths[source][$1]) }
   }
 
-  private mutating func append(_ pages: [Block]) throws -> [CID] {
+  mutating func append(_ pages: [Block]) throws -> [CID] {
     for page in pages { try sections.writer.append(page.cid, page.bytes.span) }
     return pages.map(\.cid)
   }

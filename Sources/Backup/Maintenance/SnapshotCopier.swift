@@ -19,9 +19,11 @@ struct SnapshotCopier: ~Copyable {
   private var orders: [ResolvedOrders]
   /// What has become of the blobs that records of a source refer to, by their numbers.
   private(set) var blobs: [[SectionCopier.Outcome?]]
-  /// The lengths of blobs by their numbers, where they had to be counted again; `UInt64.max`
-  /// elsewhere.
-  var blobLengths: [UInt64] = []
+  /// The lengths of blobs of each source by their numbers, where they had to be counted again;
+  /// `UInt64.max` elsewhere.
+  var blobLengths: [[UInt64]]
+  /// Whether what is the account owner's alone is copied, too.
+  private let keepsPrivateData: Bool
   private let observer: Progress.Observer
 
   /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more
@@ -31,7 +33,7 @@ struct SnapshotCopier: ~Copyable {
   ///   archive cannot be written.
   init(
     _ sources: [SourceArchive], into storage: any ArchiveStorage, carHeader: [UInt8], level: Int,
-    isSalvage: Bool = false, observer: @escaping Progress.Observer
+    isSalvage: Bool = false, keepsPrivateData: Bool = true, observer: @escaping Progress.Observer
   ) throws {
     try storage.lock()
     try storage.truncate(to: 0)
@@ -46,6 +48,8 @@ struct SnapshotCopier: ~Copyable {
     self.chain = chain
     orders = sources.map { _ in ResolvedOrders() }
     blobs = sources.map { _ in [] }
+    blobLengths = sources.map { _ in [] }
+    self.keepsPrivateData = keepsPrivateData
     self.observer = observer
     sections = copier
   }
@@ -77,10 +81,16 @@ struct SnapshotCopier: ~Copyable {
     where try !sections.require(document, from: source) {
       loss.documents.append(document)
     }
+    try copyPrivateData(of: archived, from: source, into: &snapshot, &loss)
+    manifest.setPrivate(snapshot.privateData)
     try sections.follow(manifest.furtherLinks, from: source)
     if sections.isSalvage {
       try describe(car, tree, lists, from: source, in: &snapshot, &loss)
       if snapshot != archived.snapshot { try manifest.update(with: snapshot) }
+    } else if sections.sources.count > 1,
+      try describeGains(tree, lists.missing, from: source, in: &snapshot)
+    {
+      try manifest.update(with: snapshot)
     }
     manifest.isUnvouched = !isVouched
     noteReplaced(archived, in: source)
@@ -153,6 +163,27 @@ struct SnapshotCopier: ~Copyable {
     }
   }
 
+  /// Counts blobs as held that the archive of the snapshot lacks and another one has.
+  ///
+  /// - Returns: whether there are any.
+  private mutating func describeGains(
+    _ tree: SharedTrees.Tree, _ missing: [BlobLedger.Missing], from source: Int,
+    in snapshot: inout Snapshot
+  ) throws -> Bool {
+    let known = sections.blocks[source].blobs
+    let held = sections.blocks[source].blobs(of: tree).filter { blobs[source][$0] == .copied }
+    guard held.count > snapshot.blobs.held else { return false }
+    let cids = Set(held.map { known[$0].cid })
+    let rest = missing.filter { !cids.contains($0.cid) }
+    snapshot.blobs.held = held.count
+    snapshot.blobs.heldBytes = try length(of: held, from: source)
+    snapshot.blobs.accepted = rest.count { $0.accepted != nil }
+    if rest.count < missing.count {
+      snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
+    }
+    return true
+  }
+
   /// Copies the pages of extras and of missing blobs, and the extras.
   private mutating func copyLists(_ archived: ArchivedSnapshot, from source: Int) throws
     -> CopiedLists
@@ -194,6 +225,39 @@ struct SnapshotCopier: ~Copyable {
     } catch BackupError.damagedArchive where sections.isSalvage {
       return nil
     }
+  }
+
+  /// Copies what is the account owner's alone; in salvage as far as it can be read.
+  private mutating func copyPrivateData(
+    of archived: ArchivedSnapshot, from source: Int, into snapshot: inout Snapshot,
+    _ loss: inout SnapshotLoss
+  ) throws {
+    guard let link = snapshot.privateData else { return }
+    snapshot.privateData = nil
+    guard keepsPrivateData else { return }
+    guard try sections.require(link, from: source) else { return loss.documents.append(link) }
+    let list: PrivateData?
+    do {
+      list = try sections.sources[source].reading { try archived.privateData() }
+    } catch BackupError.damagedArchive where sections.isSalvage {
+      return loss.documents.append(link)
+    }
+    guard var data = list else { return }
+    for index in data.entries.indices {
+      let answers = try data.entries[index].answers.filter { answer in
+        try answer.allSatisfy { piece in
+          if try sections.require(piece, from: source) { return true }
+          loss.documents.append(piece)
+          return false
+        }
+      }
+      guard answers.count < data.entries[index].answers.count else { continue }
+      data.entries[index].answers = answers
+      data.entries[index].fault = PrivateData.Fault(.lost, "the archive was damaged")
+    }
+    let block = try data.block()
+    try SectionCopier.writing { _ = try sections.writer.append(block.cid, block.bytes.span) }
+    snapshot.privateData = block.cid
   }
 
   /// Notes what is not copied, but made again.

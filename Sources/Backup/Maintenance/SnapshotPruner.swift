@@ -17,8 +17,14 @@ public struct SnapshotPruner {
     /// - Parameters:
     ///   - history: the snapshots.
     ///   - policy: which are kept, of each account.
+    ///   - named: snapshots that are forgotten whatever the policy says, by their numbers.
     ///   - account: the only account of which any are forgotten; nil for all.
-    public init(_ history: SnapshotHistory, _ policy: RetentionPolicy, account: DID? = nil) {
+    /// - Throws: ``SelectionError`` for a number that no snapshot has; ``BackupError`` if an account
+    ///   would have none left.
+    public init(
+      _ history: SnapshotHistory, _ policy: RetentionPolicy, forgetting named: Set<Int> = [],
+      account: DID? = nil
+    ) throws {
       var places: [DID: [Int]] = [:]
       for (index, entry) in history.entries.enumerated() {
         places[entry.did, default: []].append(index)
@@ -28,6 +34,24 @@ public struct SnapshotPruner {
       for (did, indices) in places where account == nil || account == did {
         let kept = policy.reasons(indices.map { history.entries[$0].moment })
         for (index, why) in zip(indices, kept) { reasons[index] = why }
+      }
+      for disruption in history.disruptions {
+        reasons[disruption.before].insert(.beforeDisruption)
+        if disruption.kind == .fork { reasons[disruption.after].insert(.beforeDisruption) }
+      }
+      for newest in history.newestOfAccounts { reasons[newest.number - 1].insert(.newest) }
+      for number in named {
+        guard history.entries.indices.contains(number - 1) else {
+          throw SelectionError.noSuchSnapshot(
+            "number \(number)", available: "there are \(history.entries.count)")
+        }
+        reasons[number - 1] = []
+      }
+      for newest in history.newestOfAccounts
+      where !history.entries.contains(where: {
+        $0.did == newest.did && !reasons[$0.number - 1].isEmpty
+      }) {
+        throw BackupError.lastSnapshot(history.name(of: newest.did))
       }
       verdicts = zip(history.entries, reasons).map { ($0, $1) }
     }
@@ -59,9 +83,12 @@ public struct SnapshotPruner {
   }
 
   private let policy: RetentionPolicy
+  private let named: Set<Int>
 
-  /// A pruner by this policy.
-  public init(_ policy: RetentionPolicy) { self.policy = policy }
+  /// A pruner by this policy, and of snapshots that are named by their numbers.
+  public init(_ policy: RetentionPolicy, forgetting named: Set<Int> = []) {
+    (self.policy, self.named) = (policy, named)
+  }
 
   /// Forgets what the policy does not keep.
   ///
@@ -80,13 +107,15 @@ public struct SnapshotPruner {
   ) throws -> Report {
     let rewriting = try ChainRewriting(storage, name: name)
     let found = rewriting.found
-    var plan = Plan(found.history, policy, account: try account(found.history))
+    var plan = try Plan(
+      found.history, policy, forgetting: named, account: try account(found.history))
     if plan.forgottenCount == 0, found.reader.recovery == nil {
       return Report(plan: plan, generation: found.reader.generation, bytesAdded: 0)
     }
     try found.verifyChecksums()
     let (generation, bytesAdded) = try rewriting.append { archive in
-      plan = Plan(archive.history, policy, account: try account(archive.history))
+      plan = try Plan(
+        archive.history, policy, forgetting: named, account: try account(archive.history))
       guard plan.forgottenCount > 0 else { return nil }
       return (try ManifestChain(plan.links, in: archive), [])
     }

@@ -59,6 +59,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case unusableServer(String, String)
   /// No password was sent, for the account does not claim the handle: the handle, and the account.
   case unclaimedHandle(String, String)
+  /// No snapshot of this account would be left.
+  case lastSnapshot(String)
   /// Nobody knows on which server an account is.
   case noServer(String)
   /// A blob that is to be accepted as lost, and is not among those that are missing.
@@ -115,6 +117,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .endlessList(let server):
       "the list of accounts at \(server) goes on without naming any; it was not read to its end"
     case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
+    case .lastSnapshot(let account): "no snapshot of \(account) would be left"
     case .unclaimedHandle(let handle, let account):
       "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
     case .noServer(let account): "nothing says on which server \(account) is"

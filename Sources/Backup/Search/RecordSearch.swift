@@ -14,6 +14,8 @@ package struct RecordSearch {
     package let path: String
     /// Its CID.
     package let cid: CID
+    /// When it was made, as far as the record says so.
+    package let createdAt: String?
     /// The text and what stands around it.
     package let excerpt: String
     /// The number of the first snapshot that has it.
@@ -131,8 +133,8 @@ package struct RecordSearch {
   private mutating func read(_ key: [UInt8], _ cid: CID, _ body: Span<UInt8>, _ number: Int) {
     guard let excerpt = pattern.firstMatch(in: body) else { return }
     open[key] = Match(
-      path: String(decoding: key, as: UTF8.self), cid: cid, excerpt: excerpt, first: number,
-      last: number)
+      path: String(decoding: key, as: UTF8.self), cid: cid,
+      createdAt: SnapshotDates.createdAt(in: body), excerpt: excerpt, first: number, last: number)
   }
 
   private mutating func close(_ key: [UInt8], _ each: (Match) throws -> Void) throws {

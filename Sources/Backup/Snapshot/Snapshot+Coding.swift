@@ -43,6 +43,7 @@ extension Snapshot {
       identity["plcLog"] = plcLog.map { .link($0) }
       map["identity"] = .map(identity)
     }
+    map["private"] = privateData.map { .link($0) }
     if !extrasPages.isEmpty { map["extras"] = .array(extrasPages.map { .link($0) }) }
     if !missingPages.isEmpty { map["missing"] = .array(missingPages.map { .link($0) }) }
     if unreadable.count > 0 {
@@ -147,6 +148,7 @@ extension Snapshot {
     let identity = try fields.optionalMap("identity")
     didDocument = try identity.optionalLink("didDocument")
     plcLog = try identity.optionalLink("plcLog")
+    privateData = try fields.optionalLink("private")
     extrasPages = try fields.distinctLinks("extras")
     missingPages = try fields.distinctLinks("missing")
     guard case .boolean(let complete)? = value["complete"] else {

@@ -35,6 +35,8 @@ public struct Snapshot: Equatable, Sendable {
   public var didDocument: CID?
   /// The account's PLC audit log, as received.
   public var plcLog: CID?
+  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked for.
+  public var privateData: CID?
   /// Pages that list the blobs held though no record refers to them.
   public var extrasPages: [CID]
   /// Pages that list the blobs referred to and not held.

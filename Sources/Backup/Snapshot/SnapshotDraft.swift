@@ -30,7 +30,9 @@ struct SnapshotDraft: Sendable {
     let isHealed: Bool
   }
 
-  private let snapshot: Snapshot
+  private var snapshot: Snapshot
+  /// What the server gave to the account's owner, if it says something new.
+  private var privateData: ReceivedPrivateData?
   private let facts: AccountFacts
   private let ledger: BlobReconciliation.Ledger
   private let base: ArchivedSnapshot?
@@ -56,7 +58,8 @@ struct SnapshotDraft: Sendable {
       did: base?.snapshot.did ?? commit.did, rev: commit.rev, commit: repository.root,
       createdAt: provenance.createdAt, tool: provenance.tool, car: car, counts: repository.counts,
       blobs: ledger.counts, didDocument: base?.snapshot.didDocument,
-      plcLog: base?.snapshot.plcLog, extrasPages: [], missingPages: [],
+      plcLog: base?.snapshot.plcLog, privateData: base?.snapshot.privateData, extrasPages: [],
+      missingPages: [],
       isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
       durationMilliseconds: 0, fetched: fetched, unreadable: repository.unreadable)
     self.init(snapshot, facts, ledger, after: base, provenance)
@@ -86,6 +89,13 @@ struct SnapshotDraft: Sendable {
     self.provenance = provenance
   }
 
+  /// Adds what the server gave to the account's owner.
+  mutating func add(_ received: ReceivedPrivateData) throws {
+    guard received.isNews else { return }
+    snapshot.privateData = try received.data.block().cid
+    privateData = received
+  }
+
   /// The CID under which a document is kept.
   private static func cid(_ document: [UInt8]?) -> CID? {
     document.map { CID(codec: .raw, hashing: $0.span) }
@@ -106,6 +116,7 @@ struct SnapshotDraft: Sendable {
       guard let document, let cid = Self.cid(document) else { continue }
       try writer.append(cid, document.span)
     }
+    try privateData?.append(to: &writer)
     snapshot.extrasPages = []
     for page in try BlobLedger.pages(extras: ledger.extras) {
       try writer.append(page.cid, page.bytes.span)

@@ -3,8 +3,10 @@ internal import IPLD
 
 /// Choosing among the snapshots.
 extension SnapshotHistory {
-  /// The newest snapshot of each account, the newest first.
-  public var newestOfAccounts: [Entry] { newest(entries) }
+  /// The newest snapshot of each account, by revision, the newest in the file first.
+  ///
+  /// It need not be the one that was added last: a server may have been put back to an earlier state.
+  public var newestOfAccounts: [Entry] { newest(entries, byRevision: true) }
 
   /// What people call an account: its handle, as it was known last, or its DID.
   public func name(of did: DID) -> String {
@@ -39,6 +41,7 @@ extension SnapshotHistory {
 
   /// The snapshots that are meant: one at most of each account, the newest first.
   ///
+  /// The newest is that with the latest revision; the number −1 is the one that was added last.
   /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
   /// given; and so does a revision that several accounts have. Where the same revision was packed
   /// more than once, the newest of these is meant.
@@ -87,7 +90,7 @@ extension SnapshotHistory {
       try Self.refuseSeveral(text, Set(names.compactMap(\.1)))
     }
     guard !found.isEmpty else { throw none(what) }
-    return newest(found)
+    return newest(found, byRevision: selector == .latest)
   }
 
   /// The snapshot that is meant.
@@ -102,9 +105,18 @@ extension SnapshotHistory {
   }
 
   /// Of each account the last in the list that a footer leads to, or else the last; the newest in the file first.
-  private func newest(_ list: [Entry]) -> [Entry] {
+  ///
+  /// - Parameter byRevision: whether one with an older revision than another is not taken.
+  private func newest(_ list: [Entry], byRevision: Bool) -> [Entry] {
     var last: [DID: Entry] = [:]
-    for entry in list where entry.isVouched || last[entry.did].map({ !$0.isVouched }) ?? true {
+    for entry in list {
+      if let known = last[entry.did],
+        known.isVouched == entry.isVouched
+          ? byRevision
+            && entry.disruption(after: known) == .rollback : known.isVouched
+      {
+        continue
+      }
       last[entry.did] = entry
     }
     return last.values.sorted { $0.number > $1.number }

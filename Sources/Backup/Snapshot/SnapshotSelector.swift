@@ -5,16 +5,16 @@ internal import IPLD
 ///
 /// | text | means |
 /// |---|---|
-/// | `latest` | the newest |
+/// | `latest` | the newest, by revision |
 /// | `7` | number 7, counted from the oldest, as `carpack log` prints it |
-/// | `-1`, `-2` | the newest, the one before it |
+/// | `-1`, `-2` | the one that was added last, the one before it |
 /// | `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that day, minute or second |
 /// | `3loie2xwbae2b` | the revision, or the beginning of it, four characters at least |
 /// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, fourteen characters at least |
 public enum SnapshotSelector: Equatable, Sendable {
-  /// The newest.
+  /// The one with the latest revision.
   case latest
-  /// By number: from 1 for the oldest, from −1 for the newest; never 0.
+  /// By number: from 1 for the oldest, from −1 for the one that was added last; never 0.
   case number(Int)
   /// The newest that was not made after this.
   case moment(Moment)

@@ -19,6 +19,8 @@ struct SnapshotChecks {
   private let isExact: [CID: Bool]
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
+  /// The list of private data that was checked last, and what is wrong with it: most snapshots share it.
+  private var checkedPrivateData: (link: CID, damage: [String])?
   /// What the pages say that were read last.
   private var reasons = Reasons()
   /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have none.
@@ -235,6 +237,7 @@ struct SnapshotChecks {
         reasons = Reasons()
       }
     }
+    report.damage += checkPrivateData(of: archived)
     for document in [snapshot.didDocument, snapshot.plcLog] {
       guard let document else { continue }
       switch state(of: document) {
@@ -243,6 +246,28 @@ struct SnapshotChecks {
       case .damaged(let why): report.damage.append("the document \(document) is damaged: \(why)")
       }
     }
+  }
+
+  /// What is wrong with what is the account owner's alone.
+  private mutating func checkPrivateData(of archived: ArchivedSnapshot) -> [String] {
+    guard let link = archived.snapshot.privateData else { return [] }
+    if let checkedPrivateData, checkedPrivateData.link == link { return checkedPrivateData.damage }
+    var damage: [String] = []
+    do {
+      for piece in try archived.privateData()?.pieces ?? [] {
+        switch state(of: piece) {
+        case .held: break
+        case .missing: damage.append("the block \(piece) of private data is lost")
+        case .damaged(let why):
+          damage.append("the block \(piece) of private data is damaged: \(why)")
+        }
+        if damage.count == Self.maximumListed { break }
+      }
+    } catch {
+      damage.append("private data: \(error)")
+    }
+    checkedPrivateData = (link, damage)
+    return damage
   }
 
   /// What is wrong with a page of extras, and with the blobs on it.

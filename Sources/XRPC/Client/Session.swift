@@ -166,11 +166,11 @@ extension Session {
     if let bearer { request.fields.append(("Authorization", "Bearer \(bearer.text)")) }
     let (delivery, body) = try await network.send(request) { response in
       try await response.body.collect(
-        upTo: Q.maximumBytes, of: service + "/xrpc/" + Q.nsid)
+        upTo: Q.maximumBytes, of: service + "/xrpc/" + query.nsid)
     }
     guard let body else {
-      throw XRPCError(Q.nsid, delivery, hiding: secrets, quotesBody: !Q.answersWithSecrets)
+      throw XRPCError(query.nsid, delivery, hiding: secrets, quotesBody: !Q.answersWithSecrets)
     }
-    return try Q.read(body, delivery, hiding: secrets)
+    return try query.read(body, delivery, hiding: secrets)
   }
 }

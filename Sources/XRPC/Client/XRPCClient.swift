@@ -25,9 +25,9 @@ public struct XRPCClient: Sendable {
   public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
     let request = Self.request(query, service)
     let (delivery, body, secrets) = try await deliver(request, for: query) { response in
-      try await response.body.collect(upTo: Q.maximumBytes, of: service + "/xrpc/" + Q.nsid)
+      try await response.body.collect(upTo: Q.maximumBytes, of: service + "/xrpc/" + query.nsid)
     }
-    return try Q.read(body, delivery, hiding: secrets)
+    return try query.read(body, delivery, hiding: secrets)
   }
 
   /// Calls a method that answers with bytes.
@@ -59,7 +59,7 @@ public struct XRPCClient: Sendable {
   /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and ``TransportError`` if there are more.
   public func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
     try await self.stream(stream) { response in
-      try await response.body.collect(upTo: limit, of: service + "/xrpc/" + S.nsid)
+      try await response.body.collect(upTo: limit, of: service + "/xrpc/" + stream.nsid)
     }
   }
 
@@ -81,7 +81,7 @@ public struct XRPCClient: Sendable {
         if let session, let token = tokens.last { await session.served(token) }
         return (delivery, value, tokens)
       }
-      let error = XRPCError(E.nsid, delivery, hiding: tokens)
+      let error = XRPCError(endpoint.nsid, delivery, hiding: tokens)
       guard let session, tokens.count == 1, Session.isOver(error),
         try await session.renew(instead: tokens[0], isExpired: Session.isExpired(error))
       else { throw error }
@@ -90,11 +90,12 @@ public struct XRPCClient: Sendable {
 
   /// The request for a call.
   static func request<E: XRPCEndpoint>(_ endpoint: E, _ service: String) -> HTTPRequest {
-    var url = withoutSlash(service) + "/xrpc/" + E.nsid
+    var url = withoutSlash(service) + "/xrpc/" + endpoint.nsid
     for (index, parameter) in endpoint.parameters.enumerated() {
       url += (index == 0 ? "?" : "&") + parameter.name + "=" + percentEncoded(parameter.value)
     }
     var request = HTTPRequest(E.method, url, body: endpoint.input)
+    request.fields += endpoint.fields
     if E.method == .post {
       request.followsRedirects = false
       if !request.body.isEmpty { request.fields.append(("Content-Type", "application/json")) }

@@ -6,11 +6,13 @@ public protocol XRPCEndpoint: Sendable {
   associatedtype DeclaredError: RawRepresentable<String> & Sendable = NoDeclaredError
 
   /// The name of the method.
-  static var nsid: String { get }
+  var nsid: String { get }
   /// How it is called.
   static var method: HTTPRequest.Method { get }
   /// The parameters in the query; the same name may occur several times.
   var parameters: [(name: String, value: String)] { get }
+  /// The header fields that it takes beside the usual ones.
+  var fields: [(name: String, value: String)] { get }
   /// The JSON that is sent along with a call that has something done.
   var input: [UInt8] { get }
 }
@@ -20,6 +22,8 @@ extension XRPCEndpoint {
   public static var method: HTTPRequest.Method { .get }
   /// None.
   public var parameters: [(name: String, value: String)] { [] }
+  /// None.
+  public var fields: [(name: String, value: String)] { [] }
   /// Nothing.
   public var input: [UInt8] { [] }
 }
@@ -50,14 +54,14 @@ extension XRPCQuery {
   /// Reads the body of an answer of success, whatever its media type is said to be.
   ///
   /// - Throws: ``XRPCError`` if it is something else, the page of a proxy for one.
-  static func read(_ body: [UInt8], _ delivery: Network.Delivery, hiding secrets: [Secret])
+  func read(_ body: [UInt8], _ delivery: Network.Delivery, hiding secrets: [Secret])
     throws(XRPCError) -> Output
   {
     let fault: String
     do throws(JSONError) {
       let answer = Answer(try DataModelJSON.decode(body))
       do throws(AnswerFault) {
-        return try read(answer)
+        return try Self.read(answer)
       } catch {
         fault = error.what
       }
@@ -65,7 +69,7 @@ extension XRPCQuery {
       fault = "it is not JSON: \(error)"
     }
     throw XRPCError(
-      nsid, delivery, body: answersWithSecrets ? [] : body, fault: fault, hiding: secrets)
+      nsid, delivery, body: Self.answersWithSecrets ? [] : body, fault: fault, hiding: secrets)
   }
 }
 

@@ -12,7 +12,7 @@ public struct CreateSession: XRPCQuery {
   }
 
   /// Its name.
-  public static let nsid = "com.atproto.server.createSession"
+  public var nsid: String { "com.atproto.server.createSession" }
   /// The tokens of the session.
   public static let answersWithSecrets = true
   /// It has a session made.

@@ -18,7 +18,7 @@ public struct GetBlob: XRPCStream {
   }
 
   /// Its name.
-  public static let nsid = "com.atproto.sync.getBlob"
+  public var nsid: String { "com.atproto.sync.getBlob" }
   /// It lies there, as a file does.
   public static let isPrepared = false
 

@@ -6,7 +6,7 @@ public struct GetLatestCommit: XRPCQuery {
   /// What it declares.
   public typealias DeclaredError = RepoError
   /// Its name.
-  public static let nsid = "com.atproto.sync.getLatestCommit"
+  public var nsid: String { "com.atproto.sync.getLatestCommit" }
 
   /// The account.
   public var did: DID

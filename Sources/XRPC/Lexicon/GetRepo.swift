@@ -5,7 +5,7 @@ public struct GetRepo: XRPCStream {
   /// What it declares.
   public typealias DeclaredError = RepoError
   /// Its name.
-  public static let nsid = "com.atproto.sync.getRepo"
+  public var nsid: String { "com.atproto.sync.getRepo" }
   /// A server puts it together when it is asked.
   public static let isPrepared = true
 

@@ -8,7 +8,7 @@ public struct ListBlobs: XRPCQuery {
   /// What it declares.
   public typealias DeclaredError = RepoError
   /// Its name.
-  public static let nsid = "com.atproto.sync.listBlobs"
+  public var nsid: String { "com.atproto.sync.listBlobs" }
 
   /// The account.
   public var did: DID

@@ -4,7 +4,7 @@ public import IPLD
 /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.
 public struct ListRepos: XRPCQuery {
   /// Its name.
-  public static let nsid = "com.atproto.sync.listRepos"
+  public var nsid: String { "com.atproto.sync.listRepos" }
 
   /// The longest page that the lexicon allows.
   public static let maximumLimit = 1000

@@ -7,7 +7,7 @@ public struct RefreshSession: XRPCQuery {
   }
 
   /// Its name.
-  public static let nsid = "com.atproto.server.refreshSession"
+  public var nsid: String { "com.atproto.server.refreshSession" }
   /// The tokens of the session.
   public static let answersWithSecrets = true
   /// It has a token made.

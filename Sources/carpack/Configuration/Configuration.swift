@@ -98,6 +98,8 @@ struct ConfiguredAccount {
   /// Whether to log in as the account, and the file with its app password.
   var login = false
   var passwordFile: String?
+  /// Whether to keep what is the account owner's alone.
+  var keepsPrivateData = false
   let line: Int
 
   /// Whether it is backed up otherwise than the rest.

@@ -122,7 +122,7 @@ struct ConfigurationReader {
 
   // MARK: Accounts
 
-  private static let accountKeys = ["name", "output", "login", "password-file"]
+  private static let accountKeys = ["name", "output", "login", "password-file", "private"]
 
   private mutating func readAccounts(_ entry: TOMLTable.Entry) throws {
     guard case .array(let items) = entry.value.content else {
@@ -164,11 +164,15 @@ struct ConfigurationReader {
       case "output": account.output = try path(entry)
       case "password-file": account.passwordFile = try path(entry)
       case "login": account.login = try values(entry, .flag) == ["true"]
+      case "private": account.keepsPrivateData = try values(entry, .flag) == ["true"]
       default: break
       }
     }
     guard account.login || account.passwordFile == nil else {
       throw fault("password-file goes with login = true", line: line)
+    }
+    guard account.login || !account.keepsPrivateData else {
+      throw fault("private = true goes with login = true", line: line)
     }
     return account
   }

@@ -23,6 +23,8 @@ import Testing
     bob.did = "did:plc:z72i7hdynmk6r22z27h6tvur"
     for day in 1...6 {
       let blob = CID.blob(Self.blobs[day - 1])
+      try alice.advance()
+      try bob.advance()
       if day > 1 { alice.remove("app.bsky.feed.post/image\(day - 1)") }
       try alice.add("app.bsky.feed.post/image\(day)", blob: blob)
       try alice.add("app.bsky.feed.like/\(day)", ["day": .integer(Int128(day))])
@@ -106,6 +108,7 @@ import Testing
     let record = try #require(repository.records[Array("a.b.c/image".utf8)])
     try series.pack(repository.car(), blobs: ["0": Self.blobs[0]])
     repository.remove("a.b.c/image")
+    try repository.advance()
     // The server sends the record's block all the same, as some do.
     repository.strays = [Block(cid: CID(codec: .dagCBOR, hashing: record.span), bytes: record)]
     let car = try repository.car()
@@ -124,6 +127,7 @@ import Testing
     var repository = try TestRepository(posts: 2500)
     try series.pack(repository.car())
     try repository.add("a.b.c/new", ["text": .string("new")])
+    try repository.advance()
     let once = try shuffled(repository.car(), using: &random)
     // With all of its blocks once more.
     let car =
@@ -167,6 +171,7 @@ import Testing
     var cars: [[UInt8]] = []
     for round in 0..<12 {
       try repository.add("a.b.c/\(round)", ["round": .integer(Int128(round))])
+      try repository.advance()
       cars.append(try repository.car())
       try series.pack(repository.car()) { $0.createdAt = "2026-01-01T00:00:\(10 + round)Z" }
       guard round % 3 == 2 else { continue }
@@ -235,7 +240,8 @@ import Testing
   @Test func `keeps fields that nobody here knows, and what they lead to`() throws {
     var archive = try SeriesArchive()
     for day in 0..<3 {
-      try archive.add(TestRepository(posts: 50 + day).car(), at: "2026-01-0\(day + 1)T00:00:00Z")
+      try archive.add(
+        TestRepository(posts: 50 + day, revision: day).car(), at: "2026-01-0\(day + 1)T00:00:00Z")
     }
     archive.add([Block(cid: .blob([9]), bytes: [9])])
     let path = try archive.withFurtherFields(at: "2026-01-04T00:00:00Z")
@@ -256,7 +262,7 @@ import Testing
   @Test func `keeps optional feature bits that nobody here knows`() throws {
     var series = try Series()
     for round in 0..<3 {
-      try series.pack(TestRepository(posts: 50 * (round + 1)).car())
+      try series.pack(TestRepository(posts: 50 * (round + 1), revision: round).car())
     }
     var options = ArchiveOptions()
     options.optionalFeatures = 1 << 40 | 1

@@ -76,6 +76,7 @@ private struct ArchiveModel {
 
     mutating func change(_ random: inout SeededGenerator) throws -> [[UInt8]] {
       var blobs: [[UInt8]] = []
+      try repository.advance()
       for _ in 0..<Int.random(in: 1...6, using: &random) {
         let path = "app.bsky.feed.post/\(Int.random(in: 0..<100, using: &random))"
         if let old = posts.firstIndex(of: path), Bool.random(using: &random) {

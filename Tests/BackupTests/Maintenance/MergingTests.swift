@@ -63,6 +63,7 @@ import Testing
     var first = try Series()
     var repository = try TestRepository(posts: 100)
     for round in 0..<5 {
+      try repository.advance()
       try repository.add("a.b.c/\(round)", ["round": .integer(Int128(round))])
       try first.pack(repository.car())
     }

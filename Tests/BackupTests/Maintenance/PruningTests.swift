@@ -20,11 +20,16 @@ import Testing
     var repository = try TestRepository(posts: posts)
     if let did { repository.did = did }
     for day in days {
+      repository.rev = Self.rev(day)
       try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
       try series.pack(repository.car()) { options in
         options.createdAt = "2026-01-\(day < 9 ? "0" : "")\(day + 1)T12:00:00Z"
       }
     }
+  }
+
+  private static func rev(_ day: Int) -> String {
+    TID(integer: (1_767_225_600_000_000 + UInt64(day)) << 10).text
   }
 
   private func prune(
@@ -111,12 +116,14 @@ import Testing
     let before = try series.bytes
     // The same again is nothing new.
     var repository = try TestRepository(posts: 40)
+    repository.rev = Self.rev(4)
     for day in 0..<5 {
       try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
     }
     #expect(try series.pack(repository.car()).isUnchanged)
     #expect(try series.bytes == before)
     try repository.add("a.b.c/new", ["text": .string("new")])
+    repository.rev = Self.rev(5)
     #expect(try !series.pack(repository.car()).isUnchanged)
     #expect(try series.reader.cars().count == 2)
   }
@@ -297,7 +304,9 @@ import Testing
   @Test func `keeps fields that nobody here knows`() throws {
     var archive = try SeriesArchive()
     for day in 0..<3 {
-      try archive.add(TestRepository(posts: 5 + day).car(), at: "2026-01-0\(day + 1)T00:00:00Z")
+      var repository = try TestRepository(posts: 5 + day)
+      repository.rev = Self.rev(day)
+      try archive.add(repository.car(), at: "2026-01-0\(day + 1)T00:00:00Z")
     }
     let path = try archive.withFurtherFields(at: "2026-01-04T00:00:00Z")
     _ = try prune(path, RetentionPolicy(last: 1))

@@ -193,7 +193,7 @@ import Testing
     var archive = try SeriesArchive()
     var previous: CID?
     for day in 0..<5 {
-      var repository = try TestRepository(posts: 30)
+      var repository = try TestRepository(posts: 30, revision: day)
       try repository.add("a.b.c/\(day)", ["day": .integer(Int128(day))])
       try archive.add(
         repository.car(), at: "2026-01-0\(day + 1)T00:00:00Z", commits: !without.contains(day)

@@ -22,6 +22,7 @@ struct AccountState: Sendable {
 
   var handle: String
   var password = "hunter2-hunter2"
+  var privatePages: [String: [String]] = [:]
   var status = StandInAccount.Status.active
   var commit: CID?
   var rev: TID?

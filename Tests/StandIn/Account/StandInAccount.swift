@@ -107,6 +107,13 @@ public final class StandInAccount: Sendable {
     set { state.withLock { $0.password = newValue } }
   }
 
+  /// What its owner alone is given: the answers of each method, the first for no cursor, each
+  /// further one for its number as the cursor.
+  public var privatePages: [String: [String]] {
+    get { state.withLock { $0.privatePages } }
+    set { state.withLock { $0.privatePages = newValue } }
+  }
+
   /// What the server says about it.
   public var status: Status {
     get { state.withLock { $0.status } }

@@ -172,6 +172,8 @@ public final class StandInPDS: Sendable {
     case "com.atproto.server.createSession": try createSession(call)
     case "com.atproto.server.refreshSession": try refreshSession(call)
     case "com.atproto.server.getSession": try getSession(call)
+    case _ where Self.privateMethods.contains { method.hasPrefix($0) }:
+      try answerOwner(method, call)
     default: try call.refuse(501, "MethodNotImplemented", "Method Not Implemented")
     }
   }

@@ -57,8 +57,9 @@ struct ConfigCommand: ReportingCommand {
     }
     for account in configuration.accounts {
       let place = account.output.map { " into \($0)" } ?? ""
-      Console.print(
-        "  account \(account.account.text)\(place)\(account.login ? ", with login" : "")")
+      let login = account.login ? ", with login" : ""
+      let owners = account.keepsPrivateData ? " and private data" : ""
+      Console.print("  account \(account.account.text)\(place)\(login)\(owners)")
     }
   }
 
@@ -81,6 +82,7 @@ struct ConfigCommand: ReportingCommand {
       json.field("name", account.account.text)
       json.field("output", account.output)
       json.field("login", account.login)
+      json.field("private", account.keepsPrivateData)
       json.field("line", account.line)
       json.endObject()
     }

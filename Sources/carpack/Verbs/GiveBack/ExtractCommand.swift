@@ -40,7 +40,7 @@ struct ExtractCommand: ReportingCommand {
 
   @OptionGroup var blobFilters: BlobFilterOptions
 
-  @Flag(help: "Everything.")
+  @Flag(help: "Everything but what is private.")
   var all = false
 
   @Flag(help: "The CAR.")
@@ -55,11 +55,18 @@ struct ExtractCommand: ReportingCommand {
   @Flag(help: "The metadata, and the account's documents.")
   var metadata = false
 
+  @Flag(
+    name: .customLong("private"),
+    help:
+      "What the server gave to the account's owner alone, as private/METHOD.json, for your eyes: mode 0600."
+  )
+  var privateData = false
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if extraction.directory == "-",
-      !car || all || records || blobs || metadata || !selectors.isEmpty || json
+      !car || all || records || blobs || metadata || privateData || !selectors.isEmpty || json
     {
       throw ValidationError("-d - gives the CAR alone: use it with --car and nothing else")
     }
@@ -67,7 +74,7 @@ struct ExtractCommand: ReportingCommand {
     if extraction.delete, !selectors.isEmpty || isFiltered {
       throw ValidationError("--delete is for whole kinds of things: leave out the choice of some")
     }
-    if isFiltered, all || car || metadata {
+    if isFiltered, all || car || metadata || privateData {
       throw ValidationError(
         "--collection, --since, --until, --type and --larger choose records and blobs")
     }
@@ -112,6 +119,7 @@ struct ExtractCommand: ReportingCommand {
     ).run(snapshots)
     Console.endProgress()
     say(report, directory)
+    sayWhatIsPrivate(report, selection, snapshots)
     if json { printJSON(report, directory) }
     let status = ExitStatus.worst(
       opened.status,
@@ -124,8 +132,15 @@ struct ExtractCommand: ReportingCommand {
   }
 
   private func selection() -> Selection {
-    if all || !(car || records || blobs || metadata) && selectors.isEmpty { return .all }
+    let isAll =
+      all || !(car || records || blobs || metadata || privateData) && selectors.isEmpty
+    if isAll {
+      var everything = Selection.all
+      everything.privateData = privateData
+      return everything
+    }
     var selection = Selection()
+    selection.privateData = privateData
     selection.car = car
     selection.records = records
     selection.blobs = blobs
@@ -170,6 +185,20 @@ struct ExtractCommand: ReportingCommand {
     common.say(
       "\(directory): \(Quantity.count(tally.written, "file")) written, \(Quantity.bytes(tally.bytes))"
         + further.joined())
+  }
+
+  /// Says what is left out because it is private, or is not there though it was asked for.
+  private func sayWhatIsPrivate(
+    _ report: SnapshotExtractor.Report, _ selection: Selection, _ snapshots: [ArchivedSnapshot]
+  ) {
+    if report.lacksPrivateData {
+      common.say(.note, "there is no private data: \"carpack backup --login --private\" keeps it")
+    }
+    if selection.isAll, !selection.privateData,
+      snapshots.contains(where: { $0.snapshot.privateData != nil })
+    {
+      common.say(.note, "private data is left out: --private gives it, too")
+    }
   }
 
   /// Says which files the snapshot no longer has and were not removed all the same.

@@ -25,6 +25,8 @@ struct BackupCommand: ParsableCommand {
 
       What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
 
+      With --login --private the archive keeps what is in no repository, too, as the server gives it to the account's owner. What the server does not have, or does not give to an app password, is named and is no error; what had come before stays. "carpack extract --private" gives it back, and nothing else does.
+
       Exit status: 0 everything is here but losses that were accepted ("carpack missing --accept"), 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, or its repository is larger than --max-repo, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, also of the server's list of blobs, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
       """,
       examples: [
@@ -75,6 +77,13 @@ struct BackupCommand: ParsableCommand {
   @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
   var dryRun = false
 
+  @Flag(
+    name: .customLong("private"),
+    help:
+      "With --login: keep what the server gives to the account's owner alone, too: preferences, mutes, blocked lists, bookmarks, drafts, notification settings, chat. The archive gets mode 0600; it is not encrypted."
+  )
+  var keepsPrivateData = false
+
   @Option(
     help: ArgumentHelp(
       "A URL to ask for at the end, as healthchecks.io takes it: itself after success, with the exit status behind a slash otherwise.",
@@ -91,6 +100,11 @@ struct BackupCommand: ParsableCommand {
     }
     guard output == nil || into == nil else {
       throw ValidationError("-o and --into both say where archives go")
+    }
+    guard !keepsPrivateData || options.login.login else {
+      throw ValidationError(
+        "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
+      )
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
   }
@@ -147,6 +161,7 @@ struct BackupCommand: ParsableCommand {
     var options = try options.backupOptions()
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun
+    options.keepsPrivateData = keepsPrivateData
     options.maxRepository = size.maxRepo.bytes
     return options
   }

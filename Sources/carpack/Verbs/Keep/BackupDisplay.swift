@@ -242,6 +242,7 @@ final class BackupDisplay: Sendable {
     let speed = rate > 0 ? ", \(Quantity.bytes(UInt64(rate)))/s" : ""
     switch progress.stage {
     case .resolving: return "finding the account"
+    case .privateData: return "private data"
     case .repository: return "repository \(Quantity.bytes(progress.bytes))\(speed)"
     case .checking: return "checking the repository"
     case .listing: return "listing blobs, \(Quantity.grouped(progress.blobsTotal)) so far"

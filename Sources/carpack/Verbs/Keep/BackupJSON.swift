@@ -124,6 +124,7 @@ enum BackupJSON {
       $0.field("bytes", report.generation.committedLength)
       $0.field("healed", report.isHealed)
       report.damage.writeFields(to: &$0)
+      $0.field("lacksPrivateData", report.lacksPrivateData)
       $0.field("milliseconds", report.milliseconds)
       $0.field("archiveHead", report.generation.head.map { "\($0.cid)" })
       report.snapshot.writeFields(to: &$0)

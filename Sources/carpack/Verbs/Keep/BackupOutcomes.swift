@@ -84,7 +84,9 @@ final class BackupOutcomes: Sendable {
 
   /// What a backup comes to, but for damage.
   private static func status(of report: BackupReport) -> ExitStatus {
-    guard !report.snapshot.isSettled else { return .success }
+    guard !report.snapshot.isSettled else {
+      return report.lacksPrivateData ? .incomplete : .success
+    }
     // A list that broke off and may come next time is worth another run.
     return report.snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
   }

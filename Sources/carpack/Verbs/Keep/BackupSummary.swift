@@ -24,7 +24,7 @@ struct BackupSummary {
       case .incomplete:
         (missing > 0
           ? "\(Console.yellow("incomplete")), \(Quantity.count(missing, "blob")) missing"
-          : "\(Console.yellow("incomplete")), \(snapshot.blobs.listFault == nil ? "records that cannot be read" : "the list of blobs")")
+          : "\(Console.yellow("incomplete")), \(whatIsLacking)")
           + accepted
       }
     guard !isShort else {
@@ -61,6 +61,9 @@ struct BackupSummary {
     if let fault = blobs.listFault {
       Console.print("  \(fault.sentence); the next backup asks again")
     }
+    if report.lacksPrivateData {
+      Console.print("  private data is not whole; the next backup with --private asks again")
+    }
     for (reason, count) in reasons {
       Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
@@ -68,10 +71,16 @@ struct BackupSummary {
       Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
     }
     if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
-    if snapshot.isSettled, blobs.accepted == 0, report.damage.isNone {
+    if snapshot.isSettled, !report.lacksPrivateData, blobs.accepted == 0, report.damage.isNone {
       Console.print(
         "  \(Quantity.allSafe(records: snapshot.counts.records, blobs: blobs.referenced))")
     }
+  }
+
+  /// What is not whole where no blob is known to be missing.
+  private var whatIsLacking: String {
+    if report.snapshot.blobs.listFault != nil { return "the list of blobs" }
+    return report.snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
   }
 
   /// What was added of the repository.

@@ -63,7 +63,10 @@ struct FindCommand: ReportingCommand {
       let dates = SnapshotDates(of: try opened.snapshot(newest).snapshot)
       try search.run(history.entries.filter { $0.did == newest.did }) { match in
         let key = Array(match.path.utf8)
-        guard filter.passes(key, match.cid, size: nil, time: dates.time(of: key)) else { return }
+        guard
+          filter.passes(
+            key, match.cid, size: nil, time: dates.time(of: key, createdAt: match.createdAt))
+        else { return }
         count += 1
         show(match, of: newest.did, name: history.name(of: newest.did), in: opened.input.name)
       }

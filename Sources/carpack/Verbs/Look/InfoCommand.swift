@@ -111,6 +111,27 @@ struct InfoCommand: ReportingCommand {
           ? ", \(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))"
           : ""))
     if let fault = blobs.listFault { row("incomplete", fault.sentence) }
+    printPrivateData(of: archived)
+  }
+
+  /// What is the account owner's alone, a line for each method.
+  private func printPrivateData(of archived: ArchivedSnapshot) {
+    guard archived.snapshot.privateData != nil else { return }
+    let data: PrivateData
+    do {
+      guard let found = try archived.privateData() else { return }
+      data = found
+    } catch {
+      return row("private", "damaged: \(error)")
+    }
+    row("private", "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back")
+    for entry in data.entries {
+      let size =
+        entry.answers.isEmpty
+        ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
+      let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
+      Console.print("    \(entry.endpoint): \(size)\(fault)")
+    }
   }
 
   /// The archive head; nil if its manifest is lost.
@@ -139,16 +160,16 @@ struct InfoCommand: ReportingCommand {
     json.field("snapshotCount", history.entries.count)
     // The newest of those shown, for archives with one account, which most are.
     json.key("snapshot")
-    write(snapshots.first, history, to: &json)
+    try write(snapshots.first, history, to: &json)
     json.beginArray("snapshots")
-    for snapshot in snapshots { write(snapshot, history, to: &json) }
+    for snapshot in snapshots { try write(snapshot, history, to: &json) }
     json.endArray()
     Console.finish(&json)
   }
 
   private func write(
     _ archived: ArchivedSnapshot?, _ history: SnapshotHistory, to json: inout JSONWriter
-  ) {
+  ) throws {
     guard let archived else {
       json.null()
       return
@@ -157,6 +178,27 @@ struct InfoCommand: ReportingCommand {
     json.field("number", history.entries.first { $0.cid == archived.cid }?.number)
     json.field("manifest", archived.cid.map { "\($0)" })
     archived.snapshot.writeFields(to: &json)
+    if archived.snapshot.privateData != nil { try write(archived.privateData(), to: &json) }
     json.endObject()
+  }
+
+  private func write(_ data: PrivateData?, to json: inout JSONWriter) {
+    json.beginArray("private")
+    for entry in data?.entries ?? [] {
+      json.beginObject()
+      json.field("endpoint", entry.endpoint)
+      json.field("fetchedAt", entry.fetchedAt)
+      json.field("contentType", entry.contentType)
+      json.field("answers", entry.answers.count)
+      json.field("bytes", entry.byteCount)
+      if let fault = entry.fault {
+        json.beginObject("fault")
+        json.field("kind", fault.kind.rawValue)
+        json.field("why", fault.why)
+        json.endObject()
+      }
+      json.endObject()
+    }
+    json.endArray()
   }
 }

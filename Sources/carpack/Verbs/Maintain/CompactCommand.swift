@@ -27,21 +27,9 @@ struct CompactCommand: ReportingCommand {
         "carpack prune a.car.zst --keep-last 3 && carpack compact a.car.zst",
       ]))
 
-  @Argument(
-    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
-  var file: String
+  @OptionGroup var archives: ChangedArchives
 
-  @Option(
-    name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write to this file, and leave the archive as it is.", valueName: "file"),
-    completion: .file())
-  var given: String?
-
-  /// Where the new archive goes; nil if none is asked for.
-  var output: String? { given.map { OutputPath.archive($0, for: file) ?? $0 } }
-
-  @Flag(help: "With -o: replace the output if it exists.")
-  var force = false
+  @OptionGroup var destination: NewArchiveOptions
 
   @OptionGroup var compression: CompressionOptions
 
@@ -49,35 +37,30 @@ struct CompactCommand: ReportingCommand {
 
   @OptionGroup var reporting: ReportOptions
 
-  func validate() throws {
-    if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
-    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
-  }
+  func validate() throws { try destination.check(archives) }
 
   func run() throws {
-    try CARInput.refuse(file)
-    let compactor = ArchiveCompactor(
-      level: compression.level, limits: limits.limits,
-      observer: ProgressLine.observer(quiet: common.quiet))
-    let report: ArchiveCompactor.Report
-    try OutputPath.makeFolder(given)
-    if let output {
-      try MergeCommand.refuseInput(output, among: [file])
-      let target = try NewArchiveFile(FilePath(output), replacing: force)
-      report = try compactor.compact(FilePath(file), to: target) {
-        Interruption.removeIfInterrupted($0.string)
+    try archives.each(common) { file in
+      let compactor = ArchiveCompactor(
+        level: compression.level, limits: limits.limits,
+        observer: ProgressLine.observer(quiet: common.quiet))
+      let report: ArchiveCompactor.Report
+      if let target = try destination.target(for: file) {
+        report = try compactor.compact(FilePath(file), to: target) {
+          Interruption.removeIfInterrupted($0.string)
+        }
+      } else {
+        report = try compactor.compact(FilePath(file)) {
+          Interruption.removeIfInterrupted($0.string)
+        }
       }
-    } else {
-      report = try compactor.compact(FilePath(file)) {
-        Interruption.removeIfInterrupted($0.string)
-      }
+      Interruption.removeIfInterrupted(nil)
+      Console.endProgress()
+      if json { printJSON(report, file) } else { printSummary(report, file) }
     }
-    Interruption.removeIfInterrupted(nil)
-    Console.endProgress()
-    if json { printJSON(report) } else { printSummary(report) }
   }
 
-  private func printSummary(_ report: ArchiveCompactor.Report) {
+  private func printSummary(_ report: ArchiveCompactor.Report, _ file: String) {
     let new = report.generation.committedLength
     let snapshots = Quantity.count(report.snapshotCount, "snapshot")
     guard report.isReplaced else {
@@ -89,14 +72,14 @@ struct CompactCommand: ReportingCommand {
       ? "\(Quantity.bytes(report.oldSize - new)) less (\(Quantity.percent(report.oldSize - new, of: report.oldSize)))"
       : "\(Quantity.bytes(new - report.oldSize)) more"
     common.say(
-      "\(output ?? file): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
+      "\(destination.path(for: file) ?? file): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
     )
   }
 
-  private func printJSON(_ report: ArchiveCompactor.Report) {
+  private func printJSON(_ report: ArchiveCompactor.Report, _ file: String) {
     var json = JSONWriter.ofResults
     json.begin(.compact)
-    json.field("file", output ?? file)
+    json.field("file", destination.path(for: file) ?? file)
     json.field("replaced", report.isReplaced)
     json.field("snapshots", report.snapshotCount)
     json.field("bytesBefore", report.oldSize)

@@ -15,6 +15,8 @@ struct MergeCommand: ReportingCommand {
       """
       The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.
 
+      Private data ("carpack backup --private") is kept if all snapshots are of one account. If there are several accounts it is left out, which is said, unless --private; --no-private leaves it out in any case.
+
       The archives are only read; a damaged one is refused: repair it first. The output is a new file, which is verified completely before it gets its name. One that exists is replaced with --force, and never appended to.
 
       Exit status: 0 done; 11 an archive is damaged, 73 the output exists or cannot be made, 74 the disk is full or failed.
@@ -37,6 +39,11 @@ struct MergeCommand: ReportingCommand {
   @Flag(help: "Replace the output if it exists.")
   var force = false
 
+  @Flag(
+    name: .customLong("private"), inversion: .prefixedNo,
+    help: "Keep private data, or leave it out.")
+  var keepsPrivateData: Bool?
+
   @OptionGroup var compression: CompressionOptions
 
   @OptionGroup var limits: LimitOptions
@@ -53,15 +60,17 @@ struct MergeCommand: ReportingCommand {
   func run() throws {
     for file in files { try CARInput.refuse(file) }
     try Self.refuseInput(output, among: files)
-    let target = try NewArchiveFile(FilePath(output), replacing: force)
+    let target = try NewArchiveFile(
+      FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
     let merger = ArchiveMerger(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let report = try merger.merge(archives, to: target) {
+    let report = try merger.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
+    if keepsPrivateData == nil { sayWhatIsLeftOut(report) }
     if json { printJSON(report) } else { printSummary(report) }
   }
 
@@ -98,6 +107,14 @@ struct MergeCommand: ReportingCommand {
           ? "; \(Quantity.grouped(report.sharedCount)) more were the same" : ""))
   }
 
+  private func sayWhatIsLeftOut(_ report: ArchiveMerger.Report) {
+    guard report.withoutPrivateCount > 0 else { return }
+    common.say(
+      .note,
+      "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it"
+    )
+  }
+
   private func printJSON(_ report: ArchiveMerger.Report) {
     var json = JSONWriter.ofResults
     json.begin(.merge)
@@ -108,6 +125,7 @@ struct MergeCommand: ReportingCommand {
     json.field("snapshots", report.snapshotCount)
     json.field("foundAgain", report.sharedCount)
     json.field("accounts", report.accountCount)
+    json.field("withoutPrivate", report.withoutPrivateCount)
     json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
     Console.finish(&json)
   }

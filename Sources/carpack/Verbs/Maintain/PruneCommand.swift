@@ -13,7 +13,7 @@ struct PruneCommand: ReportingCommand {
     abstract: "Forget snapshots, except those that a policy keeps.",
     discussion: Help.discussion(
       """
-      A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. Its newest snapshot is always kept, and one whose time cannot be read.
+      A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. The snapshot that was added last is always kept, the one with the latest revision, those after which the history does not go forward (a server was put back to an earlier state: what is gone there is in them), and those whose time cannot be read. --forget names snapshots that go all the same; alone it forgets nothing else.
 
       Forgetting appends a few hundred bytes for each snapshot after the first forgotten one, and rewrites nothing. The forgotten ones are not listed any more, and cannot be chosen; their data stays in the file until "carpack compact". If nothing is forgotten, nothing is written.
 
@@ -24,12 +24,10 @@ struct PruneCommand: ReportingCommand {
       examples: [
         "carpack prune alice.example.com.car.zst --keep-last 7 --keep-monthly 12 --dry-run",
         "carpack prune alice.example.com.car.zst --keep-daily 30",
-        "carpack prune all.car.zst --keep-yearly 10 --account bob.example.com",
+        "carpack prune alice.example.com.car.zst --forget 7",
       ]))
 
-  @Argument(
-    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
-  var file: String
+  @OptionGroup var archives: ChangedArchives
 
   @Option(help: ArgumentHelp("Keep the last so many.", valueName: "n"))
   var keepLast: Int?
@@ -46,6 +44,11 @@ struct PruneCommand: ReportingCommand {
   @Option(help: ArgumentHelp("Keep one a year, for so many years.", valueName: "n"))
   var keepYearly: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "Forget the snapshot with this number, whatever the rules say (repeatable).", valueName: "n"))
+  var forget: [Int] = []
+
   @OptionGroup var accountOption: AccountOption
 
   @Flag(help: "Show what would be kept and what forgotten, and change nothing.")
@@ -55,8 +58,9 @@ struct PruneCommand: ReportingCommand {
 
   func validate() throws {
     let given = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly].compactMap(\.self)
-    guard !given.isEmpty else {
-      throw ValidationError("say what to keep: --keep-last, --keep-daily, …")
+    guard !given.isEmpty || !forget.isEmpty else {
+      throw ValidationError(
+        "say what to keep (--keep-last, --keep-daily, …) or what to forget (--forget)")
     }
     guard given.allSatisfy({ $0 > 0 }) else {
       throw ValidationError("a number of snapshots to keep is 1 or more")
@@ -64,30 +68,38 @@ struct PruneCommand: ReportingCommand {
   }
 
   func run() throws {
-    try CARInput.refuse(file)
-    let policy = RetentionPolicy(
-      last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
-      monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
-    let report: SnapshotPruner.Report
-    if dryRun {
-      let archive = try SourceArchive(
-        try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
-      report = SnapshotPruner.Report(
-        plan: SnapshotPruner.Plan(
-          archive.history, policy, account: try account(archive.history)),
-        generation: archive.reader.generation, bytesAdded: 0)
-    } else {
-      report = try SnapshotPruner(policy).prune(
-        try FileStorage.open(FilePath(file)), name: file, account: account)
+    let rules = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly]
+    let policy =
+      rules.allSatisfy { $0 == nil }
+      ? .everything
+      : RetentionPolicy(
+        last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
+        monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
+    try archives.each(common) { file in
+      let report = try dryRun ? plan(file, policy) : prune(file, policy)
+      if json { printJSON(report, file) } else { printText(report, file) }
     }
-    if json { printJSON(report) } else { printText(report) }
+  }
+
+  private func prune(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
+    try SnapshotPruner(policy, forgetting: Set(forget)).prune(
+      try FileStorage.open(FilePath(file)), name: file, account: account)
+  }
+
+  private func plan(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
+    let archive = try SourceArchive(
+      try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
+    return SnapshotPruner.Report(
+      plan: try SnapshotPruner.Plan(
+        archive.history, policy, forgetting: Set(forget), account: try account(archive.history)),
+      generation: archive.reader.generation, bytesAdded: 0)
   }
 
   private func account(_ history: SnapshotHistory) throws -> DID? {
     try history.account(accountOption.account)
   }
 
-  private func printText(_ report: SnapshotPruner.Report) {
+  private func printText(_ report: SnapshotPruner.Report, _ file: String) {
     let verdicts = report.plan.verdicts
     if dryRun {
       var table = Table([
@@ -124,7 +136,7 @@ struct PruneCommand: ReportingCommand {
     RetentionPolicy.Reason.allCases.filter(reasons.contains).map(\.rawValue)
   }
 
-  private func printJSON(_ report: SnapshotPruner.Report) {
+  private func printJSON(_ report: SnapshotPruner.Report, _ file: String) {
     var json = JSONWriter.ofResults
     json.begin(.prune)
     json.field("file", file)

@@ -5,9 +5,8 @@ internal import SystemPackage
 
 /// `carpack repair -o`: a new archive of what is left.
 extension RepairCommand {
-  func salvage(to output: String) throws {
-    try MergeCommand.refuseInput(output, among: [file])
-    let target = try NewArchiveFile(FilePath(output), replacing: force)
+  func salvage(_ file: String, to target: NewArchiveFile) throws {
+    let output = target.path.string
     var options = RepositoryPacker.Options(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)

@@ -25,18 +25,9 @@ struct RepairCommand: ReportingCommand {
         "carpack repair alice.example.com.car.zst -o rescued.car.zst",
       ]))
 
-  @Argument(
-    help: ArgumentHelp("The archive.", valueName: "file"), completion: .file(extensions: ["zst"]))
-  var file: String
+  @OptionGroup var archives: ChangedArchives
 
-  @Option(
-    name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write a new archive of what is left to this file.", valueName: "file"),
-    completion: .file())
-  var given: String?
-
-  /// Where the new archive goes; nil if none is asked for.
-  var output: String? { given.map { OutputPath.archive($0, for: file) ?? $0 } }
+  @OptionGroup var destination: NewArchiveOptions
 
   @Option(
     help: ArgumentHelp(
@@ -45,9 +36,6 @@ struct RepairCommand: ReportingCommand {
     completion: .file(extensions: ["zst"]))
   var from: [String] = []
 
-  @Flag(help: "With -o: replace the output if it exists.")
-  var force = false
-
   @OptionGroup var compression: CompressionOptions
 
   @OptionGroup var limits: LimitOptions
@@ -55,24 +43,25 @@ struct RepairCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    if !from.isEmpty && output != nil {
+    if !from.isEmpty && destination.output != nil {
       throw ValidationError(
         "--from writes lost data again in place; \"carpack merge\" makes a new archive of several")
     }
-    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
+    try destination.check(archives)
   }
 
   func run() throws {
-    for file in [file] + from { try CARInput.refuse(file) }
-    try OutputPath.makeFolder(given)
-    if let output {
-      try salvage(to: output)
-    } else {
-      try repair()
+    for file in from { try CARInput.refuse(file) }
+    try archives.each(common) { file in
+      if let target = try destination.target(for: file) {
+        try salvage(file, to: target)
+      } else {
+        try repair(file)
+      }
     }
   }
 
-  private func repair() throws {
+  private func repair(_ file: String) throws {
     let repairer = ArchiveRepairer(observer: ProgressLine.observer(quiet: common.quiet))
     let storage = try FileStorage.open(FilePath(file))
     let sources = try from.map { name in
@@ -83,7 +72,7 @@ struct RepairCommand: ReportingCommand {
     }
     let report = try repairer.repair(storage, from: sources, limits: limits.limits)
     Console.endProgress()
-    if json { printJSON(report) } else { printText(report) }
+    if json { printJSON(report, file) } else { printText(report, file) }
     if let damage = report.damage {
       Failure(
         "\(file): \(damage)",
@@ -95,7 +84,7 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  private func printText(_ whole: ArchiveRepairer.Report) {
+  private func printText(_ whole: ArchiveRepairer.Report, _ file: String) {
     if whole.isUnchanged { return common.say("\(file): nothing to repair") }
     let report = whole.archive
     var done: [String] = []
@@ -124,7 +113,7 @@ struct RepairCommand: ReportingCommand {
     common.say("\(file): \(done.joined(separator: ", "))")
   }
 
-  private func printJSON(_ whole: ArchiveRepairer.Report) {
+  private func printJSON(_ whole: ArchiveRepairer.Report, _ file: String) {
     let report = whole.archive
     var json = JSONWriter.ofResults
     json.begin(.repair)

@@ -1,0 +1,181 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// Writing blobs.
+extension SnapshotExtractor {
+  /// A blob that is to be written.
+  struct Blob {
+    let cid: CID
+    /// What its record says.
+    var mimeType: String?
+    /// The key of the record that refers to it first.
+    var record: String?
+  }
+
+  mutating func writeExtras() throws {
+    do {
+      try writeBlobs(archived.extras().map { Blob(cid: $0) })
+    } catch let error as ArchiveError {
+      report.damaged.append(("extras", "\(error)"))
+    } catch let error as SnapshotError {
+      report.damaged.append(("extras", "\(error)"))
+    }
+  }
+
+  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is
+  /// nothing else that is known.
+  ///
+  /// Where there are several accounts, nothing tells whose they would be; `carpack cat` gives them by their CIDs.
+  mutating func writeStrays(except table: BlobTable) throws {
+    let history = try SnapshotHistory(of: archived.reader)
+    guard history.newestOfAccounts.count <= 1 else { return }
+    var known = Self.documents(of: archived.snapshot)
+    for entry in history.entries {
+      known.formUnion(
+        Self.documents(of: try ArchivedSnapshot(entry.cid, in: archived.reader).snapshot))
+    }
+    do {
+      known.formUnion(try archived.extras())
+    } catch {
+      // They are found here, then.
+    }
+    for ordinal in archived.reader.ordinals {
+      let cid: CID
+      do {
+        cid = try archived.reader.section(at: ordinal).cid
+      } catch is ArchiveError {
+        // Lost with its frame; its record was reported.
+        continue
+      }
+      guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
+      try writeBlob(Blob(cid: cid))
+    }
+  }
+
+  /// The blocks that look like blobs and are a snapshot's bookkeeping.
+  private static func documents(of snapshot: Snapshot) -> Set<CID> {
+    var documents = Set([snapshot.didDocument, snapshot.plcLog].compactMap { $0 })
+    if case .pages(let pages) = snapshot.car.order { documents.formUnion(pages) }
+    return documents
+  }
+
+  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
+  /// once, whatever the order of the records that refer to them.
+  ///
+  /// What is wrong is reported in the order of `blobs`.
+  mutating func writeBlobs(_ blobs: [Blob]) throws {
+    let earlier = report
+    var findings: [(index: Int, report: Report)] = []
+    for (done, index) in try archiveOrder(of: blobs.map(\.cid)).enumerated() {
+      observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
+      report = Report()
+      try writeBlob(blobs[index])
+      if !report.isEmpty { findings.append((index, report)) }
+    }
+    report = earlier
+    for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
+  }
+
+  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or missing come last.
+  private func archiveOrder(of cids: [CID]) throws -> [Int] {
+    let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
+    return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
+  }
+
+  mutating func writeBlob(_ blob: Blob) throws {
+    let cid = blob.cid
+    switch archived.state(of: cid) {
+    case .held(let length) where length <= Self.maximumInMemory:
+      try writeSmallBlob(blob)
+      return
+    case .held: break
+    case .missing:
+      report.missing.append("\(cid)")
+      return
+    case .damaged(let why):
+      report.damaged.append(("\(cid)", why))
+      return
+    }
+    let ending: String
+    do {
+      ending = try fileExtension(cid, blob.mimeType)
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    let reader = archived.reader
+    try write(
+      ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
+    ) { sink in try reader.read(cid, each: sink) }
+  }
+
+  private func time(of blob: Blob) -> FileTime? {
+    notes?.time(of: blob.cid, record: blob.record.map { Array($0.utf8) })
+  }
+
+  /// The name of a blob's file.
+  private mutating func name(of blob: Blob, _ ending: String) -> String {
+    let plain = FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+    guard options.names == .readable else { return plain }
+    for isWhole in [false, true] {
+      guard
+        let name = notes?.name(
+          of: blob.cid, record: blob.record.map { Array($0.utf8) }, isWhole: isWhole)
+      else { break }
+      let full = "\(name).\(ending)"
+      if claims?.insert("blobs/" + full) != false { return full }
+    }
+    return plain
+  }
+
+  /// Blobs up to this length are read once, into memory: it takes their beginning to know their names.
+  private static let maximumInMemory: UInt64 = 1 << 16
+
+  mutating func writeSmallBlob(_ blob: Blob) throws {
+    let cid = blob.cid
+    let found: [UInt8]?
+    do {
+      found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    guard let body = found else {
+      report.missing.append("\(cid)")
+      return
+    }
+    let ending = fileExtension(
+      cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
+    try write(
+      ["blobs", name(of: blob, ending)], durably: false, digest: cid.multihash.sha256,
+      time: time(of: blob)
+    ) { sink in
+      let bytes = body
+      try sink(bytes.span)
+    }
+  }
+
+  private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
+    var beginning: [UInt8] = []
+    struct Enough: Error {}
+    do {
+      try archived.reader.read(cid) { chunk in
+        let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
+        beginning.append(contentsOf: chunk.extracting(0..<wanted))
+        if beginning.count == MediaType.signatureLength { throw Enough() }
+      }
+    } catch is Enough {}
+    return fileExtension(cid, mimeType, beginning: beginning)
+  }
+
+  private mutating func fileExtension(
+    _ cid: CID, _ mimeType: String?, beginning: [UInt8]
+  ) -> String {
+    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
+    if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
+      report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")
+    }
+    return ending
+  }
+}

@@ -1,0 +1,74 @@
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+
+/// The archives that a verb changes, each of which is named: a folder might hold one that was not meant.
+struct ChangedArchives: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The archives; folders are not searched.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var files: [String]
+
+  /// Changes one after the other.
+  ///
+  /// What goes wrong with one of several is said, and does not keep the others from being changed.
+  ///
+  /// - Throws: ``Failure`` for a folder, before anything is changed; the worst status.
+  func each(_ common: CommonOptions, _ change: (String) throws -> Void) throws {
+    for file in files {
+      if BlobFolder.isFolder(file) {
+        throw Failure(
+          "\(file) is a folder",
+          hint:
+            "name the archives that are to be changed, such as \(FilePath(file).appending("*.car.zst"))",
+          status: .usage, at: file)
+      }
+    }
+    let named = NamedArchives(paths: files, limits: ReadLimits())
+    try named.each(files: files) { file in
+      try CARInput.refuse(file)
+      try change(file)
+      return .success
+    }.finish(common)
+  }
+}
+
+/// Where a verb writes a new archive, if it is to leave the old one as it is.
+struct NewArchiveOptions: ParsableArguments {
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp(
+      "Write a new archive to this file or folder, and leave the old one as it is.",
+      valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @Flag(help: "With -o: replace the output if it exists.")
+  var force = false
+
+  func validate() throws {
+    if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
+    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
+  }
+
+  /// Refuses one output for several archives.
+  func check(_ archives: ChangedArchives) throws {
+    guard let output, archives.files.count > 1, !OutputPath.isFolder(output) else { return }
+    throw ValidationError(
+      "-o \(output) is one file, and there are several archives; -o \(output)/ is a folder")
+  }
+
+  /// The file for the new archive of an old one; nil if none is asked for.
+  func target(for file: String) throws -> NewArchiveFile? {
+    guard let path = path(for: file) else { return nil }
+    try OutputPath.makeFolder(output)
+    try MergeCommand.refuseInput(path, among: [file])
+    return try NewArchiveFile(FilePath(path), replacing: force, from: [FilePath(file)])
+  }
+
+  /// Where the new archive of an old one goes; nil if none is asked for.
+  func path(for file: String) -> String? {
+    output.map { OutputPath.archive($0, for: file) ?? $0 }
+  }
+}

@@ -1,0 +1,53 @@
+import ATProtocol
+import Archive
+import Backup
+import IPLD
+import TestSupport
+import Testing
+
+@Suite struct `A history that does not go forward` {
+  /// An archive of these revisions, each of a repository of its own.
+  private static func history(_ revs: [Int?]) throws -> SnapshotHistory {
+    var archive = try SeriesArchive()
+    for (number, rev) in revs.enumerated() {
+      var repository = try TestRepository(posts: 2 + number)
+      repository.rev = rev.map { TID(integer: UInt64(1_700_000_000_000_000 + $0) << 10).text }
+      try archive.add(repository.car(), at: "2026-01-0\(number + 1)T00:00:00Z")
+    }
+    return try SnapshotHistory(of: archive.reader())
+  }
+
+  @Test func `is one with a rollback or a fork in it`() throws {
+    let found = try Self.history([1, 2, 1, 1, 3, nil, 4]).disruptions
+    #expect(found.map(\.kind) == [.rollback, .fork])
+    #expect(found.map(\.before) == [1, 2] && found.map(\.after) == [2, 3])
+    #expect(try Self.history([1, 2, 3]).disruptions.isEmpty)
+  }
+
+  @Test func `has its newest snapshot where the revision is the latest`() throws {
+    let history = try Self.history([1, 5, 2, 3])
+    #expect(history.newestOfAccounts.map(\.number) == [2])
+    #expect(try history.select(.latest).map(\.number) == [2])
+    #expect(try history.select(.number(-1)).map(\.number) == [4])
+    #expect(history.newest?.number == 4)
+    // Of equal revisions the one that was added last is meant.
+    #expect(try Self.history([1, 5, 5]).newestOfAccounts.map(\.number) == [3])
+  }
+
+  @Test func `loses nothing by a policy, and what is named all the same`() throws {
+    let history = try Self.history([1, 5, 2, 3])
+    let plan = try SnapshotPruner.Plan(history, RetentionPolicy(last: 1))
+    #expect(plan.verdicts.map { !$0.reasons.isEmpty } == [false, true, false, true])
+    #expect(plan.verdicts[1].reasons.contains(.beforeDisruption))
+    let fork = try SnapshotPruner.Plan(Self.history([1, 2, 2, 3]), RetentionPolicy(last: 1))
+    #expect(fork.verdicts.map { !$0.reasons.isEmpty } == [false, true, true, true])
+    let named = try SnapshotPruner.Plan(history, .everything, forgetting: [2])
+    #expect(named.verdicts.map { !$0.reasons.isEmpty } == [true, false, true, true])
+    #expect(throws: BackupError.self) {
+      try SnapshotPruner.Plan(history, .everything, forgetting: [1, 2, 3, 4])
+    }
+    #expect(throws: SelectionError.self) {
+      try SnapshotPruner.Plan(history, .everything, forgetting: [5])
+    }
+  }
+}
