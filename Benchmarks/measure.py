@@ -260,6 +260,8 @@ def main():
         if not available(program):
             sys.exit(f"measure: error: there is no {program} to measure against")
     began = time.time()
+    # The user's own configuration does not count.
+    os.environ["XDG_CONFIG_HOME"] = data.file("no-configuration")
     data.prepare()
     for part in (repository, starts, small, media, snapshots, shuffled, memory):
         print(f"measure: {part.__name__} ({time.time() - began:.0f} s)", file=sys.stderr)

@@ -12,7 +12,8 @@ rounds=${ROUNDS:-5}
 serial=${SERIAL:-100}
 size=300000
 out=${FOLDER:-$PWD/data}/carpack-network
-export LC_ALL=C
+# The user's own configuration does not count.
+export LC_ALL=C XDG_CONFIG_HOME=$out/no-configuration
 TIMEFORMAT=%R
 
 time=/usr/bin/time

@@ -24,6 +24,7 @@ CASES = [
     ("verbs", "carpack ", ["backup", "verify", "extract"]),
     ("one verb", "carpack verif", "carpack verify "),
     ("help VERB", "carpack help resol", "carpack help resolve "),
+    ("a verb of a few letters", "carpack conf", "carpack config "),
     ("verbs below a verb", "carpack fetch plc", "carpack fetch plc-log "),
     ("options", "carpack verify --ca", "carpack verify --cars "),
     ("several options", "carpack info --a", ["--account", "--at", "--allow-large"]),

@@ -7,6 +7,8 @@ command=$1
 stand_in=$2
 account=Fixtures/alice
 out=.build/demo
+# The user's own configuration does not count.
+export XDG_CONFIG_HOME="$PWD/$out/no-configuration"
 
 show() {
   printf '\n$ %s\n' "$*"

@@ -457,7 +457,8 @@ add("config", "`carpack config`.",
     ("accountList", "string?", "the file with accounts"),
     ("accounts", Array(Object(
         ("name", "string", "handle or DID"), ("output", "string?", "its archive, or the folder of it"),
-        ("login", "bool", "whether to log in"), ("line", "int", "where it stands"),
+        ("login", "bool", "whether to log in"), ("private", "bool", "whether to keep what is the owner's alone"),
+        ("line", "int", "where it stands"),
     )), "accounts that are backed up"),
     ("hooks", Object(
         ("afterSuccess", "string?", "the program that is run after success"),

@@ -103,6 +103,29 @@ struct `A backup by the configuration` {
     #expect(several.errors.contains("a login needs its password-file"))
   }
 
+  @Test(arguments: ["", "--login --password-file password"])
+  func `keeps what is the owner's alone where that is said`(_ typed: String) throws {
+    let scene = try NetworkScene(posts: 3, blobs: 1)
+    scene.account.password = "horse-battery"
+    scene.account.privatePages = [
+      "app.bsky.actor.getPreferences": [#"{"preferences":["for-my-eyes"]}"#]
+    ]
+    try scene.folder.write("password", Array("horse-battery\n".utf8))
+    try scene.command.configure(
+      """
+      [[account]]
+      name = '\(scene.account.did)'
+      login = true
+      password-file = '\(scene.folder.path)/password'
+      private = true
+      """)
+    let result = try scene.backUp("--attempts 1 \(typed)")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    let extracted = try scene.command.run(
+      "carpack extract --private -d out \(NetworkScene.archive) && grep -rl for-my-eyes out")
+    #expect(extracted.status == 0, "\(extracted.errors)")
+  }
+
   @Test func `has what was typed before variables, and these before the file`() throws {
     let scene = try scene { _ in "" }
     try scene.command.configure(
@@ -114,5 +137,9 @@ struct `A backup by the configuration` {
     #expect(set.status == 0, "\(set.errors)")
     let typed = try scene.command.run("carpack resolve \(account) --plc \(scene.server.url)")
     #expect(typed.status == 0, "\(typed.errors)")
+    // A verb below another has the settings of the one above it.
+    let below = try scene.command.run("carpack fetch latest \(account) --plc \(scene.server.url)")
+    #expect(below.status == 0, "\(below.errors)")
+    #expect(try scene.command.run("carpack fetch latest \(account)").status == 75)
   }
 }

@@ -116,6 +116,20 @@ import XRPC
   }
 
   @Test(arguments: [
+    Case(url: "https://check.test/x", address: "10.0.0.1", isPermitted: true),
+    Case(url: "https://check.test/x", address: "10.0.0.1", isRedirected: true, isPermitted: false),
+    Case(url: "http://check.test/x", address: "10.0.0.1", isPermitted: false),
+    Case(url: "http://check.test/x", address: "93.184.216.34", isPermitted: false),
+    Case(url: "https://other.test/x", address: "10.0.0.1", isPermitted: false),
+    Case(url: "https://other.test/x", address: "127.0.0.1", isPermitted: false),
+  ])
+  func `allows other servers that were named, too`(one: Case) throws {
+    var options = NetworkOptions(userAgent: "test")
+    options.namedServers = ["https://check.test/a/secret?b"]
+    #expect(try permits(AddressPolicy(options), one) == one.isPermitted)
+  }
+
+  @Test(arguments: [
     "localhost:1", "http://localhost", "https://LOCALHOST:444/", "http://127.9.9.9:80",
     "http://[::1]:2583", "https://pds.localhost",
   ])

@@ -59,18 +59,19 @@ extension ConfiguredAccount {
   fileprivate func options(
     _ common: AccountBackup.Options, isOnly: Bool
   ) throws -> AccountBackup.Options {
+    guard login else { return common }
+    var options = common
+    options.keepsPrivateData = common.keepsPrivateData || keepsPrivateData
     // What the command line says of a login counts for the account.
-    guard login, common.session == nil else { return common }
+    guard common.session == nil else { return options }
     guard passwordFile != nil || isOnly else {
       throw Failure(
         "where there are several accounts, a login needs its password-file",
         hint: "line \(line) of \(Configuration.location ?? "the configuration file")",
         status: .usage)
     }
-    var options = common
     let words = ["--login"] + (passwordFile.map { ["--password-file=\($0)"] } ?? [])
     options.session = try LoginOptions.parse(words).session()
-    options.keepsPrivateData = options.keepsPrivateData || keepsPrivateData
     return options
   }
 }

@@ -25,12 +25,7 @@ struct ConfigurationReader {
   /// The verbs that have a table of their own.
   private static let sections: [String] = {
     var names: [String] = []
-    for setting in Setting.all {
-      for verb in setting.verbs.map({ String($0.prefix { $0 != " " }) }) where !names.contains(verb)
-      {
-        names.append(verb)
-      }
-    }
+    for name in Setting.all.flatMap(\.sections) where !names.contains(name) { names.append(name) }
     return names
   }()
 
@@ -48,7 +43,7 @@ struct ConfigurationReader {
           hint: tables.isEmpty
             ? nil : "it belongs under " + tables.map { "[\($0)]" }.joined(separator: " or "))
       }
-      throw unknown("table [\(name)]", name, known.map { $0 }, line: entry.line) {
+      throw unknown("table [\(name)]", name, known, line: entry.line) {
         $0 == Configuration.accountTable ? "[[\($0)]]" : "[\($0)]"
       }
     }
@@ -61,8 +56,7 @@ struct ConfigurationReader {
   /// What may stand in a table.
   private func keys(of section: String) -> [String] {
     let settings = Setting.all.filter { setting in
-      section == Configuration.general
-        ? setting.isGeneral : setting.verbs.contains { $0.prefix { $0 != " " } == section }
+      section == Configuration.general ? setting.isGeneral : setting.sections.contains(section)
     }
     return settings.map(\.name) + (section == "backup" ? Self.backupKeys : [])
   }

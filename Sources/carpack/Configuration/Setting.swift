@@ -56,7 +56,7 @@ struct Setting {
         name: "pds", kind: .text, verbs: network, isGeneral: true, variables: ["CARPACK_PDS_URL"]),
       Setting(
         name: "ca-file", kind: .path, verbs: network, isGeneral: true,
-        variables: ["CARPACK_CA_FILE"]),
+        variables: ["CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"]),
       Setting(
         name: "pin", kind: .list, verbs: network, isGeneral: true, variables: ["CARPACK_PINS"]),
       Setting(name: "rate", kind: .text, verbs: network, isGeneral: true),
@@ -87,6 +87,9 @@ struct Setting {
 
   /// Those of a verb.
   static func all(of verb: String) -> [Setting] { all.filter { $0.verbs.contains(verb) } }
+
+  /// The tables that it may stand in, but for the one for all verbs: of `fetch repo` that is `fetch`.
+  var sections: [String] { verbs.map { String($0.prefix { $0 != " " }) } }
 
   /// The word that takes back a flag which the file sets.
   var negation: String? { kind == .flag && !name.hasPrefix("no-") ? "--no-\(name)" : nil }

@@ -11,7 +11,7 @@ struct ConfigCommand: ReportingCommand {
       """
       The file sets defaults of options, the accounts that "carpack backup" backs up when none are named, and programs that are run afterwards. It need not exist. Options on the command line come before variables of the environment, and these before the file; "--no-quiet" takes back a flag that the file sets, and --no-config does without all of it.
 
-      [defaults] is for every verb that has the option, a table such as [backup] or [verify] for one verb. The names are those of the options without the dashes. [[account]] lists an account: its name, and what holds for it alone, such as output or login. [backup] may also have after-success and on-failure, programs with their arguments.
+      [defaults] is for every verb that has the option, a table such as [backup] or [verify] for one verb. The names are those of the options without the dashes. [[account]] lists an account: its name, and what holds for it alone, such as output or login. [backup] may also have after-success and on-failure, each a program with its arguments, which no shell reads. One that takes longer than hook-timeout ("10m" if that is not set) is ended.
 
       The file can run programs, so it is refused if it, its folder or a folder on the way there may be written to by others. Secrets are not shown: neither the URL of a health check nor the arguments of programs.
 
@@ -57,8 +57,9 @@ struct ConfigCommand: ReportingCommand {
     }
     for account in configuration.accounts {
       let place = account.output.map { " into \($0)" } ?? ""
-      Console.print(
-        "  account \(account.account.text)\(place)\(account.login ? ", with login" : "")")
+      let login = account.login ? ", with login" : ""
+      let owners = account.keepsPrivateData ? " and private data" : ""
+      Console.print("  account \(account.account.text)\(place)\(login)\(owners)")
     }
   }
 
@@ -81,6 +82,7 @@ struct ConfigCommand: ReportingCommand {
       json.field("name", account.account.text)
       json.field("output", account.output)
       json.field("login", account.login)
+      json.field("private", account.keepsPrivateData)
       json.field("line", account.line)
       json.endObject()
     }
@@ -99,9 +101,8 @@ extension Configuration {
   /// - Throws: ``Failure`` for the first that does not.
   fileprivate func check() throws {
     for entry in entries {
-      let verbs = entry.setting.verbs.filter { verb in
-        entry.section == Self.general || verb.prefix { $0 != " " } == entry.section
-      }
+      let verbs = zip(entry.setting.verbs, entry.setting.sections)
+        .filter { entry.section == Self.general || entry.section == $0.1 }.map(\.0)
       for verb in verbs {
         // What stands for an archive or an account is not looked at.
         let words = verb.split(separator: " ").map(String.init)
