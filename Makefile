@@ -38,7 +38,8 @@ EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s
 
 LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
   Fuzz/Package.swift Fuzz/Sources)
-DOCUMENTED := IPLD ATProtocol Archive XRPC Backup
+DOCC ?= $(shell command -v docc || xcrun --find docc)
+DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC Backup
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600
@@ -98,8 +99,8 @@ lint: ## what `make format` would change, and what it cannot
 format: ## put every Swift file into the project's form
 	$(SWIFT) format --in-place --recursive --parallel $(LINTED)
 
-docs: requirements ## documentation of the libraries: .build/documentation; a dead link is an error
-	@mkdir -p .build/documentation
+docs: requirements ## documentation of the libraries, one site: .build/documentation/carpack.doccarchive; a dead link is an error
+	@rm -rf .build/documentation && mkdir -p .build/documentation
 	@failed=0; for target in $(DOCUMENTED); do \
 	  echo "documenting $$target"; \
 	  CARPACK_DOCS=1 $(SWIFT) package --scratch-path .build/docs \
@@ -107,6 +108,8 @@ docs: requirements ## documentation of the libraries: .build/documentation; a de
 	    generate-documentation --target $$target --warnings-as-errors \
 	    --output-path .build/documentation/$$target.doccarchive || failed=1; \
 	done; exit $$failed
+	@$(DOCC) merge $(DOCUMENTED:%=.build/documentation/%.doccarchive) \
+	  --synthesized-landing-page-name carpack --output-path .build/documentation/carpack.doccarchive
 
 bench: release ## measure whole commands against other programs into Benchmarks/RESULTS.md (RECORDS=100000 MEDIA=500 RUNS=5 and others)
 	@python3 Benchmarks/measure.py "$(CARPACK_BIN)"

@@ -44,6 +44,7 @@ let package = Package(
   name: "carpack",
   platforms: [.macOS(.v26)],
   products: [
+    .library(name: "CarpackKit", targets: ["CarpackKit"]),
     .library(name: "IPLD", targets: ["IPLD"]),
     .library(name: "ATProtocol", targets: ["ATProtocol"]),
     .library(name: "Archive", targets: ["Archive"]),
@@ -105,6 +106,14 @@ let package = Package(
       swiftSettings: strict),
     // A file of settings, read strictly.
     .target(name: "TOML", swiftSettings: strict),
+    // One import for all of them.
+    .target(
+      name: "CarpackKit",
+      dependencies: [
+        "Archive", "ATProtocol", "Backup", "IPLD", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
     .executableTarget(
       name: "carpack",
       dependencies: [
@@ -150,6 +159,13 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(name: "TOMLTests", dependencies: ["TOML", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "KitTests",
+      dependencies: [
+        "ATProtocol", "Backup", "CarpackKit", "TestSupport", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
     .testTarget(

@@ -58,7 +58,7 @@ package final class SnapshotBlocks {
   /// The body of a block; nil if it is not there.
   ///
   /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary file.
-  func body(of cid: CID) throws -> [UInt8]? {
+  package func body(of cid: CID) throws -> [UInt8]? {
     readCount += 1
     if readCount > Self.maximumReads {
       let census = try layOut().census

@@ -1,0 +1,78 @@
+internal import ATProtocol
+internal import Backup
+public import IPLD
+
+/// The records of a snapshot, in the order of their keys.
+///
+/// Reading one may find that it is damaged or missing, so that `for try await` is the way through.
+public struct Records: AsyncSequence, Sendable {
+  /// A record.
+  public struct Element: Sendable {
+    /// Its path, `collection/rkey`.
+    public let path: String
+    /// Its CID.
+    public let cid: CID
+    /// Its block: DAG-CBOR.
+    public let bytes: [UInt8]
+
+    /// What it says.
+    ///
+    /// - Throws: `DAGCBORError` for a record that is no DAG-CBOR, which is kept all the same.
+    public func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
+
+    /// The same as JSON, indented; nil for a record that cannot be read.
+    public var json: String? {
+      let rendering = RecordRendering(bytes.span)
+      return rendering.isJSON ? String(decoding: rendering.bytes, as: UTF8.self) : nil
+    }
+  }
+
+  private let snapshot: ArchivedSnapshot
+
+  init(of snapshot: ArchivedSnapshot) { self.snapshot = snapshot }
+
+  /// A way through the records, from the first.
+  public func makeAsyncIterator() -> Iterator { Iterator(snapshot) }
+
+  /// A way through the records.
+  public struct Iterator: AsyncIteratorProtocol {
+    private let snapshot: ArchivedSnapshot
+    private let blocks: SnapshotBlocks
+    private var walker: MSTWalker?
+
+    init(_ snapshot: ArchivedSnapshot) {
+      self.snapshot = snapshot
+      blocks = SnapshotBlocks(snapshot, keepsRecords: true)
+    }
+
+    /// The next record; nil behind the last.
+    ///
+    /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one that is
+    ///   damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks its rules.
+    public mutating func next() async throws -> Element? {
+      if walker == nil {
+        let commit = try body(of: snapshot.snapshot.commit)
+        walker = MSTWalker(root: try Commit(commit.span).data)
+      }
+      while let step = walker?.next() {
+        switch step {
+        case .node(let cid):
+          let node = try body(of: cid)
+          walker?.enter(node.span)
+        case .record(let cid):
+          let path = String(decoding: walker?.key ?? [], as: UTF8.self)
+          return Element(path: path, cid: cid, bytes: try body(of: cid))
+        }
+      }
+      if let problem = walker?.problems.first {
+        throw BackupError.malformedRepository("the tree of records is malformed: \(problem)")
+      }
+      return nil
+    }
+
+    private func body(of cid: CID) throws -> [UInt8] {
+      guard let body = try blocks.body(of: cid) else { throw SnapshotError.blockMissing(cid) }
+      return body
+    }
+  }
+}
