@@ -176,7 +176,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
+      name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "BackupTests",

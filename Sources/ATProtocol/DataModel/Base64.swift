@@ -50,6 +50,23 @@ package enum Base64 {
     return bytes
   }
 
+  /// The bytes that `text` spells in the alphabet for URLs (section 5) without padding, or nil.
+  ///
+  /// One spelling for each sequence of bytes: no padding, no bits left over, nothing of the other alphabet.
+  package static func decodeURL(_ text: String) -> [UInt8]? {
+    var standard: [UInt8] = []
+    standard.reserveCapacity(text.utf8.count)
+    for character in text.utf8 {
+      switch character {
+      case UInt8(ascii: "-"): standard.append(UInt8(ascii: "+"))
+      case UInt8(ascii: "_"): standard.append(UInt8(ascii: "/"))
+      case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+      default: standard.append(character)
+      }
+    }
+    return decode(String(decoding: standard, as: UTF8.self))
+  }
+
   private static func value(of character: UInt8) -> UInt8? {
     switch character {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")

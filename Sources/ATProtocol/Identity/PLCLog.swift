@@ -23,10 +23,13 @@ public struct PLCLog: Hashable, Sendable {
     public let isTombstone: Bool
     /// The server it names.
     public let pds: ServerOrigin?
-    /// The handle it names: the first name that is one.
-    public let handle: Handle?
+    /// The names it claims that are handles, the first being the account's.
+    public let handles: [Handle]
     /// The key it names that signs the repository.
     public let signingKey: VerificationKey?
+
+    /// The handle it names: the first name that is one.
+    public var handle: Handle? { handles.first }
   }
 
   /// The operations, the oldest first.
@@ -82,13 +85,14 @@ extension PLCLog.Entry {
       pds = operation["service"]?.string.flatMap {
         Self.origin($0.contains("://") ? $0 : "https://" + $0)
       }
-      handle = operation["handle"]?.string.flatMap {
+      let name = operation["handle"]?.string.flatMap {
         DIDDocument.handle(.string($0.hasPrefix("at://") ? $0 : "at://" + $0))
       }
+      handles = name.map { [$0] } ?? []
       signingKey = operation["signingKey"]?.string.flatMap(Self.key)
     } else {
       pds = operation["services"]?["atproto_pds"]?["endpoint"]?.string.flatMap(Self.origin)
-      handle = operation["alsoKnownAs"]?.array?.lazy.compactMap(DIDDocument.handle).first
+      handles = (operation["alsoKnownAs"]?.array ?? []).compactMap(DIDDocument.handle)
       signingKey = operation["verificationMethods"]?["atproto"]?.string.flatMap(Self.key)
     }
   }

@@ -1,0 +1,191 @@
+public import IPLD
+
+/// The history of a `did:plc` that has been proven: from the DID to its first operation, and from each operation to the next.
+///
+/// Proven are the operations, their order and who signed them: the DID is the hash of the first one, each names the one before
+/// it and is signed with one of that one's rotation keys. Nobody signs when the directory received an operation, or that a log is
+/// not cut short: times, and that there is nothing behind the end, are the directory's word. They are only checked against one another.
+/// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
+public struct PLCHistory: Hashable, Sendable {
+  /// What an operation does.
+  public enum Kind: Hashable, Sendable {
+    /// Creates the DID, in the form of 2022.
+    case legacyCreate
+    /// Creates the DID, or replaces all that is said of it.
+    case update
+    /// Ends the DID.
+    case tombstone
+  }
+
+  /// One operation that the directory took.
+  public struct Operation: Hashable, Sendable {
+    /// What it does.
+    public let kind: Kind
+    /// Its CID, which was computed.
+    public let cid: CID
+    /// When the directory received it, as the directory says.
+    public let receivedAt: UnixTime
+    /// The rotation key that signed it.
+    public let signer: VerificationKey
+    /// The keys that may sign what follows it, in the order of their authority.
+    public let rotationKeys: [VerificationKey]
+    /// The key that signs the repository, if it names one that can be used.
+    public let signingKey: VerificationKey?
+    /// The handles it names, the first being the account's.
+    public let handles: [Handle]
+    /// The server it names, if it can be used.
+    public let pds: ServerOrigin?
+    /// The operation that took it back, if one did.
+    public fileprivate(set) var nullifiedBy: CID?
+    /// Where its signer stands among the rotation keys of the operation before.
+    fileprivate let signerRank: Int
+  }
+
+  /// A span of time in which one operation held.
+  public struct Span: Hashable, Sendable {
+    /// The operation.
+    public let operation: Operation
+    /// The beginning: when the directory received it.
+    public var from: UnixTime { operation.receivedAt }
+    /// The end: when the directory received the next one; nil if it holds still.
+    public let until: UnixTime?
+  }
+
+  /// The longest time, in microseconds, after which an operation may still be taken back.
+  static let recoveryWindow = 72 * UnixTime.hour
+
+  /// The account.
+  public let did: DID
+  /// All operations, the oldest first, those included that were nullified.
+  public let operations: [Operation]
+  /// What held when, the oldest first. Behind a tombstone nothing holds: then the last span has an end.
+  public let spans: [Span]
+  /// The operation that ended the DID, if one did.
+  public let tombstone: Operation?
+  /// Which signing key held when; neighbours that name the same key are one period.
+  let keyPeriods: [KeyPeriod]
+
+  /// The operations that later ones took back.
+  public var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
+
+  /// What holds now; nil behind a tombstone.
+  public var current: Span? { tombstone == nil ? spans.last : nil }
+
+  /// Checks a log of `did` from its first operation to its last.
+  ///
+  /// Takes one pass, with at most ten checks of a signature for an operation.
+  ///
+  /// - Throws: ``PLCFault``: the first rule that is broken, and by which operation.
+  public init(validating log: PLCLog, of did: DID) throws(PLCFault) {
+    guard did.method == "plc" else { throw PLCFault(.notAPLC) }
+    guard !log.entries.isEmpty else { throw PLCFault(.empty) }
+    var checker = Checker(did)
+    for (index, entry) in log.entries.enumerated() {
+      do throws(PLCFault.Reason) {
+        try checker.take(entry)
+      } catch {
+        throw PLCFault(error, operation: index)
+      }
+    }
+    for (index, entry) in log.entries.enumerated()
+    where entry.isNullified != (checker.operations[index].nullifiedBy != nil) {
+      throw PLCFault(.wrongMark(isNullified: entry.isNullified), operation: index)
+    }
+
+    let standing = checker.standing.map { checker.operations[$0] }
+    var spans: [Span] = []
+    for (index, operation) in standing.enumerated() where operation.kind != .tombstone {
+      let next = index + 1 < standing.count ? standing[index + 1] : nil
+      spans.append(Span(operation: operation, until: next?.receivedAt))
+    }
+    self.did = did
+    operations = checker.operations
+    self.spans = spans
+    tombstone = standing.last.flatMap { $0.kind == .tombstone ? $0 : nil }
+    keyPeriods = KeyPeriod.list(spans)
+  }
+
+  /// Does what the directory did when each operation came in.
+  ///
+  /// Invariants:
+  /// 1. `standing` are the operations that have not been taken back, oldest first, each following the one before it.
+  /// 2. `places[cid]` is the number of the operation, and `standingPlaces[number]` its place in `standing` if it stands.
+  private struct Checker {
+    let did: DID
+    var operations: [Operation] = []
+    var standing: [Int] = []
+    private var standingPlaces: [Int?] = []
+    private var places: [CID: Int] = [:]
+    private var keys = PLCKeys()
+
+    init(_ did: DID) { self.did = did }
+
+    mutating func take(_ entry: PLCLog.Entry) throws(PLCFault.Reason) {
+      let operation = try PLCOperation(entry.operation, keys: &keys)
+      guard entry.cid == operation.cid else { throw .wrongCID(entry.cid) }
+      guard let time = UnixTime(entry.createdAt) else { throw .malformedTime }
+      if let last = operations.last, time < last.receivedAt { throw .timeGoesBack }
+      let place: Int
+      let (allowed, rank): ([VerificationKey], Int)
+      if operations.isEmpty {
+        place = 0
+        (allowed, rank) = try checkGenesis(operation)
+      } else {
+        let previous = try previousPlace(operation)
+        place = previous + 1
+        (allowed, rank) = try checkSuccessor(operation, of: previous, at: time)
+      }
+      for number in standing[place...] {
+        operations[number].nullifiedBy = operation.cid
+        standingPlaces[number] = nil
+      }
+      standing.removeSubrange(place...)
+      places[operation.cid] = operations.count
+      standingPlaces.append(standing.count)
+      standing.append(operations.count)
+      operations.append(
+        Operation(
+          kind: operation.kind, cid: operation.cid, receivedAt: time, signer: allowed[rank],
+          rotationKeys: operation.rotationKeys, signingKey: entry.signingKey,
+          handles: entry.handles, pds: entry.pds, signerRank: rank))
+    }
+
+    private func checkGenesis(_ operation: PLCOperation) throws(PLCFault.Reason)
+      -> ([VerificationKey], Int)
+    {
+      guard operation.prev == nil, operation.kind != .tombstone else { throw .notAGenesis }
+      let digest = operation.cid.multihash.digest
+      let name = "did:plc:" + Base32.encode(digest.span).prefix(24)
+      guard name == did.text else { throw .otherDID(name) }
+      guard let rank = operation.signer(among: operation.rotationKeys) else { throw .notSigned }
+      return (operation.rotationKeys, rank)
+    }
+
+    /// Where in `standing` the operation is that this one names as the one before it.
+    private func previousPlace(_ operation: PLCOperation) throws(PLCFault.Reason) -> Int {
+      guard operation.kind != .legacyCreate else { throw .lateCreate }
+      guard let prev = operation.prev, let number = places[prev] else { throw .unknownPrevious }
+      guard operations[number].kind != .tombstone else { throw .previousTombstone }
+      guard let place = standingPlaces[number] else { throw .previousNullified }
+      return place
+    }
+
+    /// An operation may follow any that stands; those that followed it before are taken back.
+    private func checkSuccessor(
+      _ operation: PLCOperation, of place: Int, at time: UnixTime
+    ) throws(PLCFault.Reason) -> ([VerificationKey], Int) {
+      let keys = operations[standing[place]].rotationKeys
+      guard place + 1 < standing.count else {
+        guard let rank = operation.signer(among: keys) else { throw .notSigned }
+        return (keys, rank)
+      }
+      let disputed = operations[standing[place + 1]]
+      guard let rank = operation.signer(among: keys[..<disputed.signerRank]) else {
+        let isSigned = operation.signer(among: keys[disputed.signerRank...]) != nil
+        throw isSigned ? .notOfHigherAuthority : .notSigned
+      }
+      guard time <= disputed.receivedAt.advanced(by: recoveryWindow) else { throw .tooLate }
+      return (keys, rank)
+    }
+  }
+}
