@@ -216,7 +216,7 @@ add("error", "What went wrong, on standard error; one object, whatever the verb.
 
 add("message", "What is said on standard error beside errors.",
     ("kind", Enum("damaged", "lost", "refused", "incomplete", "missing", "unfinished", "interrupted", "warning", "note",
-                  "error", "accepted as lost"), "what it is about"),
+                  "error", "accepted as lost", "not genuine"), "what it is about"),
     ("file", "string?", "the archive, where there are several"), ("text", "string", "the words"))
 
 add("status", "`carpack status`: how an archive stands.",
@@ -446,6 +446,23 @@ add("resolve", "`carpack resolve`.",
         ("pds", "string?", "where the server is from"),
     ), "where each fact is from"),
     ("warnings", Array("string"), "what does not hold"))
+
+add("identity", "`carpack identity`: who an account was, when, and who signed that.",
+    ("did", "did", "the account"), ("proven", "bool", "whether there is a log, checked back to its first operation"),
+    ("faults", Array("string"), "what does not hold"),
+    ("operations", Array(Object(
+        ("cid", "cid", "the operation"), ("receivedAt", "string", "when the directory received it, as it says, RFC 3339"),
+        ("kind", Enum("create", "operation", "tombstone"), "what it does"), ("handles", Array("string"), "the handles it names"),
+        ("pds", "string?", "the server it names"), ("signingKey", "string?", "the key that signs the repository, as a did:key"),
+        ("rotationKeys", Array("string"), "the keys that may sign what follows"),
+        ("signer", "string", "the rotation key that signed it"),
+        ("nullifiedBy", "cid?", "the operation that took it back"),
+    )), "the log of a did:plc, the oldest first"),
+    ("documents", Array(Object(
+        ("snapshot", "int", "the first snapshot that has it"), ("createdAt", "string", "when that was made"),
+        ("handle", "string?", "the handle it names"), ("pds", "string?", "the server it names"),
+        ("signingKey", "string?", "the key it names"),
+    )), "of an archive: the DID documents, those that changed"))
 
 add("config", "`carpack config`.",
     ("file", "string?", "the configuration file"), ("exists", "bool", "whether it is there"),

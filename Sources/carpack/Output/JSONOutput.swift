@@ -2,7 +2,8 @@ internal import ATProtocol
 
 /// What an object of the output is: its fields are those of `Docs/schemas/NAME.schema.json`.
 enum OutputSchema: String {
-  case backup, compact, config, diff, error, extract, fetch, find, info, inspect, log, ls, merge,
+  case backup, compact, config, diff, error, extract, fetch, find, identity, info, inspect, log, ls,
+    merge,
     message
   case acceptance, missing, pack, prune, record, repair, resolve, salvage, stats, status, verify
 

@@ -6,11 +6,12 @@ enum Mark: String {
   case error, damaged, lost, refused
   case incomplete, missing, unfinished, interrupted, warning, note
   case acceptedAsLost = "accepted as lost"
+  case notGenuine = "not genuine"
 
   /// The word with a colon, in its colour.
   var text: String {
     switch self {
-    case .error, .damaged, .lost, .refused: Console.red("\(rawValue):")
+    case .error, .damaged, .lost, .refused, .notGenuine: Console.red("\(rawValue):")
     default: Console.yellow("\(rawValue):")
     }
   }

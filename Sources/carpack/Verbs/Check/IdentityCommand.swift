@@ -1,0 +1,160 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack identity`: who an account was, when, and who signed that.
+struct IdentityCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "identity",
+    _superCommandName: Carpack.name,
+    abstract: "Show the history of an account: handles, servers, keys, and who signed each change.",
+    discussion: Help.discussion(
+      """
+      Of an archive, what it holds is shown, and no server is asked. Of an account, the directory of did:plc is asked.
+
+      The log of a did:plc is checked from the first operation on: the DID is the hash of that, and each further operation is signed with a key that the one before it names. When an operation was received, and that nothing is missing at the end, only the directory says. A did:web has no history: the documents that the archive's snapshots have are shown.
+
+      Exit status: 0 the history holds, or there is none; 12 it does not hold; 66 there is no such archive or account in it; 69 the directory does not know the account.
+      """,
+      examples: [
+        "carpack identity alice.example.com.car.zst",
+        "carpack identity alice.example.com",
+        "carpack identity --json did:plc:w3pvxhp5ga2ax32lkbfrxakv",
+      ],
+      environment: .network))
+
+  @Argument(
+    help: ArgumentHelp(
+      "An archive, or a handle, a DID or an at:// URI.", valueName: "file|account"),
+    completion: .file(extensions: ["zst"]))
+  var subject: String
+
+  @OptionGroup var accountOption: AccountOption
+
+  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    let found = try NewArchiveFile.isTaken(FilePath(subject)) ? ofArchive() : [ofAccount()]
+    for evidence in found {
+      if json { writeJSON(evidence) } else { write(evidence) }
+      for fault in evidence.faults { Console.say(.notGenuine, "\(evidence.did): \(fault)") }
+    }
+    Console.flush()
+    if found.contains(where: { !$0.faults.isEmpty }) { throw ExitStatus.notGenuine }
+  }
+
+  private func ofArchive() throws -> [IdentityEvidence] {
+    let opened = try OpenedArchive(subject, ReadLimits())
+    let history = try opened.usableHistory()
+    let account = try history.account(accountOption.account)
+    return try history.newestOfAccounts.map(\.did).filter { account == nil || $0 == account }
+      .map { did in try IdentityEvidence(of: did, history, in: opened.reader) }
+  }
+
+  private func ofAccount() throws -> IdentityEvidence {
+    let account = try ATIdentifier(account: subject)
+    let options = try network.options()
+    return try runBlocking {
+      let resolver = IdentityResolver(network: try Network(options))
+      let did = try await resolver.resolve(account, confirmingHandle: false).did
+      return try IdentityEvidence(of: did, log: try await resolver.dids.plcLog(of: did))
+    }
+  }
+
+  // MARK: Text
+
+  private func write(_ evidence: IdentityEvidence) {
+    guard let history = evidence.history else {
+      Console.print(
+        evidence.documents.isEmpty
+          ? "\(evidence.did): nothing is known but the name"
+          : "\(evidence.did): what DID documents said, which nobody signed")
+      for entry in evidence.documents {
+        Console.print("  snapshot \(entry.snapshot), \(entry.createdAt)")
+        row("handle", entry.document?.handle?.text ?? "none")
+        row("server", entry.document?.pds ?? "none")
+        row("key", entry.document?.signingKey?.didKey ?? "none")
+      }
+      return
+    }
+    Console.print(
+      "\(history.did): \(Quantity.count(history.operations.count, "operation")), each checked back to the first"
+    )
+    var before: PLCHistory.Operation?
+    for (number, operation) in history.operations.enumerated() {
+      let state =
+        operation.nullifiedBy != nil
+        ? ", taken back later" : operation.kind == .tombstone ? ", the end" : ""
+      Console.print("  \(number + 1)  \(operation.receivedAt)\(state)")
+      if operation.kind != .tombstone {
+        row("handle", operation.handles.first?.text ?? "none", before?.handles.first?.text)
+        row("server", operation.pds.map { "\($0)" } ?? "none", before?.pds.map { "\($0)" })
+        row("key", operation.signingKey?.didKey ?? "none", before?.signingKey?.didKey)
+        row(
+          "rotation", operation.rotationKeys.map(\.didKey).joined(separator: " "),
+          before?.rotationKeys.map(\.didKey).joined(separator: " "))
+      }
+      row("signed", "with \(operation.signer.didKey)")
+      if operation.nullifiedBy == nil { before = operation }
+    }
+  }
+
+  /// A line of what an operation says, unless the one before it said the same.
+  private func row(_ name: String, _ text: String, _ before: String? = nil) {
+    guard text != before else { return }
+    Console.print("     \(name)\(String(repeating: " ", count: 9 - name.count))\(text)")
+  }
+
+  // MARK: JSON
+
+  private func writeJSON(_ evidence: IdentityEvidence) {
+    var json = JSONWriter.ofResults
+    json.begin(.identity)
+    json.field("did", evidence.did.text)
+    json.field("proven", evidence.history != nil)
+    json.field("faults", evidence.faults)
+    json.beginArray("operations")
+    for operation in evidence.history?.operations ?? [] {
+      json.beginObject()
+      json.field("cid", "\(operation.cid)")
+      json.field("receivedAt", "\(operation.receivedAt)")
+      json.field("kind", operation.kind.word)
+      json.field("handles", operation.handles.map(\.text))
+      json.field("pds", operation.pds.map { "\($0)" })
+      json.field("signingKey", operation.signingKey?.didKey)
+      json.field("rotationKeys", operation.rotationKeys.map(\.didKey))
+      json.field("signer", operation.signer.didKey)
+      json.field("nullifiedBy", operation.nullifiedBy.map { "\($0)" })
+      json.endObject()
+    }
+    json.endArray()
+    json.beginArray("documents")
+    for entry in evidence.documents {
+      json.beginObject()
+      json.field("snapshot", entry.snapshot)
+      json.field("createdAt", entry.createdAt)
+      json.field("handle", entry.document?.handle?.text)
+      json.field("pds", entry.document?.pds)
+      json.field("signingKey", entry.document?.signingKey?.didKey)
+      json.endObject()
+    }
+    json.endArray()
+    Console.finish(&json)
+  }
+}
+
+extension PLCHistory.Kind {
+  /// The word for it in JSON.
+  fileprivate var word: String {
+    switch self {
+    case .legacyCreate: "create"
+    case .update: "operation"
+    case .tombstone: "tombstone"
+    }
+  }
+}
