@@ -24,6 +24,13 @@ extension JSONWriter {
     boolean(value)
   }
 
+  /// Writes a key with true, false or null.
+  package mutating func field(_ key: String, _ value: Bool?) {
+    if let value { return field(key, value) }
+    self.key(key)
+    null()
+  }
+
   /// Writes a key and texts.
   package mutating func field(_ key: String, _ values: [String]) {
     beginArray(key)

@@ -22,15 +22,21 @@ public struct SnapshotVerifier {
   }
 
   private let digestsAllCARs: Bool
+  private let terms: ProofTerms?
   private let observer: Progress.Observer
 
   /// A verifier.
   ///
   /// - Parameters:
   ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those that decide.
+  ///   - terms: by what the levels of proof are judged; nil to leave them out.
   ///   - observer: is told how far it is.
-  public init(digestsAllCARs: Bool = false, observer: @escaping Progress.Observer = { _ in }) {
+  public init(
+    digestsAllCARs: Bool = false, judging terms: ProofTerms? = nil,
+    observer: @escaping Progress.Observer = { _ in }
+  ) {
     self.digestsAllCARs = digestsAllCARs
+    self.terms = terms
     self.observer = observer
   }
 
@@ -74,6 +80,7 @@ public struct SnapshotVerifier {
         total: entries.filter { judged.contains($0.number) || digestsAllCARs },
         observer: observer)
     }
+    var levels = checks == nil ? nil : terms.map { LevelChecks(reader, history, $0) }
     var reports: [SnapshotReport] = []
     // Those of one account one after the other, because their trees have most in common.
     for entry in Self.byAccount(entries) {
@@ -84,6 +91,7 @@ public struct SnapshotVerifier {
       if checks != nil {
         found.isCARDigested = isJudged || digestsAllCARs
         checks?.check(&found)
+        found.levels = levels?.levels(of: found)
       } else {
         found.missingBlobCount = entry.blobs.missing
         found.missingListedCount = entry.blobs.listedMissing

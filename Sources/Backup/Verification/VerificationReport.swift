@@ -59,6 +59,8 @@ extension SnapshotVerifier {
     public internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
     public internal(set) var damagedBlobCount = 0
+    /// What is proven; nil if that was not asked for, or not everything was looked at.
+    public internal(set) var levels: ProofLevels?
 
     init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
       self.entry = entry
@@ -97,6 +99,13 @@ extension SnapshotVerifier {
     public var missingBlobs: [LostBlob] { snapshots.flatMap(\.missingBlobs) }
     /// Blobs that are there and damaged, each once.
     public var damagedBlobs: [LostBlob] { snapshots.flatMap(\.damagedBlobs) }
+
+    /// The snapshots of which something speaks against the account having made them, and what.
+    public var doubts: [(number: Int, why: String)] {
+      snapshots.flatMap { snapshot in
+        (snapshot.levels?.doubts ?? []).map { (snapshot.entry.number, $0) }
+      }
+    }
 
     /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an account or in one that was chosen.
     public var verdict: Verdict {

@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Backup
@@ -16,12 +17,14 @@ struct VerifyCommand: ReportingCommand {
 
       --quick compares stored bytes with their checksums and believes the manifests. It leaves out decompressing, hashing sections and CARs, and walking trees; it finds every damaged byte, but not a file that was made wrong.
 
+      What is proven of the snapshots that decide is shown level by level: intact (bytes match their CIDs), well-formed (the tree is whole), signed (by a key of the account), identity-proven (the key follows from the DID), continuous (no rollback, no fork), complete (no blob is missing). It is judged by what the archive holds, and no server is asked. Where the archive has no evidence, that is said, and is no error; evidence against is 12. --require asks for a level.
+
       Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
 
       Without --quick, --at and --account, the time and the verdict are noted in the extended attribute \
       user.carpack.verified, where the file system has such. "carpack missing" shows them.
 
-      Exit status: 0 intact, 10 something is missing, a record that cannot be read may refer to blobs that are not known, or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
+      Exit status: 0 intact, 12 a signature, an identity or a history does not hold, 10 something is missing, a record that cannot be read may refer to blobs that are not known, or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
       """,
       examples: [
         "carpack verify alice.example.com.car.zst",
@@ -39,10 +42,30 @@ struct VerifyCommand: ReportingCommand {
   @Flag(help: "Put the CAR of every snapshot together and compare its digest.")
   var cars = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Ask for a level of proof of the snapshots that decide.",
+      valueName: "level"))
+  var require: RequiredLevel?
+
+  @Option(
+    help: ArgumentHelp(
+      "The head that the archive has to have, as \"carpack backup\" prints it.", valueName: "cid"))
+  var expect: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The key that has to have signed, instead of those that the archive names.",
+      valueName: "did:key"))
+  var key: String?
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if quick, cars { throw ValidationError("--quick puts no CAR together: leave out --cars") }
+    if quick, require != nil || key != nil {
+      throw ValidationError("--quick looks at no signature: leave out --require and --key")
+    }
   }
 
   func run() throws {
@@ -52,7 +75,8 @@ struct VerifyCommand: ReportingCommand {
 
   private func verify(_ opened: OpenedArchive, isOne: Bool) throws -> ExitStatus {
     let verifier = SnapshotVerifier(
-      digestsAllCARs: cars, observer: ProgressLine.observer(quiet: common.quiet))
+      digestsAllCARs: cars, judging: try terms(),
+      observer: ProgressLine.observer(quiet: common.quiet))
     let wanted = try scope(opened)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
@@ -67,11 +91,49 @@ struct VerifyCommand: ReportingCommand {
     let rendering = VerifyReport(opened, report)
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
     Console.flush()
-    return switch report.verdict {
-    case .intact: .success
-    case .incomplete: .incomplete
-    case .damaged: .damaged
+    return .worst(
+      report.verdict.status, report.doubts.isEmpty ? .success : .notGenuine,
+      expectedHead(opened, report), requiredLevel(opened, report))
+  }
+
+  private func terms() throws -> ProofTerms {
+    guard let now = UnixTime(Host.now) else {
+      throw Failure("the clock is not to be read", status: .failure)
     }
+    guard let key else { return ProofTerms(now: now) }
+    do throws(VerificationKeyError) {
+      return ProofTerms(now: now, key: try VerificationKey(didKey: key))
+    } catch {
+      throw Failure("--key: \(error)", status: .usage)
+    }
+  }
+
+  private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
+    -> ExitStatus
+  {
+    let head = report.archive.generation.head.map { "\($0.cid)" }
+    guard let expect, head != expect else { return .success }
+    Console.say(.notGenuine, "\(opened.input.name): the head is \(head ?? "lost"), not \(expect)")
+    return .notGenuine
+  }
+
+  /// What it comes to that a level that was asked for does not hold.
+  private func requiredLevel(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
+    -> ExitStatus
+  {
+    guard let require = require?.level else { return .success }
+    var status = ExitStatus.success
+    for snapshot in report.snapshots where snapshot.isJudged {
+      guard let finding = snapshot.levels?[require], finding.isHeld != true else { continue }
+      status =
+        require == .intact || require == .wellFormed
+        ? .damaged : require == .complete ? .incomplete : .notGenuine
+      Console.say(
+        .error,
+        "\(opened.input.name): snapshot \(snapshot.entry.number) is not \(require.rawValue): \(finding.why)"
+      )
+    }
+    return status
   }
 
   private func scope(_ opened: OpenedArchive) throws -> SnapshotVerifier.Scope {
@@ -82,4 +144,26 @@ struct VerifyCommand: ReportingCommand {
     if let selector { return .snapshots(try history.select(selector, of: account)) }
     return account.map { .account($0) } ?? .all
   }
+}
+
+extension SnapshotVerifier.Verdict {
+  fileprivate var status: ExitStatus {
+    switch self {
+    case .intact: .success
+    case .incomplete: .incomplete
+    case .damaged: .damaged
+    }
+  }
+}
+
+/// A level of proof as an argument.
+struct RequiredLevel: ExpressibleByArgument {
+  let level: ProofLevels.Level
+
+  init?(argument: String) {
+    guard let level = ProofLevels.Level(rawValue: argument) else { return nil }
+    self.level = level
+  }
+
+  static var allValueStrings: [String] { ProofLevels.Level.allCases.map(\.rawValue) }
 }

@@ -34,6 +34,10 @@ struct VerifyReport {
     for what in report.fileDamage { Console.say(.damaged, "\(what)") }
     sayDamage()
     sayLostBlobs()
+    for (number, why) in report.doubts {
+      Console.say(
+        .notGenuine, report.snapshots.count > 1 ? "snapshot \(number): \(why)" : why)
+    }
     for snapshot in report.snapshots where snapshot.isJudged {
       common.say(snapshot.unreadable, of: place(snapshot))
     }
@@ -47,19 +51,44 @@ struct VerifyReport {
       )
     }
     // Success is quiet.
-    guard !common.quiet || report.verdict != .intact else { return }
-    Console.print("\(opened.input.name): \(Self.coloured(report.verdict))")
+    guard !common.quiet || report.verdict != .intact || !report.doubts.isEmpty else { return }
+    let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
+    let verdict = isDoubtful ? Console.red("not genuine") : Self.coloured(report.verdict)
+    Console.print("\(opened.input.name): \(verdict)")
     guard isOne else { return }
     printFile()
     printSnapshots()
+    printLevels()
     if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
     printSafety()
+  }
+
+  /// Prints what is proven of the snapshots that decide.
+  private func printLevels() {
+    for snapshot in report.snapshots.filter(\.isJudged).prefix(Self.maximumLines) {
+      guard let levels = snapshot.levels else { continue }
+      if report.snapshots.count > 1 {
+        Console.print("  proven of snapshot \(snapshot.entry.number)")
+      }
+      for level in ProofLevels.Level.allCases {
+        let finding = levels[level]
+        let word =
+          switch finding.isHeld {
+          case true?: Console.green("yes")
+          case false?: Console.red("no ")
+          case nil: "-  "
+          }
+        let name = level.rawValue + String(repeating: " ", count: 17 - level.rawValue.count)
+        Console.print("    \(name)\(word)  \(finding.why)")
+      }
+    }
   }
 
   /// Says in the last line that nothing is missing, if everything was looked at and nothing is.
   private func printSafety() {
     let judged = report.snapshots.filter(\.isJudged)
-    guard report.verdict == .intact, report.archive.isComplete, !judged.isEmpty,
+    guard report.verdict == .intact, report.doubts.isEmpty, report.archive.isComplete,
+      !judged.isEmpty,
       judged.allSatisfy({ $0.missingBlobCount == 0 })
     else { return }
     let (records, blobs) = judged.reduce((0, 0)) { sum, snapshot in
@@ -182,6 +211,7 @@ struct VerifyReport {
     json.begin(.verify)
     json.field("file", opened.input.name)
     json.field("verdict", report.verdict.rawValue)
+    json.field("genuine", report.archive.isComplete ? report.doubts.isEmpty : nil)
     json.field("depth", report.archive.isComplete ? "full" : "quick")
     json.field("bytes", report.archive.byteCount)
     json.field("frames", report.archive.frameCount)
@@ -235,6 +265,17 @@ struct VerifyReport {
     json.field("verdict", snapshot.verdict.rawValue)
     json.field("decides", snapshot.isJudged)
     json.field("carDigested", snapshot.isCARDigested)
+    if let levels = snapshot.levels {
+      json.beginArray("levels")
+      for level in ProofLevels.Level.allCases {
+        json.beginObject()
+        json.field("level", level.rawValue)
+        json.field("holds", levels[level].isHeld)
+        json.field("why", levels[level].why)
+        json.endObject()
+      }
+      json.endArray()
+    }
     json.field("damage", snapshot.damage)
     json.field("damagedBlobCount", snapshot.damagedBlobCount)
     write("damagedBlobs", snapshot.damagedBlobs, to: &json)
