@@ -1,10 +1,11 @@
 public import IPLD
 
-/// The history of a `did:plc` that has been proven: from the DID to its first operation, and from each operation to the next.
+/// The proven history of a `did:plc`: from the DID to its first operation, and from each operation to the next.
 ///
-/// Proven are the operations, their order and who signed them: the DID is the hash of the first one, each names the one before
-/// it and is signed with one of that one's rotation keys. Nobody signs when the directory received an operation, or that a log is
-/// not cut short: times, and that there is nothing behind the end, are the directory's word. They are only checked against one another.
+/// Proven are the operations, their order and who signed them: the DID is the hash of the first one, and each
+/// names the one before it and is signed with one of that one's rotation keys. Nobody signs when the directory
+/// received an operation, or that a log is not cut short. Times, and that nothing follows the last operation, are
+/// the directory's word; times are only checked against one another.
 /// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 public struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
@@ -58,7 +59,7 @@ public struct PLCHistory: Hashable, Sendable {
   public let did: DID
   /// All operations, the oldest first, those included that were nullified.
   public let operations: [Operation]
-  /// What held when, the oldest first. Behind a tombstone nothing holds: then the last span has an end.
+  /// What held when, the oldest first; the last span has an end if a tombstone follows.
   public let spans: [Span]
   /// The operation that ended the DID, if one did.
   public let tombstone: Operation?

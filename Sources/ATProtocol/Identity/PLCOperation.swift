@@ -7,7 +7,7 @@ internal import IPLD
 struct PLCOperation {
   /// The largest signed operation, in bytes of DAG-CBOR.
   static let maximumLength = 7500
-  /// The most rotation keys. The specification says five; the directory takes ten.
+  /// The most rotation keys: the specification says five, but the directory takes ten.
   static let maximumRotationKeys = 10
 
   let kind: PLCHistory.Kind
@@ -20,7 +20,7 @@ struct PLCOperation {
   /// The keys that may sign what follows, in the order of their authority.
   let rotationKeys: [VerificationKey]
 
-  /// Reads an operation; keys that have been read before are taken from `keys`, which saves checking their points again.
+  /// Reads an operation; keys that were read before are taken from `keys`, without checking their points again.
   init(_ value: IPLDValue, keys: inout PLCKeys) throws(PLCFault.Reason) {
     guard var map = value.map else { throw .malformedField("type") }
     let kind = try Self.kind(map["type"])
