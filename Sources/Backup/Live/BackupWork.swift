@@ -82,13 +82,15 @@ struct BackupWork: Sendable {
       }
     }
     observer(.progress(BackupProgress(.repository)))
+    let log = try await fetchPLCLog()
+    let judge = try judge(by: log)
     let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
-    } else if let latest, let kept = try await keptRepository(latest, in: target) {
+    } else if let latest, let kept = try await keptRepository(latest, in: target, judge) {
       fetched = kept
     } else {
-      fetched = try await fetchRepository(target)
+      fetched = try await fetchRepository(target, judge)
     }
     observer(
       .repository(
@@ -98,7 +100,7 @@ struct BackupWork: Sendable {
       listing = try await listBlobs(fetched.facts.blobCount)
     }
     return try await write(
-      fetched, listing: listing, schedule, plcLog: try await fetchPLCLog(), to: target)
+      fetched, listing: listing, schedule, plcLog: log, to: target)
   }
 
   /// Asks once more for the blobs that are missing, and for nothing else.
@@ -184,14 +186,14 @@ struct BackupWork: Sendable {
 
   /// The repository that an interrupted backup has left; nil if there is none that is what it should be.
   private func keptRepository(
-    _ latest: CID, in target: ArchiveTarget
+    _ latest: CID, in target: ArchiveTarget, _ judge: CommitJudge
   ) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
     let (storage, folder) = (try target.storage(), target.folder)
     return try await onOwnThread { [self] in
       do {
         let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
-        try kept?.facts.commit.check(identity.did, key: identity.key)
+        if let kept { try judge.check(kept.facts.commit) }
         return kept
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
@@ -202,10 +204,12 @@ struct BackupWork: Sendable {
     }
   }
 
-  private func fetchRepository(_ target: ArchiveTarget) async throws -> FoundRepository {
+  private func fetchRepository(_ target: ArchiveTarget, _ judge: CommitJudge) async throws
+    -> FoundRepository
+  {
     let pace = ProgressPace()
     let fetcher = RepositoryFetcher(
-      client: client, did: identity.did, key: identity.key, folder: target.folder,
+      client: client, did: identity.did, judge: judge, folder: target.folder,
       limit: options.maxRepository, isCompressed: options.isCompressed,
       arrived: { [observer] count in
         guard pace.isDue() else { return }
@@ -216,7 +220,9 @@ struct BackupWork: Sendable {
       checking: { [observer] in observer(.progress(BackupProgress(.checking))) },
       retrying: { [self] error in
         observer(
-          .warning("the repository is fetched once more, for what came was not whole: \(error)"))
+          .warning(
+            "the repository is fetched once more, for what came was not what it should be: \(error)"
+          ))
       })
     do {
       let fetched = try await fetcher.fetch(after: base, archive: target.reader)
@@ -275,6 +281,24 @@ struct BackupWork: Sendable {
   private func readablePrivateData() throws -> PrivateData? {
     do {
       return try base?.privateData()
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
+  /// What decides whether a commit is the account's own.
+  ///
+  /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
+  private func judge(by log: [UInt8]?) throws -> CommitJudge {
+    let judge = CommitJudge(did: identity.did, key: identity.key, now: options.now())
+    return try judge.going(by: try log ?? readablePLCLog())
+  }
+
+  /// The log that the archive has; nil also if it cannot be read.
+  private func readablePLCLog() throws -> [UInt8]? {
+    do {
+      return try base?.plcLog()
     } catch let error where error.isDamage {
       return nil
     }

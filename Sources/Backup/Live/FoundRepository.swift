@@ -72,20 +72,3 @@ struct FoundRepository: Sendable {
     }
   }
 }
-
-extension Commit {
-  /// Makes sure that a commit is an account's own.
-  ///
-  /// - Parameters:
-  ///   - did: the account.
-  ///   - key: the key that signs its commits; nil if none is known.
-  /// - Throws: ``BackupError/notGenuine(_:)``.
-  func check(_ did: DID, key: VerificationKey?) throws {
-    guard self.did == did else {
-      throw BackupError.notGenuine("the server sent the repository of \(self.did), not of \(did)")
-    }
-    if let key, !isSigned(by: key) {
-      throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
-    }
-  }
-}

@@ -36,10 +36,11 @@ public struct LiveAccount: Sendable {
   /// - Parameters:
   ///   - since: the revision since which changes are wanted; nil for all of it.
   ///   - limit: how long its CAR may be, in bytes, decompressed.
+  ///   - now: the moment, in RFC 3339, to tell revisions of the future.
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
   /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the account's.
   public func repository(
-    since: TID? = nil, limit: Int
+    since: TID? = nil, limit: Int, now: String
   ) async throws -> (FetchedPiece, missing: Int) {
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
@@ -48,15 +49,23 @@ public struct LiveAccount: Sendable {
     }
     let file = try await received.received()
     guard since == nil else { return (FetchedPiece(file), 0) }
-    return try await onOwnThread { [did, key = identity.key] in
+    let judge = try CommitJudge(did: did, key: identity.key, now: now).going(
+      by: try await history())
+    return try await onOwnThread {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
-      try repository.commit.check(did, key: key)
+      try judge.check(repository.commit)
       let inspection = repository.inspection
       return (
         FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
       )
     }
+  }
+
+  /// The account's log in the PLC directory; nil if it has none.
+  private func history() async throws -> [UInt8]? {
+    guard did.method == "plc" else { return nil }
+    return try await IdentityResolver(network: network).dids.plcLog(of: did)
   }
 
   /// A blob, compared with its CID.

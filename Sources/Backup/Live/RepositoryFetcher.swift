@@ -16,8 +16,8 @@ struct RepositoryFetcher: Sendable {
   let client: XRPCClient
   /// The account.
   let did: DID
-  /// The account's key; nil if none is known, so that nobody can tell whether the signature holds.
-  let key: VerificationKey?
+  /// Whether a commit is the account's own.
+  let judge: CommitJudge
   /// Where to put files without a name.
   let folder: FilePath
   /// How long its CAR may be, in bytes, decompressed.
@@ -55,13 +55,21 @@ struct RepositoryFetcher: Sendable {
         since = nil
       } catch let error where since != nil && Self.isAboutContent(error) {
         since = nil
-      } catch let error where Self.isAboutContent(error) && attempt < Self.attempts {
+      } catch let error
+        where Self.isAboutContent(error) && attempt < Self.attempts(after: error)
+      {
         attempt += 1
         retrying(error)
         // Whoever writes to the repository may be done in a moment.
         try await Task.sleep(for: .milliseconds(200 * (1 << attempt)))
       }
     }
+  }
+
+  /// How often it is asked for at most: a signature does not get better, but may have been that of a commit
+  /// that another has followed meanwhile.
+  private static func attempts(after error: any Error) -> Int {
+    if case BackupError.notGenuine = error { 2 } else { attempts }
   }
 
   private static func isAboutContent(_ error: any Error) -> Bool {
@@ -101,7 +109,7 @@ struct RepositoryFetcher: Sendable {
     if let since, let base, !blocks.isWhole {
       origin.since = since
       if let changes = try RepositoryChanges.find(in: source, after: base) {
-        try changes.facts.commit.check(did, key: key)
+        try judge.check(changes.facts.commit)
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
@@ -120,7 +128,7 @@ struct RepositoryFetcher: Sendable {
   }
 
   private func check(_ repository: CheckedRepository) throws {
-    try repository.commit.check(did, key: key)
+    try judge.check(repository.commit)
     let inspection = repository.inspection
     guard inspection.isComplete else {
       throw BackupError.incompleteRepository(

@@ -37,8 +37,10 @@ public final class StandInAccount: Sendable {
   public let style: AccountStyle
   /// The DID document as it was received from elsewhere, but for the address of the server; nil to make one.
   let documentTemplate: IPLDValue?
+  /// The operations of its DID; nil for an account that was received from elsewhere.
+  let operations: PLCOperations?
   /// The PLC log as JSON.
-  let auditLog: String
+  public let auditLog: String
 
   private let state: Mutex<AccountState>
 
@@ -55,9 +57,10 @@ public final class StandInAccount: Sendable {
     key = SigningKey(style.curve, seed: "carpack stand-in: \(name)")
     self.style = style
     documentTemplate = nil
-    let genesis = try GenesisOperation(name: name, handle: handle, key: key)
-    self.did = did ?? genesis.did
-    auditLog = genesis.auditLog
+    let operations = try PLCOperations(name: name, handle: handle, key: key)
+    self.operations = operations
+    self.did = did ?? operations.did
+    auditLog = operations.auditLog
     state = Mutex(AccountState(handle: handle))
     try commit([])
   }
@@ -77,6 +80,7 @@ public final class StandInAccount: Sendable {
     self.did = did
     self.key = key
     self.auditLog = auditLog
+    operations = nil
     style = AccountStyle()
     documentTemplate = document
     var state = AccountState(handle: handle)

@@ -79,7 +79,8 @@ extension StandInPDS {
       let text = given ?? account.map { document(of: $0).json() } ?? "{}"
       try call.response.send(text, type: "application/did+ld+json; charset=utf-8")
     case "log/audit":
-      try call.response.send(account?.auditLog ?? "[]", type: "application/json; charset=utf-8")
+      let log = update { $0.auditLogs[did] } ?? account?.auditLog ?? "[]"
+      try call.response.send(log, type: "application/json; charset=utf-8")
     default: try notFound(call)
     }
   }

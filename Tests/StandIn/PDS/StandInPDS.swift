@@ -1,3 +1,4 @@
+import ATProtocol
 import Foundation
 import IPLD
 import Synchronization
@@ -24,6 +25,7 @@ public final class StandInPDS: Sendable {
     var window = RateWindow()
     /// DID documents, TXT records and well-known files that are given instead of those that follow from the accounts.
     var documents: [String: String] = [:]
+    var auditLogs: [String: String] = [:]
     var textRecords: [String: [String]] = [:]
     var wellKnown: [String: String] = [:]
   }
@@ -91,6 +93,24 @@ public final class StandInPDS: Sendable {
   /// Gives this as a DID's document, whatever it is.
   public func setDocument(_ document: String?, for did: String) {
     update { $0.documents[did] = document }
+  }
+
+  /// The DID document that is given of an account, unless another was set.
+  public func documentText(of account: StandInAccount) -> String { document(of: account).json() }
+
+  /// Gives this as a DID's PLC log, whatever it is.
+  public func setAuditLog(_ log: String?, for did: String) { update { $0.auditLogs[did] = log } }
+
+  /// Has document and PLC log of an account name another key from a time on, as after a move; what signs
+  /// its commits stays.
+  public func nameKey(_ key: SigningKey, for account: StandInAccount, at time: String) throws {
+    var operations = account.operations
+    try operations?.append(key, at: time)
+    let document = document(of: account).json()
+    setDocument(
+      document.replacingOccurrences(of: account.key.multikey, with: key.multikey),
+      for: account.did)
+    setAuditLog(operations?.auditLog, for: account.did)
   }
 
   /// Gives these as the texts of a handle's `_atproto` name in the DNS; none for a name that does not exist.

@@ -104,7 +104,8 @@ struct FetchRepoCommand: ParsableCommand {
     let limit = size.maxRepo.bytes
     try output.check()
     try options.run { account in
-      let (piece, lacks) = try await account.repository(since: since, limit: limit)
+      let (piece, lacks) = try await account.repository(
+        since: since, limit: limit, now: Host.now)
       try output.write(piece)
       guard lacks > 0, since == nil else { return }
       common.say(

@@ -1,18 +1,30 @@
 import ATProtocol
 import IPLD
 
-/// The operation with which a `did:plc` begins, and the log that a directory gives of it.
+/// The operations of a `did:plc`, and the log that a directory gives of them.
 ///
 /// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
-struct GenesisOperation {
-  let did: String
-  /// The log of this one operation, as JSON.
-  let auditLog: String
+struct PLCOperations: Sendable {
+  private let rotation: SigningKey
+  private let handle: String
+  private var entries: [IPLDValue] = []
+  private var last: CID?
+  private(set) var did = ""
 
+  /// The operation with which the DID begins.
   init(name: String, handle: String, key: SigningKey) throws {
-    let rotation = SigningKey(seed: "carpack stand-in: \(name), rotation")
+    rotation = SigningKey(seed: "carpack stand-in: \(name), rotation")
+    self.handle = handle
+    try append(key, at: "2025-06-15T12:00:00.000Z")
+  }
+
+  /// The log, as JSON.
+  var auditLog: String { IPLDValue.array(entries).json() }
+
+  /// Names a key that signs the repository from a time on.
+  mutating func append(_ key: SigningKey, at time: String) throws {
     var operation: IPLDMap = [
-      "type": .string("plc_operation"), "prev": .null,
+      "type": .string("plc_operation"), "prev": last.map { .string("\($0)") } ?? .null,
       "rotationKeys": .array([.string("did:key:" + rotation.multikey)]),
       "verificationMethods": .map(["atproto": .string("did:key:" + key.multikey)]),
       "alsoKnownAs": .array([.string("at://" + handle)]),
@@ -26,14 +38,16 @@ struct GenesisOperation {
     let signature = rotation.sign(try DAGCBOREncoder.encode(.map(operation)))
     operation["sig"] = .string(Base64URL.encode(signature))
     let bytes = try DAGCBOREncoder.encode(.map(operation))
-    let digest = SHA256.digest(of: bytes.span).bytes
-    did = "did:plc:" + Base32.encode(digest.span).prefix(24)
-    let entry: IPLDMap = [
-      "did": .string(did), "operation": .map(operation),
-      "cid": .string("\(CID(codec: .dagCBOR, hashing: bytes.span))"), "nullified": .boolean(false),
-      "createdAt": .string("2025-06-15T12:00:00.000Z"),
-    ]
-    auditLog = IPLDValue.array([.map(entry)]).json()
+    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+    if last == nil {
+      did = "did:plc:" + Base32.encode(SHA256.digest(of: bytes.span).bytes.span).prefix(24)
+    }
+    last = cid
+    entries.append(
+      .map([
+        "did": .string(did), "operation": .map(operation), "cid": .string("\(cid)"),
+        "nullified": .boolean(false), "createdAt": .string(time),
+      ]))
   }
 }
 
