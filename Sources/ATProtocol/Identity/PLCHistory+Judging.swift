@@ -1,0 +1,110 @@
+internal import IPLD
+
+extension PLCHistory {
+  /// Says which of the account's keys signed a commit, and whether it held at the revision's time.
+  ///
+  /// Keys that held at that time are tried first, so that one check is enough for nearly every commit; in the worst
+  /// case each key of the history is tried once.
+  public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
+    let time = SignatureVerdict.RevisionTime(
+      of: commit, now: now, notBefore: spans.first?.from ?? SignatureVerdict.earliest)
+    return SignatureVerdict(signer: signer(of: commit, time, now), revisionTime: time)
+  }
+
+  private func signer(
+    of commit: Commit, _ revisionTime: SignatureVerdict.RevisionTime, _ now: UnixTime
+  ) -> SignatureVerdict.Signer {
+    guard commit.did == did else { return .otherAccount(commit.did) }
+    // A time that has not come, or never was, says nothing about which key held.
+    let time: UnixTime? =
+      switch revisionTime {
+      case .plausible(let time): time
+      case .future: now
+      case .impossible, .none: nil
+      }
+    var tried: Set<VerificationKey> = []
+    let holding = keyPeriods.reversed().filter { holds($0, at: time) }
+    for period in holding where tried.insert(period.key).inserted {
+      if commit.isSigned(by: period.key) {
+        return period.until == nil ? .currentKey(period) : .formerKey(period)
+      }
+    }
+    let lasting = Set(keyPeriods.map(\.key))
+    for operation in operations {
+      guard let other = operation.nullifiedBy, let key = operation.signingKey,
+        !lasting.contains(key), tried.insert(key).inserted
+      else { continue }
+      if commit.isSigned(by: key) {
+        return .nullifiedKey(key, operation: operation.cid, nullifiedBy: other)
+      }
+    }
+    for period in keyPeriods.reversed() where tried.insert(period.key).inserted {
+      if commit.isSigned(by: period.key) { return untimely(period.key, time) }
+    }
+    return tried.isEmpty ? .noKeyNamed : .noKey(keyCount: tried.count)
+  }
+
+  /// What a signature is by a key that did not hold at this time.
+  private func untimely(_ key: VerificationKey, _ time: UnixTime?) -> SignatureVerdict.Signer {
+    let periods = keyPeriods.filter { $0.key == key }
+    guard let before = periods.last(where: { period in time.map { period.from <= $0 } ?? true })
+    else { return .laterKey(periods[0]) }
+    if let tombstone = end(before) { return .afterTombstone(before, tombstone: tombstone.cid) }
+    return .expiredKey(before)
+  }
+
+  /// The tombstone, if it was what ended a key's time.
+  private func end(_ period: KeyPeriod) -> Operation? {
+    tombstone.flatMap { period == keyPeriods.last && period.until == $0.receivedAt ? $0 : nil }
+  }
+
+  /// Whether a key held at a time, or a little earlier or later; without a time, that it did once is enough.
+  private func holds(_ period: KeyPeriod, at time: UnixTime?) -> Bool {
+    guard let time else { return true }
+    let clocks = SignatureVerdict.clockTolerance
+    guard period.from.advanced(by: -clocks) <= time else { return false }
+    guard let until = period.until else { return true }
+    // After a tombstone there is no new server whose turn it could be.
+    let tolerance = end(period) == nil ? SignatureVerdict.formerKeyTolerance : clocks
+    return time <= until.advanced(by: tolerance)
+  }
+}
+
+extension SignatureVerdict.RevisionTime {
+  /// What a commit's revision says of the time.
+  init(of commit: Commit, now: UnixTime, notBefore: UnixTime) {
+    guard let rev = commit.rev else {
+      self = .none
+      return
+    }
+    let time = UnixTime(rev)
+    let earliest = max(
+      notBefore.advanced(by: -SignatureVerdict.clockTolerance), SignatureVerdict.earliest)
+    if time > now.advanced(by: SignatureVerdict.clockTolerance) {
+      self = .future(time)
+    } else if time < earliest {
+      self = .impossible(time)
+    } else {
+      self = .plausible(time)
+    }
+  }
+}
+
+extension DIDDocument {
+  /// Says whether the key in this document signed a commit.
+  ///
+  /// All that there is for a `did:web`, which has no history; it is weaker, and the verdict says so.
+  public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
+    let time = SignatureVerdict.RevisionTime(
+      of: commit, now: now, notBefore: SignatureVerdict.earliest)
+    let signer: SignatureVerdict.Signer
+    if commit.did != id {
+      signer = .otherAccount(commit.did)
+    } else if let signingKey {
+      signer = commit.isSigned(by: signingKey) ? .documentKey(signingKey) : .noKey(keyCount: 1)
+    } else {
+      signer = .noKeyNamed
+    }
+    return SignatureVerdict(signer: signer, revisionTime: time)
+  }
+}

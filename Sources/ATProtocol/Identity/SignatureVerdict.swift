@@ -1,0 +1,147 @@
+public import IPLD
+
+/// Which of an account's keys signed a commit, and whether that key held at the time that the commit's revision claims.
+public struct SignatureVerdict: Hashable, Sendable {
+  /// Who signed.
+  public enum Signer: Hashable, Sendable {
+    /// The key that holds now.
+    case currentKey(KeyPeriod)
+    /// A key that held at the revision's time and was replaced later.
+    ///
+    /// Genuine. An account that moved to another server and has not written since has such a commit: the import keeps
+    /// the old signature.
+    case formerKey(KeyPeriod)
+    /// A key that was replaced well before the revision's time.
+    case expiredKey(KeyPeriod)
+    /// A key that became the account's only after the revision's time.
+    case laterKey(KeyPeriod)
+    /// A key that was named only by an operation that was taken back: this one, by that one.
+    case nullifiedKey(VerificationKey, operation: CID, nullifiedBy: CID)
+    /// The account's last key, after the account had been deleted.
+    case afterTombstone(KeyPeriod, tombstone: CID)
+    /// The key in the DID document, which says nothing of the past: less than a history proves.
+    case documentKey(VerificationKey)
+    /// None of the keys that the account has had, or that its document names: so many.
+    case noKey(keyCount: Int)
+    /// The account has named no key that could have signed it.
+    case noKeyNamed
+    /// The commit is another account's.
+    case otherAccount(DID)
+  }
+
+  /// What the commit's revision says of the time.
+  public enum RevisionTime: Hashable, Sendable {
+    /// A time that it can be.
+    case plausible(UnixTime)
+    /// A time that has not come yet.
+    case future(UnixTime)
+    /// A time before AT Protocol, or before the account was created.
+    case impossible(UnixTime)
+    /// The commit is of version 2 and has no revision.
+    case none
+  }
+
+  /// Who signed.
+  public let signer: Signer
+  /// What the revision says of the time.
+  ///
+  /// One that is odd leaves the signature genuine: the account's server chooses it.
+  public let revisionTime: RevisionTime
+
+  /// A verdict.
+  public init(signer: Signer, revisionTime: RevisionTime) {
+    self.signer = signer
+    self.revisionTime = revisionTime
+  }
+
+  /// Whether the account's own key of that time signed the commit.
+  public var isGenuine: Bool {
+    switch signer {
+    case .currentKey, .formerKey, .documentKey: true
+    default: false
+    }
+  }
+
+  /// Whether the key is known from a proven history, not from a document alone.
+  public var isProvenByHistory: Bool {
+    switch signer {
+    case .currentKey, .formerKey: true
+    default: false
+    }
+  }
+
+  /// The key that signed, if it is known.
+  public var key: VerificationKey? {
+    switch signer {
+    case .currentKey(let period), .formerKey(let period), .expiredKey(let period),
+      .laterKey(let period), .afterTombstone(let period, _):
+      period.key
+    case .nullifiedKey(let key, _, _), .documentKey(let key): key
+    case .noKey, .noKeyNamed, .otherAccount: nil
+    }
+  }
+}
+
+/// How far times may be apart and still be taken for the same.
+extension SignatureVerdict {
+  /// How much later than the end of its key's time a revision may be: one hour.
+  ///
+  /// Between the operation that names the new server's key and the deactivation of the old server, the old one may
+  /// still write. It costs no security: whoever has a key can put any earlier revision into a commit.
+  public static let formerKeyTolerance = UnixTime.hour
+  /// How much earlier than the beginning of its key's time a revision may be, or later than now: ten minutes.
+  ///
+  /// Clocks differ, and servers make an account's first commit before they tell the directory.
+  public static let clockTolerance = UnixTime.hour / 6
+  /// 2022-01-01: there was no repository before.
+  static let earliest = UnixTime(microseconds: 1_640_995_200_000_000)
+}
+
+extension SignatureVerdict: CustomStringConvertible {
+  /// What a person reads: who signed, and what is odd about the revision.
+  public var description: String {
+    switch revisionTime {
+    case .plausible: "\(signer)"
+    case .future(let time): "\(signer); its revision is in the future, \(time)"
+    case .impossible(let time): "\(signer); its revision is before the account existed, \(time)"
+    case .none: "\(signer); it has no revision, so the time is unknown"
+    }
+  }
+}
+
+extension SignatureVerdict {
+  /// What no signature proves, to be said beside the verdicts on a history.
+  public static let directorysWord =
+    "when the PLC directory received an operation, and that its log is complete, is the directory's word"
+}
+
+extension SignatureVerdict.Signer: CustomStringConvertible {
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .currentKey(let period):
+      "signed with the account's current key, valid since \(period.from)"
+    case .formerKey(let period):
+      "signed with the key that was valid from \(period.from) until \(period.end)"
+    case .expiredKey(let period):
+      "signed with a former key after it was replaced: it was valid until \(period.end)"
+    case .laterKey(let period):
+      "signed with a key that became valid only after the revision, at \(period.from)"
+    case .nullifiedKey(_, let operation, _):
+      "signed with a key of an operation that was nullified, \(operation)"
+    case .afterTombstone(let period, _):
+      "signed with the account's last key after the account was deleted at \(period.end)"
+    case .documentKey:
+      "signed with the key in the DID document, which does not prove the key's history"
+    case .noKey(1): "not signed with the account's key"
+    case .noKey(let count): "signed with none of the \(count) keys that the account has had"
+    case .noKeyNamed: "the account names no key that could have signed it"
+    case .otherAccount(let did): "the commit belongs to another account, \(did)"
+    }
+  }
+}
+
+extension KeyPeriod {
+  /// The end as a person reads it.
+  fileprivate var end: String { until.map { "\($0)" } ?? "now" }
+}
