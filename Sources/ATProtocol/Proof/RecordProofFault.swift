@@ -1,0 +1,35 @@
+public import IPLD
+
+/// Why a CAR is not a proof of a record, or of its absence.
+public enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertible {
+  /// It is longer than ``RecordProof/maximumLength``.
+  case tooLong
+  /// It is not a CAR.
+  case notACAR(CARError)
+  /// It has so many roots, not one.
+  case notOneRoot(Int)
+  /// A block does not hash to its CID, or its hash is of a kind that is not known here.
+  case wrongBlock(CID)
+  /// A block is not there that is needed.
+  case missingBlock(CID)
+  /// The root is not a commit.
+  case notACommit(RepositoryError)
+  /// A tree node on the way is not what it must be.
+  case illegalNode(MSTProblem)
+  /// It does not hold exactly one record, so the path has to be given.
+  case pathUnknown
+
+  /// What a person reads.
+  public var description: String {
+    switch self {
+    case .tooLong: "the proof is over \(RecordProof.maximumLength) bytes"
+    case .notACAR(let error): "the proof is not a CAR: \(error)"
+    case .notOneRoot(let count): "the proof names \(count) roots; it must name one, the commit"
+    case .wrongBlock(let cid): "a block of the proof does not match its CID, \(cid)"
+    case .missingBlock(let cid): "the proof is incomplete: it lacks the block \(cid)"
+    case .notACommit(let error): "the proof's root is not a commit: \(error)"
+    case .illegalNode(let problem): "the tree in the proof is not legal: \(problem)"
+    case .pathUnknown: "the proof does not hold exactly one record; name the path"
+    }
+  }
+}
