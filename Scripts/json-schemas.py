@@ -261,6 +261,7 @@ add("ls", "`carpack ls`: a record or a blob.",
     ("account", "did?", "whose it is"), ("path", "string?", "the record, or the first that refers to the blob"),
     ("cid", "cid", "its CID"), ("type", "string?", "its media type"), ("size", "int?", "its bytes; if missing, as declared"),
     ("state", Enum("held", "missing", "damaged"), "whether it is there"),
+    ("accepted", ACCEPTED, "that the loss is accepted", OPTIONAL),
     ("createdAt", "time", "with -l, --since or --until: when the record was made", OPTIONAL))
 
 add("find", "`carpack find`: a record in which the text is.",

@@ -60,6 +60,10 @@ extension SnapshotVerifier {
     /// How many blobs are there and damaged.
     public internal(set) var damagedBlobCount = 0
 
+    /// What is left of its repository, if that is damaged: how many records, and how many intact blobs
+    /// they refer to.
+    public internal(set) var remains: (recordCount: Int, blobCount: Int)?
+
     init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
       self.entry = entry
       self.isJudged = isJudged
