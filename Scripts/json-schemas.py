@@ -273,7 +273,9 @@ AMOUNT = Object(("count", "int", "how many"), ("bytes", "int", "their bytes"))
 add("stats", "`carpack stats`: what an account is made of.",
     FILE, ("did", "did", "the account"), ("handle", "string?", "its handle"), ("rev", "string?", "the revision"),
     ("records", "int", "records"), ("recordBytes", "int", "their bytes"), ("blobs", "int", "blobs that they refer to"),
-    ("blobBytes", "int", "their bytes, as declared"), ("collections", Map(AMOUNT), "the records of each collection"),
+    ("blobBytes", "int", "their bytes; of those that are missing, as declared"),
+    ("missingBlobs", "int", "of these, missing or damaged"),
+    ("undatedRecords", "int", "records whose key is no time"), ("collections", Map(AMOUNT), "the records of each collection"),
     ("years", Map(AMOUNT), "the records of each year, by their keys"), ("types", Map(AMOUNT), "the blobs of each media type"),
     ("complete", "bool", "whether all records are in the archive"))
 
