@@ -78,6 +78,11 @@ struct ListCommand: ReportingCommand {
       listing.showsAccount = snapshots.count > 1
       status = .worst(status, try list(snapshot, &listing))
     }
+    if let only = selectors.first, selectors.count == 1, !listing.hasFound, snapshots.count == 1,
+      status != .damaged, try Selector(only).meansOneRecord
+    {
+      throw try opened.absence(of: only, in: snapshots[0])
+    }
     status = .worst(listing.worst, opened.status, status)
     if status != .success { throw status }
   }
@@ -176,6 +181,8 @@ private struct Listing {
   /// Whether paths say whose they are.
   var showsAccount = false
   private(set) var worst = ExitStatus.success
+  /// Whether anything passed the filter.
+  private(set) var hasFound = false
   private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
@@ -191,7 +198,6 @@ private struct Listing {
     var size = row.declaredSize.map { UInt64($0) }
     switch row.state {
     case .held(let length):
-      if showsOnlyMissing { return }
       mark = nil
       size = length
     case .missing:
@@ -203,6 +209,8 @@ private struct Listing {
     guard filter.passes(row.path, row.cid, type: row.type, size: size, time: row.time) else {
       return
     }
+    hasFound = true
+    if showsOnlyMissing, mark == nil { return }
     let isAccepted = row.state == .missing && row.accepted != nil
     if let mark, !isAccepted {
       worst = .worst(worst, mark == "missing" ? .incomplete : .damaged)
