@@ -261,6 +261,7 @@ add("ls", "`carpack ls`: a record or a blob.",
     ("account", "did?", "whose it is"), ("path", "string?", "the record, or the first that refers to the blob"),
     ("cid", "cid", "its CID"), ("type", "string?", "its media type"), ("size", "int?", "its bytes; if missing, as declared"),
     ("state", Enum("held", "missing", "damaged"), "whether it is there"),
+    ("accepted", ACCEPTED, "that the loss is accepted", OPTIONAL),
     ("createdAt", "time", "with -l, --since or --until: when the record was made", OPTIONAL))
 
 add("find", "`carpack find`: a record in which the text is.",
@@ -272,7 +273,9 @@ AMOUNT = Object(("count", "int", "how many"), ("bytes", "int", "their bytes"))
 add("stats", "`carpack stats`: what an account is made of.",
     FILE, ("did", "did", "the account"), ("handle", "string?", "its handle"), ("rev", "string?", "the revision"),
     ("records", "int", "records"), ("recordBytes", "int", "their bytes"), ("blobs", "int", "blobs that they refer to"),
-    ("blobBytes", "int", "their bytes, as declared"), ("collections", Map(AMOUNT), "the records of each collection"),
+    ("blobBytes", "int", "their bytes; of those that are missing, as declared"),
+    ("missingBlobs", "int", "of these, missing or damaged"),
+    ("undatedRecords", "int", "records whose key is no time"), ("collections", Map(AMOUNT), "the records of each collection"),
     ("years", Map(AMOUNT), "the records of each year, by their keys"), ("types", Map(AMOUNT), "the blobs of each media type"),
     ("complete", "bool", "whether all records are in the archive"))
 

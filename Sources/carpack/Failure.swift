@@ -107,6 +107,10 @@ struct Failure: Error {
     case .notFound:
       status = .noInput
       hint = "\"carpack ls\" shows what there is"
+    case .notInRemains:
+      status = .damaged
+      hint =
+        "\"carpack verify\" says what is lost; \"carpack find\" searches all snapshots that are left"
     case .notMissing, .notAccepted:
       status = .noInput
       hint = "nothing was changed; \"carpack missing\" lists what is missing"

@@ -91,6 +91,34 @@ import Testing
     #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged)
   }
 
+  @Test func `without its manifest calls blobs lost that were cut off with it`() throws {
+    let sample = try Sample()
+    let large = CID.blob(sample.blobs[2])
+    let reader = try sample.reader(Array(sample.bytes.prefix(try sample.offset(of: large))))
+    let path = FilePath(sample.packed.folder.file("left.car.zst"))
+    let report = try ArchiveSalvager.salvage(
+      reader, into: FileStorage.create(path),
+      options: RepositoryPacker.Options(
+        tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 }))
+    #expect(report.snapshots.map(\.loss.blobs) == [[large]])
+    let left = try ArchivedSnapshot.newest(in: ArchiveReader(path: path))
+    #expect(try left.missingBlobs().map { [$0.cid: $0.reason] } == [[large: .lost]])
+    #expect(left.snapshot.blobs.held == 2)
+  }
+
+  @Test func `has a large blob called damaged that is so behind its beginning, where it is checked`() throws
+  {
+    let sample = try Sample()
+    let large = CID.blob(sample.blobs[2])
+    var bytes = sample.bytes
+    bytes[try sample.offset(of: large) + 40_000] ^= 0xff
+    let snapshot = try ArchivedSnapshot.newest(in: sample.reader(bytes))
+    guard case .damaged = try snapshot.states(of: [large], isChecking: true)[0] else {
+      Issue.record("the blob is not called damaged")
+      return
+    }
+  }
+
   @Test func `with its commit gone is at least its blobs`() throws {
     let sample = try Sample()
     let commit = sample.packed.report.snapshot.commit

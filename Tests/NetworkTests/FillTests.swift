@@ -41,6 +41,16 @@ struct `Asking once more for what is missing` {
     #expect(scene.requestCount == count)
   }
 
+  @Test func `is not needed for a blob that was too large, once the limit is larger`() throws {
+    let scene = try NetworkScene(blobs: 2, large: [200_000])
+    let first = try scene.backUp("--max-blob 10kB")
+    #expect(first.status == 10, "\(first.text)\(first.errors)")
+    #expect(try scene.ledger().count == 1)
+    let second = try scene.backUp()
+    #expect(second.status == 0, "\(second.text)\(second.errors)")
+    try scene.expectWhole()
+  }
+
   @Test func `notes when it asked in vain`() throws {
     let (scene, lost) = try Self.scene()
     for cid in lost.keys { scene.account.lose(cid) }
@@ -61,18 +71,30 @@ struct `Asking once more for what is missing` {
 
 @Suite(.enabled(if: Command.path != nil, "\(Command.absence)"))
 struct `A damaged archive of an account that is online` {
-  /// A backup with a byte changed in the middle of each blob's frame.
-  private static func scene() throws -> NetworkScene {
+  /// A backup with a byte changed in the middle of each blob's frame, or of the large one's only.
+  private static func scene(onlyLarge: Bool = false) throws -> NetworkScene {
     let scene = try NetworkScene(blobs: 4, large: [9_000_000])
     #expect(try scene.backUp().status == 0)
     var bytes = try scene.folder.read(NetworkScene.archive)
-    for blob in scene.account.blobs.values {
+    for blob in scene.account.blobs.values where !onlyLarge || blob.bytes.count == 9_000_000 {
       let pattern = blob.bytes[blob.bytes.count / 2..<blob.bytes.count / 2 + 16]
       let place = try #require(bytes.firstRange(of: pattern)?.lowerBound)
       bytes[place] ^= 1
     }
     try scene.folder.write(NetworkScene.archive, bytes)
     return scene
+  }
+
+  @Test(arguments: ["backup", "fill"]) func `has those blobs counted that came to mend it`(
+    verb: String
+  ) throws {
+    let scene = try Self.scene(onlyLarge: true)
+    let result =
+      verb == "backup"
+      ? try scene.backUp()
+      : try scene.command.run("carpack fill \(NetworkScene.archive) \(scene.flags)")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.text.contains(" and 1 new blob ("), "\(result.text)")
   }
 
   @Test(arguments: ["backup", "fill"]) func `is mended from the server`(verb: String) throws {

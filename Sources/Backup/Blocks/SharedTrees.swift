@@ -33,6 +33,9 @@ package struct SharedTrees {
     /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)`` tells.
     var ownBlobs: [Int]?
 
+    /// Why there is no commit, in words; nil if there is one.
+    package var whyNoCommit: String? { commitError.map { "\($0)" } }
+
     /// Whether every node and record is there.
     package var isComplete: Bool {
       commit != nil && missingNodes.isEmpty && missingRecordCount == 0

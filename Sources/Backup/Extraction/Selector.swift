@@ -42,6 +42,11 @@ package enum Selector: Equatable, Sendable {
     }
   }
 
+  /// Whether a word may be the beginning of a CID that is too short to be taken for one.
+  package static func isShortOfCID(_ word: String) -> Bool {
+    word.hasPrefix("baf") && word.utf8.count < shortestPrefix
+  }
+
   private static func records(_ path: String, of account: String?, in text: String) throws
     -> Selector
   {
@@ -68,6 +73,12 @@ package enum Selector: Equatable, Sendable {
   /// The account whose records are meant; nil if that is not said.
   package var account: ATIdentifier? {
     if case .records(_, let account) = self { account } else { nil }
+  }
+
+  /// Whether it means one record.
+  package var meansOneRecord: Bool {
+    guard case .records(let pattern, _) = self else { return false }
+    return pattern.exactPath != nil || pattern.isKeyAlone
   }
 
   // MARK: Pages

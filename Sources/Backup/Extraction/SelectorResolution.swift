@@ -14,7 +14,8 @@ package struct SelectorResolution {
   ///
   /// The tree is walked only for patterns.
   ///
-  /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there, ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one
+  /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there, ``BackupError/notInRemains(_:_:)``
+  ///   if that may be because of damage, ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one
   ///   thing and fits several; what `SnapshotBlocks.contents` throws.
   package init(
     _ words: [String], in archived: ArchivedSnapshot,
@@ -29,6 +30,7 @@ package struct SelectorResolution {
       }
     }
     let open = selectors.indices.filter { found[$0].isEmpty }
+    var flaw: String?
     if !open.isEmpty {
       let contents = try SnapshotBlocks(archived, observer: observer).contents { record, _ in
         for index in open {
@@ -41,6 +43,7 @@ package struct SelectorResolution {
           }
         }
       }
+      flaw = contents.flaw
       let blobs = try contents.blobs.entries.map(\.cid) + archived.extras()
       for index in open {
         guard case .cidPrefix(let prefix) = selectors[index] else { continue }
@@ -48,7 +51,10 @@ package struct SelectorResolution {
       }
     }
     for index in selectors.indices {
-      guard !found[index].isEmpty else { throw BackupError.notFound(words[index]) }
+      guard !found[index].isEmpty else {
+        throw flaw.map { BackupError.notInRemains(words[index], $0) }
+          ?? BackupError.notFound(words[index])
+      }
       if Self.meansOne(selectors[index]) { found[index] = try Self.one(found[index], words[index]) }
       items += found[index]
     }

@@ -23,41 +23,12 @@ extension SnapshotExtractor {
     }
   }
 
-  /// Writes blobs whose records are lost: everything that lies in the archive as a blob does and is
-  /// nothing else that is known.
-  ///
-  /// Where there are several accounts, nothing tells whose they would be; `carpack cat` gives them by their CIDs.
+  /// Writes blobs whose records are lost; of several accounts, `carpack cat` gives them by their CIDs.
   mutating func writeStrays(except table: BlobTable) throws {
     let history = try SnapshotHistory(of: archived.reader)
-    guard history.newestOfAccounts.count <= 1 else { return }
-    var known = Self.documents(of: archived.snapshot)
-    for entry in history.entries {
-      known.formUnion(
-        Self.documents(of: try ArchivedSnapshot(entry.cid, in: archived.reader).snapshot))
+    for stray in try archived.strays(history, besides: table.contains) {
+      try writeBlob(Blob(cid: stray))
     }
-    do {
-      known.formUnion(try archived.extras())
-    } catch {
-      // They are found here, then.
-    }
-    for ordinal in archived.reader.ordinals {
-      let cid: CID
-      do {
-        cid = try archived.reader.section(at: ordinal).cid
-      } catch is ArchiveError {
-        // Lost with its frame; its record was reported.
-        continue
-      }
-      guard cid.codec == .raw, !table.contains(cid), known.insert(cid).inserted else { continue }
-      try writeBlob(Blob(cid: cid))
-    }
-  }
-
-  /// The blocks that look like blobs and are a snapshot's bookkeeping.
-  private static func documents(of snapshot: Snapshot) -> Set<CID> {
-    var documents = Set([snapshot.didDocument, snapshot.plcLog].compactMap { $0 })
-    if case .pages(let pages) = snapshot.car.order { documents.formUnion(pages) }
-    return documents
   }
 
   /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed

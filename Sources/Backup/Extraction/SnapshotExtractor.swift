@@ -247,6 +247,9 @@ public struct SnapshotExtractor {
       for path in unseen.sorted() { throw BackupError.notFound(path) }
       if selection.records || selection.blobs {
         report.missingNodes = contents.tree.missingNodes.map { "\($0)" }
+        if case .commitMissing(let commit)? = contents.tree.commitError {
+          report.missingNodes.append("\(commit)")
+        }
       }
     }
     let blobs = contents.blobs

@@ -8,7 +8,8 @@ public import IPLD
 /// snapshot needs it or not. A snapshot that lost nothing is what it was, its CAR bit for bit.
 /// Otherwise its CAR is what is left, and its manifest says so: `complete`, the figures, and which
 /// blobs and extras were lost. A snapshot whose commit or root of the tree is lost has no manifest
-/// any more.
+/// any more; but of an account of which nothing else is left, the newest keeps it. Its blobs, to
+/// which no record refers any more, are extras then.
 ///
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
@@ -89,8 +90,10 @@ public struct ArchiveSalvager {
     var copier = try SnapshotCopier(
       [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
       level: options.level, isSalvage: true, observer: observer)
-    func copy(_ archived: ArchivedSnapshot, isVouched: Bool) throws {
-      let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched)
+    var wholeLosses: [DID: ChainLink] = [:]
+    func copy(_ archived: ArchivedSnapshot, isVouched: Bool, strays: [CID]? = nil) throws {
+      let (new, loss) = try copier.copy(
+        archived, from: 0, isVouched: isVouched, strays: strays)
       if let new {
         report.snapshots.append(
           Outcome(
@@ -105,7 +108,19 @@ public struct ArchiveSalvager {
     }
     if let found { try copy(found, isVouched: true) }
     for link in links {
-      try copy(ArchivedSnapshot(link.manifest, in: reader), isVouched: link.isVouched)
+      let archived = try ArchivedSnapshot(link.manifest, in: reader)
+      let savedCount = report.snapshots.count
+      try copy(archived, isVouched: link.isVouched)
+      if report.snapshots.count == savedCount { wholeLosses[archived.snapshot.did] = link }
+    }
+    let saved = Set(report.snapshots.map(\.did))
+    for link in links {
+      let archived = try ArchivedSnapshot(link.manifest, in: reader)
+      let did = archived.snapshot.did
+      guard !saved.contains(did), wholeLosses[did]?.manifest == link.manifest else { continue }
+      try copy(
+        archived, isVouched: link.isVouched,
+        strays: archived.strays(source.history) { _ in false })
     }
     try copier.sections.copyRest(of: 0)
     report.generation = try copier.finish()

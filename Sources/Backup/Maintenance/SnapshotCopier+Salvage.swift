@@ -49,7 +49,7 @@ extension SnapshotCopier {
 
   /// Takes over into a manifest what is left, and notes what is lost.
   mutating func describe(
-    _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists, from source: Int,
+    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists, from source: Int,
     in snapshot: inout Snapshot, _ loss: inout SnapshotLoss
   ) throws {
     if let sha256 = car.sha256, !car.isExact {
@@ -64,7 +64,7 @@ extension SnapshotCopier {
     if let lost = snapshot.didDocument, loss.documents.contains(lost) { snapshot.didDocument = nil }
     if let lost = snapshot.plcLog, loss.documents.contains(lost) { snapshot.plcLog = nil }
     var missing = lists.missing
-    try describeBlobs(car, tree, from: source, in: &snapshot, &missing, &loss)
+    try describeBlobs(archived, car, tree, from: source, in: &snapshot, &missing, &loss)
     try describeExtras(lists, from: source, in: &snapshot, &missing, &loss)
     if lists.hasLostReasons || !loss.blobs.isEmpty {
       snapshot.missingPages = try append(BlobLedger.pages(missing: missing))
@@ -75,7 +75,8 @@ extension SnapshotCopier {
 
   /// Counts the blobs that records refer to again, if some are lost.
   private mutating func describeBlobs(
-    _ car: CopiedCAR, _ tree: SharedTrees.Tree, from source: Int, in snapshot: inout Snapshot,
+    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, from source: Int,
+    in snapshot: inout Snapshot,
     _ missing: inout [BlobLedger.Missing], _ loss: inout SnapshotLoss
   ) throws {
     let known = sections.blocks[source].blobs
@@ -90,6 +91,10 @@ extension SnapshotCopier {
     }
     // An index that was rebuilt does not know what is lost; the figures of the manifest may.
     var further = snapshot.blobs.held - held.count - lost.count
+    if archived.cid == nil {
+      // No manifest says which of them were held; they are asked for again as those that were.
+      lost += unexplained
+    }
     if tree.isComplete, further > 0, further == unexplained.count {
       lost += unexplained
       further = 0
@@ -108,12 +113,13 @@ extension SnapshotCopier {
     _ lists: CopiedLists, from source: Int, in snapshot: inout Snapshot,
     _ missing: inout [BlobLedger.Missing], _ loss: inout SnapshotLoss
   ) throws {
-    guard lists.hasLostExtras || !lists.lostExtras.isEmpty else { return }
+    guard lists.hasLostExtras || !lists.lostExtras.isEmpty || !lists.strays.isEmpty else { return }
     let reader = sections.sources[source].reader
-    snapshot.extrasPages = try append(BlobLedger.pages(extras: lists.extras))
     loss.blobCount += max(snapshot.blobs.extras - lists.extras.count, 0)
-    snapshot.blobs.extras = lists.extras.count
-    snapshot.blobs.extrasBytes = try reader.states(lists.extras.count) { lists.extras[$0] }
+    let extras = lists.extras + lists.strays
+    snapshot.extrasPages = try append(BlobLedger.pages(extras: extras))
+    snapshot.blobs.extras = extras.count
+    snapshot.blobs.extrasBytes = try reader.states(extras.count) { extras[$0] }
       .reduce(0) { $0 + ($1.bodyLength ?? 0) }
     snapshot.blobs.listedMissing += lists.lostExtras.count
     loss.blobs += lists.lostExtras

@@ -60,23 +60,26 @@ struct SnapshotCopier: ~Copyable {
   ///   - archived: the snapshot.
   ///   - source: the number of the archive it is in.
   ///   - isVouched: whether a footer leads to it.
+  ///   - strays: the blobs to list as extras if the repository cannot be walked, for the records
+  ///     that refer to them are lost; nil if the snapshot is left out then.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must
   ///   be, except in salvage; what the writer throws.
   /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing
-  ///   from which the repository could be walked.
+  ///   from which the repository could be walked, unless strays are given.
   @discardableResult
-  mutating func copy(_ archived: ArchivedSnapshot, from source: Int, isVouched: Bool) throws
-    -> (new: CID?, loss: SnapshotLoss)
-  {
+  mutating func copy(
+    _ archived: ArchivedSnapshot, from source: Int, isVouched: Bool, strays: [CID]? = nil
+  ) throws -> (new: CID?, loss: SnapshotLoss) {
     let archive = sections.sources[source]
     var snapshot = archived.snapshot
     var manifest = try archive.reading { try ManifestMap(archived) }
     let car = try copyCAR(archived, from: source)
     let tree = sections.blocks[source].walk(from: snapshot.commit, through: car.order)
     var loss = SnapshotLoss(car, tree)
-    guard loss.whole == nil else { return (nil, loss) }
+    guard loss.whole == nil || strays != nil else { return (nil, loss) }
     try copyBlobs(of: tree, from: source)
-    let lists = try copyLists(archived, from: source)
+    var lists = try copyLists(archived, from: source)
+    lists.strays = try (strays ?? []).filter { try sections.copy($0, from: source) == .copied }
     for document in [snapshot.didDocument, snapshot.plcLog].compactMap(\.self)
     where try !sections.require(document, from: source) {
       loss.documents.append(document)
@@ -85,7 +88,7 @@ struct SnapshotCopier: ~Copyable {
     manifest.setPrivate(snapshot.privateData)
     try sections.follow(manifest.furtherLinks, from: source)
     if sections.isSalvage {
-      try describe(car, tree, lists, from: source, in: &snapshot, &loss)
+      try describe(archived, car, tree, lists, from: source, in: &snapshot, &loss)
       if snapshot != archived.snapshot { try manifest.update(with: snapshot) }
     } else if sections.sources.count > 1,
       try describeGains(tree, lists.missing, from: source, in: &snapshot)
@@ -288,6 +291,8 @@ struct CopiedCAR {
 struct CopiedLists {
   var extras: [CID] = []
   var lostExtras: [CID] = []
+  /// Blobs that are extras from now on, for the records that refer to them are lost.
+  var strays: [CID] = []
   var missing: [BlobLedger.Missing] = []
   /// Whether a page of extras is lost, and with it which they were.
   var hasLostExtras = false

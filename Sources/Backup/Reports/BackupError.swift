@@ -39,6 +39,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case carNotExact(String)
   /// What was asked for is not in the archive.
   case notFound(String)
+  /// What was asked for is not in what is left of a damaged repository: what, and the damage.
+  case notInRemains(String, String)
   /// An archive that is to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
   /// An archive that is to be copied does not end with what is committed: its name, and how many bytes follow.
@@ -121,6 +123,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .unclaimedHandle(let handle, let account):
       "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
     case .noServer(let account): "nothing says on which server \(account) is"
+    case .notInRemains(let what, let damage):
+      "\(what) is not in what is left of the repository, which is damaged: \(damage)"
     case .notFound(let what): "\(what) is not in the archive"
     case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
     case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"

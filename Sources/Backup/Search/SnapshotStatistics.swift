@@ -22,8 +22,13 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var collections: [String: Amount] = [:]
   /// The records whose key is a time, by its year.
   package private(set) var years: [Int: Amount] = [:]
-  /// All blobs that records refer to, by the sizes that records declare.
+  /// How many records have a key that is no time.
+  package private(set) var undated = Amount()
+  /// All blobs that records refer to, by the lengths that are held, or else by the sizes that records
+  /// declare.
   package private(set) var blobs = Amount()
+  /// Those of them that the archive does not hold.
+  package private(set) var missing = Amount()
   /// The blobs of each media type, as records declare it.
   package private(set) var types: [String: Amount] = [:]
   /// Why the repository is not as it was; nil if it is.
@@ -50,11 +55,15 @@ package struct SnapshotStatistics: Sendable {
       collection.add(length)
       if let year = Self.year(record.key.dropFirst(slash + 1)) {
         years[year, default: Amount()].add(length)
+      } else {
+        undated.add(length)
       }
     }
     if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
-    for entry in contents.blobs.entries {
-      let size = UInt64(max(0, entry.size ?? 0))
+    let entries = contents.blobs.entries
+    for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
+      var size = UInt64(max(0, entry.size ?? 0))
+      if case .held(let length) = state { size = length } else { missing.add(size) }
       blobs.add(size)
       types[entry.mimeType ?? "unknown", default: Amount()].add(size)
     }

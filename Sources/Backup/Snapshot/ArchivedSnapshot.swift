@@ -218,6 +218,20 @@ public struct ArchivedSnapshot: Sendable {
     }
   }
 
+  /// The missing blobs whose losses are accepted.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read; a page that is damaged tells of none.
+  public func acceptances() throws -> [CID: BlobLedger.Acceptance] {
+    guard snapshot.blobs.accepted > 0 else { return [:] }
+    var accepted: [CID: BlobLedger.Acceptance] = [:]
+    do {
+      for entry in try ledger() where entry.accepted != nil { accepted[entry.cid] = entry.accepted }
+    } catch let error where error.isDamage {
+      return [:]
+    }
+    return accepted
+  }
+
   /// The blobs that are held though no record refers to them.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.

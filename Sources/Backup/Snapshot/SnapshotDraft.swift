@@ -147,6 +147,11 @@ struct SnapshotDraft: Sendable {
     -> Ending?
   {
     guard let base, snapshot.saysNothingNew(after: base.snapshot) else { return nil }
+    // What came now is told, and not what came when that snapshot was made.
+    var described = base.snapshot
+    described.blobs.new = snapshot.blobs.new
+    described.blobs.newBytes = snapshot.blobs.newBytes
+    described.blobs.listed = snapshot.blobs.listed
     var generation = writer.generation
     if writer.isHealing {
       generation = try writer.commit(manifest: nil)
@@ -155,7 +160,7 @@ struct SnapshotDraft: Sendable {
     }
     return generation.map {
       Ending(
-        snapshot: base.snapshot, generation: $0, isUnchanged: true, isHealed: writer.isHealing)
+        snapshot: described, generation: $0, isUnchanged: true, isHealed: writer.isHealing)
     }
   }
 }

@@ -99,7 +99,9 @@ struct SnapshotChecks {
       trees.walk(from: snapshot.commit, within: blocks, in: bytes)
     }
     countChangedBlobs()
-    if let error = tree.commitError { report.damage.append("\(error)") }
+    // What was salvaged may have lost its commit, and its manifest says so.
+    let hasNoCommit = !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
+    if let error = tree.commitError, !hasNoCommit { report.damage.append("\(error)") }
     report.damage += tree.problems.prefix(Self.maximumListed).map { "the tree of records: \($0)" }
     if blocks != nil {
       checkFigures(snapshot, tree, &report)
@@ -114,7 +116,12 @@ struct SnapshotChecks {
     }
     report.unreadable = tree.unreadable
     checkLists(archived, &report)
-    checkBlobs(archived, tree, &report)
+    let heldCount = checkBlobs(archived, tree, &report)
+    if blocks == nil || tree.commitError != nil, snapshot.isComplete {
+      report.remains = (
+        tree.recordCount - tree.missingRecordCount, heldCount - report.damagedBlobCount
+      )
+    }
   }
 
   // MARK: The CAR and its repository
@@ -196,9 +203,11 @@ struct SnapshotChecks {
     } catch {
       report.damage.append("\(error)")
     }
-    if root != snapshot.commit || tree.commit?.did != snapshot.did
-      || tree.commit?.rev != snapshot.rev
-    {
+    let isOther =
+      tree.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
+      // Without a commit there is nothing to compare.
+      ?? snapshot.isComplete
+    if root != snapshot.commit || isOther {
       report.damage.append("the manifest describes another commit than the CAR's")
     }
     // Earlier versions did not search the records that cannot be read.
@@ -311,10 +320,11 @@ struct SnapshotChecks {
     }
   }
 
+  /// Compares the blobs with the manifest; answers how many are here, be it damaged.
   private mutating func checkBlobs(
     _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
     _ report: inout SnapshotVerifier.SnapshotReport
-  ) {
+  ) -> Int {
     let heldCount: Int
     if let own = tree.ownBlobs {
       heldCount = count(own, in: &report)
@@ -340,6 +350,7 @@ struct SnapshotChecks {
     {
       report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
     }
+    return heldCount
   }
 
   /// Counts how these blobs stand; answers how many are here, be it damaged.

@@ -62,6 +62,10 @@ extension SnapshotVerifier {
     /// What is proven; nil if that was not asked for, or not everything was looked at.
     public internal(set) var levels: ProofLevels?
 
+    /// What is left of its repository, if that is damaged: how many records, and how many intact blobs
+    /// they refer to.
+    public internal(set) var remains: (recordCount: Int, blobCount: Int)?
+
     init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
       self.entry = entry
       self.isJudged = isJudged

@@ -61,6 +61,7 @@ struct VerifyReport {
     printLevels()
     if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
     printSafety()
+    sayHint()
   }
 
   /// Prints what is proven of the snapshots that decide.
@@ -170,7 +171,7 @@ struct VerifyReport {
         snapshots.count > 1 && snapshot.verdict != .intact
         ? ": \(Self.coloured(snapshot.verdict))" : ""
       Console.print(
-        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(held(snapshot))) of \(Quantity.count(entry.blobs.referenced, "blob")) held\(Self.acceptance(snapshot))\(verdict)"
+        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(holdings(of: snapshot))\(Self.acceptance(snapshot))\(verdict)"
       )
     }
     if shown.count > Self.maximumLines {
@@ -183,9 +184,24 @@ struct VerifyReport {
     return count > 0 ? ", \(Quantity.count(count, "loss was", "losses were")) accepted" : ""
   }
 
-  /// How many of the blobs are here now.
-  private func held(_ snapshot: SnapshotVerifier.SnapshotReport) -> Int {
-    max(0, snapshot.entry.blobs.referenced - snapshot.missingBlobCount)
+  /// How many of the records and blobs of a snapshot are here now.
+  private func holdings(of snapshot: SnapshotVerifier.SnapshotReport) -> String {
+    let (records, referenced) = (snapshot.entry.counts.records, snapshot.entry.blobs.referenced)
+    if let remains = snapshot.remains {
+      return
+        "\(Quantity.grouped(remains.recordCount)) of \(Quantity.count(records, "record")) left, which refer to \(Quantity.grouped(remains.blobCount)) of \(Quantity.count(referenced, "blob"))"
+    }
+    let held = max(0, referenced - snapshot.missingBlobCount - snapshot.damagedBlobCount)
+    return
+      "\(Quantity.count(records, "record")), \(Quantity.grouped(held)) of \(Quantity.count(referenced, "blob")) held"
+  }
+
+  /// Says what to do about damage.
+  private func sayHint() {
+    guard report.verdict == .damaged else { return }
+    Console.say(
+      "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
+    )
   }
 
   private static func coloured(_ verdict: SnapshotVerifier.Verdict) -> String {

@@ -110,13 +110,16 @@ struct ExtractCommand: ReportingCommand {
         of: snapshots[0], records: records || isEither, blobs: blobs || isEither,
         observer: observer)
     } else if !selectors.isEmpty {
-      selection.items = try SelectorResolution(selectors, in: snapshots[0], observer: observer)
-        .items
+      selection.items = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
+        try SelectorResolution(selectors, in: snapshots[0], observer: observer).items
+      }
     }
-    let report = try InterruptibleExtraction(
-      selection: selection, options: extraction.options, directory: directory,
-      overwrites: extraction.overwrite, observer: observer
-    ).run(snapshots)
+    let report = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
+      try InterruptibleExtraction(
+        selection: selection, options: extraction.options, directory: directory,
+        overwrites: extraction.overwrite, observer: observer
+      ).run(snapshots)
+    }
     Console.endProgress()
     say(report, directory)
     sayWhatIsPrivate(report, selection, snapshots)

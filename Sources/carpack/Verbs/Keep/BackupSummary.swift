@@ -52,7 +52,7 @@ struct BackupSummary {
     if report.isHealed { Console.print("  damaged sections were written again") }
     if !report.damage.isNone {
       Console.print(
-        "  \(Console.red("damaged:")) \(report.damage.text) (\"carpack verify\" says what is lost)"
+        "  \(Console.red("damaged:")) \(report.damage.text) (\(report.damage.advice))"
       )
     }
     if let fault = blobs.listFault {
@@ -131,6 +131,12 @@ extension StoredDamage {
   /// What is damaged, in a word or two.
   var text: String {
     sectionCount > 0 ? Quantity.count(sectionCount, "section") : "an index, a footer or the header"
+  }
+
+  /// Which command helps.
+  var advice: String {
+    sectionCount > 0
+      ? "\"carpack verify\" says what is lost" : "no content; \"carpack repair\" makes it again"
   }
 
   /// Writes the fields that `--json` has for it.

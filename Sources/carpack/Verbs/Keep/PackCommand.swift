@@ -241,7 +241,7 @@ struct PackCommand: ReportingCommand {
       Console.say(
         .damaged,
         "\(report.damage.text) of the archive "
-          + "(\"carpack verify\" says what is lost)"
+          + "(\(report.damage.advice))"
       )
     }
     if report.leftOutCount > 0 {

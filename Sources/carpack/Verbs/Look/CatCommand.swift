@@ -54,7 +54,9 @@ struct CatCommand: ParsableCommand {
   /// Prints what the selector means in the snapshot.
   private func showSelected(_ opened: OpenedArchive) throws {
     let snapshot = try opened.snapshot(choice, naming: [selector])
-    let items = try SelectorResolution([selector], in: snapshot).items
+    let items = try opened.explainingAbsence(of: [selector], in: snapshot) {
+      try SelectorResolution([selector], in: snapshot).items
+    }
     guard let item = items.first, items.count == 1 else {
       throw Failure(
         "\"\(selector)\" fits \(Quantity.count(items.count, "record"))",
@@ -63,7 +65,9 @@ struct CatCommand: ParsableCommand {
     switch item {
     case .cid(let cid): try show(cid, opened)
     case .record(let path):
-      guard let block = try snapshot.record(path) else { throw try absence(opened, snapshot) }
+      guard let block = try snapshot.record(path) else { 
+        throw try opened.absence(of: selector, in: snapshot)
+      }
       try show(block.bytes.span)
     }
   }
@@ -90,16 +94,5 @@ struct CatCommand: ParsableCommand {
     } else {
       try Console.writeContent(forcesTerminal: terminal.forceTerminal) { sink in try sink(block) }
     }
-  }
-
-  /// That the record is not in the snapshot; another may have it.
-  private func absence(_ opened: OpenedArchive, _ snapshot: ArchivedSnapshot) throws -> any Error {
-    let history = try opened.history
-    guard history.entries.count > 1,
-      let entry = history.entries.first(where: { $0.cid == snapshot.cid })
-    else { return BackupError.notFound(selector) }
-    return Failure(
-      "\(selector) is not in snapshot number \(entry.number), made \(entry.createdAt)",
-      hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
   }
 }

@@ -14,7 +14,7 @@ struct ListCommand: ReportingCommand {
       """
       Without a flag, records and then blobs, of the newest snapshot or the one that --at chooses. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". Of an archive with several accounts each is listed, its paths as at:// URIs, unless --account chooses one. With --json one object a line. --snapshots is what "carpack log" shows.
 
-      Exit status: 0, or 10 if something that is listed is missing, 11 if it is damaged.
+      Exit status: 0, or 10 if something that is listed is missing and not accepted as lost, 11 if it is damaged.
       """,
       examples: [
         "carpack ls alice.example.com.car.zst",
@@ -48,7 +48,8 @@ struct ListCommand: ReportingCommand {
   @Flag(help: "List the snapshots only.")
   var snapshots = false
 
-  @Flag(help: "List what is missing or damaged only.")
+  @Flag(
+    help: "List what is missing or damaged only; all that is stored of the blobs is read for it.")
   var missing = false
 
   @OptionGroup var reporting: ReportOptions
@@ -76,6 +77,11 @@ struct ListCommand: ReportingCommand {
       listing.account = snapshot.snapshot.did
       listing.showsAccount = snapshots.count > 1
       status = .worst(status, try list(snapshot, &listing))
+    }
+    if let only = selectors.first, selectors.count == 1, !listing.hasFound, snapshots.count == 1,
+      status != .damaged, try Selector(only).meansOneRecord
+    {
+      throw try opened.absence(of: only, in: snapshots[0])
     }
     status = .worst(listing.worst, opened.status, status)
     if status != .success { throw status }
@@ -109,15 +115,19 @@ struct ListCommand: ReportingCommand {
     let tree = contents.tree
     if blobs || all {
       let entries = contents.blobs.entries
-      for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
+      let accepted = try archived.acceptances()
+      for (entry, state) in zip(
+        entries, try archived.states(of: entries.map(\.cid), isChecking: missing))
+      {
         listing.add(
           Listing.Row(
             path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
-            type: entry.mimeType, state: state, declaredSize: entry.size,
+            type: entry.mimeType, state: state, accepted: accepted[entry.cid],
+            declaredSize: entry.size,
             time: dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
       }
       let extras = try archived.extras()
-      for (extra, state) in zip(extras, try archived.states(of: extras)) {
+      for (extra, state) in zip(extras, try archived.states(of: extras, isChecking: missing)) {
         listing.add(
           Listing.Row(path: nil, cid: extra, kind: .extra, state: state))
       }
@@ -127,6 +137,8 @@ struct ListCommand: ReportingCommand {
       Console.say(
         .damaged, "the repository is not whole, this is what is left of it: \(flaw)"
       )
+    } else if let why = tree.whyNoCommit {
+      common.say(.incomplete, "no record can be listed: \(why)")
     } else if !tree.missingNodes.isEmpty {
       common.say(
         .incomplete,
@@ -153,6 +165,8 @@ private struct Listing {
     /// The media type of a blob.
     var type: String?
     let state: BlobState
+    /// That its loss is accepted, if it is missing.
+    var accepted: BlobLedger.Acceptance?
     var declaredSize: Int?
     /// When the record was made, if that was asked for.
     var time: FileTime?
@@ -167,6 +181,8 @@ private struct Listing {
   /// Whether paths say whose they are.
   var showsAccount = false
   private(set) var worst = ExitStatus.success
+  /// Whether anything passed the filter.
+  private(set) var hasFound = false
   private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
@@ -182,7 +198,6 @@ private struct Listing {
     var size = row.declaredSize.map { UInt64($0) }
     switch row.state {
     case .held(let length):
-      if showsOnlyMissing { return }
       mark = nil
       size = length
     case .missing:
@@ -194,13 +209,19 @@ private struct Listing {
     guard filter.passes(row.path, row.cid, type: row.type, size: size, time: row.time) else {
       return
     }
-    if let mark { worst = .worst(worst, mark == "missing" ? .incomplete : .damaged) }
+    hasFound = true
+    if showsOnlyMissing, mark == nil { return }
+    let isAccepted = row.state == .missing && row.accepted != nil
+    if let mark, !isAccepted {
+      worst = .worst(worst, mark == "missing" ? .incomplete : .damaged)
+    }
+    let word = isAccepted ? Mark.acceptedAsLost.rawValue : mark
     if isJSON {
       printJSON(row, size, mark)
     } else if isLong {
-      printLong(row, size, mark)
+      printLong(row, size, word)
     } else {
-      printText(row, size, mark)
+      printText(row, size, word)
     }
   }
 
@@ -258,6 +279,9 @@ private struct Listing {
     json.field("type", row.kind == .record ? "application/vnd.ipld.dag-cbor" : row.type)
     json.field("size", size.map { Int(clamping: $0) })
     json.field("state", mark ?? "held")
+    if row.state == .missing, let accepted = row.accepted {
+      BackupJSON.write(accepted, to: &json)
+    }
     if let time = row.time { json.field("createdAt", time.text) }
     json.endObject()
     json.newline()

@@ -15,11 +15,11 @@ struct RecordLog {
   /// - Throws: `BackupError` if no snapshot has it.
   func show(_ selector: String, json: Bool) throws -> ExitStatus {
     let history = try opened.usableHistory()
-    let did =
-      try Selector(selector).account.map { try history.account($0.text) }
-      ?? history.account(accountOption.account) ?? history.newest?.did
+    let did = try account(selector, history)
     let entries = history.entries.filter { $0.did == did }
-    let path = try path(selector, in: entries)
+    guard let path = try opened.recordPath(selector, in: entries) else {
+      throw BackupError.notFound(selector)
+    }
     let record = RecordHistory(of: path, in: entries, opened.reader)
     for gap in record.gaps { Console.say(.damaged, "\(opened.input.name): \(gap)") }
     guard !record.changes.isEmpty else { throw BackupError.notFound(selector) }
@@ -27,20 +27,17 @@ struct RecordLog {
     return .worst(record.gaps.isEmpty ? .success : .damaged, opened.status)
   }
 
-  /// The path that is meant: of a key alone, that of the newest snapshot that has it.
-  private func path(_ selector: String, in entries: [SnapshotHistory.Entry]) throws -> String {
-    if case .records(let pattern, _) = try Selector(selector), let path = pattern.exactPath {
-      return path
+  /// Whose record is meant: that of the account named, or of the only one that has such a record.
+  private func account(_ selector: String, _ history: SnapshotHistory) throws -> DID? {
+    if let named = try Selector(selector).account { return try history.account(named.text) }
+    if let chosen = try history.account(accountOption.account) { return chosen }
+    let owners = try history.newestOfAccounts.map(\.did).filter { did in
+      try opened.recordPath(selector, in: history.entries.filter { $0.did == did }) != nil
     }
-    for entry in entries.reversed() {
-      do {
-        let found = try SelectorResolution([selector], in: try opened.snapshot(entry)).items
-        if case .record(let path)? = found.first { return path }
-      } catch BackupError.notFound {
-        continue
-      }
+    guard owners.count <= 1 else {
+      throw SelectionError.severalAccounts(owners.map { history.name(of: $0) })
     }
-    throw BackupError.notFound(selector)
+    return owners.first
   }
 
   private func printTable(_ record: RecordHistory) {

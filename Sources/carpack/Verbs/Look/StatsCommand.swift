@@ -11,7 +11,7 @@ struct StatsCommand: ReportingCommand {
     abstract: "Count what an account is made of: collections, years, types of blobs.",
     discussion: Help.discussion(
       """
-      Counts the records of each collection and year, and the blobs of each type, of the newest snapshot of each account, or of those that --at and --account choose. The year of a record is that of its key, where that is a time.
+      Counts the records of each collection and year, and the blobs of each type, of the newest snapshot of each account, or of those that --at and --account choose. The year of a record is that of its key, where that is a time. The size of a blob is that of what is held; of one that is missing or damaged, what its record declares.
 
       Exit status: 0; 10 if records are missing; 11 if the repository is damaged.
       """,
@@ -52,12 +52,18 @@ struct StatsCommand: ReportingCommand {
 
   private func printText(_ statistics: SnapshotStatistics, _ snapshot: Snapshot) {
     let name = snapshot.handle?.text ?? snapshot.did.text
+    let missing =
+      statistics.missing.count > 0
+      ? ", of which \(Quantity.grouped(statistics.missing.count)) missing or damaged" : ""
     Console.print(
       named:
-        "\(name): \(Quantity.count(statistics.records.count, "record")), \(Quantity.bytes(statistics.records.bytes)); \(Quantity.count(statistics.blobs.count, "blob")), \(Quantity.bytes(statistics.blobs.bytes))"
+        "\(name): \(Quantity.count(statistics.records.count, "record")), \(Quantity.bytes(statistics.records.bytes)); \(Quantity.count(statistics.blobs.count, "blob")), \(Quantity.bytes(statistics.blobs.bytes))\(missing)"
     )
     print("collections", statistics.collections.sorted { $0.key < $1.key })
-    print("years", statistics.years.sorted { $0.key < $1.key }.map { ("\($0.key)", $0.value) })
+    let undated = statistics.undated.count > 0 ? [("no date in the key", statistics.undated)] : []
+    print(
+      "years",
+      statistics.years.sorted { $0.key < $1.key }.map { ("\($0.key)", $0.value) } + undated)
     print("blobs", statistics.types.sorted { ($0.value.count, $1.key) > ($1.value.count, $0.key) })
   }
 
@@ -92,6 +98,8 @@ struct StatsCommand: ReportingCommand {
       json.field("recordBytes", Int(clamping: statistics.records.bytes))
       json.field("blobs", statistics.blobs.count)
       json.field("blobBytes", Int(clamping: statistics.blobs.bytes))
+      json.field("missingBlobs", statistics.missing.count)
+      json.field("undatedRecords", statistics.undated.count)
       write("collections", statistics.collections, &json)
       write(
         "years", Dictionary(uniqueKeysWithValues: statistics.years.map { ("\($0.key)", $0.value) }),

@@ -70,22 +70,67 @@ struct RepairCommand: ReportingCommand {
       }
       return try ArchiveReader(path: FilePath(name), limits: limits.limits)
     }
-    let report = try repairer.repair(storage, from: sources, limits: limits.limits)
+    let report: ArchiveRepairer.Report
+    do {
+      report = try repairer.repair(storage, from: sources, limits: limits.limits)
+    } catch let error as ArchiveError where error.reason == .noFooter {
+      throw Failure(
+        "\(file): nothing of it can be repaired in place: its end is lost, and every snapshot with it",
+        hint: try copyInPlace(of: file, sources) ?? Self.newArchive, status: .damaged)
+    }
     Console.endProgress()
     if json { printJSON(report, file) } else { printText(report, file) }
-    if let damage = report.damage {
-      Failure(
-        "\(file): \(damage)",
-        hint:
-          "\"carpack verify\" says what is lost with it; \"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else",
-        status: .damaged
-      ).say()
-      throw ExitStatus.damaged
+    guard let damage = report.damage else { return try pointToMerge(file, sources) }
+    Failure("\(file): \(damage)", hint: try hint(on: file, sources), status: .damaged).say()
+    throw ExitStatus.damaged
+  }
+
+  private static let newArchive =
+    "\"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else"
+
+  /// What to do about damage that is left.
+  private func hint(on file: String, _ sources: [ArchiveReader]) throws -> String {
+    if let hint = try copyInPlace(of: file, sources) { return hint }
+    return from.isEmpty
+      ? "\"carpack verify\" says what is lost with it; \(Self.newArchive)"
+      : "what --from named does not have it; \"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else"
+  }
+
+  /// What to do if a snapshot that is damaged or lost is in a copy; nil if that is in none.
+  private func copyInPlace(of file: String, _ sources: [ArchiveReader]) throws -> String? {
+    let left = try ArchiveReader(path: FilePath(file), limits: limits.limits)
+    for (name, copy) in zip(from, sources)
+    where try ArchiveSurplus(of: copy, over: left).snapshotCount > 0 {
+      guard try !ArchiveSurplus(of: left, over: copy).isNone else {
+        return "\(name) has all that is left of \(file), and more: put a copy of it in its place"
+      }
+      return
+        "\(name) has snapshots that are lost here: \"carpack repair \(file) -o LEFT\", then \"carpack merge LEFT \(name) -o NEW\""
+    }
+    return nil
+  }
+
+  /// Says what the other archives have beside what was damaged.
+  private func pointToMerge(_ file: String, _ sources: [ArchiveReader]) throws {
+    for (name, copy) in zip(from, sources) {
+      let repaired = try ArchiveReader(path: FilePath(file), limits: limits.limits)
+      let surplus = try ArchiveSurplus(of: copy, over: repaired)
+      guard surplus.isWorthTaking else { continue }
+      let counts = [
+        surplus.snapshotCount > 0 ? Quantity.count(surplus.snapshotCount, "snapshot") : nil,
+        surplus.blobCount > 0 ? Quantity.count(surplus.blobCount, "blob") : nil,
+      ].compactMap(\.self).joined(separator: " and ")
+      common.say(.note, "\(name) has \(counts) that \(file) lacks")
+      common.say("hint: \"carpack merge \(file) \(name) -o NEW\" puts both into one archive")
     }
   }
 
   private func printText(_ whole: ArchiveRepairer.Report, _ file: String) {
-    if whole.isUnchanged { return common.say("\(file): nothing to repair") }
+    if whole.isUnchanged {
+      // Damage that stays is said right after.
+      if whole.damage == nil { common.say("\(file): nothing to repair") }
+      return
+    }
     let report = whole.archive
     var done: [String] = []
     if !report.segments.isEmpty {

@@ -1,0 +1,74 @@
+internal import ATProtocol
+internal import Backup
+
+/// What is said of a record that is not in the snapshot in which it is looked for.
+extension OpenedArchive {
+  /// Does something with a selector; if that finds nothing, says where the thing is instead.
+  func explainingAbsence<Value>(
+    of selectors: [String], in snapshot: ArchivedSnapshot, _ body: () throws -> Value
+  ) throws -> Value {
+    do {
+      return try body()
+    } catch BackupError.notFound(let what) {
+      let selector = selectors.first { $0 == what || $0.hasSuffix("/\(what)") } ?? what
+      throw try absence(of: selector, in: snapshot)
+    }
+  }
+
+  /// Why a selector means nothing in a snapshot.
+  func absence(of word: String, in snapshot: ArchivedSnapshot) throws -> any Error {
+    if Selector.isShortOfCID(word) {
+      return Failure(
+        "\(word) is not in the archive",
+        hint: "the beginning of a CID needs 6 characters at least", status: .noInput)
+    }
+    let history = try self.history
+    let entries = history.entries.filter { $0.did == snapshot.snapshot.did }
+    guard let here = entries.first(where: { $0.cid == snapshot.cid }) else {
+      return BackupError.notFound(word)
+    }
+    let place =
+      here.cid == entries.last?.cid
+      ? "the newest snapshot" : "snapshot number \(here.number), made \(here.createdAt)"
+    let selector = try Selector(word)
+    guard let path = try recordPath(word, in: entries) else {
+      // A record was looked for in all of them, and a CID in the whole file.
+      if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
+      if case .cid = selector { return BackupError.notFound(word) }
+      return Failure(
+        "\(word) is not in \(place)",
+        hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
+    }
+    let record = RecordHistory(of: path, in: entries, reader)
+    let deletion = record.changes.last { $0.kind == .deleted && $0.entry.number <= here.number }
+    let fate = deletion.map { "; deleted in snapshot \($0.entry.number)" } ?? ""
+    // The last snapshot before this one that has it, or else the first after it.
+    let last = entries.last { entry in
+      let change = record.changes.last { $0.entry.number <= entry.number }
+      return entry.number < here.number && change?.cid != nil
+    }
+    let number = last?.number ?? record.changes.first { $0.cid != nil }?.entry.number
+    return Failure(
+      "\(word) is not in \(place)\(fate)",
+      hint: number.map { "snapshot \($0) has it: --at \($0)" }, status: .noInput)
+  }
+
+  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that has
+  /// it; nil if none of the snapshots has it.
+  func recordPath(_ selector: String, in entries: [SnapshotHistory.Entry]) throws -> String? {
+    guard case .records(let pattern, _) = try Selector(selector) else { return nil }
+    if let path = pattern.exactPath {
+      return RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
+    }
+    guard pattern.isKeyAlone else { return nil }
+    for entry in entries.reversed() {
+      do {
+        let found = try SelectorResolution([selector], in: snapshot(entry)).items
+        if case .record(let path)? = found.first { return path }
+      } catch BackupError.notFound, BackupError.notInRemains {
+        continue
+      }
+    }
+    return nil
+  }
+}
