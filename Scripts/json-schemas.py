@@ -455,6 +455,12 @@ add("resolve", "`carpack resolve`.",
     ), "where each fact is from"),
     ("warnings", Array("string"), "what does not hold"))
 
+add("verify-proof", "`carpack verify-proof`: what a proof of one record proves.",
+    ("file", "string", "the proof"), ("did", "did", "the account"), ("rev", "string?", "its revision"), ("commit", "cid", "its commit"),
+    ("path", "string", "collection/rkey"), ("cid", "cid?", "the record; null if it was not there"),
+    ("signed", "bool?", "whether a key that may have signed did; null if that was not asked for"), ("why", "string", "why"),
+    ("extraBlocks", "int", "blocks more than the proof takes"))
+
 add("identity", "`carpack identity`: who an account was, when, and who signed that.",
     ("did", "did", "the account"), ("proven", "bool", "whether there is a log, checked back to its first operation"),
     ("faults", Array("string"), "what does not hold"),

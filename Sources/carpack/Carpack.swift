@@ -49,7 +49,8 @@ struct Carpack: ParsableCommand {
     CommandGroup(
       name: "Check",
       subcommands: [
-        VerifyCommand.self, InspectCommand.self, IdentityCommand.self, ResolveCommand.self,
+        VerifyCommand.self, InspectCommand.self, ProveCommand.self, VerifyProofCommand.self,
+        IdentityCommand.self, ResolveCommand.self,
         ConfigCommand.self,
       ]),
     CommandGroup(name: "Give back", subcommands: [ExtractCommand.self]),

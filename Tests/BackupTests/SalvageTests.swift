@@ -106,7 +106,9 @@ import Testing
     #expect(left.snapshot.blobs.held == 2)
   }
 
-  @Test func `has a large blob called damaged that is so behind its beginning, where it is checked`() throws
+  @Test
+  func `has a large blob called damaged that is so behind its beginning, where it is checked`()
+    throws
   {
     let sample = try Sample()
     let large = CID.blob(sample.blobs[2])

@@ -49,7 +49,8 @@ extension SnapshotCopier {
 
   /// Takes over into a manifest what is left, and notes what is lost.
   mutating func describe(
-    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists, from source: Int,
+    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists,
+    from source: Int,
     in snapshot: inout Snapshot, _ loss: inout SnapshotLoss
   ) throws {
     if let sha256 = car.sha256, !car.isExact {

@@ -69,7 +69,8 @@ public struct IdentityEvidence: Sendable {
   {
     guard let newest = logs.last else { return (nil, []) }
     func log(_ cid: CID) throws -> PLCLog {
-      try PLCLog(ArchivedSnapshot.block(cid, in: reader).bytes.span, of: did)
+      let block = try ArchivedSnapshot.block(cid, in: reader)
+      return try PLCLog(block.bytes.span, of: did)
     }
     do {
       let newestLog = try log(newest)

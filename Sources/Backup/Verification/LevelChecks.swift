@@ -79,7 +79,8 @@ struct LevelChecks {
   ) {
     let commit: Commit
     do {
-      commit = try Commit(try ArchivedSnapshot.block(entry.commit, in: reader).bytes.span)
+      let block = try ArchivedSnapshot.block(entry.commit, in: reader)
+      commit = try Commit(block.bytes.span)
     } catch {
       return (.noEvidence("the commit cannot be read"), .noEvidence("the commit cannot be read"))
     }

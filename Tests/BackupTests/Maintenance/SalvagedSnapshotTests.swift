@@ -121,7 +121,9 @@ import Testing
     #expect(try salvaged.reader.cars() == [0, 2].map { archive.snapshots[$0].car })
   }
 
-  @Test func `that lost the root of its only tree leaves its newest snapshot without records`() throws {
+  @Test func `that lost the root of its only tree leaves its newest snapshot without records`()
+    throws
+  {
     var archive = try SeriesArchive()
     let repository = try TestRepository(posts: 50)
     let block = try repository.blocks()[0]

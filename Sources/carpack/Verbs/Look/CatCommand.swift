@@ -65,7 +65,7 @@ struct CatCommand: ParsableCommand {
     switch item {
     case .cid(let cid): try show(cid, opened)
     case .record(let path):
-      guard let block = try snapshot.record(path) else { 
+      guard let block = try snapshot.record(path) else {
         throw try opened.absence(of: selector, in: snapshot)
       }
       try show(block.bytes.span)

@@ -1,0 +1,63 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack prove`: that an account had a record, or had none, in a file for those who have no archive.
+struct ProveCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prove",
+    _superCommandName: Carpack.name,
+    abstract:
+      "Write a proof that a record was there, or was not: commit, way through the tree, record.",
+    discussion: Help.discussion(
+      """
+      The proof is a CAR with one root, the signed commit, as servers answer com.atproto.sync.getRecord. Whoever has it, and the account's key, needs nothing else: "carpack verify-proof", or any other implementation, judges it. A record that is not there is proven by the nodes on the way to where it would be.
+
+      Exit status: 0 the proof is written; 11 a block that it needs is damaged or missing; 66 there is no such snapshot; 73 the output exists.
+      """,
+      examples: [
+        "carpack prove alice.example.com.car.zst app.bsky.feed.post/3lkxag2qhdc2b -o proof.car",
+        "carpack prove alice.example.com.car.zst app.bsky.actor.profile/self --at 1 -o then.car",
+        "carpack prove alice.example.com.car.zst a.b.c/never -o - | carpack verify-proof -",
+      ], environment: .terminal))
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @Argument(help: ArgumentHelp("collection/rkey, or an at:// URI.", valueName: "record"))
+  var record: String
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @OptionGroup var output: FetchOutput
+
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    try output.check()
+    let opened = try archive.open()
+    let archived = try opened.snapshot(choice, naming: [record])
+    guard case .records(let pattern, _) = try Selector(record), let text = pattern.exactPath else {
+      throw Failure(
+        "\"\(record)\" names no single record", hint: "collection/rkey names one", status: .usage)
+    }
+    let path: RecordPath
+    do throws(IdentifierError) {
+      path = try RecordPath(text)
+    } catch {
+      throw Failure("\"\(text)\" is no path of a record: \(error)", status: .usage)
+    }
+    let reader = archived.reader
+    let proof = try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in
+      try reader.body(of: cid, limit: RecordProof.maximumLength)
+    }
+    try output.write(try FetchedPiece([proof]))
+    let judged = try RecordProof(judging: proof.span, of: path)
+    let what = judged.finding == .absent ? "is not in" : "is in"
+    common.say(
+      "\(text) \(what) \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
+    )
+    if opened.status != .success { throw opened.status }
+  }
+}

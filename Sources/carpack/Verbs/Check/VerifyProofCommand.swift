@@ -1,0 +1,149 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+
+/// `carpack verify-proof`: what a proof of one record proves.
+struct VerifyProofCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify-proof",
+    _superCommandName: Carpack.name,
+    abstract: "Judge a proof that a record was there, or was not, made by any tool.",
+    discussion: Help.discussion(
+      """
+      Takes the answer of com.atproto.sync.getRecord, or what "carpack prove" wrote: every block has to hash to its CID, and the commit has to lead through the tree to the record, or to where it would be. Without --record the one record in the proof is meant.
+
+      Who signed is judged by --key, or by --identity: the PLC log of the account (as "carpack fetch plc-log" writes it) or its DID document. Without either it is not looked at, which is said. No server is asked.
+
+      Exit status: 0 it proves what it says; 11 it is damaged or proves nothing; 12 it is another account's than --did, or not signed by a key that may have.
+      """,
+      examples: [
+        "carpack verify-proof proof.car --identity plc-audit-log.json",
+        "carpack verify-proof proof.car --record a.b.c/never --key did:key:zQ3sh…",
+        "carpack verify-proof --json proof.car --did did:plc:w3pvxhp5ga2ax32lkbfrxakv",
+      ]))
+
+  @Argument(
+    help: ArgumentHelp("The proof, \"-\" for standard input.", valueName: "proof.car"),
+    completion: .file(extensions: ["car"]))
+  var file: String
+
+  @Option(help: ArgumentHelp("The record that it is about: collection/rkey.", valueName: "record"))
+  var record: String?
+
+  @Option(help: ArgumentHelp("The account that it has to be of.", valueName: "did"))
+  var did: String?
+
+  @Option(help: ArgumentHelp("The key that has to have signed.", valueName: "did:key"))
+  var key: String?
+
+  @Option(
+    help: ArgumentHelp("The account's PLC log or DID document.", valueName: "file"),
+    completion: .file(extensions: ["json"]))
+  var identity: String?
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    let input = try InputFile(file)
+    let proof = try input.withBytes { bytes in
+      do throws(RecordProofFault) {
+        guard let record else { return try RecordProof(judging: bytes) }
+        return try RecordProof(judging: bytes, of: try path(record))
+      } catch {
+        throw Failure("\(file): \(error)", status: .damaged, at: file)
+      }
+    }
+    if let did, proof.did.text != did {
+      throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)
+    }
+    let verdict = try signature(of: proof.commit)
+    if json { writeJSON(proof, verdict) } else { write(proof, verdict) }
+    Console.flush()
+    if case .fails(let why) = verdict {
+      Console.say(.notGenuine, why)
+      throw ExitStatus.notGenuine
+    }
+  }
+
+  private func path(_ text: String) throws(RecordProofFault) -> RecordPath {
+    do throws(IdentifierError) { return try RecordPath(text) } catch { throw .pathUnknown }
+  }
+
+  /// Who signed, as far as that was asked for.
+  private func signature(of commit: Commit) throws -> ProofLevels.Finding {
+    if let key {
+      do throws(VerificationKeyError) {
+        return commit.isSigned(by: try VerificationKey(didKey: key))
+          ? .holds("signed with the key given") : .fails("not signed with the key given")
+      } catch {
+        throw Failure("--key: \(error)", status: .usage)
+      }
+    }
+    guard let identity else {
+      return .noEvidence("not looked at: --identity or --key says who may have signed")
+    }
+    guard let now = UnixTime(Host.now) else {
+      throw Failure("the clock is not to be read", status: .failure)
+    }
+    let bytes = try InputFile(identity).withBytes { $0.array }
+    let verdict: SignatureVerdict
+    do {
+      if let document = Self.document(bytes) {
+        verdict = document.judge(commit, now: now)
+      } else {
+        let log = try PLCLog(bytes.span, of: commit.did)
+        verdict = try PLCHistory(validating: log, of: commit.did).judge(commit, now: now)
+      }
+    } catch let error where error is PLCLogError || error is PLCFault {
+      throw Failure("\(identity): \(error)", status: .notGenuine, at: identity)
+    }
+    return verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)")
+  }
+
+  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
+    do throws(DIDDocumentError) { return try DIDDocument(bytes.span) } catch { return nil }
+  }
+
+  private func write(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
+    let isThere: Bool
+    switch proof.finding {
+    case .record(let cid, let bytes):
+      isThere = true
+      Console.print("\(proof.path.text) was there: \(cid)")
+      let rendering = RecordRendering(bytes.span)
+      if rendering.isJSON { Console.print(String(decoding: rendering.bytes, as: UTF8.self)) }
+    case .absent:
+      isThere = false
+      Console.print("\(proof.path.text) was not there")
+    }
+    Console.print("  account   \(proof.did)")
+    Console.print("  commit    \(proof.commitCID)\(proof.rev.map { " at \($0.text)" } ?? "")")
+    Console.print("  signed    \(verdict.why)")
+    if proof.extraBlocks + proof.duplicateBlocks > 0 {
+      common.say(
+        .note,
+        "\(Quantity.count(proof.extraBlocks + proof.duplicateBlocks, "block")) more than it takes to prove that the record was \(isThere ? "" : "not ")there"
+      )
+    }
+  }
+
+  private func writeJSON(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
+    var json = JSONWriter.ofResults
+    json.begin(.verifyProof)
+    json.field("file", file)
+    json.field("did", proof.did.text)
+    json.field("rev", proof.rev?.text)
+    json.field("commit", "\(proof.commitCID)")
+    json.field("path", proof.path.text)
+    if case .record(let cid, _) = proof.finding {
+      json.field("cid", "\(cid)")
+    } else {
+      json.field("cid", String?.none)
+    }
+    json.field("signed", verdict.isHeld)
+    json.field("why", verdict.why)
+    json.field("extraBlocks", proof.extraBlocks + proof.duplicateBlocks)
+    Console.finish(&json)
+  }
+}
