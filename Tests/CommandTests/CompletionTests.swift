@@ -26,7 +26,7 @@ struct `Completing a command line` {
 
   @Test func `offers verbs, and verbs below them`() throws {
     let folder = try TemporaryFolder()
-    #expect(try offered("verif", in: folder) == ["none", "verify"])
+    #expect(try offered("verif", in: folder) == ["none", "verify", "verify-proof"])
     #expect(try offered("help resol", in: folder) == ["none", "resolve"])
     #expect(try offered("help fetch plc", in: folder) == ["none", "plc-log"])
     #expect(try offered("fetch plc", in: folder) == ["none", "plc-log"])

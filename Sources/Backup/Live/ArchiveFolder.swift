@@ -24,8 +24,10 @@ public final class ArchiveFolder: Sendable {
   /// Hidden files and what is in hidden folders are none.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
-  package static func archives(in folder: String) throws -> [String] {
-    try BlobFolder(folder).files().filter { path in
+  package static func archives(
+    in folder: String, unreadable: (BackupError) throws -> Void = { throw $0 }
+  ) throws -> [String] {
+    try BlobFolder(folder).files(unreadable: unreadable).filter { path in
       path.hasSuffix(ending) && !path.dropFirst(folder.count).contains("/.")
     }
   }

@@ -27,12 +27,20 @@ public struct BlobFolder: Sendable {
   ///
   /// Symbolic links to files are followed, those to folders are not.
   ///
-  /// - Throws: ``BackupError`` for a folder that cannot be read.
-  package func files() throws -> [String] {
+  /// - Parameter unreadable: is told of a folder that cannot be read, and decides about it; by default that ends the search.
+  /// - Throws: ``BackupError`` for a folder that cannot be read; what `unreadable` throws.
+  package func files(unreadable: (BackupError) throws -> Void = { throw $0 }) throws -> [String] {
     var files: [String] = []
     var waiting = [path]
     while let folder = waiting.popLast() {
-      for name in try Self.names(in: folder).sorted(by: >) {
+      let names: [String]
+      do {
+        names = try Self.names(in: folder)
+      } catch let error as BackupError {
+        try unreadable(error)
+        continue
+      }
+      for name in names.sorted(by: >) {
         let full = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
         var status = stat()
         guard unsafe lstat(full, &status) == 0 else {

@@ -45,6 +45,32 @@ public struct Moment: Equatable, Sendable {
       nanoseconds: nanoseconds, length: length)
   }
 
+  /// Reads a time as people write it: what ``init(_:)`` reads, or a year, or a month.
+  package init?(written text: String) {
+    if let moment = Moment(text) {
+      self = moment
+      return
+    }
+    var reader = Reader(Array(text.utf8.prefix(Self.maximumLength + 1)))
+    guard let year = reader.number(4) else { return nil }
+    var (month, end) = (Int64(1), (year: year + 1, month: Int64(1)))
+    if !reader.isAtEnd {
+      guard reader.skip("-"), let number = reader.number(2), reader.isAtEnd else { return nil }
+      month = number
+      end = month == 12 ? (year + 1, 1) : (year, month + 1)
+    }
+    guard let first = Self.days(year: year, month: month, day: 1),
+      let last = Self.days(year: end.year, month: end.month, day: 1)
+    else { return nil }
+    self.init(
+      seconds: first * 86_400, nanoseconds: 0, length: (last - first) * 86_400 * Self.second)
+  }
+
+  /// The second that was so many seconds before.
+  package func earlier(by seconds: Int64) -> Moment {
+    Moment(seconds: self.seconds - seconds, nanoseconds: nanoseconds, length: Self.second)
+  }
+
   private init(seconds: Int64, nanoseconds: Int64, length: Int64) {
     self.seconds = seconds
     self.nanoseconds = nanoseconds

@@ -12,19 +12,24 @@ struct RecordFilterOptions: ParsableArguments {
   var collection: [String] = []
 
   @Option(
-    help: ArgumentHelp("Only records made at this date or time, or later.", valueName: "time"))
+    help: ArgumentHelp(
+      "Only records made at this time or later: 2025, 2025-03, 2025-03-22, 2025-03-22T10:00, or 30d for the last thirty days.",
+      valueName: "time"))
   var since: Date?
 
   @Option(
-    help: ArgumentHelp("Only records made at this date or time, or earlier.", valueName: "time"))
+    help: ArgumentHelp("Only records made at this time or earlier, likewise.", valueName: "time"))
   var until: Date?
 
-  /// A date or time as a person writes it: `2026-11-21`, `2026-11-21T10:00`.
+  /// A date or time as a person writes it: `2026`, `2026-11`, `2026-11-21`, `2026-11-21T10:00`; or how long ago.
   struct Date: ExpressibleByArgument {
     let moment: Moment
 
     init?(argument: String) {
-      guard let moment = Moment(argument) else { return nil }
+      let ago = Age(argument: argument).flatMap { age in
+        Moment(Host.now)?.earlier(by: age.seconds)
+      }
+      guard let moment = ago ?? Moment(written: argument) else { return nil }
       self.moment = moment
     }
   }

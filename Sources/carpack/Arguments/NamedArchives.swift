@@ -11,17 +11,28 @@ struct NamedArchives {
 
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the order of their paths.
   ///
-  /// - Throws: ``Failure`` for a folder without one; `BackupError` for one that cannot be read.
-  func files() throws -> [String] {
-    try paths.flatMap { path in
+  /// A folder that cannot be read is said, and does not keep the others from being searched.
+  ///
+  /// - Returns: the files, and what the search came to.
+  /// - Throws: ``Failure`` for a folder without one.
+  func files() throws -> ([String], Outcomes) {
+    var outcomes = Outcomes()
+    let files = try paths.flatMap { path in
       guard BlobFolder.isFolder(path) else { return [path] }
       let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-      let found = try ArchiveFolder.archives(in: folder)
-      guard !found.isEmpty else {
+      var isRead = true
+      let found = try ArchiveFolder.archives(in: folder) { error in
+        let failure = Failure(error)
+        failure.say()
+        outcomes.add(failure.status)
+        isRead = false
+      }
+      guard !found.isEmpty || !isRead else {
         throw Failure("\(path) holds no archive (*.car.zst)", status: .noInput, at: path)
       }
       return found
     }
+    return (files, outcomes)
   }
 
   /// Looks at each of them.
@@ -31,12 +42,20 @@ struct NamedArchives {
   /// - Parameter look: Answers what the archive comes to.
   /// - Returns: The worst of all, and how many came to what.
   func each(_ look: (OpenedArchive) throws -> ExitStatus) throws -> Outcomes {
-    try each(files: try files()) { file in try look(OpenedArchive(file, limits)) }
+    try each(opening: { file in try look(OpenedArchive(file, limits)) })
   }
 
   /// Does the same with each file that is to be opened otherwise.
-  func each(files: [String], _ look: (String) throws -> ExitStatus) throws -> Outcomes {
-    var outcomes = Outcomes()
+  func each(opening look: (String) throws -> ExitStatus) throws -> Outcomes {
+    let (files, searched) = try files()
+    return try each(files: files, after: searched, look)
+  }
+
+  /// Does the same with these files.
+  func each(
+    files: [String], after searched: Outcomes = Outcomes(), _ look: (String) throws -> ExitStatus
+  ) throws -> Outcomes {
+    var outcomes = searched
     for file in files {
       guard !isOne else {
         outcomes.add(try look(file))

@@ -39,11 +39,30 @@ enum Help {
     }
   }
 
+  /// How long a line of an example may be: a terminal's 80 columns less what stands in front.
+  private static let maximumLine = 76
+
+  /// An example as lines that can be copied: one that is too long goes on behind a backslash.
+  private static func lines(_ example: String) -> [String] {
+    var lines: [String] = []
+    var line = " "
+    var isQuoted = false
+    for word in example.split(separator: " ") {
+      defer { if !word.count(where: { $0 == "\"" }).isMultiple(of: 2) { isQuoted.toggle() } }
+      if !isQuoted, line.count + word.count + 3 > maximumLine {
+        lines.append(line + " \\")
+        line = "     "
+      }
+      line += " \(word)"
+    }
+    return lines + [line]
+  }
+
   /// What stands below the abstract of a verb: the text, examples and the environment.
   static func discussion(
     _ text: String, examples: [String], environment: Variables = .common
   ) -> String {
-    ([text, "", "EXAMPLES"] + examples.map { "  \($0)" } + ["", "ENVIRONMENT"]
+    ([text, "", "EXAMPLES"] + examples.flatMap(lines) + ["", "ENVIRONMENT"]
       + environment.lines.map { "  \($0)" }).joined(separator: "\n")
   }
 }

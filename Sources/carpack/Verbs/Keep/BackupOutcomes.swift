@@ -58,6 +58,9 @@ final class BackupOutcomes: Sendable {
     failure.say()
   }
 
+  /// Records what came of something else that was asked for.
+  func note(_ status: ExitStatus) { state.withLock { _ = $0.statuses.insert(status.number) } }
+
   /// How many entries that name no account are named one by one.
   private static let maximumMalformed = 5
 

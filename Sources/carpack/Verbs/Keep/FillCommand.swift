@@ -30,12 +30,13 @@ struct FillCommand: ParsableCommand {
   @OptionGroup var options: BackupOptions
 
   func run() throws {
-    let files = try argument.archives.files()
+    let (files, searched) = try argument.archives.files()
     for file in files { try CARInput.refuse(file) }
     let display = BackupDisplay(options.style, namesAccounts: files.count > 1)
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try options.backupOptions()
     let outcomes = BackupOutcomes(display, options, isSingle: files.count == 1)
+    outcomes.note(searched.worst)
     let isQuiet = options.json || options.common.quiet
     try options.run(outcomes) {
       let network = try Network(networkOptions)

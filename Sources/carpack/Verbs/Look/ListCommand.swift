@@ -55,6 +55,9 @@ struct ListCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
+    if let file = selectors.first(where: { $0.hasSuffix(".car.zst") }) {
+      throw ValidationError("ls lists one archive: \(file) is a second one")
+    }
     if snapshots, choice.at != nil {
       throw ValidationError("--snapshots lists all of them: leave out --at")
     }
@@ -82,6 +85,10 @@ struct ListCommand: ReportingCommand {
       status != .damaged, try Selector(only).meansOneRecord
     {
       throw try opened.absence(of: only, in: snapshots[0])
+    }
+    if !listing.hasFound, !missing, status != .damaged {
+      if !selectors.isEmpty { throw BackupError.notFound(selectors.joined(separator: ", ")) }
+      if !listing.filter.hasNoOptions { throw BackupError.notFound("what the filters ask for") }
     }
     status = .worst(listing.worst, opened.status, status)
     if status != .success { throw status }

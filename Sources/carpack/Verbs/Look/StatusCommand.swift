@@ -56,8 +56,7 @@ struct StatusCommand: ReportingCommand {
       paths: folders.isEmpty ? ["."] : folders, limits: ReadLimits())
     let now = Moment(Host.now)
     var report = StatusReport(now: now, maximumAge: maxAge?.seconds)
-    let files = try archives.files()
-    let outcomes = try archives.each(files: files) { file in
+    let outcomes = try archives.each(opening: { file in
       do {
         let opened = try OpenedArchive(file, ReadLimits())
         let status = try ArchiveStatus(
@@ -68,7 +67,7 @@ struct StatusCommand: ReportingCommand {
         report.add(unreadable: file, Failure(error))
         throw error
       }
-    }
+    })
     if json {
       report.printJSON()
     } else if prometheus != "-" {

@@ -22,7 +22,7 @@ struct PruneCommand: ReportingCommand {
       Exit status: 0 done; 11 the archive is damaged (nothing was changed), 73 another process writes to it, 74 the disk is full or failed.
       """,
       examples: [
-        "carpack prune alice.example.com.car.zst --keep-last 7 --keep-monthly 12 --dry-run",
+        "carpack prune --dry-run --keep-last 7 --keep-monthly 12 a.car.zst",
         "carpack prune alice.example.com.car.zst --keep-daily 30",
         "carpack prune alice.example.com.car.zst --forget 7",
       ]))
