@@ -19,8 +19,13 @@ import Testing
 
   @Test func `is one with a rollback or a fork in it`() throws {
     let found = try Self.history([1, 2, 1, 1, 3, nil, 4]).disruptions
-    #expect(found.map(\.kind) == [.rollback, .fork])
-    #expect(found.map(\.before) == [1, 2] && found.map(\.after) == [2, 3])
+    // The third is put back, and another commit of the first's revision; the fourth another one still.
+    #expect(found.map(\.kind) == [.rollback, .fork, .fork])
+    #expect(found.map(\.before) == [1, 0, 2] && found.map(\.after) == [2, 2, 3])
+    // A fork that a rollback hides: 2, put back to 1, and then another 2.
+    let hidden = try Self.history([1, 2, 1, 2]).disruptions
+    #expect(hidden.map(\.kind) == [.rollback, .fork, .fork])
+    #expect(hidden.last?.before == 1 && hidden.last?.after == 3)
     #expect(try Self.history([1, 2, 3]).disruptions.isEmpty)
   }
 

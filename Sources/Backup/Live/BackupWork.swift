@@ -292,7 +292,7 @@ struct BackupWork: Sendable {
   /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.
   /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
   private func judge(by log: [UInt8]?) throws -> CommitJudge {
-    let judge = CommitJudge(did: identity.did, key: identity.key, now: options.now())
+    let judge = try CommitJudge(did: identity.did, key: identity.key, now: options.now())
     return try judge.going(by: try log ?? readablePLCLog())
   }
 

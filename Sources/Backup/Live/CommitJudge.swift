@@ -1,6 +1,14 @@
 internal import ATProtocol
 internal import IPLD
 
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
 /// Decides whether a commit is an account's own: by the history of its keys, if that is known, and else
 /// by the key in its DID document.
 ///
@@ -13,8 +21,18 @@ struct CommitJudge: Sendable {
   let key: VerificationKey?
   /// The history of its keys, checked back to the first operation; nil if it has none, or it could not be had.
   var history: PLCHistory?
-  /// Now, in RFC 3339.
-  let now: String
+  /// Now, to tell revisions of the future.
+  let now: UnixTime
+
+  /// A judge.
+  ///
+  /// - Throws: ``BackupError`` if `now` is no time in RFC 3339 and UTC: without one nothing could be judged.
+  init(did: DID, key: VerificationKey?, now: String) throws {
+    guard let now = UnixTime(now) else {
+      throw BackupError.system("read the clock: \(now)", EINVAL)
+    }
+    (self.did, self.key, self.now) = (did, key, now)
+  }
 
   /// The same with the history that a log tells, if there is one.
   ///
@@ -38,7 +56,7 @@ struct CommitJudge: Sendable {
       throw BackupError.notGenuine(
         "the server sent the repository of \(commit.did), not of \(did)")
     }
-    if let history, let now = UnixTime(now) {
+    if let history {
       let verdict = history.judge(commit, now: now)
       guard verdict.isGenuine else { throw BackupError.notGenuine("the commit is \(verdict)") }
       return

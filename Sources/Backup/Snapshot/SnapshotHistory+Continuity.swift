@@ -10,28 +10,38 @@ extension SnapshotHistory {
     case fork
   }
 
-  /// The snapshots that do not follow from the one before them of the same account, by their indices
-  /// in ``entries``, with the index of that one.
+  /// The snapshots that do not follow from what was there before of the same account, by their indices
+  /// in ``entries``, with the index of the snapshot that says so.
   ///
-  /// Snapshots that no footer leads to are passed over: nothing says when they were made.
+  /// A snapshot may be both: put back to an earlier revision, and another commit of it. Snapshots that
+  /// no footer leads to are passed over: nothing says when they were made.
   public var disruptions: [(kind: Disruption, before: Int, after: Int)] {
+    struct Revision: Hashable {
+      let did: DID
+      let rev: TID
+    }
     var last: [DID: Int] = [:]
+    var revisions: [Revision: [Int]] = [:]
     var found: [(kind: Disruption, before: Int, after: Int)] = []
     for (index, entry) in entries.enumerated() where entry.isVouched {
-      if let before = last[entry.did], let kind = entry.disruption(after: entries[before]) {
-        found.append((kind, before, index))
+      defer { last[entry.did] = index }
+      guard let rev = entry.rev else { continue }
+      if let before = last[entry.did], entry.isOlder(than: entries[before]) {
+        found.append((.rollback, before, index))
       }
-      last[entry.did] = index
+      let same = revisions[Revision(did: entry.did, rev: rev)] ?? []
+      guard !same.contains(where: { entries[$0].commit == entry.commit }) else { continue }
+      if let other = same.last { found.append((.fork, other, index)) }
+      revisions[Revision(did: entry.did, rev: rev), default: []].append(index)
     }
     return found
   }
 }
 
 extension SnapshotHistory.Entry {
-  /// Why it does not follow from a snapshot; nil if it does, or nothing tells.
-  func disruption(after earlier: Self) -> SnapshotHistory.Disruption? {
-    guard let rev, let old = earlier.rev else { return nil }
-    if rev.text < old.text { return .rollback }
-    return rev == old && commit != earlier.commit ? .fork : nil
+  /// Whether its revision is older than another's; false if one of them has none.
+  func isOlder(than other: Self) -> Bool {
+    guard let rev, let otherRev = other.rev else { return false }
+    return rev.text < otherRev.text
   }
 }

@@ -113,7 +113,7 @@ extension SnapshotHistory {
       if let known = last[entry.did],
         known.isVouched == entry.isVouched
           ? byRevision
-            && entry.disruption(after: known) == .rollback : known.isVouched
+            && entry.isOlder(than: known) : known.isVouched
       {
         continue
       }

@@ -10,13 +10,13 @@ struct LevelChecks {
   private let history: SnapshotHistory
   private let terms: ProofTerms
   private var evidence: [DID: Result<IdentityEvidence, any Error>] = [:]
-  private let disruptions: [Int: (kind: SnapshotHistory.Disruption, before: Int)]
+  /// What does not go forward, by the index of the snapshot.
+  private let disruptions: [Int: [(kind: SnapshotHistory.Disruption, before: Int)]]
 
   init(_ reader: ArchiveReader, _ history: SnapshotHistory, _ terms: ProofTerms) {
     (self.reader, self.history, self.terms) = (reader, history, terms)
     disruptions = Dictionary(
-      history.disruptions.map { ($0.after, ($0.kind, $0.before)) },
-      uniquingKeysWith: { first, _ in first })
+      history.disruptions.map { ($0.after, [($0.kind, $0.before)]) }, uniquingKeysWith: +)
   }
 
   /// The levels of a snapshot that was verified.
@@ -55,21 +55,18 @@ struct LevelChecks {
 
   private func continuity(of entry: SnapshotHistory.Entry) -> ProofLevels.Finding {
     guard entry.isVouched else { return .noEvidence("no footer leads to it") }
-    guard let found = disruptions[entry.number - 1] else {
-      let isFirst = history.entries.first { $0.did == entry.did && $0.isVouched }?.cid == entry.cid
-      return .holds(isFirst ? "it is the account's first" : "it follows from the one before it")
+    let reasons = (disruptions[entry.number - 1] ?? []).map { kind, before in
+      let number = history.entries[before].number
+      return switch kind {
+      case .rollback:
+        "its revision is older than that of snapshot \(number), which was there before: a rollback"
+      case .fork:
+        "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+      }
     }
-    let before = history.entries[found.before]
-    switch found.kind {
-    case .rollback:
-      return .fails(
-        "its revision is older than that of snapshot \(before.number), which was there before: a rollback"
-      )
-    case .fork:
-      return .fails(
-        "its commit is another one than that of snapshot \(before.number) with the same revision: a fork"
-      )
-    }
+    guard reasons.isEmpty else { return .fails(reasons.joined(separator: "; ")) }
+    let isFirst = history.entries.first { $0.did == entry.did && $0.isVouched }?.cid == entry.cid
+    return .holds(isFirst ? "it is the account's first" : "it follows from the one before it")
   }
 
   // MARK: Who signed

@@ -58,9 +58,12 @@ public struct ProofLevels: Sendable {
 
   /// What speaks against the account having made it: its signature, its identity, its history.
   public var doubts: [String] {
-    [.signed, .identityProven, .continuous].compactMap { (level: Level) in
-      if case .fails(let why) = self[level] { why } else { nil }
+    var doubts: [String] = []
+    for level: Level in [.signed, .identityProven, .continuous] {
+      // Who did not sign proves no identity either: that is said once.
+      if case .fails(let why) = self[level], !doubts.contains(why) { doubts.append(why) }
     }
+    return doubts
   }
 }
 

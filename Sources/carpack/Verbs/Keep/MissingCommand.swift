@@ -22,7 +22,7 @@ struct MissingCommand: ReportingCommand {
       examples: [
         "carpack missing alice.example.com.car.zst",
         "carpack missing --json backups/",
-        #"carpack missing alice.example.com.car.zst --accept all --reason "the server has closed""#,
+        #"carpack missing alice.example.com.car.zst --accept all --reason "closed""#,
       ]))
 
   @OptionGroup var argument: ArchivesArgument
