@@ -27,20 +27,6 @@ public struct FetchedPiece: Sendable {
   ///
   /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there already and is not to be replaced.
   public func save(to path: FilePath, replacing: Bool) throws {
-    let target = try NewArchiveFile(path, replacing: replacing)
-    do {
-      let storage = try target.storage()
-      try storage.truncate(to: 0)
-      var offset: UInt64 = 0
-      try read { bytes in
-        try storage.write(bytes, at: offset)
-        offset += UInt64(bytes.count)
-      }
-      try storage.synchronize()
-      try target.publish()
-    } catch {
-      target.discard()
-      throw error
-    }
+    try NewArchiveFile.save(to: path, replacing: replacing) { try read($0) }
   }
 }

@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Backup
 internal import IPLD
+internal import SystemPackage
 
 /// `carpack extract`: everything back, or a part of it.
 struct ExtractCommand: ReportingCommand {
@@ -21,7 +22,7 @@ struct ExtractCommand: ReportingCommand {
       examples: [
         "carpack extract alice.example.com.car.zst -d alice",
         "carpack extract --blobs alice.example.com.car.zst -d pictures",
-        "carpack extract --car alice.example.com.car.zst -d - > alice.car",
+        "carpack extract --car alice.example.com.car.zst -o alice.car",
       ]))
 
   @OptionGroup var archive: ArchiveArgument
@@ -62,13 +63,28 @@ struct ExtractCommand: ReportingCommand {
   )
   var privateData = false
 
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp(
+      "With --car alone: the file for the CAR, \"-\" for standard output.", valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @OptionGroup var terminal: TerminalOptions
+
   @OptionGroup var reporting: ReportOptions
 
+  /// Where the CAR goes, if it alone is wanted: a file, or `-`.
+  private var carOutput: String? { output ?? (extraction.directory == "-" ? "-" : nil) }
+
   func validate() throws {
-    if extraction.directory == "-",
+    if carOutput != nil,
       !car || all || records || blobs || metadata || privateData || !selectors.isEmpty || json
     {
-      throw ValidationError("-d - gives the CAR alone: use it with --car and nothing else")
+      throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
+    }
+    if let directory = extraction.directory, output != nil {
+      throw ValidationError("-o names a file for the CAR, -d \(directory) a folder: one of them")
     }
     let isFiltered = try !filter.hasNoOptions
     if extraction.delete, !selectors.isEmpty || isFiltered {
@@ -89,11 +105,18 @@ struct ExtractCommand: ReportingCommand {
     var selection = self.selection()
     let opened = try archive.open()
     let observer = ProgressLine.observer(quiet: common.quiet)
-    if extraction.directory == "-" {
+    if let carOutput {
+      if carOutput == "-" { try terminal.check() }
       let restored = try RestoredRepository(
         opened.snapshot(choice), order: .exported, observer: observer)
       if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
-      try restored.withBytes { try Console.write($0) }
+      if carOutput == "-" {
+        try restored.withBytes { try Console.write($0) }
+      } else {
+        try NewArchiveFile.save(to: FilePath(carOutput), replacing: extraction.overwrite) { sink in
+          try restored.withBytes { try sink($0) }
+        }
+      }
       let status = opened.status
       if status != .success { throw status }
       return
