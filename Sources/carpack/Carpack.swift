@@ -18,7 +18,7 @@ struct Carpack: ParsableCommand {
         1    an error that has no number of its own
         10   incomplete: something referenced is missing (blobs, blocks), or may be, the rest is well
         11   damaged or malformed: bytes do not match what they must be
-        12   not genuine: a signature or an identity that does not hold
+        12   not genuine: a signature, an identity or a history that does not hold
         13   refused: content that does not match its name or CID, a hostile path or address, or too much
         64   usage
         66   input not found
@@ -29,6 +29,9 @@ struct Carpack: ParsableCommand {
         77   the login was refused
         130  interrupted
       The worst thing found decides: damaged before not genuine before refused before incomplete.
+
+      COMPLETIONS
+        eval "$(carpack --generate-completion-script bash)"    also for zsh and fish
       """,
     version: version,
     groupedSubcommands: groups)
@@ -181,13 +184,23 @@ extension Carpack {
     return unknown(second, among: parts, below: "\(name) \(first)")
   }
 
+  /// What verbs are called by other programs.
+  private static let otherNames = [
+    "list": "ls", "dir": "ls", "show": "cat", "get": "cat", "search": "find", "grep": "find",
+    "history": "log", "export": "extract", "unpack": "extract", "restore": "extract",
+    "check": "verify", "test": "verify", "download": "backup", "sync": "backup",
+    "whois": "resolve", "version": "--version", "completion": "--generate-completion-script bash",
+    "completions": "--generate-completion-script bash",
+  ]
+
   /// That there is no such verb; nil if there is.
   private static func unknown(
     _ word: String, among verbs: [any ParsableCommand.Type], below command: String
   ) -> Failure? {
     let names = verbs.map { Self.name(of: $0) }
     guard !names.contains(word) else { return nil }
-    let near = Suggestion.words(like: word, among: names).map { "\"\(command) \($0)\"" }
+    let alike = command == name ? otherNames[word].map { [$0] } : nil
+    let near = (alike ?? Suggestion.words(like: word, among: names)).map { "\"\(command) \($0)\"" }
     return Failure(
       "there is no \"\(command) \(word)\"",
       hint: near.isEmpty

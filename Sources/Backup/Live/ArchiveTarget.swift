@@ -2,6 +2,14 @@ internal import ATProtocol
 internal import Archive
 internal import SystemPackage
 
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
 /// The file that a backup goes to: an archive that is there, or one that is being made under a temporary name.
 ///
 /// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
@@ -92,9 +100,14 @@ final class ArchiveTarget {
   func storage() throws -> any ArchiveStorage {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
-    let storage = try new.storage()
-    opened = storage
-    return storage
+    do {
+      let storage = try new.storage()
+      opened = storage
+      return storage
+    } catch BackupError.system(_, EEXIST) {
+      // Another run has made the archive since this one looked for it: the next run goes on with it.
+      throw ArchiveError(.locked)
+    }
   }
 
   /// What does not hold by the checksums of what is stored, of all snapshots.

@@ -51,6 +51,7 @@ struct MissingCommand: ReportingCommand {
   /// Lists what an archive lacks.
   private func list(_ opened: OpenedArchive) throws -> ExitStatus {
     let mark = VerificationMark(of: opened.input.path)
+    let place = argument.archives.isOne ? "" : "\(opened.input.name): "
     var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
     var mayHideBlobs = false
     for archived in try opened.snapshots(snapshot) {
@@ -71,14 +72,14 @@ struct MissingCommand: ReportingCommand {
       common.say(archived.snapshot.unreadable)
     }
     if acceptedCount > 0 {
-      common.say("\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
+      common.say("\(place)\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
     }
     if count + faultCount == 0, !mayHideBlobs {
       common.say(
-        "nothing \(acceptedCount > 0 ? "else " : "")is missing, and what is stored of the blobs is not damaged"
+        "\(place)nothing \(acceptedCount > 0 ? "else " : "")is missing, and what is stored of the blobs is not damaged"
       )
     }
-    if !json { common.say(Self.sentence(mark, opened.reader.generation)) }
+    if !json { common.say(place + Self.sentence(mark, opened.reader.generation)) }
     return .worst(
       opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,
       damagedCount == 0 ? .success : .damaged)
