@@ -10,6 +10,8 @@ struct LevelChecks {
   private let history: SnapshotHistory
   private let terms: ProofTerms
   private var evidence: [DID: Result<IdentityEvidence, any Error>] = [:]
+  /// The number of each account's first snapshot.
+  private var firsts: [DID: Int] = [:]
   /// What does not go forward, by the index of the snapshot.
   private let disruptions: [Int: [(kind: SnapshotHistory.Disruption, before: Int)]]
 
@@ -17,6 +19,9 @@ struct LevelChecks {
     (self.reader, self.history, self.terms) = (reader, history, terms)
     disruptions = Dictionary(
       history.disruptions.map { ($0.after, [($0.kind, $0.before)]) }, uniquingKeysWith: +)
+    for entry in history.entries where entry.isVouched && firsts[entry.did] == nil {
+      firsts[entry.did] = entry.number
+    }
   }
 
   /// The levels of a snapshot that was verified.
@@ -65,8 +70,9 @@ struct LevelChecks {
       }
     }
     guard reasons.isEmpty else { return .fails(reasons.joined(separator: "; ")) }
-    let isFirst = history.entries.first { $0.did == entry.did && $0.isVouched }?.cid == entry.cid
-    return .holds(isFirst ? "it is the account's first" : "it follows from the one before it")
+    return .holds(
+      firsts[entry.did] == entry.number
+        ? "it is the account's first" : "it follows from the one before it")
   }
 
   // MARK: Who signed
@@ -114,12 +120,22 @@ struct LevelChecks {
       ?? .noEvidence("the archive has no history of the account's keys")
     // The document of the time, or, if there was none, the first after it.
     let documents = evidence.documents
-    let place = documents.lastIndex { $0.snapshot <= entry.number } ?? documents.startIndex
+    let place = max(0, Self.count(of: documents, upTo: entry.number) - 1)
     guard documents.indices.contains(place), let document = documents[place].document else {
       return (.noEvidence("the archive does not say which key the account had"), identity)
     }
     let verdict = document.judge(commit, now: terms.now)
     return (verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)"), identity)
+  }
+
+  /// How many of the documents, the oldest first, came with this snapshot or an earlier one.
+  private static func count(of documents: [IdentityEvidence.Document], upTo number: Int) -> Int {
+    var (low, high) = (0, documents.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if documents[middle].snapshot <= number { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 
   private mutating func evidence(of did: DID) -> Result<IdentityEvidence, any Error> {
