@@ -13,6 +13,11 @@ struct Carpack: ParsableCommand {
     discussion: """
       Results go to standard output, everything else to standard error. "-" stands for standard input or output where a file makes sense.
 
+      EXAMPLES
+        carpack backup alice.example.com
+        carpack verify alice.example.com.car.zst
+        carpack extract alice.example.com.car.zst
+
       EXIT STATUS
         0    everything asked for was done, and everything checked is well
         1    an error that has no number of its own

@@ -89,9 +89,16 @@ struct FetchOutput: ParsableArguments {
 struct FetchRepoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repo", abstract: "The repository as a CAR.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Exit status: 0 it is whole and signed with the account's key, 10 tree nodes or records are missing (it is written all the same), 11 it is malformed and not written, 12 the signature does not hold, and it is not written, 13 it is larger than --max-repo.
-      """)
+      """,
+      examples: [
+        "carpack fetch repo alice.example.com -o alice.car",
+        "carpack fetch repo alice.example.com --since 3lkxag2qhdc2b -o new.car",
+        "carpack fetch repo alice.example.com | carpack inspect -",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
@@ -130,9 +137,16 @@ struct FetchRepoCommand: ParsableCommand {
 struct FetchBlobCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "blob", abstract: "One blob, compared with its CID.",
-    discussion: """
+    discussion: Help.discussion(
+      """
       Exit status: 0; 13 the server sent something else, or more than --max-blob, of which nothing is written; 69 it does not have it.
-      """)
+      """,
+      examples: [
+        "carpack fetch blob alice.example.com bafkreibxc… -o picture.jpeg",
+        "carpack fetch blob alice.example.com bafkreibxc… --max-blob 1GB > video.mp4",
+        "carpack fetch blob did:plc:w3pvxhp5ga2ax32lkbfrxakv bafkreibxc… --login > mine",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @Argument(help: ArgumentHelp("The blob's CID.", valueName: "cid"))
@@ -155,7 +169,17 @@ struct FetchBlobCommand: ParsableCommand {
 /// `carpack fetch blobs`.
 struct FetchBlobsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "blobs", abstract: "The CIDs of the blobs that the server lists, one a line.")
+    commandName: "blobs", abstract: "The CIDs of the blobs that the server lists, one a line.",
+    discussion: Help.discussion(
+      """
+      Exit status: 0; 10 the list may not be whole; 69 the account or its server is not to be had.
+      """,
+      examples: [
+        "carpack fetch blobs alice.example.com",
+        "carpack fetch blobs alice.example.com --json",
+        "carpack fetch blobs alice.example.com | wc -l",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
@@ -186,7 +210,17 @@ struct FetchBlobsCommand: ParsableCommand {
 /// `carpack fetch latest`.
 struct FetchLatestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "latest", abstract: "The newest commit: its revision and its CID.")
+    commandName: "latest", abstract: "The newest commit: its revision and its CID.",
+    discussion: Help.discussion(
+      """
+      Exit status: 0; 69 the account or its server is not to be had.
+      """,
+      examples: [
+        "carpack fetch latest alice.example.com",
+        "carpack fetch latest alice.example.com --json",
+        "carpack fetch latest alice.example.com --pds https://old.example.com",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
@@ -208,7 +242,17 @@ struct FetchLatestCommand: ParsableCommand {
 /// `carpack fetch document`.
 struct FetchDocumentCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "document", abstract: "The DID document, as it is received.")
+    commandName: "document", abstract: "The DID document, as it is received.",
+    discussion: Help.discussion(
+      """
+      Exit status: 0; 69 there is no such account.
+      """,
+      examples: [
+        "carpack fetch document alice.example.com",
+        "carpack fetch document did:web:example.com -o did.json",
+        "carpack fetch document alice.example.com | python3 -m json.tool",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
@@ -223,7 +267,17 @@ struct FetchDocumentCommand: ParsableCommand {
 struct FetchPLCLogCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plc-log",
-    abstract: "The account's history in the PLC directory, as it is received.")
+    abstract: "The account's history in the PLC directory, as it is received.",
+    discussion: Help.discussion(
+      """
+      "carpack identity" shows it, checked. Exit status: 0; 69 the directory does not know the account.
+      """,
+      examples: [
+        "carpack fetch plc-log alice.example.com -o log.json",
+        "carpack fetch plc-log did:plc:w3pvxhp5ga2ax32lkbfrxakv",
+        "carpack verify-proof proof.car --identity log.json",
+      ],
+      environment: .network))
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
