@@ -61,6 +61,8 @@ struct ModelledAccount {
   init(_ number: Int) throws {
     repository = try TestRepository(posts: 8)
     repository.did = "did:plc:" + String(repeating: ["a", "b", "c"][number], count: 24)
+    // Before all that follow.
+    repository.rev = "3lscuqc52222x"
   }
 
   /// Adds and removes some records, some of them with blobs.
