@@ -41,16 +41,6 @@ struct `Asking once more for what is missing` {
     #expect(scene.requestCount == count)
   }
 
-  @Test func `is not needed for a blob that was too large, once the limit is larger`() throws {
-    let scene = try NetworkScene(blobs: 2, large: [200_000])
-    let first = try scene.backUp("--max-blob 10kB")
-    #expect(first.status == 10, "\(first.text)\(first.errors)")
-    #expect(try scene.ledger().count == 1)
-    let second = try scene.backUp()
-    #expect(second.status == 0, "\(second.text)\(second.errors)")
-    try scene.expectWhole()
-  }
-
   @Test func `notes when it asked in vain`() throws {
     let (scene, lost) = try Self.scene()
     for cid in lost.keys { scene.account.lose(cid) }

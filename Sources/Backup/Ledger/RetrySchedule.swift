@@ -7,8 +7,6 @@ struct RetrySchedule: Sendable {
   private let now: Moment?
   /// When those were asked for again that are lost for good, if the ledger does not say it.
   private let triedAgain: String?
-  /// The largest blob that is taken; 0 if that is not known.
-  private var maxBlob = 0
 
   /// How long a blob that is lost for good is left alone, in seconds.
   static let pause: Int64 = 86_400
@@ -26,19 +24,13 @@ struct RetrySchedule: Sendable {
   /// - Parameters:
   ///   - now: When it is, in RFC 3339.
   ///   - triedAgain: When it was last asked for in vain, if that is later than the ledger says.
-  ///   - maxBlob: The largest blob that is taken. One that was too large, and fits by the size that its
-  ///     record declares, is asked for at once: the limit may have been a smaller one. A server that
-  ///     says how long its answer is costs no more than the question where the record is wrong.
-  static func daily(now: String, triedAgain: String?, maxBlob: Int = 0) -> RetrySchedule {
-    var schedule = RetrySchedule(now: Moment(now), triedAgain: triedAgain)
-    schedule.maxBlob = maxBlob
-    return schedule
+  static func daily(now: String, triedAgain: String?) -> RetrySchedule {
+    RetrySchedule(now: Moment(now), triedAgain: triedAgain)
   }
 
   /// Whether a blob is asked for.
   func isDue(_ entry: BlobLedger.Missing) -> Bool {
     guard entry.accepted == nil else { return false }
-    if entry.reason == .tooLarge, let size = entry.size, size <= maxBlob { return true }
     guard let now, entry.reason.isLasting, let last = lastTried(entry).flatMap({ Moment($0) })
     else { return true }
     // A time to come is one of a clock that was wrong.

@@ -73,8 +73,7 @@ struct BackupWork: Sendable {
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
       now: options.now(),
-      triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time,
-      maxBlob: options.maxBlob)
+      triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time)
     var listing: BlobListing?
     if let base, isUnchanged, try isUndamaged(target) {
       switch try await retry(base, schedule, in: target) {

@@ -34,18 +34,6 @@ import Testing
     #expect(RetrySchedule.always.isDue(entry(reason, last: Self.now)))
   }
 
-  @Test func `is at once for what was too large and may fit now`() {
-    var large = entry(.tooLarge, last: "2026-03-04T11:59:59Z")
-    func isDue(upTo limit: Int) -> Bool {
-      RetrySchedule.daily(now: Self.now, triedAgain: nil, maxBlob: limit).isDue(large)
-    }
-    #expect(!isDue(upTo: 1000), "its length is not declared")
-    large.size = 1000
-    #expect(isDue(upTo: 1000) && !isDue(upTo: 999))
-    large.accepted = BlobLedger.Acceptance(date: Self.now, reason: nil)
-    #expect(!isDue(upTo: 1000))
-  }
-
   @Test(arguments: [BlobLedger.Reason.serverError, .rateLimited, .noAnswer, .notTried])
   func `is each time for what may pass`(_ reason: BlobLedger.Reason) {
     #expect(isDue(reason, last: "2026-03-04T11:59:59Z"))

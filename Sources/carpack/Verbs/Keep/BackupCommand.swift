@@ -23,7 +23,7 @@ struct BackupCommand: ParsableCommand {
 
       With --dry-run it is found out who the account is, its newest commit, and which blobs the server lists that the archive does not hold. No repository and no blob is fetched, and no file or folder is made. How large a repository is no server says, and records that are not known yet may refer to further blobs. Damage is looked for only among those blobs. The exit status is 0 if the plan could be made, whatever it says.
 
-      What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, or was too large for --max-blob and is not any more, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
+      What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
 
       With --login --private the archive keeps what is in no repository, too, as the server gives it to the account's owner. What the server does not have, or does not give to an app password, is named and is no error; what had come before stays. "carpack extract --private" gives it back, and nothing else does.
 
