@@ -113,6 +113,10 @@ struct ExtractCommand: ReportingCommand {
       if carOutput == "-" {
         try restored.withBytes { try Console.write($0) }
       } else {
+        guard extraction.overwrite || !NewArchiveFile.isTaken(FilePath(carOutput)) else {
+          throw Failure(
+            "\(carOutput) exists", hint: "--overwrite replaces it", status: .cannotCreate)
+        }
         try NewArchiveFile.save(to: FilePath(carOutput), replacing: extraction.overwrite) { sink in
           try restored.withBytes { try sink($0) }
         }
