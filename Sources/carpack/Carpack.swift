@@ -164,11 +164,25 @@ extension Carpack {
   private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
     if let failure = unknownVerb() { return failure }
     let verb = verbs.first { $0.configuration.commandName == words.first }
+    let text = message(for: error)
+    let spelling = spellings.first {
+      text.contains("is invalid for") && text.hasSuffix("<\($0.value)>'")
+    }
+    if let spelling {
+      return Failure(text, hint: "\(spelling.hint)", status: status)
+    }
     let help = verb.map { "\(name) \(Self.name(of: $0)) --help" } ?? "\(name) --help"
     return Failure(
-      message(for: error), hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
+      text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
       status: status)
   }
+
+  /// How values are written that people have to guess.
+  private static let spellings = [
+    (value: "age", hint: "a length of time is a number and a unit: 90m, 20h, 7d, 2w"),
+    (value: "size", hint: "a size is a number and a unit: 500kB, 20MB, 1.5GB, 2GiB"),
+    (value: "time", hint: "a time is a date, or how long ago: 2025, 2025-03, 2025-03-22, 30d"),
+  ]
 
   private static func name(of verb: any ParsableCommand.Type) -> String {
     verb.configuration.commandName ?? ""

@@ -33,12 +33,29 @@ struct Failure: Error {
     return Failure(text, hint: hint, status: status, at: subject)
   }
 
+  /// Does something with a file, whose name is in every error that comes of it.
+  ///
+  /// Errors about accounts, servers and words that select something already say what they are about; those of a format know bytes only.
+  static func naming<Value>(_ file: String, _ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error where isOurs(error) {
+      var failure = Failure(error)
+      if isOfFormat(error) { failure = failure.of(file) }
+      failure.place = failure.place ?? file
+      throw failure
+    }
+  }
+
+  private static func isOfFormat(_ error: any Error) -> Bool {
+    error is ArchiveError || error is SnapshotError || error is SnapshotHistory.Break
+      || error is CARError || error is RepositoryError || error is DAGCBORError
+      || error is MSTNode.Malformed || error is MSTDiffError
+  }
+
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
-    error is Failure || error is BackupError || error is ArchiveError || error is SnapshotError
-      || error is SelectionError || error is SnapshotHistory.Break || error is CARError
-      || error is RepositoryError || error is DAGCBORError
-      || error is MSTNode.Malformed || error is MSTDiffError
+    isOfFormat(error) || error is Failure || error is BackupError || error is SelectionError
       || error is IdentityError || error is TransportError || error is XRPCError
   }
 
@@ -167,7 +184,7 @@ struct Failure: Error {
       hint = "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR"
     case .notAnArchive:
       status = .damaged
-      hint = "a compressed CAR is read by \"carpack inspect\" and \"carpack pack\""
+      hint = "archives are made by \"carpack backup\" and \"carpack pack\""
     case .contentMismatch, .lengthMismatch: status = .refused
     case .writerFailed:
       status = .ioError

@@ -87,7 +87,7 @@ public final class FileStorage: ArchiveStorage {
     do {
       descriptor = try FileDescriptor.open(path, .readWrite, options: options)
     } catch let error as Errno {
-      throw failure("open \(path)", error.rawValue)
+      throw failure("write to \(path)", error.rawValue)
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()

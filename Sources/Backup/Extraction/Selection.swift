@@ -17,7 +17,7 @@ public struct Selection: Sendable {
   public var items: [Item] = []
 
   /// One thing, named.
-  public enum Item: Equatable, Sendable {
+  public enum Item: Hashable, Sendable {
     /// A block or blob.
     case cid(CID)
     /// A record, by its key in the tree, `collection/rkey`.

@@ -14,6 +14,9 @@ public import SystemPackage
 ///
 /// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input) goes into a temporary file first.
 public final class InputFile {
+  /// What a message calls standard input.
+  public static let standardInputName = "standard input"
+
   /// What a message calls it.
   public let name: String
   /// Its bytes, for several threads.
@@ -52,7 +55,7 @@ public final class InputFile {
   public init(_ argument: String, isReadAtOnce: Bool = false) throws {
     given = FilePath(argument)
     if argument == "-" {
-      name = "standard input"
+      name = Self.standardInputName
       let spool = try Self.spool(.standardInput, name)
       mapped = try spool.map()
       self.spool = spool

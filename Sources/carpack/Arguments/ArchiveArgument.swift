@@ -23,8 +23,12 @@ struct ArchiveArgument: ParsableArguments {
 
   @OptionGroup var limits: LimitOptions
 
-  /// Opens it.
-  func open() throws -> OpenedArchive { try OpenedArchive(file, limits.limits) }
+  /// Opens it, and does something with it.
+  func read<Value>(_ body: (OpenedArchive) throws -> Value) throws -> Value {
+    try Failure.naming(file == "-" ? InputFile.standardInputName : file) {
+      try body(OpenedArchive(file, limits.limits))
+    }
+  }
 }
 
 /// The archives that a verb looks at, one after the other.
@@ -45,16 +49,16 @@ struct ArchivesArgument: ParsableArguments {
 extension OpenedArchive {
   /// Opens an archive; `-` is standard input.
   ///
-  /// - Throws: ``Failure`` for a CAR; `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
+  /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(_ file: String, _ limits: ReadLimits) throws {
+    if BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
     let input = try InputFile(file)
     try CARInput.refuse(input)
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(path: input.path, limits: limits)
     } catch let error as ArchiveError where error.reason == .notAnArchive {
-      // The same error, with the name.
-      throw Failure(error).of(input.name)
+      throw OtherInput.noArchive(input)
     }
     try reader.refuseTooMuchContent()
     self.init(reader: reader, input: input)

@@ -27,8 +27,13 @@ struct ChangedArchives: ParsableArguments {
     }
     let named = NamedArchives(paths: files, limits: ReadLimits())
     try named.each(files: files) { file in
-      try CARInput.refuse(file)
-      try change(file)
+      let input = try InputFile(file)
+      try CARInput.refuse(input)
+      do {
+        try change(file)
+      } catch let error as ArchiveError where error.reason == .notAnArchive {
+        throw OtherInput.noArchive(input)
+      }
       return .success
     }.finish(common)
   }

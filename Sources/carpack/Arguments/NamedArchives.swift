@@ -58,7 +58,8 @@ struct NamedArchives {
     var outcomes = searched
     for file in files {
       guard !isOne else {
-        outcomes.add(try look(file))
+        let name = file == "-" ? InputFile.standardInputName : file
+        outcomes.add(try Failure.naming(name) { try look(file) })
         continue
       }
       try Subject.$current.withValue(file) {

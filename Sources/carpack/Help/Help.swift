@@ -18,7 +18,7 @@ enum Help {
       ]
       let common =
         terminal + [
-          "XDG_CONFIG_HOME          the folder of carpack/config.toml, instead of ~/.config"
+          "XDG_CONFIG_HOME          where carpack/config.toml is, else ~/.config"
         ]
       let writing = [
         "SOURCE_DATE_EPOCH        the time to write, in seconds since 1970"

@@ -39,7 +39,8 @@ struct IdentityCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let found = try NewArchiveFile.isTaken(FilePath(subject)) ? ofArchive() : [ofAccount()]
+    let isFile = NewArchiveFile.isTaken(FilePath(subject)) || subject.hasSuffix(".car.zst")
+    let found = try isFile ? Failure.naming(subject, ofArchive) : [ofAccount()]
     for evidence in found {
       if json { writeJSON(evidence) } else { write(evidence) }
       for fault in evidence.faults { Console.say(.notGenuine, "\(evidence.did): \(fault)") }

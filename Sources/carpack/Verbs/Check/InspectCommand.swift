@@ -9,6 +9,7 @@ struct InspectCommand: ReportingCommand {
     commandName: "inspect",
     _superCommandName: Carpack.name,
     abstract: "Check a repository CAR to the last hash and say what is in it.",
+    usage: "carpack inspect [<options>] <repo.car>",
     discussion: Help.discussion(
       """
       Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.

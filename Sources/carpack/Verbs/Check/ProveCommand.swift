@@ -11,6 +11,7 @@ struct ProveCommand: ParsableCommand {
     _superCommandName: Carpack.name,
     abstract:
       "Write a proof that a record was there, or was not: commit, way through the tree, record.",
+    usage: "carpack prove [<options>] <archive> <record>",
     discussion: Help.discussion(
       """
       The proof is a CAR with one root, the signed commit, as servers answer com.atproto.sync.getRecord. Whoever has it, and the account's key, needs nothing else: "carpack verify-proof", or any other implementation, judges it. A record that is not there is proven by the nodes on the way to where it would be.
@@ -36,7 +37,10 @@ struct ProveCommand: ParsableCommand {
 
   func run() throws {
     try output.check()
-    let opened = try archive.open()
+    try archive.read(prove)
+  }
+
+  private func prove(_ opened: OpenedArchive) throws {
     let archived = try opened.snapshot(choice, naming: [record])
     guard case .records(let pattern, _) = try Selector(record), let text = pattern.exactPath else {
       throw Failure(

@@ -9,6 +9,7 @@ struct VerifyProofCommand: ReportingCommand {
     commandName: "verify-proof",
     _superCommandName: Carpack.name,
     abstract: "Judge a proof that a record was there, or was not, made by any tool.",
+    usage: "carpack verify-proof [<options>] <proof.car>",
     discussion: Help.discussion(
       """
       Takes the answer of com.atproto.sync.getRecord, or what "carpack prove" wrote: every block has to hash to its CID, and the commit has to lead through the tree to the record, or to where it would be. Without --record the one record in the proof is meant.

@@ -29,7 +29,7 @@ struct ExtractCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Single things: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
+      "Single things, and the blobs of records: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
       valueName: "selector"))
   var selectors: [String] = []
 
@@ -47,10 +47,10 @@ struct ExtractCommand: ReportingCommand {
   @Flag(help: "The CAR.")
   var car = false
 
-  @Flag(help: "Every record.")
+  @Flag(help: "Every record; beside selectors, records without their blobs.")
   var records = false
 
-  @Flag(help: "Every blob, extras included.")
+  @Flag(help: "Every blob, extras included; beside selectors, the blobs of records alone.")
   var blobs = false
 
   @Flag(help: "The metadata, and the account's documents.")
@@ -102,29 +102,36 @@ struct ExtractCommand: ReportingCommand {
   }
 
   func run() throws {
-    var selection = self.selection()
-    let opened = try archive.open()
-    let observer = ProgressLine.observer(quiet: common.quiet)
-    if let carOutput {
-      if carOutput == "-" { try terminal.check() }
-      let restored = try RestoredRepository(
-        opened.snapshot(choice), order: .exported, observer: observer)
-      if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
-      if carOutput == "-" {
-        try restored.withBytes { try Console.write($0) }
-      } else {
-        guard extraction.overwrite || !NewArchiveFile.isTaken(FilePath(carOutput)) else {
-          throw Failure(
-            "\(carOutput) exists", hint: "--overwrite replaces it", status: .cannotCreate)
-        }
-        try NewArchiveFile.save(to: FilePath(carOutput), replacing: extraction.overwrite) { sink in
-          try restored.withBytes { try sink($0) }
-        }
-      }
-      let status = opened.status
-      if status != .success { throw status }
-      return
+    try archive.read { opened in
+      if let carOutput { try writeCAR(of: opened, to: carOutput) } else { try extract(opened) }
     }
+  }
+
+  /// Writes the CAR of a snapshot to a file, or to standard output.
+  private func writeCAR(of opened: OpenedArchive, to output: String) throws {
+    if output == "-" { try terminal.check() }
+    let restored = try RestoredRepository(
+      opened.snapshot(choice), order: .exported,
+      observer: ProgressLine.observer(quiet: common.quiet))
+    if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
+    if output == "-" {
+      try restored.withBytes { try Console.write($0) }
+    } else {
+      guard extraction.overwrite || !NewArchiveFile.isTaken(FilePath(output)) else {
+        throw Failure("\(output) exists", hint: "--overwrite replaces it", status: .cannotCreate)
+      }
+      try NewArchiveFile.save(to: FilePath(output), replacing: extraction.overwrite) { sink in
+        try restored.withBytes { try sink($0) }
+      }
+    }
+    let status = opened.status
+    if status != .success { throw status }
+  }
+
+  /// Writes what was asked for to files.
+  private func extract(_ opened: OpenedArchive) throws {
+    var selection = self.selection()
+    let observer = ProgressLine.observer(quiet: common.quiet)
     // Single things are of one account; everything is of all of them, each in a folder of its own.
     let snapshots =
       try selectors.isEmpty && filter.hasNoOptions
@@ -138,7 +145,17 @@ struct ExtractCommand: ReportingCommand {
         observer: observer)
     } else if !selectors.isEmpty {
       selection.items = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
-        try SelectorResolution(selectors, in: snapshots[0], observer: observer).items
+        try SelectorResolution(
+          selectors, in: snapshots[0], takesBlobs: !records, observer: observer
+        ).items
+      }
+      if blobs != records {
+        selection.items.removeAll { if case .record = $0 { blobs } else { false } }
+        (selection.records, selection.blobs) = (false, false)
+        guard !selection.items.isEmpty else {
+          throw Failure(
+            "\(selectors.joined(separator: ", ")) refers to no blob", status: .noInput)
+        }
       }
     }
     let report = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {

@@ -71,7 +71,7 @@ struct BackupCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Skip an account, and ask nothing, if a backup has found its newest snapshot to be current within this time: 90m, 20h, 7d.",
-      valueName: "time"))
+      valueName: "age"))
   var maxAge: Age?
 
   @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
@@ -105,6 +105,9 @@ struct BackupCommand: ParsableCommand {
       throw ValidationError(
         "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
       )
+    }
+    if output == "-" || into == "-" {
+      throw ValidationError("an archive is a file, and is read back: -o and --into take no \"-\"")
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
   }
@@ -169,7 +172,10 @@ struct BackupCommand: ParsableCommand {
   /// The accounts that are named on the command line and in the list, or else in the configuration, each once, and what
   /// is wrong with lines of the list.
   private func namedAccounts() throws -> (accounts: [ATIdentifier], failures: [Failure]) {
-    var found = try accounts.map { try ATIdentifier(account: $0) }
+    var found = try accounts.map { word in
+      if let failure = Self.mistakenFile(word) { throw failure }
+      return try ATIdentifier(account: word)
+    }
     var list = list
     if found.isEmpty, list == nil, !all {
       let configuration = try Configuration.ofUser()
@@ -181,6 +187,23 @@ struct BackupCommand: ParsableCommand {
     found += accounts?.accounts ?? []
     var seen: Set<String> = []
     return (found.filter { seen.insert($0.text).inserted }, accounts?.failures ?? [])
+  }
+
+  /// That a file was named where an account is wanted; nil for what may be an account.
+  private static func mistakenFile(_ word: String) -> Failure? {
+    guard NewArchiveFile.isTaken(FilePath(word)) || word.hasSuffix(".car.zst") else { return nil }
+    if word.hasSuffix(".car.zst") {
+      return Failure(
+        "\(word) is an archive, and backup takes the account",
+        hint: "\"carpack backup ACCOUNT -o \(word)\" brings it up to date", status: .usage, at: word
+      )
+    }
+    guard !BlobFolder.isFolder(word), [".txt", ".list", ".csv"].contains(where: word.hasSuffix)
+    else { return nil }
+    return Failure(
+      "\(word) is a file, and backup takes accounts",
+      hint: "\"carpack backup --accounts \(word)\" backs up those that it lists", status: .usage,
+      at: word)
   }
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {

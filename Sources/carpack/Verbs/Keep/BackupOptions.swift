@@ -69,7 +69,7 @@ struct BackupOptions: ParsableArguments {
     } catch let status as ExitStatus {
       outcomes.finish()
       Console.say(
-        .interrupted, "what has arrived is kept; the same command goes on from here"
+        .interrupted, "nothing is lost; the same command goes on from here"
       )
       throw status
     } catch {

@@ -30,6 +30,10 @@ struct FillCommand: ParsableCommand {
   @OptionGroup var options: BackupOptions
 
   func run() throws {
+    if argument.paths.contains("-") {
+      throw Failure(
+        "what arrives is added to the archive, so it has to be a file", hint: nil, status: .usage)
+    }
     let (files, searched) = try argument.archives.files()
     for file in files { try CARInput.refuse(file) }
     let display = BackupDisplay(options.style, namesAccounts: files.count > 1)

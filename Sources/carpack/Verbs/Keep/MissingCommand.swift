@@ -11,6 +11,7 @@ struct MissingCommand: ReportingCommand {
     _superCommandName: Carpack.name,
     abstract:
       "List the blobs that are referred to or listed and not here: why, since when, last tried.",
+    usage: "carpack missing [<options>] <archive> ...",
     discussion: Help.discussion(
       """
       What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.

@@ -10,6 +10,7 @@ struct CatCommand: ParsableCommand {
     commandName: "cat",
     _superCommandName: Carpack.name,
     abstract: "Print one blob, or one record as JSON.",
+    usage: "carpack cat [<options>] <archive> <selector>",
     discussion: Help.discussion(
       """
       SELECTOR is a CID or the beginning of one (6 characters at least), collection/rkey, an rkey alone if there is only one such record, an at:// URI, or the address of a post's page. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. What is no text is not printed on a terminal, unless --force-terminal.
@@ -35,8 +36,9 @@ struct CatCommand: ParsableCommand {
 
   @OptionGroup var terminal: TerminalOptions
 
-  func run() throws {
-    let opened = try archive.open()
+  func run() throws { try archive.read(show) }
+
+  private func show(_ opened: OpenedArchive) throws {
     if case .cid(let cid) = try Selector(selector) {
       guard choice.at == nil, choice.accountOption.account == nil else {
         throw Failure(

@@ -8,6 +8,7 @@ struct DiffCommand: ReportingCommand {
     commandName: "diff",
     _superCommandName: Carpack.name,
     abstract: "Say what changed between two snapshots: records, and the blobs they refer to.",
+    usage: "carpack diff [<options>] <archive> [<snapshot>] [<snapshot>]",
     discussion: Help.discussion(
       """
       Without a SNAPSHOT, what the newest changed, compared with the one before it of the same account; with one, what has changed since; with two, what changed from the first to the second. Both are chosen as with --at of the other verbs: by number ("carpack log" lists them; -1 is the newest), date, revision, CID, or "latest".
@@ -47,8 +48,18 @@ struct DiffCommand: ReportingCommand {
   }
 
   func run() throws {
+    if let file = snapshots.first(where: { $0.hasSuffix(".car.zst") }) {
+      throw Failure(
+        "diff compares two snapshots of one archive: \(file) is a second archive",
+        hint:
+          "\"carpack merge \(archive.file) \(file) -o NEW\" puts the snapshots of both into one",
+        status: .usage)
+    }
+    try archive.read(compare)
+  }
+
+  private func compare(_ opened: OpenedArchive) throws {
     let selectors = try snapshots.map { text throws in try SnapshotSelector(text) }
-    let opened = try archive.open()
     let pair = try SnapshotPair(opened, selectors, account: accountOption.account)
     let (old, new) = (
       try opened.snapshot(pair.old), try opened.snapshot(pair.new)

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Backup
 internal import IPLD
+internal import SystemPackage
 
 /// `carpack find`: the records of all snapshots in which a text is.
 struct FindCommand: ReportingCommand {
@@ -9,6 +10,7 @@ struct FindCommand: ReportingCommand {
     commandName: "find",
     _superCommandName: Carpack.name,
     abstract: "Look for a text in the records of all snapshots, deleted ones too.",
+    usage: "carpack find [<options>] <text> <archive> ...",
     discussion: Help.discussion(
       """
       Looks in every text that a record has (the words of a post, the description of a picture, a name, an address), whatever the case of its letters. Each record is shown once, with the snapshots that have it: "3-7" is from snapshot 3 to 7, "3-" from 3 until now. Records that were deleted since come first.
@@ -33,6 +35,13 @@ struct FindCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
+    if text.hasSuffix(".car.zst"), NewArchiveFile.isTaken(FilePath(text)),
+      let first = argument.paths.first, !NewArchiveFile.isTaken(FilePath(first))
+    {
+      throw Failure(
+        "\(first) is no archive", hint: "the text comes first: carpack find \(first) \(text)",
+        status: .usage)
+    }
     guard let pattern = TextPattern(text) else {
       throw Failure("there is nothing to look for", status: .usage)
     }

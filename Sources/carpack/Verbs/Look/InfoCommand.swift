@@ -10,6 +10,7 @@ struct InfoCommand: ReportingCommand {
     commandName: "info",
     _superCommandName: Carpack.name,
     abstract: "Say what an archive is: sizes, ratio, sections, generations, head, snapshot.",
+    usage: "carpack info [<options>] <archive> ...",
     discussion: Help.discussion(
       """
       Shows the newest snapshot of each account, or the one that --at and --account choose. Reads footers and manifests only, and checks nothing else; see "carpack verify".

@@ -63,8 +63,9 @@ struct ListCommand: ReportingCommand {
     }
   }
 
-  func run() throws {
-    let opened = try archive.open()
+  func run() throws { try archive.read(show) }
+
+  private func show(_ opened: OpenedArchive) throws {
     if snapshots {
       let list = try SnapshotList(opened, account: choice.accountOption.account)
       let status = try list.show(json: json)

@@ -8,6 +8,10 @@ struct LogCommand: ReportingCommand {
     commandName: "log",
     _superCommandName: Carpack.name,
     abstract: "List the snapshots: when, whose, what they hold, what they added.",
+    usage: """
+      carpack log [<options>] <archive> ...
+      carpack log [<options>] <archive> <record>
+      """,
     discussion: Help.discussion(
       """
       The newest comes first. The number counts from the oldest, over all accounts in the file, and is what --at of the other verbs takes, as it takes a date, a revision or a CID. "blobs" is how many of those that records refer to were there when the snapshot was made. "added" is by how many bytes the file grew for it. With --json one object a line.
@@ -32,8 +36,10 @@ struct LogCommand: ReportingCommand {
 
   func run() throws {
     if let (file, selector) = try selectedRecord() {
-      let opened = try OpenedArchive(file, argument.limits.limits)
-      let status = try RecordLog(opened, accountOption).show(selector, json: json)
+      let status = try Failure.naming(file) {
+        let opened = try OpenedArchive(file, argument.limits.limits)
+        return try RecordLog(opened, accountOption).show(selector, json: json)
+      }
       if status != .success { throw status }
       return
     }

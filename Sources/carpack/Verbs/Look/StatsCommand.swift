@@ -9,6 +9,7 @@ struct StatsCommand: ReportingCommand {
     commandName: "stats",
     _superCommandName: Carpack.name,
     abstract: "Count what an account is made of: collections, years, types of blobs.",
+    usage: "carpack stats [<options>] <archive> ...",
     discussion: Help.discussion(
       """
       Counts the records of each collection and year, and the blobs of each type, of the newest snapshot of each account, or of those that --at and --account choose. The year of a record is that of its key, where that is a time. The size of a blob is that of what is held; of one that is missing or damaged, what its record declares.

@@ -10,6 +10,7 @@ struct StatusCommand: ReportingCommand {
     commandName: "status",
     _superCommandName: Carpack.name,
     abstract: "Say how the archives of a folder stand: whose, how old, what is missing.",
+    usage: "carpack status [<options>] [<folder> ...]",
     discussion: Help.discussion(
       """
       Looks at every archive (*.car.zst) in FOLDER and the folders within, or at the archives named. Reads footers and newest manifests only: "carpack verify" checks the content. The age is the time since a backup last found that the server has nothing newer, or since the newest snapshot was made.
@@ -35,7 +36,7 @@ struct StatusCommand: ReportingCommand {
   var folders: [String] = []
 
   @Option(
-    help: ArgumentHelp("Warn of accounts whose last backup is older: 26h, 7d.", valueName: "time"))
+    help: ArgumentHelp("Warn of accounts whose last backup is older: 26h, 7d.", valueName: "age"))
   var maxAge: Age?
 
   @Option(
@@ -74,7 +75,6 @@ struct StatusCommand: ReportingCommand {
       report.printText(common)
     }
     try writeMetrics(report)
-    outcomes.say(common)
     if outcomes.worst != .success { throw outcomes.worst }
   }
 

@@ -44,7 +44,7 @@ struct StatusReport {
   func printText(_ common: CommonOptions) {
     var table = Table([
       ("archive", .left), ("account", .left), ("snapshots", .right), ("age", .right),
-      ("size", .right), ("verified", .left), ("", .left),
+      ("size", .right), ("verified", .left), ("state", .left),
     ])
     for row in rows {
       guard let status = row.status else {
@@ -63,6 +63,7 @@ struct StatusReport {
       }
     }
     for line in table.lines { Console.print(line) }
+    Console.flush()
     for row in rows {
       for account in row.status?.accounts ?? [] where isOverdue(account) {
         common.say(
@@ -71,6 +72,7 @@ struct StatusReport {
         )
       }
     }
+    if rows.count > 1 { common.say(summary) }
   }
 
   private func verified(_ status: ArchiveStatus) -> String {
@@ -92,7 +94,32 @@ struct StatusReport {
     if !snapshot.isComplete { lacks.append("records missing") }
     if snapshot.unreadable.mayHideBlobs { lacks.append("records that cannot be read") }
     if snapshot.blobs.listFault != nil { lacks.append("the server's list of blobs broke off") }
-    return lacks.isEmpty ? Console.green("complete") : Console.yellow(lacks.joined(separator: ", "))
+    let isComplete = lacks.isEmpty
+    if isComplete { lacks.append("complete") }
+    let isOverdue = isOverdue(account)
+    if isOverdue { lacks.append("overdue") }
+    let text = lacks.joined(separator: ", ")
+    return isComplete && !isOverdue ? Console.green(text) : Console.yellow(text)
+  }
+
+  /// How many archives came to what, by the worst of each.
+  var summary: String {
+    var counts: [(word: String, count: Int)] = [
+      ("complete", 0), ("overdue", 0), ("incomplete", 0), ("damaged", 0), ("not read", 0),
+    ]
+    for row in rows {
+      let index =
+        switch row.status {
+        case nil: 4
+        case let status? where status.verification?.verdict == .damaged: 3
+        case let status? where !status.accounts.allSatisfy(\.isSettled): 2
+        case let status? where status.accounts.contains(where: isOverdue): 1
+        default: 0
+        }
+      counts[index].count += 1
+    }
+    let parts = counts.filter { $0.count > 0 }.map { "\(Quantity.grouped($0.count)) \($0.word)" }
+    return "\(Quantity.count(rows.count, "archive")): \(parts.joined(separator: ", "))"
   }
 
   // MARK: JSON

@@ -11,6 +11,7 @@ struct CompactCommand: ReportingCommand {
     commandName: "compact",
     _superCommandName: Carpack.name,
     abstract: "Write an archive anew without what no snapshot needs.",
+    usage: "carpack compact [<options>] <archive> ...",
     discussion: Help.discussion(
       """
       What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.

@@ -11,6 +11,7 @@ struct MergeCommand: ReportingCommand {
     commandName: "merge",
     _superCommandName: Carpack.name,
     abstract: "Make one archive of several, with every snapshot.",
+    usage: "carpack merge [<options>] <archive> ... --output <file>",
     discussion: Help.discussion(
       """
       The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.

@@ -102,6 +102,7 @@ struct PruneCommand: ReportingCommand {
   private func printText(_ report: SnapshotPruner.Report, _ file: String) {
     let verdicts = report.plan.verdicts
     if dryRun {
+      if archives.files.count > 1 { Console.print("\(file):") }
       var table = Table([
         ("number", .right), ("made", .left), ("account", .left), ("revision", .left), ("", .left),
       ])

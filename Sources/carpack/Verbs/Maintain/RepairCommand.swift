@@ -11,6 +11,7 @@ struct RepairCommand: ReportingCommand {
     _superCommandName: Carpack.name,
     abstract:
       "Make damaged indexes and footers again, and complete what an unfinished write has left.",
+    usage: "carpack repair [<options>] <archive> ...",
     discussion: Help.discussion(
       """
       Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
