@@ -144,6 +144,12 @@ ANSWER = Object(
     ("wantsLogin", "bool", "whether it may give the blob to the account's owner"),
 )
 
+DOUBTS = Array(Enum("rollback", "fork", "handle", "unsigned"))
+STANDING = (
+    ("doubts", DOUBTS, "what spoke against the snapshot when it was made; absent if nothing did", OPTIONAL),
+    ("accepted", DOUBTS, "what of that the user accepted; absent if nothing was", OPTIONAL),
+)
+
 SNAPSHOT_FIELDS = (
     ("did", "did", "the account"),
     ("handle", "string?", "its handle, as it was known"),
@@ -176,6 +182,7 @@ SNAPSHOT_FIELDS = (
         ("records", "int", "records that cannot be read"),
         ("partlySearched", "int", "of these, those that may refer to blobs that are not known"),
     ), "records that break the data model", OPTIONAL),
+    *STANDING,
     ("fetched", Object(
         ("kind", Enum("full", "incremental"), "whether all of it came, or what had changed"),
         ("since", "string", "the revision before it", OPTIONAL),
@@ -229,7 +236,7 @@ add("status", "`carpack status`: how an archive stands.",
         ("newest", "string", "when the newest was made"),
         ("ageSeconds", "int?", "seconds since a backup last found that the server has nothing newer"),
         ("overdue", "bool", "whether that is more than --max-age"),
-        ("complete", "bool", "whether nothing is missing but what is accepted as lost"),
+        ("complete", "bool", "whether nothing is missing but what is accepted as lost"), *STANDING,
         ("records", "int", "its records"), ("blobs", "int", "blobs that they refer to"),
         ("missingBlobs", "int", "of these, missing and not accepted as lost"),
     )), "the accounts in it"))
@@ -545,7 +552,9 @@ event("finished", "An account is backed up.", ACCOUNT, FILE,
       ("healed", "bool", "whether damaged sections were written again"), *DAMAGE,
       ("lacksPrivateData", "bool", "whether private data was asked for and did not all come"),
       ("milliseconds", "int", "how long it took"), HEAD, *SNAPSHOT_FIELDS,
-      ("missing", Array(Object(*MISSING_FIELDS)), "blobs that are missing"), ("warnings", Array("string"), "what is odd"))
+      ("missing", Array(Object(*MISSING_FIELDS)), "blobs that are missing"),
+      ("identityChanges", Array("string"), "what is new about who the account is: handle, server, key"),
+      ("warnings", Array("string"), "what is odd"))
 event("failed", "An account was not backed up.", ACCOUNT, ("error", "string", "why"), ("exitStatus", "int", "the exit status for it"))
 event("summary", "All accounts are done with.", *[(name, "int", text) for name, text in (
     ("complete", "complete"), ("upToDate", "up to date"), ("recent", "skipped as recent"), ("incomplete", "incomplete"),

@@ -84,6 +84,61 @@ static inline EVP_PKEY *carpack_ec_public_key(const carpack_signature_functions 
   return key;
 }
 
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+
+/* Private keys in PEM, and signing with them. */
+typedef struct {
+  __typeof__(&BIO_free) BIO_free;
+  __typeof__(&BIO_new_mem_buf) BIO_new_mem_buf;
+  __typeof__(&ERR_clear_error) ERR_clear_error;
+  __typeof__(&EVP_PKEY_CTX_free) EVP_PKEY_CTX_free;
+  __typeof__(&EVP_PKEY_CTX_new) EVP_PKEY_CTX_new;
+  __typeof__(&EVP_PKEY_free) EVP_PKEY_free;
+  __typeof__(&EVP_PKEY_get_group_name) EVP_PKEY_get_group_name;
+  __typeof__(&EVP_PKEY_get_octet_string_param) EVP_PKEY_get_octet_string_param;
+  __typeof__(&EVP_PKEY_sign) EVP_PKEY_sign;
+  __typeof__(&EVP_PKEY_sign_init) EVP_PKEY_sign_init;
+  __typeof__(&PEM_read_bio_PrivateKey) PEM_read_bio_PrivateKey;
+} carpack_signing_functions;
+
+/* Whether all of them were found. */
+static inline int carpack_find_signing_functions(void *library, carpack_signing_functions *found) {
+  return CARPACK_FIND(found, BIO_free) && CARPACK_FIND(found, BIO_new_mem_buf) &&
+         CARPACK_FIND(found, ERR_clear_error) && CARPACK_FIND(found, EVP_PKEY_CTX_free) &&
+         CARPACK_FIND(found, EVP_PKEY_CTX_new) && CARPACK_FIND(found, EVP_PKEY_free) &&
+         CARPACK_FIND(found, EVP_PKEY_get_group_name) && CARPACK_FIND(found, EVP_PKEY_get_octet_string_param) &&
+         CARPACK_FIND(found, EVP_PKEY_sign) && CARPACK_FIND(found, EVP_PKEY_sign_init) &&
+         CARPACK_FIND(found, PEM_read_bio_PrivateKey);
+}
+
+/* A passphrase, and whether it was asked for. */
+typedef struct {
+  const unsigned char *bytes;
+  int length; /* negative: there is none */
+  int was_asked_for;
+} carpack_passphrase;
+
+/* Gives the passphrase; without this function libcrypto would ask for one on the terminal. */
+static int carpack_give_passphrase(char *buffer, int size, int is_writing, void *context) {
+  carpack_passphrase *passphrase = (carpack_passphrase *)context;
+  (void)is_writing;
+  passphrase->was_asked_for = 1;
+  if (passphrase->length < 0 || passphrase->length > size) return -1;
+  for (int index = 0; index < passphrase->length; index++) buffer[index] = (char)passphrase->bytes[index];
+  return passphrase->length;
+}
+
+/* A private key from PEM, or NULL; free with EVP_PKEY_free. */
+static inline EVP_PKEY *carpack_private_key(const carpack_signing_functions *library, const void *pem, int length,
+                                            carpack_passphrase *passphrase) {
+  BIO *input = library->BIO_new_mem_buf(pem, length);
+  if (input == NULL) return NULL;
+  EVP_PKEY *key = library->PEM_read_bio_PrivateKey(input, NULL, carpack_give_passphrase, passphrase);
+  (void)library->BIO_free(input);
+  return key;
+}
+
 /* Arithmetic on curves, with which the tests sign; they link the library. */
 #include <openssl/bn.h>
 #include <openssl/ec.h>

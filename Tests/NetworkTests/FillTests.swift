@@ -143,7 +143,9 @@ struct `A directory of names that is away` {
     let scene = try NetworkScene(blobs: 3)
     #expect(try scene.backUp().status == 0)
     try scene.account.advance()
-    scene.server.play(FaultRule(.status(503), on: scene.account.did))
+    for page in ["", "/log/audit"] {
+      scene.server.play(FaultRule(.status(503), on: scene.account.did + page))
+    }
     let result = try scene.backUp("--attempts 1")
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("server and key are those of the last backup"))

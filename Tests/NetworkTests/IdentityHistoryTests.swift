@@ -1,5 +1,9 @@
+import Archive
+import Backup
 import Foundation
+import IPLD
 import StandIn
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -7,13 +11,14 @@ import Testing
 struct `The history of an account` {
   private static let fixture = "\(Command.packageRoot)/Fixtures/alice"
 
-  private func packed(_ log: String) throws -> (TemporaryFolder, Command) {
+  private static let line =
+    "carpack pack -q \(fixture)/alice.car --blobs \(fixture)/blobs --did-document \(fixture)/did-document.json"
+
+  private func packed() throws -> (TemporaryFolder, Command) {
     let folder = try TemporaryFolder()
-    try folder.write("log.json", Array(log.utf8))
     let command = try Command(in: folder)
     let result = try command.run(
-      "carpack pack -q \(Self.fixture)/alice.car --blobs \(Self.fixture)/blobs --plc-log log.json"
-        + " --did-document \(Self.fixture)/did-document.json -o a.car.zst")
+      "\(Self.line) --plc-log \(Self.fixture)/plc-audit-log.json -o a.car.zst")
     #expect(result.status == 0, "\(result.errors)")
     return (folder, command)
   }
@@ -23,7 +28,7 @@ struct `The history of an account` {
   }
 
   @Test func `is shown of an archive without asking anybody`() throws {
-    let (_, command) = try packed(Self.log())
+    let (_, command) = try packed()
     let text = try command.run("carpack identity a.car.zst")
     #expect(text.status == 0, "\(text.errors)")
     #expect(text.text.contains("each checked back to the first"), "\(text.text)")
@@ -41,7 +46,12 @@ struct `The history of an account` {
     let log = try Self.log().replacingOccurrences(of: "\": ", with: "\":")
     let changed = log.replacingOccurrences(of: old, with: new)
     try #require(changed != log)
-    let (_, command) = try packed(changed)
+    let (folder, command) = try packed()
+    try folder.write("log.json", Array(changed.utf8))
+    let refused = try command.run("\(Self.line) --plc-log log.json -o b.car.zst")
+    #expect(refused.status == 12, "\(refused.errors)")
+    #expect(!folder.names(under: ".").contains("b.car.zst"))
+    try ReplacedLog.write(Array(changed.utf8), to: folder.file("a.car.zst"))
     let result = try command.run("carpack identity a.car.zst")
     #expect(result.status == 12, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("not genuine: did:plc:"), "\(result.errors)")
@@ -55,5 +65,22 @@ struct `The history of an account` {
     #expect(result.status == 0, "\(result.errors)")
     #expect(result.text.contains("each checked back to the first"), "\(result.text)")
     #expect(scene.requestCount == 0)
+  }
+}
+
+/// An archive with another PLC log than `pack` takes, as somebody else's program may write it.
+enum ReplacedLog {
+  /// Adds a snapshot that says what the newest one says, but for the log.
+  static func write(_ log: [UInt8], to path: String) throws {
+    let head = try #require(try ArchiveReader(path: FilePath(path)).generation.head?.cid)
+    var snapshot = try ArchivedSnapshot(head, in: ArchiveReader(path: FilePath(path))).snapshot
+    let cid = CID(codec: .raw, hashing: log.span)
+    (snapshot.plcLog, snapshot.previous) = (cid, head)
+    let manifest = try snapshot.encode()
+    let manifestCID = CID(codec: .dagCBOR, hashing: manifest.span)
+    var writer = try ArchiveWriter.reopen(FileStorage.open(FilePath(path)))
+    try writer.append(cid, log.span)
+    try writer.append(manifestCID, manifest.span)
+    _ = try writer.commit(manifest: manifestCID)
   }
 }

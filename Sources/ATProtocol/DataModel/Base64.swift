@@ -21,6 +21,11 @@ package enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
+  /// The text of `bytes` in the alphabet for URLs (section 5), without padding.
+  package static func encodeURL(_ bytes: [UInt8]) -> String {
+    String(encode(bytes).map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+  }
+
   /// The bytes that `text` spells, or nil.
   ///
   /// Padding may be there or not, but not half of it, and bits that are left over must be zero: each sequence of bytes has one

@@ -64,7 +64,7 @@ public struct PLCHistory: Hashable, Sendable {
   /// The operation that ended the DID, if one did.
   public let tombstone: Operation?
   /// Which signing key held when; neighbours that name the same key are one period.
-  let keyPeriods: [KeyPeriod]
+  package let keyPeriods: [KeyPeriod]
 
   /// The operations that later ones took back.
   public var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }

@@ -39,6 +39,20 @@ extension VerificationKey.Curve {
     }
   }
 
+  /// The lower of two values of s that make the same signature: this one, or the group's order less it.
+  func lower(_ s: [UInt8]) -> [UInt8] {
+    guard halfOrder.lexicographicallyPrecedes(s) else { return s }
+    // The order is odd: twice its half, and one.
+    var other = [UInt8](repeating: 0, count: s.count)
+    var carry = 1
+    for index in s.indices.reversed() {
+      carry += 2 * Int(halfOrder[index]) - Int(s[index])
+      other[index] = UInt8(truncatingIfNeeded: carry)
+      carry >>= 8
+    }
+    return other
+  }
+
   private static let halfOrderOfK256: [UInt8] = [
     0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,

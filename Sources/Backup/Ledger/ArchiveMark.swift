@@ -15,6 +15,8 @@ struct ArchiveMark: Equatable {
     case current
     /// The blobs that are lost for good were asked for again, in vain.
     case tried
+    /// The handle leads to the account, by the DID document that it is about in place of a manifest.
+    case identity
   }
 
   /// When, in RFC 3339 and UTC.
@@ -82,5 +84,28 @@ extension ArchivedSnapshot {
   func wasCurrent(within seconds: Int64, before now: Moment?, in path: FilePath) -> Bool {
     guard let now, let then = lastCurrent(in: path) else { return false }
     return 0...max(0, seconds) ~= now.seconds - then.seconds
+  }
+}
+
+extension Snapshot {
+  /// For how long a handle that was confirmed is not asked about again, in seconds: a week.
+  private static let freshness: Int64 = 7 * 86_400
+
+  /// Whether the account's handle was confirmed within the last week.
+  ///
+  /// Where nobody could note that, the snapshot itself counts.
+  func hasFreshIdentity(at now: Moment?, in path: FilePath?) -> Bool {
+    let mark = path.flatMap {
+      ArchiveMark(.identity, of: did, about: didDocument, on: $0)
+    }
+    let made = fetched == nil ? nil : createdAt
+    guard let now, let then = (mark?.time ?? made).flatMap({ Moment($0) }) else { return false }
+    return 0...Self.freshness ~= now.seconds - then.seconds
+  }
+
+  /// Records that the account's handle was confirmed.
+  func markIdentity(at time: String, in path: FilePath) {
+    guard let document = didDocument else { return }
+    ArchiveMark(time: time, manifest: document).put(.identity, for: did, on: path)
   }
 }

@@ -25,7 +25,8 @@ extension AccountBackup {
         exists: archive.exists, repository: .recent, heldRevision: base.snapshot.rev,
         newestRevision: nil, blobs: BackupPlan.Blobs(), warnings: [])
     }
-    let identity = try await AccountIdentity(account, base: archive?.base, network: network)
+    let identity = try await AccountIdentity(
+      account, base: archive?.base, in: archive?.path, at: options.now(), network: network)
     try claims.claim(identity.did)
     if archive?.base?.snapshot.did != identity.did {
       archive = try ReadArchive(identity, at: destination)

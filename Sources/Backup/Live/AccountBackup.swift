@@ -40,6 +40,8 @@ public struct AccountBackup: Sendable {
     public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
     /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a ``session``.
     public var keepsPrivateData = false
+    /// What is not taken for evidence against the account, and noted as accepted.
+    public var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program.
     public var tool: String
     /// The operating system.
@@ -117,7 +119,8 @@ public struct AccountBackup: Sendable {
     // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.hasEverythingKnown, !options.keepsPrivateData,
+      base.snapshot.hasEverythingKnown, !options.keepsPrivateData, options.accepted.isEmpty,
+      base.snapshot.hasFreshIdentity(at: Moment(options.now()), in: target.path),
       try !options.checksHeld || target.storedDamage().isNone
     {
       try claims.claim(base.snapshot.did)
@@ -129,6 +132,7 @@ public struct AccountBackup: Sendable {
     }
     if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
       base.snapshot.privateData != nil || !options.keepsPrivateData,
+      options.accepted.isEmpty,
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
       try !options.checksHeld || target.storedDamage().isNone
     {
@@ -138,7 +142,8 @@ public struct AccountBackup: Sendable {
         base, at: target.path, .recent, milliseconds: options.milliseconds() - begin,
         missing: try base.ledger())
     }
-    let identity = try await AccountIdentity(account, base: known.base, network: network)
+    let identity = try await AccountIdentity(
+      account, base: known.base, in: known.target?.path, at: options.now(), network: network)
     try claims.claim(identity.did)
     if known.target == nil || known.base?.snapshot.did != identity.did {
       known = try await KnownArchive(identity, at: destination, opened: known.target, claim: file)

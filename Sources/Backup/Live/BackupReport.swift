@@ -39,6 +39,8 @@ public struct BackupReport: Sendable {
   public let missing: BlobLedger.MissingList
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
+  /// What is new about who the account is, a sentence each: its handle, server, key.
+  public let identityChanges: [String]
   /// Whether private data was asked for, and something of it did not come that the server may have.
   public let lacksPrivateData: Bool
 
@@ -62,6 +64,6 @@ public struct BackupReport: Sendable {
         ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
       isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
       milliseconds: milliseconds, missing: missing, warnings: warnings,
-      lacksPrivateData: lacksPrivateData)
+      identityChanges: [], lacksPrivateData: lacksPrivateData)
   }
 }

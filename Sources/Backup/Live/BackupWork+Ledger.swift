@@ -46,9 +46,14 @@ extension BackupWork {
     let reconciliation = try BlobReconciliation(
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
       schedule: schedule)
-    guard reconciliation.wantedCount > 0 || privateData?.isNews == true else {
+    let standing = try standingOfBase(base)
+    let isNews =
+      privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
+      || identity.isNews(after: base.snapshot)
+    guard reconciliation.wantedCount > 0 || isNews else {
       try target.publish()
       noteCurrent(base, target)
+      noteIdentity(base.snapshot, target)
       return .done(
         .unchanged(
           base, at: target.path, milliseconds: options.milliseconds() - begin, missing: missing,
@@ -61,17 +66,19 @@ extension BackupWork {
     let header = try base.reader.carHeader
     return .done(
       try await appending(to: target, ArchiveOptions(level: options.level), carHeader: { header }) {
-        try await ask(reconciliation, base, with: $0, for: target)
+        try await ask(reconciliation, base, standing, with: $0, for: target)
       })
   }
 
   private func ask(
-    _ reconciliation: BlobReconciliation, _ base: ArchivedSnapshot, with appender: ArchiveAppender,
+    _ reconciliation: BlobReconciliation, _ base: ArchivedSnapshot, _ standing: Standing,
+    with appender: ArchiveAppender,
     for target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
     var draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
+    draft.judge(standing)
     if let privateData { try draft.add(privateData) }
     return try await end(
       draft, missing: ledger.missing, base.reader, with: appender, for: target)
@@ -109,6 +116,7 @@ extension BackupWork {
   ) async throws -> BackupReport {
     let ending = try await appender.perform { writer in try draft.end(&writer) }
     let snapshot = ending.snapshot
+    noteIdentity(snapshot, target)
     if let base, ending.isUnchanged {
       remember(missing, on: target)
       noteCurrent(base, target)
@@ -126,6 +134,7 @@ extension BackupWork {
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all,
+      identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData)
   }
 

@@ -84,6 +84,10 @@ struct BackupWork: Sendable {
     observer(.progress(BackupProgress(.repository)))
     let log = try await fetchPLCLog()
     let judge = try judge(by: log)
+    if !judge.hasKey {
+      warn(
+        "no key of the account is known, so the commit was not checked: the snapshot is unsigned")
+    }
     let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
@@ -99,8 +103,11 @@ struct BackupWork: Sendable {
     if listing == nil {
       listing = try await listBlobs(fetched.facts.blobCount)
     }
+    var standing = standing(
+      after: try Standing.of(fetched.facts, after: base, accepting: options.accepted))
+    if judge.hasKey { standing.doubts.remove(.unsigned) } else { standing.doubts.insert(.unsigned) }
     return try await write(
-      fetched, listing: listing, schedule, plcLog: log, to: target)
+      fetched, listing: listing, schedule, plcLog: log, standing, to: target)
   }
 
   /// Asks once more for the blobs that are missing, and for nothing else.
@@ -122,7 +129,8 @@ struct BackupWork: Sendable {
     if listing == nil, base.snapshot.blobs.listFault != nil {
       listing = try await listBlobs(fetched.facts.blobCount)
     }
-    return try await write(fetched, listing: listing, .always, plcLog: plcLog, to: target)
+    return try await write(
+      fetched, listing: listing, .always, plcLog: plcLog, try standingOfBase(base), to: target)
   }
 
   /// Whether what is stored holds, as far as that is looked at.
@@ -134,14 +142,15 @@ struct BackupWork: Sendable {
 
   private func write(
     _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
-    plcLog: [UInt8]?, to target: ArchiveTarget
+    plcLog: [UInt8]?, _ standing: Standing, to target: ArchiveTarget
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
     // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
     return try await appending(to: target, archiveOptions, carHeader: { fetched.header }) {
-      try await append(fetched, listing: listing, schedule, plcLog: plcLog, with: $0, for: target)
+      try await append(
+        fetched, listing: listing, schedule, plcLog: plcLog, standing, with: $0, for: target)
     }
   }
 
@@ -279,11 +288,7 @@ struct BackupWork: Sendable {
 
   /// What the archive has of it; nil also if it cannot be read, and has to come again.
   private func readablePrivateData() throws -> PrivateData? {
-    do {
-      return try base?.privateData()
-    } catch let error where error.isDamage {
-      return nil
-    }
+    try base?.readable { try $0.privateData() }
   }
 
   /// What decides whether a commit is the account's own.
@@ -292,21 +297,15 @@ struct BackupWork: Sendable {
   /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
   private func judge(by log: [UInt8]?) throws -> CommitJudge {
     let judge = try CommitJudge(did: identity.did, key: identity.key, now: options.now())
-    return try judge.going(by: try log ?? readablePLCLog())
-  }
-
-  /// The log that the archive has; nil also if it cannot be read.
-  private func readablePLCLog() throws -> [UInt8]? {
-    do {
-      return try base?.plcLog()
-    } catch let error where error.isDamage {
-      return nil
-    }
+      .going(by: try log ?? base?.readable { try $0.plcLog() })
+    guard !judge.hasKey, let base, let key = try base.earlierKey() else { return judge }
+    warn("the DID document names no key that can be used; the one that it named before decides")
+    return try CommitJudge(did: identity.did, key: key, now: options.now())
   }
 
   /// The account's history in the PLC directory; nil if it has none or it cannot be had.
   private func fetchPLCLog() async throws -> [UInt8]? {
-    guard identity.did.method == "plc" else { return nil }
+    guard identity.did.method == "plc", identity.log == nil else { return identity.log }
     do {
       return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
     } catch let error where !(error is CancellationError) {
@@ -319,7 +318,8 @@ struct BackupWork: Sendable {
 
   private func append(
     _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
-    plcLog: [UInt8]?, with appender: ArchiveAppender, for target: ArchiveTarget
+    plcLog: [UInt8]?, _ standing: Standing, with appender: ArchiveAppender,
+    for target: ArchiveTarget
   ) async throws -> BackupReport {
     let description = try await appender.perform { [base] writer in
       try fetched.pack(into: &writer, after: base)
@@ -335,6 +335,7 @@ struct BackupWork: Sendable {
     facts.plcLog = plcLog
     var draft = SnapshotDraft(
       fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
+    draft.judge(standing)
     if let privateData { try draft.add(privateData) }
     return try await end(draft, missing: ledger.missing, archive, with: appender, for: target)
   }

@@ -68,7 +68,8 @@ public struct BlobFill: Sendable {
       return .unchanged(base, at: target.path, milliseconds: 0, missing: try base.ledger())
     }
     let identity = try await AccountIdentity(
-      .did(base.snapshot.did), base: base, network: backup.network, mayBeGone: true)
+      .did(base.snapshot.did), base: base, in: target.path, at: backup.options.now(),
+      network: backup.network, mayBeGone: true)
     backup.observer(
       .resolved(identity.did, handle: identity.handle, server: identity.server))
     let log = try base.plcLog()
@@ -88,7 +89,7 @@ public struct BlobFill: Sendable {
         client: XRPCClient(service: server, network: backup.network), name: server,
         loggedInAt: session == nil ? nil : identity.server)
     }
-    return try await work.fill(base, plcLog: log, in: target)
+    return try await work.fill(base, plcLog: identity.log ?? log, in: target)
   }
 
   /// The servers that an account's history in the PLC directory names, the last first.

@@ -17,7 +17,8 @@ internal import IPLD
 struct CommitJudge: Sendable {
   /// The account.
   let did: DID
-  /// The key in its DID document; nil if that names none that can be used.
+  /// The key in its DID document, or, if that names none that can be used, the one that it had before; nil if
+  /// none is known.
   let key: VerificationKey?
   /// The history of its keys, checked back to the first operation; nil if it has none, or it could not be had.
   var history: PLCHistory?
@@ -48,7 +49,10 @@ struct CommitJudge: Sendable {
     return judge
   }
 
-  /// Makes sure that a commit is the account's own.
+  /// Whether a key is known, so that a commit can be checked.
+  var hasKey: Bool { key != nil || history.map { !$0.keyPeriods.isEmpty } ?? false }
+
+  /// Makes sure that a commit is the account's own, as far as a key is known.
   ///
   /// - Throws: ``BackupError/notGenuine(_:)``.
   func check(_ commit: Commit) throws {
@@ -56,7 +60,7 @@ struct CommitJudge: Sendable {
       throw BackupError.notGenuine(
         "the server sent the repository of \(commit.did), not of \(did)")
     }
-    if let history {
+    if let history, !history.keyPeriods.isEmpty {
       let verdict = history.judge(commit, now: now)
       guard verdict.isGenuine else { throw BackupError.notGenuine("the commit is \(verdict)") }
       return

@@ -90,7 +90,9 @@ extension AccountBackup.Destination {
     case .file(let file), .shared(let file): file
     case .folder(let folder):
       try folder.archive(of: identity.did)
-        ?? folder.newArchive(of: identity.did, handle: identity.handle, isMade: isMade)
+        ?? folder.newArchive(
+          of: identity.did,
+          handle: identity.isHandleConfirmed == false ? nil : identity.handle, isMade: isMade)
     }
   }
 }

@@ -23,7 +23,8 @@ public struct LiveAccount: Sendable {
     _ account: ATIdentifier, network: Network,
     session: (@Sendable (DID, String, Network) async throws -> Session)? = nil
   ) async throws {
-    identity = try await AccountIdentity(account, base: nil, network: network)
+    // Without an archive no moment counts.
+    identity = try await AccountIdentity(account, base: nil, at: "", network: network)
     did = identity.did
     self.network = network
     client = XRPCClient(

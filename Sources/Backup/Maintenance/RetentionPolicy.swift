@@ -28,6 +28,8 @@ public struct RetentionPolicy: Equatable, Sendable {
     case otherAccount = "other account"
     /// The next one has an older revision, or is another commit of the same: it may hold more.
     case beforeDisruption = "before a rollback or fork"
+    /// It says that a rollback or fork is accepted.
+    case acceptance = "accepts a rollback or fork"
     /// Only others were named to be forgotten.
     case notNamed = "not named"
   }

@@ -39,6 +39,10 @@ public struct SnapshotPruner {
         reasons[disruption.before].insert(.beforeDisruption)
         if disruption.kind == .fork { reasons[disruption.after].insert(.beforeDisruption) }
       }
+      for (index, entry) in history.entries.enumerated()
+      where !entry.standing.accepted.isDisjoint(with: [.rollback, .fork]) {
+        reasons[index].insert(.acceptance)
+      }
       for newest in history.newestOfAccounts { reasons[newest.number - 1].insert(.newest) }
       for number in named {
         guard history.entries.indices.contains(number - 1) else {

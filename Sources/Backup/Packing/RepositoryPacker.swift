@@ -23,6 +23,12 @@ public struct RepositoryPacker {
     public var sharesArchive = true
     /// What is known about the account.
     public var facts = AccountFacts()
+    /// Whether the account's PLC log has to lead back to its first operation.
+    ///
+    /// What an earlier extraction has left is packed again as it is.
+    public var requiresProvenLog = false
+    /// What is not taken for evidence against the account, and noted as accepted.
+    public var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program that packs.
     public var tool: String
     /// When the snapshot is made, in RFC 3339 and UTC.
@@ -59,6 +65,8 @@ public struct RepositoryPacker {
     /// If some were, the newest snapshot was lost, or none was added: what of the archive is
     /// damaged still.
     public let damage: StoredDamage
+    /// What speaks against it that did not speak against the snapshot before.
+    public let newDoubts: Set<Standing.Doubt>
     /// How many bytes the archive has grown by.
     public let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
@@ -166,6 +174,7 @@ public struct RepositoryPacker {
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
+    if options.requiresProvenLog { try facts.checkPLCLog(of: commit.did) }
     let files = try folders.flatMap { folder in try folder.files() }
     let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
@@ -190,11 +199,15 @@ public struct RepositoryPacker {
       // That a blob was not given is what the absence of an entry says.
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
-      let draft = SnapshotDraft(
-        RepositoryFacts(inspection, commit), description, fetched: nil, facts, ledger, after: base,
+      let repositoryFacts = RepositoryFacts(inspection, commit)
+      var draft = SnapshotDraft(
+        repositoryFacts, description, fetched: nil, facts, ledger, after: base,
         SnapshotDraft.Provenance(
           tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
           milliseconds: { [options] in options.milliseconds() - begin }))
+      var standing = try Standing.of(repositoryFacts, after: base, accepting: options.accepted)
+      standing.takeHandle(from: base?.snapshot.standing)
+      draft.judge(standing)
       let ending = try draft.end(&writer)
       // A run that was killed may not have waited for the name; the content was synced at opening.
       if ending.isUnchanged { try storage.synchronizeName() }
@@ -204,6 +217,7 @@ public struct RepositoryPacker {
         isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
         damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
           ? storage.storedDamage() : StoredDamage(),
+        newDoubts: standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     }

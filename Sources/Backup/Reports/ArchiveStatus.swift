@@ -18,6 +18,8 @@ package struct ArchiveStatus: Sendable {
     package let lastCurrent: Moment?
     /// What the newest snapshot holds and lacks.
     package let snapshot: Snapshot
+    /// What speaks against the snapshot that was added last, which need not be the newest.
+    package let standing: Standing
     /// Whether nothing is missing but what is accepted as lost.
     package var isSettled: Bool { snapshot.isSettled }
 
@@ -46,11 +48,13 @@ package struct ArchiveStatus: Sendable {
     guard !newest.isEmpty else { throw SnapshotError.noSnapshot }
     accounts = try newest.map { entry in
       let archived = try ArchivedSnapshot(entry.cid, in: reader)
+      let last = history.entries.last { $0.did == entry.did && $0.isVouched } ?? entry
+      let lastCurrent = try ArchivedSnapshot(last.cid, in: reader).lastCurrent(in: path)
       return Account(
         did: entry.did, handle: entry.handle,
         snapshotCount: history.entries.count { $0.did == entry.did }, newest: entry.createdAt,
-        lastCurrent: archived.lastCurrent(in: path) ?? Moment(entry.createdAt),
-        snapshot: archived.snapshot)
+        lastCurrent: lastCurrent ?? Moment(last.createdAt), snapshot: archived.snapshot,
+        standing: last.standing)
     }
     verification = VerificationMark(of: path)
     let committed = reader.generation.committedLength

@@ -34,4 +34,18 @@ public struct AccountFacts: Sendable {
     handle = handle ?? document.handle
     pds = pds ?? document.pds
   }
+
+  /// Makes sure that the PLC audit log, if there is one, is the account's, and leads back to its first operation.
+  ///
+  /// - Throws: ``BackupError``.
+  func checkPLCLog(of did: DID) throws {
+    guard let plcLog else { return }
+    do {
+      _ = try PLCHistory(validating: PLCLog(plcLog.span, of: did), of: did)
+    } catch PLCLogError.otherAccount(let other) {
+      throw BackupError.otherAccount(other, expected: did.text)
+    } catch let error where error is PLCLogError || error is PLCFault {
+      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+    }
+  }
 }

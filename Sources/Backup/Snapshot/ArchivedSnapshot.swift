@@ -88,6 +88,12 @@ public struct ArchivedSnapshot: Sendable {
     }
   }
 
+  /// All snapshots of the archive, found by a reader of its own: a survey gives ordinals anew.
+  func wholeHistory() throws -> (SnapshotHistory, ArchiveReader) {
+    let other = try reader.another()
+    return (try SnapshotHistory(of: other), other)
+  }
+
   private static func walk(
     before later: CID?, in reader: ArchiveReader, _ visit: (ArchivedSnapshot) throws -> Bool
   ) throws {
@@ -268,6 +274,15 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
   func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
+
+  /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
+  func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {
+    do {
+      return try read(self)
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
 
   /// The block of the record with this path, found through the tree; nil if there is no such record.
   ///

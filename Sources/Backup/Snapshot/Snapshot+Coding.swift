@@ -50,6 +50,10 @@ extension Snapshot {
       map["unreadable"] =
         ["records": unreadable.count, "partlySearched": unreadable.partlySearchedCount].ipld
     }
+    for (name, doubts) in [("doubts", standing.doubts), ("accepted", standing.accepted)]
+    where !doubts.isEmpty {
+      map[name] = .array(doubts.map(\.rawValue).sorted().map { .string($0) })
+    }
     if isUnvouched { map["unvouched"] = .boolean(true) }
     return map
   }
@@ -158,6 +162,8 @@ extension Snapshot {
     let unreadable = try fields.optionalMap("unreadable")
     self.unreadable.count = try unreadable.optionalCount("records") ?? 0
     self.unreadable.partlySearchedCount = try unreadable.optionalCount("partlySearched") ?? 0
+    standing.doubts = try fields.doubts("doubts")
+    standing.accepted = try fields.doubts("accepted")
     isUnvouched = value["unvouched"] == .boolean(true)
     let host = try fields.optionalMap("host")
     hostSystem = try host.optionalText("os") ?? ""
@@ -259,6 +265,13 @@ private struct Fields {
     let links = try links(name)
     guard Set(links).count == links.count else { throw .malformedField(name) }
     return links
+  }
+
+  /// A list of doubts, empty when the field is absent; those that are not known here are left out.
+  func doubts(_ name: String) throws(SnapshotError) -> Set<Standing.Doubt> {
+    guard let field = value[name] else { return [] }
+    guard let items = field.array else { throw .malformedField(name) }
+    return Set(items.compactMap { item in item.string.flatMap(Standing.Doubt.init) })
   }
 
   /// A list of links, empty when the field is absent.

@@ -59,6 +59,7 @@ extension Snapshot {
       json.field("partlySearched", unreadable.partlySearchedCount)
       json.endObject()
     }
+    standing.writeFields(to: &json)
     if let fetched {
       json.beginObject("fetched")
       json.field("kind", fetched.since == nil ? "full" : "incremental")
@@ -76,6 +77,17 @@ extension Snapshot {
     json.field("os", hostSystem)
     json.field("durationMs", durationMilliseconds)
     json.endObject()
+  }
+}
+
+extension Standing {
+  /// Writes what speaks against a snapshot, and what of that was accepted, if anything does.
+  package func writeFields(to json: inout JSONWriter) {
+    for (name, doubts) in [("doubts", doubts), ("accepted", accepted)] where !doubts.isEmpty {
+      json.beginArray(name)
+      for doubt in doubts.map(\.rawValue).sorted() { json.string(doubt) }
+      json.endArray()
+    }
   }
 }
 

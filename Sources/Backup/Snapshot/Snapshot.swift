@@ -51,6 +51,8 @@ public struct Snapshot: Equatable, Sendable {
   public var fetched: Fetched?
   /// How many records could not be read when it was made.
   public var unreadable = UnreadableRecords()
+  /// What speaks against it, and what of that was accepted.
+  public var standing = Standing()
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have been committed.
   public var isUnvouched = false
 
@@ -197,6 +199,7 @@ extension Snapshot {
     // The CAR's digest is what counts; its order may be written down in several ways.
     same.car.order = earlier.car.order
     same.car.base = earlier.car.base
+    if standing.saysNothingNew(after: earlier.standing) { same.standing = earlier.standing }
     // Earlier versions did not count them.
     if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }
     return same == earlier

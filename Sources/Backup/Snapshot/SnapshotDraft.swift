@@ -89,6 +89,9 @@ struct SnapshotDraft: Sendable {
     self.provenance = provenance
   }
 
+  /// Says what speaks against it, and what of that is accepted.
+  mutating func judge(_ standing: Standing) { snapshot.standing = standing }
+
   /// Adds what the server gave to the account's owner.
   mutating func add(_ received: ReceivedPrivateData) throws {
     guard received.isNews else { return }

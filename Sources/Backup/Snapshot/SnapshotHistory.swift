@@ -46,6 +46,8 @@ public struct SnapshotHistory: Sendable {
     public let unreadable: UnreadableRecords
     /// Whether every tree node and record was in the CAR.
     public let isComplete: Bool
+    /// What spoke against it when it was made, and what of that was accepted.
+    public let standing: Standing
     /// The length of the CAR.
     public let carByteCount: UInt64
     /// The SHA-256 of the CAR; nil if the snapshot never was a CAR that came in.
@@ -311,6 +313,7 @@ extension SnapshotHistory.Entry {
     blobs = snapshot.blobs
     unreadable = snapshot.unreadable
     isComplete = snapshot.isComplete
+    standing = snapshot.standing
     carByteCount = snapshot.car.byteCount
     carSHA256 = snapshot.car.sha256
     isVouched = !snapshot.isUnvouched

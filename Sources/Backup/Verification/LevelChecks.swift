@@ -13,12 +13,14 @@ struct LevelChecks {
   /// The number of each account's first snapshot.
   private var firsts: [DID: Int] = [:]
   /// What does not go forward, by the index of the snapshot.
-  private let disruptions: [Int: [(kind: SnapshotHistory.Disruption, before: Int)]]
+  private let disruptions:
+    [Int: [(kind: SnapshotHistory.Disruption, before: Int, isAccepted: Bool)]]
 
   init(_ reader: ArchiveReader, _ history: SnapshotHistory, _ terms: ProofTerms) {
     (self.reader, self.history, self.terms) = (reader, history, terms)
     disruptions = Dictionary(
-      history.disruptions.map { ($0.after, [($0.kind, $0.before)]) }, uniquingKeysWith: +)
+      history.disruptions.map { ($0.after, [($0.kind, $0.before, $0.isAccepted)]) },
+      uniquingKeysWith: +)
     for entry in history.entries where entry.isVouched && firsts[entry.did] == nil {
       firsts[entry.did] = entry.number
     }
@@ -60,16 +62,22 @@ struct LevelChecks {
 
   private func continuity(of entry: SnapshotHistory.Entry) -> ProofLevels.Finding {
     guard entry.isVouched else { return .noEvidence("no footer leads to it") }
-    let reasons = (disruptions[entry.number - 1] ?? []).map { kind, before in
+    let found = disruptions[entry.number - 1] ?? []
+    let reasons = found.map { kind, before, isAccepted in
       let number = history.entries[before].number
-      return switch kind {
-      case .rollback:
-        "its revision is older than that of snapshot \(number), which was there before: a rollback"
-      case .fork:
-        "its commit is another one than that of snapshot \(number) with the same revision: a fork"
-      }
+      let what =
+        switch kind {
+        case .rollback:
+          "its revision is older than that of snapshot \(number), which was there before: a rollback"
+        case .fork:
+          "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+        }
+      return isAccepted ? "\(what), which was accepted" : what
     }
-    guard reasons.isEmpty else { return .fails(reasons.joined(separator: "; ")) }
+    guard reasons.isEmpty else {
+      let text = reasons.joined(separator: "; ")
+      return found.allSatisfy(\.isAccepted) ? .holds(text) : .fails(text)
+    }
     return .holds(
       firsts[entry.did] == entry.number
         ? "it is the account's first" : "it follows from the one before it")
@@ -118,11 +126,21 @@ struct LevelChecks {
     let identity: ProofLevels.Finding =
       evidence.faults.first.map { .fails($0) }
       ?? .noEvidence("the archive has no history of the account's keys")
-    // The document of the time, or, if there was none, the first after it.
+    // The newest document of the time that names a key, or, if none did, the first after it.
     let documents = evidence.documents
-    let place = max(0, Self.count(of: documents, upTo: entry.number) - 1)
-    guard documents.indices.contains(place), let document = documents[place].document else {
-      return (.noEvidence("the archive does not say which key the account had"), identity)
+    let known = Self.count(of: documents, upTo: entry.number)
+    let namesKey = { (entry: IdentityEvidence.Document) in entry.document?.signingKey != nil }
+    let place =
+      documents[..<known].lastIndex(where: namesKey)
+      ?? documents[known...].firstIndex(where: namesKey)
+    guard let place, let document = documents[place].document else {
+      let isUnsigned = entry.standing.doubts.contains(.unsigned)
+      return (
+        .noEvidence(
+          isUnsigned
+            ? "no key of the account was known when it was backed up"
+            : "the archive does not say which key the account had"), identity
+      )
     }
     let verdict = document.judge(commit, now: terms.now)
     return (verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)"), identity)

@@ -82,23 +82,38 @@ public struct IdentityResolver: Sendable {
   /// Asks whether the handle that the document claims leads to the account.
   private func confirmHandle(of identity: inout ResolvedIdentity) async throws {
     guard let handle = identity.claimedHandle else { return }
-    do {
-      let answer = try await handles.resolve(handle)
-      if answer.did == identity.did {
-        identity.handle = handle
-        identity.sources.handle = answer.source
-      } else if answer.isAuthoritative {
-        identity.warnings.append(.handleLeadsElsewhere(handle, answer.did))
-      } else {
-        identity.warnings.append(
-          .handleNotConfirmed(
-            handle, .handleNotFound(handle, ["\(answer.source) names \(answer.did)"])))
-      }
-      if let other = answer.conflict {
-        identity.warnings.append(.conflict(handle, dns: answer.did, website: other))
-      }
-    } catch let error as IdentityError {
-      identity.warnings.append(.handleNotConfirmed(handle, error))
+    let (source, warnings) = try await confirm(handle, of: identity.did)
+    if let source {
+      identity.handle = handle
+      identity.sources.handle = source
     }
+    identity.warnings += warnings
+  }
+
+  /// Asks whether a handle leads to an account that claims it.
+  ///
+  /// - Returns: who said that it does, nil if nobody did; and what is not as it should be.
+  /// - Throws: `CancellationError`.
+  package func confirm(_ handle: Handle, of did: DID) async throws
+    -> (source: String?, warnings: [IdentityWarning])
+  {
+    let answer: HandleResolver.Answer
+    do {
+      answer = try await handles.resolve(handle)
+    } catch let error as IdentityError {
+      return (nil, [.handleNotConfirmed(handle, error)])
+    }
+    var warnings: [IdentityWarning] = []
+    if answer.did != did {
+      warnings.append(
+        answer.isAuthoritative
+          ? .handleLeadsElsewhere(handle, answer.did)
+          : .handleNotConfirmed(
+            handle, .handleNotFound(handle, ["\(answer.source) names \(answer.did)"])))
+    }
+    if let other = answer.conflict {
+      warnings.append(.conflict(handle, dns: answer.did, website: other))
+    }
+    return (answer.did == did ? answer.source : nil, warnings)
   }
 }

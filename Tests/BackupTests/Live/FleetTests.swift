@@ -297,7 +297,7 @@ import XRPC
       try await scene.backUp(account, into: "all.car.zst")
     }
     for (account, blob) in zip(accounts, lost) { account.upload(blob) }
-    scene.server.setDocument(#"{"id":"did:plc:ewvi7nxzyoun6zhxrhs64oiz"}"#, for: accounts[1].did)
+    scene.server.setAuditLog(#"{"message":"no log"}"#, for: accounts[1].did)
     let ended = Ended()
     try await BlobFill(scene.backup()).run(scene.path("all.car.zst")) { ended.add($0, $1) }
     #expect(ended.succeeded == [accounts[0].did, accounts[2].did])

@@ -55,7 +55,8 @@ struct `An identity on the network` {
     let did = try DID(account.did)
     let bytes = try await resolver.plcLog(of: did)
     let log = try PLCLog(bytes.span, of: did)
-    #expect(log.entries.count == 1)
+    // The first operation, and one that names this server.
+    #expect(log.entries.count == 2 && log.servers.last?.text == server.url)
     #expect(log.signingKeys.map(\.multikey) == [account.key.multikey])
   }
 

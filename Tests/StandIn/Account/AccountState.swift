@@ -21,6 +21,8 @@ struct AccountState: Sendable {
   }
 
   var handle: String
+  /// The operations of its DID.
+  var operations: PLCOperations
   var password = "hunter2-hunter2"
   var privatePages: [String: [String]] = [:]
   var status = StandInAccount.Status.active
@@ -46,7 +48,9 @@ struct AccountState: Sendable {
   /// How often ``StandInAccount/advance()`` made something up.
   var advances = 0
 
-  init(handle: String) { self.handle = handle }
+  init(handle: String, operations: PLCOperations) {
+    (self.handle, self.operations) = (handle, operations)
+  }
 
   /// The blobs that records refer to which were written after a revision, or at all.
   func referencedBlobs(since rev: TID?) -> Set<CID> {

@@ -6,7 +6,8 @@ import IPLD
 /// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 struct PLCOperations: Sendable {
   private let rotation: SigningKey
-  private let handle: String
+  /// What the account is according to the last operation.
+  private(set) var now: Claims
   private var entries: [IPLDValue] = []
   private var last: CID?
   private(set) var did = ""
@@ -14,24 +15,48 @@ struct PLCOperations: Sendable {
   /// The operation with which the DID begins.
   init(name: String, handle: String, key: SigningKey) throws {
     rotation = SigningKey(seed: "carpack stand-in: \(name), rotation")
-    self.handle = handle
-    try append(key, at: "2025-06-15T12:00:00.000Z")
+    now = Claims(handle: handle, server: "https://pds.example.com", key: "did:key:" + key.multikey)
+    try append(now, at: "2025-06-15T12:00:00.000Z")
+  }
+
+  /// The operations of a log that was made elsewhere, to be gone on with.
+  init(log: String, rotation: SigningKey) throws {
+    self.rotation = rotation
+    entries = try DataModelJSON.decode(Array(log.utf8)).array ?? []
+    guard let end = entries.last, let operation = end["operation"], let did = end["did"]?.string,
+      let cid = end["cid"]?.string
+    else { throw StandInAccount.Malformed(what: "the PLC log has no operation") }
+    self.did = did
+    last = try CID(cid)
+    now = Claims(
+      handle: String(
+        (operation["alsoKnownAs"]?.array?.first?.string ?? "").dropFirst("at://".count)),
+      server: operation["services"]?["atproto_pds"]?["endpoint"]?.string ?? "",
+      key: operation["verificationMethods"]?["atproto"]?.string ?? "")
+  }
+
+  /// What an operation says of an account.
+  struct Claims: Equatable, Sendable {
+    var handle: String
+    var server: String
+    var key: String
   }
 
   /// The log, as JSON.
   var auditLog: String { IPLDValue.array(entries).json() }
 
-  /// Names a key that signs the repository from a time on.
-  mutating func append(_ key: SigningKey, at time: String) throws {
+  /// Says what an account is from a time on; without one, from a second after the last operation on.
+  mutating func append(_ claims: Claims, at given: String? = nil) throws {
+    let time = given ?? later()
     var operation: IPLDMap = [
       "type": .string("plc_operation"), "prev": last.map { .string("\($0)") } ?? .null,
       "rotationKeys": .array([.string("did:key:" + rotation.multikey)]),
-      "verificationMethods": .map(["atproto": .string("did:key:" + key.multikey)]),
-      "alsoKnownAs": .array([.string("at://" + handle)]),
+      "verificationMethods": .map(["atproto": .string(claims.key)]),
+      "alsoKnownAs": .array([.string("at://" + claims.handle)]),
       "services": .map([
         "atproto_pds": .map([
           "type": .string("AtprotoPersonalDataServer"),
-          "endpoint": .string("https://pds.example.com"),
+          "endpoint": .string(claims.server),
         ])
       ]),
     ]
@@ -42,12 +67,20 @@ struct PLCOperations: Sendable {
     if last == nil {
       did = "did:plc:" + Base32.encode(SHA256.digest(of: bytes.span).bytes.span).prefix(24)
     }
-    last = cid
+    (last, now) = (cid, claims)
     entries.append(
       .map([
         "did": .string(did), "operation": .map(operation), "cid": .string("\(cid)"),
         "nullified": .boolean(false), "createdAt": .string(time),
       ]))
+  }
+}
+
+extension PLCOperations {
+  /// A second after the last operation.
+  private func later() -> String {
+    let last = entries.last?["createdAt"]?.string.flatMap { UnixTime($0) }
+    return "\(UnixTime(microseconds: (last?.microseconds ?? 0) + 1_000_000))"
   }
 }
 

@@ -69,7 +69,8 @@ extension StandInAccount {
     try self.init(
       cars: cars, blobs: blobs, handle: String(alias.dropFirst("at://".count)), document: document,
       auditLog: String(decoding: read("plc-audit-log.json"), as: UTF8.self),
-      key: SigningKey(seed: "carpack fixture: \(name)"))
+      key: SigningKey(seed: "carpack fixture: \(name)"),
+      rotation: SigningKey(seed: "carpack fixture: \(name), rotation"))
   }
 
   /// What the records in CARs say about the types of blobs.

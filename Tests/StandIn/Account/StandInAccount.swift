@@ -37,10 +37,6 @@ public final class StandInAccount: Sendable {
   public let style: AccountStyle
   /// The DID document as it was received from elsewhere, but for the address of the server; nil to make one.
   let documentTemplate: IPLDValue?
-  /// The operations of its DID; nil for an account that was received from elsewhere.
-  let operations: PLCOperations?
-  /// The PLC log as JSON.
-  public let auditLog: String
 
   private let state: Mutex<AccountState>
 
@@ -58,10 +54,8 @@ public final class StandInAccount: Sendable {
     self.style = style
     documentTemplate = nil
     let operations = try PLCOperations(name: name, handle: handle, key: key)
-    self.operations = operations
     self.did = did ?? operations.did
-    auditLog = operations.auditLog
-    state = Mutex(AccountState(handle: handle))
+    state = Mutex(AccountState(handle: handle, operations: operations))
     try commit([])
   }
 
@@ -70,20 +64,20 @@ public final class StandInAccount: Sendable {
   /// - Parameters:
   ///   - cars: the repository and what ``advance()`` makes of it.
   ///   - key: what further commits are signed with.
+  ///   - rotation: what further operations of its DID are signed with.
   public init(
     cars: [[UInt8]], blobs: [BlobContent], handle: String, document: IPLDValue, auditLog: String,
-    key: SigningKey
+    key: SigningKey, rotation: SigningKey
   ) throws {
     guard let did = document["id"]?.string, let first = cars.first else {
       throw Malformed(what: "an account needs a DID document and a CAR")
     }
     self.did = did
     self.key = key
-    self.auditLog = auditLog
-    operations = nil
     style = AccountStyle()
     documentTemplate = document
-    var state = AccountState(handle: handle)
+    var state = AccountState(
+      handle: handle, operations: try PLCOperations(log: auditLog, rotation: rotation))
     for blob in blobs { state.blobs[blob.cid] = blob }
     state.pending = Array(cars.dropFirst())
     try state.take(car: first)
@@ -116,6 +110,32 @@ public final class StandInAccount: Sendable {
   public var privatePages: [String: [String]] {
     get { state.withLock { $0.privatePages } }
     set { state.withLock { $0.privatePages = newValue } }
+  }
+
+  /// The PLC log as JSON.
+  public var auditLog: String { state.withLock { $0.operations.auditLog } }
+
+  /// The PLC log, which ends with an operation that names the server and the handle as they are now.
+  ///
+  /// - Parameter server: the server that it is on, where it names no other.
+  func auditLog(on server: String) throws -> String {
+    try state.withLock { state in
+      var claims = state.operations.now
+      (claims.handle, claims.server) = (state.handle, state.endpoint ?? server)
+      if did == state.operations.did, claims != state.operations.now {
+        try state.operations.append(claims)
+      }
+      return state.operations.auditLog
+    }
+  }
+
+  /// Has the PLC log name another key from a time on.
+  func name(_ key: SigningKey, at time: String) throws {
+    try state.withLock { state in
+      var claims = state.operations.now
+      claims.key = "did:key:" + key.multikey
+      try state.operations.append(claims, at: time)
+    }
   }
 
   /// What the server says about it.
@@ -233,6 +253,16 @@ public final class StandInAccount: Sendable {
       let rev = nextRevision(after: state.rev)
       let commit = try signedCommit(data: data, rev: rev, previous: state.commit)
       state.replace(commit: commit, nodes: nodes, data: data, records: bodies, rev: rev)
+    }
+  }
+
+  /// Is what it was before the last commit, as where a server is restored from a copy.
+  public func goBack() {
+    state.withLock { state in
+      guard var previous = state.previous else { return }
+      (previous.operations, previous.handle) = (state.operations, state.handle)
+      previous.endpoint = state.endpoint
+      state = previous
     }
   }
 

@@ -79,7 +79,8 @@ extension StandInPDS {
       let text = given ?? account.map { document(of: $0).json() } ?? "{}"
       try call.response.send(text, type: "application/did+ld+json; charset=utf-8")
     case "log/audit":
-      let log = update { $0.auditLogs[did] } ?? account?.auditLog ?? "[]"
+      let given = update { $0.auditLogs[did] }
+      let log = try given ?? account?.auditLog(on: url) ?? "[]"
       try call.response.send(log, type: "application/json; charset=utf-8")
     default: try notFound(call)
     }

@@ -104,13 +104,11 @@ public final class StandInPDS: Sendable {
   /// Has document and PLC log of an account name another key from a time on, as after a move; what signs
   /// its commits stays.
   public func nameKey(_ key: SigningKey, for account: StandInAccount, at time: String) throws {
-    var operations = account.operations
-    try operations?.append(key, at: time)
+    try account.name(key, at: time)
     let document = document(of: account).json()
     setDocument(
       document.replacingOccurrences(of: account.key.multikey, with: key.multikey),
       for: account.did)
-    setAuditLog(operations?.auditLog, for: account.did)
   }
 
   /// Gives these as the texts of a handle's `_atproto` name in the DNS; none for a name that does not exist.

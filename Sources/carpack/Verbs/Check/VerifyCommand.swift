@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Backup
+internal import SystemPackage
 
 /// `carpack verify`: everything hashed again, walked and accounted for.
 struct VerifyCommand: ReportingCommand {
@@ -50,8 +51,14 @@ struct VerifyCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The head that the archive has to have, as \"carpack backup\" prints it.", valueName: "cid"))
+      "The head that the archive has to have, as \"carpack backup\" prints it; or the file of a signed one (NAME.head), which the archive has to have had.",
+      valueName: "cid|file"), completion: .file(extensions: ["head"]))
   var expect: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --expect FILE: the key that has to have signed that file.", valueName: "did:key"))
+  var headKey: String?
 
   @Option(
     help: ArgumentHelp(
@@ -63,6 +70,9 @@ struct VerifyCommand: ReportingCommand {
 
   func validate() throws {
     if quick, cars { throw ValidationError("--quick puts no CAR together: leave out --cars") }
+    if headKey != nil, expect == nil {
+      throw ValidationError("--head-key is for the signed head that --expect names")
+    }
     if quick, require != nil || key != nil {
       throw ValidationError("--quick looks at no signature: leave out --require and --key")
     }
@@ -93,7 +103,7 @@ struct VerifyCommand: ReportingCommand {
     Console.flush()
     return .worst(
       report.verdict.status, report.doubts.isEmpty ? .success : .notGenuine,
-      expectedHead(opened, report), requiredLevel(opened, report))
+      try expectedHead(opened, report), requiredLevel(opened, report))
   }
 
   private func terms() throws -> ProofTerms {
@@ -108,11 +118,14 @@ struct VerifyCommand: ReportingCommand {
     }
   }
 
-  private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
+  private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) throws
     -> ExitStatus
   {
     let head = report.archive.generation.head.map { "\($0.cid)" }
     guard let expect, head != expect else { return .success }
+    if NewArchiveFile.isTaken(FilePath(expect)) {
+      return try ExpectedHead(file: expect, key: headKey).check(opened, common)
+    }
     Console.say(.notGenuine, "\(opened.input.name): the head is \(head ?? "lost"), not \(expect)")
     return .notGenuine
   }

@@ -136,6 +136,9 @@ enum BackupJSON {
         $0.endObject()
       }
       $0.endArray()
+      $0.beginArray("identityChanges")
+      for change in report.identityChanges { $0.string(change) }
+      $0.endArray()
       $0.key("warnings")
       $0.beginArray()
       for warning in report.warnings { $0.string(warning) }

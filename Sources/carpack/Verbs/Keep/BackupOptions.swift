@@ -17,6 +17,15 @@ struct BackupOptions: ParsableArguments {
   var quick = false
 
   @Flag(
+    help:
+      "Accept that the account was put back to an earlier state, or has two commits of one revision, and note it."
+  )
+  var acceptRollback = false
+
+  @Flag(help: "Accept a handle that does not lead back to the account, and note it.")
+  var allowUnconfirmedHandle = false
+
+  @Flag(
     help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
   var compressed = false
 
@@ -54,6 +63,8 @@ struct BackupOptions: ParsableArguments {
     options.connections = network.connections
     options.isCompressed = compressed
     options.maxBlob = size.maxBlob.bytes
+    if acceptRollback { options.accepted.formUnion([.rollback, .fork]) }
+    if allowUnconfirmedHandle { options.accepted.insert(.handle) }
     options.session = try login.session()
     return options
   }

@@ -19,10 +19,14 @@ final class BackupOutcomes: Sendable {
   private let isJSON: Bool
   private let isQuiet: Bool
   private let isSingle: Bool
+  private let signer: HeadSigner?
   private let begin = ContinuousClock.now
   private let state = Mutex(State())
 
-  init(_ display: BackupDisplay, _ options: BackupOptions, isSingle: Bool) {
+  init(
+    _ display: BackupDisplay, _ options: BackupOptions, isSingle: Bool, signer: HeadSigner? = nil
+  ) {
+    self.signer = signer
     self.display = display
     isJSON = options.json
     isQuiet = options.common.quiet
@@ -107,8 +111,12 @@ final class BackupOutcomes: Sendable {
         }
         state.bytesAdded += report.bytesAdded
         state.statuses.insert(Self.status(of: report).number)
+        if !report.snapshot.standing.grave.isEmpty {
+          state.statuses.insert(ExitStatus.notGenuine.number)
+        }
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
+      signHead(of: report, account)
       BackupJSON.print(report, of: account)
       if !isJSON {
         let summary = BackupSummary(report)
@@ -138,6 +146,20 @@ final class BackupOutcomes: Sendable {
         state.statuses.insert(failure.status.number)
       }
       BackupJSON.print(failure, of: account)
+      (isSingle ? failure : failure.of(account)).say()
+    }
+  }
+
+  /// Signs the head of an archive, if that is wanted; that it cannot be is said.
+  private func signHead(of report: BackupReport, _ account: String) {
+    guard let signer else { return }
+    do {
+      if let path = try signer.sign(report), !isJSON, !isQuiet {
+        Console.say("\(path): the archive's head, signed")
+      }
+    } catch {
+      let failure = Failure(error)
+      note(failure.status)
       (isSingle ? failure : failure.of(account)).say()
     }
   }

@@ -29,6 +29,7 @@ struct BackupSummary {
       let damage =
         report.damage.isNone ? "" : ", \(Console.red("\(report.damage.text) damaged"))"
       Console.print("\(report.path): \(verdict)\(damage)\(growth)")
+      sayDoubts()
       return
     }
     Console.print("\(report.path): \(verdict)")
@@ -47,6 +48,13 @@ struct BackupSummary {
           + ((blobs.new ?? 0) > 0
             ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
             : ""))
+    }
+    for change in report.identityChanges { Console.print("  \(change)") }
+    if snapshot.standing.doubts.contains(.unsigned) {
+      Console.print("  unsigned: no key of the account was known to check the commit with")
+    }
+    for doubt in Standing.Doubt.allCases where snapshot.standing.accepted.contains(doubt) {
+      Console.print("  accepted: the account \(doubt)")
     }
     if let sentence = snapshot.unreadable.sentence { Console.print("  \(sentence)") }
     if report.isHealed { Console.print("  damaged sections were written again") }
@@ -68,7 +76,10 @@ struct BackupSummary {
       Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
     }
     if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
-    if snapshot.isSettled, !report.lacksPrivateData, blobs.accepted == 0, report.damage.isNone {
+    sayDoubts()
+    if snapshot.isSettled, snapshot.standing.grave.isEmpty, !report.lacksPrivateData,
+      blobs.accepted == 0, report.damage.isNone
+    {
       Console.print(
         "  \(Quantity.allSafe(records: snapshot.counts.records, blobs: blobs.referenced))")
     }
@@ -77,6 +88,7 @@ struct BackupSummary {
   /// Says what is wrong, if anything is: all that a quiet backup says.
   func sayTrouble() {
     let snapshot = report.snapshot
+    sayDoubts()
     if !snapshot.isSettled || report.lacksPrivateData {
       let hint =
         snapshot.blobs.unaccepted > 0
@@ -88,6 +100,15 @@ struct BackupSummary {
         .damaged,
         "\(report.path): \(report.damage.text); \"carpack verify \(report.path)\" says what is lost"
       )
+    }
+  }
+
+  /// Says what is evidence against the account, and how to accept it.
+  private func sayDoubts() {
+    for doubt in report.snapshot.standing.grave {
+      let option = doubt == .handle ? "--allow-unconfirmed-handle" : "--accept-rollback"
+      Console.say(
+        .notGenuine, "\(report.path): the account \(doubt); if you know why, \(option) accepts it")
     }
   }
 

@@ -83,6 +83,12 @@ struct PackCommand: ReportingCommand {
     completion: .file())
   var plcLog: String?
 
+  @Flag(
+    help:
+      "Accept that the CAR has an older revision than the archive, or another commit of the same, and note it."
+  )
+  var acceptRollback = false
+
   @Flag(help: "Replace the output if it exists, instead of appending to it.")
   var force = false
 
@@ -187,6 +193,7 @@ struct PackCommand: ReportingCommand {
     options.keepsExtras = extras
     options.sharesArchive = into != nil
     options.facts = input.facts
+    if acceptRollback { options.accepted = [.rollback, .fork] }
     if let handle {
       do {
         options.facts.handle = try Handle(handle)
@@ -196,7 +203,10 @@ struct PackCommand: ReportingCommand {
     }
     if let pds { options.facts.pds = pds }
     if let didDocument { options.facts.didDocument = try document(didDocument) }
-    if let plcLog { options.facts.plcLog = try document(plcLog) }
+    if let plcLog {
+      options.facts.plcLog = try document(plcLog)
+      options.requiresProvenLog = true
+    }
     return options
   }
 
@@ -212,6 +222,18 @@ struct PackCommand: ReportingCommand {
   private func finish(_ report: RepositoryPacker.Report) throws {
     for (path, why) in report.refused {
       Console.say(.refused, "\(path): \(why)")
+    }
+    if report.newDoubts.contains(.rollback) {
+      Console.say(
+        .warning,
+        "the CAR has an older revision than the archive: a rollback, to \"carpack verify\", unless --accept-rollback is given"
+      )
+    }
+    if report.newDoubts.contains(.fork) {
+      Console.say(
+        .warning,
+        "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept-rollback is given"
+      )
     }
     if json { printJSON(report) } else { printSummary(report) }
     let status = ExitStatus.worst(

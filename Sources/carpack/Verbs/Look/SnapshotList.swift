@@ -50,6 +50,7 @@ struct SnapshotList {
   private static func lack(_ entry: SnapshotHistory.Entry) -> String {
     var lacks: [String] = []
     if !entry.isVouched { lacks.append("found, not committed") }
+    lacks += entry.standing.words
     if !entry.isComplete { lacks.append("records missing") }
     let missing = entry.blobs.unaccepted
     if missing > 0 {
@@ -71,6 +72,21 @@ struct SnapshotList {
       json.field("bytesAdded", entry.bytesAdded.map { Int(clamping: $0) })
       try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
       Console.finish(&json)
+    }
+  }
+}
+
+extension Standing {
+  /// What speaks against a snapshot, in a word or two each.
+  var words: [String] {
+    Doubt.allCases.compactMap { doubt in
+      let word =
+        switch doubt {
+        case .rollback, .fork, .unsigned: doubt.rawValue
+        case .handle: "handle not confirmed"
+        }
+      if doubts.contains(doubt) { return word }
+      return accepted.contains(doubt) ? "\(word), accepted" : nil
     }
   }
 }

@@ -21,6 +21,7 @@ struct StatusCommand: ReportingCommand {
         0   every backup is complete and, with --max-age, new enough
         10  something is missing, or a backup is overdue
         11  an archive is damaged, or was when it was last verified
+        12  an account was put back or forked, or its handle leads elsewhere, and nobody has accepted that
         66  there is no such file or folder
       """,
       examples: [

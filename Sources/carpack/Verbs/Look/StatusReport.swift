@@ -31,6 +31,7 @@ struct StatusReport {
   func verdict(of status: ArchiveStatus) -> ExitStatus {
     .worst(
       status.verification?.verdict == .damaged ? .damaged : .success,
+      status.accounts.allSatisfy { $0.standing.grave.isEmpty } ? .success : .notGenuine,
       status.accounts.allSatisfy { $0.isSettled && !isOverdue($0) } ? .success : .incomplete)
   }
 
@@ -95,23 +96,27 @@ struct StatusReport {
     if snapshot.unreadable.mayHideBlobs { lacks.append("records that cannot be read") }
     if snapshot.blobs.listFault != nil { lacks.append("the server's list of blobs broke off") }
     let isComplete = lacks.isEmpty
+    let doubts = account.standing.doubts.isEmpty ? [] : account.standing.words
     if isComplete { lacks.append("complete") }
     let isOverdue = isOverdue(account)
     if isOverdue { lacks.append("overdue") }
+    lacks += doubts
     let text = lacks.joined(separator: ", ")
-    return isComplete && !isOverdue ? Console.green(text) : Console.yellow(text)
+    return isComplete && !isOverdue && doubts.isEmpty ? Console.green(text) : Console.yellow(text)
   }
 
   /// How many archives came to what, by the worst of each.
   var summary: String {
     var counts: [(word: String, count: Int)] = [
-      ("complete", 0), ("overdue", 0), ("incomplete", 0), ("damaged", 0), ("not read", 0),
+      ("complete", 0), ("overdue", 0), ("incomplete", 0), ("not genuine", 0), ("damaged", 0),
+      ("not read", 0),
     ]
     for row in rows {
       let index =
         switch row.status {
-        case nil: 4
-        case let status? where status.verification?.verdict == .damaged: 3
+        case nil: 5
+        case let status? where status.verification?.verdict == .damaged: 4
+        case let status? where status.accounts.contains { !$0.standing.grave.isEmpty }: 3
         case let status? where !status.accounts.allSatisfy(\.isSettled): 2
         case let status? where status.accounts.contains(where: isOverdue): 1
         default: 0
@@ -145,6 +150,7 @@ struct StatusReport {
           json.field("ageSeconds", account.age(at: now).map { Int($0) })
           json.field("overdue", isOverdue(account))
           json.field("complete", account.isSettled)
+          account.standing.writeFields(to: &json)
           json.field("records", account.snapshot.counts.records)
           json.field("blobs", account.snapshot.blobs.referenced)
           json.field("missingBlobs", account.snapshot.blobs.unaccepted)

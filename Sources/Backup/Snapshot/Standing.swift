@@ -1,0 +1,103 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// What speaks against a snapshot, found when it was made, and what of that the user has accepted.
+///
+/// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots, too, so that
+///    nobody has to read the whole history to know of it.
+/// 2. A rollback or fork is accepted by the snapshot that says so, and with it all of the kind before; the next
+///    one is a new question.
+/// 3. An unconfirmed handle stays accepted as long as the account claims that handle.
+public struct Standing: Equatable, Sendable {
+  /// A reason not to take a snapshot for what the account's owner meant.
+  public enum Doubt: String, CaseIterable, Sendable {
+    /// A revision is older than that of the snapshot before it: a server was put back to an earlier state.
+    case rollback
+    /// A commit is another one than the snapshot before it has, with the same revision.
+    case fork
+    /// The handle that the account claims does not lead back to it.
+    case handle
+    /// No key was known by which the commit could have been checked.
+    case unsigned
+
+    /// Those that keep an account's backup from being taken for genuine until somebody accepts them.
+    ///
+    /// That no key is known is an absence of evidence, and no evidence against anybody.
+    static let grave: Set<Doubt> = [.rollback, .fork, .handle]
+  }
+
+  /// What speaks against it.
+  public var doubts: Set<Doubt> = []
+  /// What speaks against it, and was accepted.
+  public var accepted: Set<Doubt> = []
+
+  /// Nothing speaks against it.
+  public init() {}
+
+  /// The doubts that are evidence against the account having made it.
+  public var grave: [Doubt] {
+    Doubt.allCases.filter { doubts.contains($0) && Doubt.grave.contains($0) }
+  }
+
+  /// Adds a doubt, which may be one that is accepted.
+  mutating func add(_ doubt: Doubt, accepting: Set<Doubt>) {
+    if accepting.contains(doubt) { accepted.insert(doubt) } else { doubts.insert(doubt) }
+  }
+
+  /// Takes over what a snapshot before says of the handle, where nobody was asked about it.
+  mutating func takeHandle(from before: Standing?) {
+    if before?.doubts.contains(.handle) == true { doubts.insert(.handle) }
+    if before?.accepted.contains(.handle) == true { accepted.insert(.handle) }
+  }
+
+  /// Whether it says the same as an earlier one; that something was accepted before needs no repetition.
+  func saysNothingNew(after earlier: Standing) -> Bool {
+    doubts == earlier.doubts && accepted.isSubset(of: earlier.accepted)
+  }
+
+  /// How a snapshot's repository follows from those that the archive has.
+  ///
+  /// - Parameters:
+  ///   - repository: the new one.
+  ///   - archived: the account's snapshot before; nil if it has none.
+  ///   - accepting: what the user accepts.
+  /// - Throws: as reading the history of the archive does.
+  static func of(
+    _ repository: RepositoryFacts, after archived: ArchivedSnapshot?, accepting: Set<Doubt>
+  ) throws -> Standing {
+    var standing = Standing()
+    guard let archived else { return standing }
+    let base = archived.snapshot
+    for doubt: Doubt in [.rollback, .fork] where base.standing.doubts.contains(doubt) {
+      standing.add(doubt, accepting: accepting)
+    }
+    if repository.root == base.commit, base.standing.doubts.contains(.unsigned) {
+      standing.doubts.insert(.unsigned)
+    }
+    guard let rev = repository.commit.rev, repository.root != base.commit else { return standing }
+    if let before = base.rev, rev.text < before.text {
+      standing.add(.rollback, accepting: accepting)
+    }
+    let same = try archived.wholeHistory().0.entries
+      .filter { $0.did == base.did && $0.rev == rev && $0.isVouched }
+    if !same.isEmpty, !same.contains(where: { $0.commit == repository.root }) {
+      standing.add(.fork, accepting: accepting)
+    }
+    return standing
+  }
+}
+
+extension Standing.Doubt: CustomStringConvertible {
+  /// What a person reads, behind the name of the account.
+  public var description: String {
+    switch self {
+    case .rollback:
+      "was put back to an earlier state; the snapshots from before are kept"
+    case .fork:
+      "has two commits with one revision; both are kept"
+    case .handle: "goes by a handle that does not lead to it and back"
+    case .unsigned: "names no key by which its commit could be checked"
+    }
+  }
+}
