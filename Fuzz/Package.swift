@@ -6,7 +6,7 @@ import PackageDescription
 /// libFuzzer brings the `main`, so they link with `--sanitize=fuzzer` only: see `run.sh`.
 let fuzzers = [
   "FuzzCBOR", "FuzzCAR", "FuzzCARStream", "FuzzMSTNode", "FuzzFrameWalk", "FuzzFooter", "FuzzIndex",
-  "FuzzDNS", "FuzzIdentity", "FuzzAnswer", "FuzzTOML",
+  "FuzzDNS", "FuzzIdentity", "FuzzAnswer", "FuzzTOML", "FuzzProof",
 ]
 
 let strict: [SwiftSetting] = [

@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzCARStream FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex \
-  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML
+  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML FuzzProof
 
 # The flag has to come from SwiftPM. Optimised code traps as debug code does and runs many times as often; testing is
 # enabled so that the fuzzers reach what the package keeps to itself.

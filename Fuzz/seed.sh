@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")"
 built=.build/release
 [ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzCARStream FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex \
-  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML
+  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML FuzzProof
 for fuzzer in "$@"; do
   mkdir -p "corpus/$fuzzer"
   CARPACK_SEEDS="corpus/$fuzzer" "$built/$fuzzer"

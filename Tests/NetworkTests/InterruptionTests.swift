@@ -138,6 +138,6 @@ struct `A backup that is interrupted` {
     #expect(next.status == 0, "\(next.text)\(next.errors)")
     try scene.expectWhole()
     let again = before.keys.filter { scene.server.blobRequests[$0, default: 0] > 1 }
-    #expect(again.count <= Self.connections + 2, "\(again.count) of \(before.count)")
+    #expect(again.count <= Self.connections + 4, "\(again.count) of \(before.count)")
   }
 }

@@ -57,6 +57,17 @@ enum FuzzIdentity: Fuzzer {
       }
       require(Set(log.servers).count == log.servers.count, "a server twice")
       require(Set(log.signingKeys).count == log.signingKeys.count, "a key twice")
+      history(log, of: did)
+    } catch {
+      requireLegible("\(error)", limit: 2500)
+    }
+  }
+
+  /// A log whose operations hold has as many of them as it has entries.
+  private static func history(_ log: PLCLog, of did: DID) {
+    do throws(PLCFault) {
+      let history = try PLCHistory(validating: log, of: did)
+      require(history.operations.count == log.entries.count, "operations are lost")
     } catch {
       requireLegible("\(error)", limit: 2500)
     }

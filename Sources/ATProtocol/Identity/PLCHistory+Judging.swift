@@ -4,7 +4,7 @@ extension PLCHistory {
   /// Says which of the account's keys signed a commit, and whether it held at the revision's time.
   ///
   /// Keys that held at that time are tried first, so that one check is enough for nearly every commit; in the worst
-  /// case each key of the history is tried once.
+  /// case each key of the history is tried once, up to ``SignatureVerdict/maximumKeys``.
   public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
     let time = SignatureVerdict.RevisionTime(
       of: commit, now: now, notBefore: spans.first?.from ?? SignatureVerdict.earliest)
@@ -22,26 +22,55 @@ extension PLCHistory {
       case .future: now
       case .impossible, .none: nil
       }
-    var tried: Set<VerificationKey> = []
+    var trial = Trial(of: commit)
     let holding = keyPeriods.reversed().filter { holds($0, at: time) }
-    for period in holding where tried.insert(period.key).inserted {
-      if commit.isSigned(by: period.key) {
+    for period in holding {
+      if trial.isSigned(by: period.key) {
         return period.until == nil ? .currentKey(period) : .formerKey(period)
       }
     }
     let lasting = Set(keyPeriods.map(\.key))
     for operation in operations {
       guard let other = operation.nullifiedBy, let key = operation.signingKey,
-        !lasting.contains(key), tried.insert(key).inserted
+        !lasting.contains(key)
       else { continue }
-      if commit.isSigned(by: key) {
+      if trial.isSigned(by: key) {
         return .nullifiedKey(key, operation: operation.cid, nullifiedBy: other)
       }
     }
-    for period in keyPeriods.reversed() where tried.insert(period.key).inserted {
-      if commit.isSigned(by: period.key) { return untimely(period.key, time) }
+    for period in keyPeriods.reversed() {
+      if trial.isSigned(by: period.key) { return untimely(period.key, time) }
     }
-    return tried.isEmpty ? .noKeyNamed : .noKey(keyCount: tried.count)
+    if trial.isExhausted { return .tooManyKeys }
+    return trial.count == 0 ? .noKeyNamed : .noKey(keyCount: trial.count)
+  }
+
+  /// The keys that were tried on a commit, each once, and no more of them than an honest account ever has.
+  private struct Trial {
+    private let commit: Commit
+    private let digest: SHA256Digest
+    private var tried: Set<VerificationKey> = []
+    /// Whether there was a key too many to be tried.
+    private(set) var isExhausted = false
+    /// How many were tried.
+    var count: Int { tried.count }
+
+    init(of commit: Commit) {
+      self.commit = commit
+      let message = commit.unsignedBytes
+      digest = SHA256.digest(of: message.span)
+    }
+
+    /// Whether a key signed the commit; false for one that was tried before, and for one too many.
+    mutating func isSigned(by key: VerificationKey) -> Bool {
+      guard !tried.contains(key) else { return false }
+      guard tried.count < SignatureVerdict.maximumKeys else {
+        isExhausted = true
+        return false
+      }
+      tried.insert(key)
+      return key.verifies(commit.signature, of: digest)
+    }
   }
 
   /// What a signature is by a key that did not hold at this time.

@@ -10,12 +10,16 @@ extension VerificationKey {
   /// make a second signature of one he sees.
   /// Source: [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
   public func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
+    verifies(signature, of: SHA256.digest(of: message))
+  }
+
+  /// The same for a message whose SHA-256 is known, so that it is hashed once for many keys.
+  func verifies(_ signature: [UInt8], of digest: SHA256Digest) -> Bool {
     guard signature.count == Self.signatureLength else { return false }
     let (r, s) = (signature[..<32], signature[32...])
     // Both are compared byte by byte, as numbers of equal length can be.
     guard !curve.halfOrder.lexicographicallyPrecedes(s) else { return false }
-    return ECDSA.verifies(
-      Self.der(r, s), of: SHA256.digest(of: message), by: compressedPoint, on: curve)
+    return ECDSA.verifies(Self.der(r, s), of: digest, by: compressedPoint, on: curve)
   }
 
   /// A signature as libcrypto wants it: a DER sequence of two integers.

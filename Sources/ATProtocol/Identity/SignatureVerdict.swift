@@ -23,6 +23,8 @@ public struct SignatureVerdict: Hashable, Sendable {
     case documentKey(VerificationKey)
     /// None of the keys that the account has had, or that its document names: so many.
     case noKey(keyCount: Int)
+    /// None of as many keys as are tried, and the account's log names more.
+    case tooManyKeys
     /// The account has named no key that could have signed it.
     case noKeyNamed
     /// The commit is another account's.
@@ -77,7 +79,7 @@ public struct SignatureVerdict: Hashable, Sendable {
       .laterKey(let period), .afterTombstone(let period, _):
       period.key
     case .nullifiedKey(let key, _, _), .documentKey(let key): key
-    case .noKey, .noKeyNamed, .otherAccount: nil
+    case .noKey, .tooManyKeys, .noKeyNamed, .otherAccount: nil
     }
   }
 }
@@ -93,6 +95,9 @@ extension SignatureVerdict {
   ///
   /// Clocks differ, and servers make an account's first commit before they tell the directory.
   public static let clockTolerance = UnixTime.hour / 6
+  /// How many keys of an account are tried on a commit: real accounts have had some ten, and a hostile log could name
+  /// thousands.
+  public static let maximumKeys = 256
   /// 2022-01-01: there was no repository before.
   static let earliest = UnixTime(microseconds: 1_640_995_200_000_000)
 }
@@ -135,6 +140,8 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
       "signed with the key in the DID document, which does not prove the key's history"
     case .noKey(1): "not signed with the account's key"
     case .noKey(let count): "signed with none of the \(count) keys that the account has had"
+    case .tooManyKeys:
+      "signed with none of \(SignatureVerdict.maximumKeys) of the account's keys, and no more are tried"
     case .noKeyNamed: "the account names no key that could have signed it"
     case .otherAccount(let did): "the commit belongs to another account, \(did)"
     }

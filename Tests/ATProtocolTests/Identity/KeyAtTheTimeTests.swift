@@ -165,6 +165,25 @@ import Testing
     #expect(try log.history().judge(foreign, now: Self.now).signer == .otherAccount(other))
   }
 
+  @Test func `is found first where the log names more keys than are tried`() throws {
+    var log = MadeLog()
+    let keys = (0...SignatureVerdict.maximumKeys).map { SigningKey(.k256, seed: "one of many \($0)") }
+    for (number, key) in keys.enumerated() {
+      try log.append(MadeLog.operation(signing: key), hours: Double(number))
+    }
+    let history = try log.history()
+    for number in [0, 1, keys.count / 2, keys.count - 1] {
+      let commit = try commit(of: log.did, by: keys[number], hours: Double(number) + 0.5)
+      #expect(history.judge(commit, now: Self.now).isGenuine)
+    }
+    let stranger = try commit(of: log.did, by: MadeLog.signing[2], hours: 100)
+    let verdict = history.judge(stranger, now: Self.now)
+    #expect(verdict.signer == .tooManyKeys && !verdict.isGenuine)
+    #expect(
+      verdict.description
+        == "signed with none of 256 of the account's keys, and no more are tried")
+  }
+
   @Test func `is missing where the account named none`() throws {
     var log = MadeLog()
     try log.append(MadeLog.operation(signing: nil), hours: 0)

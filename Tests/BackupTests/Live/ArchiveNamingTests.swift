@@ -56,9 +56,10 @@ import XRPC
     #expect(names == ["alice.example.com.car.zst", "\(other.did).car.zst"].sorted())
     #expect(
       try scene.snapshot(scene.path("alice.example.com.car.zst")).snapshot.did.text == alice.did)
-    // Each has its own from then on.
+    // Each has its own from then on; the handle still means the archive that bears it.
     #expect(try await scene.backUp(alice).path.lastComponent?.string == "alice.example.com.car.zst")
-    #expect(try await scene.backUp(other, byHandle: true).path == report.path)
+    #expect(try await scene.backUp(other).path == report.path)
+    #expect(try await scene.backUp(other, byHandle: true).snapshot.did.text == alice.did)
   }
 
   @Test func `are after the DID where there is no handle`() throws {
