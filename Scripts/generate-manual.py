@@ -42,7 +42,11 @@ ENVIRONMENT = {
 NETWORK = {
     "https_proxy": "The proxy that is used. all_proxy and no_proxy count too.",
 }
-PASSWORD = {"CARPACK_APP_PASSWORD": "The app password for --login."}
+# The secrets that are read from a variable, by the option that needs them.
+SECRETS = {
+    "login": {"CARPACK_APP_PASSWORD": "The app password for --login."},
+    "sign-head": {"CARPACK_KEY_PASSPHRASE": "The passphrase of the key for --sign-head."},
+}
 # An option's help ends in "(NAME, NAME)" if variables give its value where it is not given.
 VARIABLES = re.compile(r"\(([A-Z][A-Z0-9]*_[A-Z0-9_]*(?:, [A-Z][A-Z0-9]*_[A-Z0-9_]*)*)\b")
 
@@ -321,7 +325,9 @@ class Manual:
     def environment(self, command, own):
         out = [".SH ENVIRONMENT", *paragraphs(own.get("ENVIRONMENT", []), is_list=True)]
         said = "\n".join(own.get("ENVIRONMENT", []))
-        variables = dict(PASSWORD if takes(command, "login") else {})
+        variables = {}
+        for option, secret in SECRETS.items():
+            variables |= secret if takes(command, option) else {}
         for argument in command.get("arguments") or []:
             for names in VARIABLES.findall(argument.get("abstract") or ""):
                 for name in names.split(", "):

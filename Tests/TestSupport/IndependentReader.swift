@@ -8,7 +8,22 @@ public enum IndependentReader {
 
   /// Runs it with these arguments.
   public static func run(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
+    try run("carpack_reader", arguments)
+  }
+
+  /// What its judge of record proofs says of each proof in a list.
+  ///
+  /// - Parameter list: a file with a line for each: the CAR, the path and the did:key, tabs between them.
+  public static func judgeProofs(_ list: String) throws -> [String] {
+    let (status, output) = try run("proof_reader", [list])
+    return status == 0
+      ? String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init) : []
+  }
+
+  private static func run(_ program: String, _ arguments: [String]) throws
+    -> (status: Int32, output: [UInt8])
+  {
     try OtherProgram.run(
-      ["python3", "\(Command.packageRoot)/Tests/IndependentReader/carpack_reader.py"] + arguments)
+      ["python3", "\(Command.packageRoot)/Tests/IndependentReader/\(program).py"] + arguments)
   }
 }

@@ -61,9 +61,9 @@ enum FuzzProof: Fuzzer {
   private static func sections(of car: [UInt8]) -> [(CID, [UInt8])] {
     var found: [(CID, [UInt8])] = []
     guard let header = try? CARHeader(car.span) else { return found }
-    var cursor = CARCursor(header: header, payload: 0..<car.count)
-    while let (section, _) = try? cursor.next(in: car.span) {
-      found.append((section.cid, [UInt8](car[section.bodyRange])))
+    var cursor = CARCursor(header: header, payload: 0..<car.count, limits: .streaming)
+    while let (section, cid) = try? cursor.next(in: car.span) {
+      found.append((cid, [UInt8](car[section.bodyRange])))
     }
     return found
   }
@@ -88,12 +88,14 @@ enum FuzzProof: Fuzzer {
         }
         let target = index + 1 + Int(blocks[index][start + 40]) % 8
         if target < blocks.count {
-          let digest = SHA256.digest(of: blocks[target].span).bytes
-          blocks[index].replaceSubrange(start + 9..<start + 41, with: digest)
+          let block = blocks[target]
+          blocks[index].replaceSubrange(
+            start + 9..<start + 41, with: SHA256.digest(of: block.span).bytes)
         }
         start += 41
       }
-      cids[index] = CID(codec: .dagCBOR, hashing: blocks[index].span)
+      let block = blocks[index]
+      cids[index] = CID(codec: .dagCBOR, hashing: block.span)
     }
     var car: [UInt8] = []
     guard let root = cids.first ?? nil else { return car }

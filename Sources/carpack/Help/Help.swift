@@ -10,6 +10,8 @@ enum Help {
     case writing
     /// Those of a verb that asks servers, too.
     case network
+    /// Those of a verb that signs what it wrote, too.
+    case signing
 
     fileprivate var lines: [String] {
       let terminal = [
@@ -30,11 +32,15 @@ enum Help {
         "CARPACK_APP_PASSWORD     the app password for --login",
         "HTTPS_PROXY, NO_PROXY    the proxy, and the hosts to reach without it",
       ]
+      let signing = [
+        "CARPACK_KEY_PASSPHRASE   the passphrase of the key for --sign-head"
+      ]
       return switch self {
       case .terminal: terminal
       case .common: common
       case .writing: common + writing
       case .network: common + writing + network
+      case .signing: common + writing + network + signing
       }
     }
   }

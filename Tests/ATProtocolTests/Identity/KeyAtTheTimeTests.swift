@@ -167,7 +167,9 @@ import Testing
 
   @Test func `is found first where the log names more keys than are tried`() throws {
     var log = MadeLog()
-    let keys = (0...SignatureVerdict.maximumKeys).map { SigningKey(.k256, seed: "one of many \($0)") }
+    let keys = (0...SignatureVerdict.maximumKeys).map {
+      SigningKey(.k256, seed: "one of many \($0)")
+    }
     for (number, key) in keys.enumerated() {
       try log.append(MadeLog.operation(signing: key), hours: Double(number))
     }

@@ -1,4 +1,5 @@
 import ATProtocol
+import Foundation
 import IPLD
 import TestSupport
 import Testing
@@ -21,6 +22,11 @@ struct FrameVector: Sendable, CustomTestStringConvertible {
     struct Problem: Decodable, Sendable {
       init(from decoder: any Decoder) {}
     }
+    struct Signature: Decodable, Sendable {
+      let did_key: String
+      /// The curve, and whether the signature is valid.
+      let result: [String]
+    }
     let file: String
     let bytes: Int
     let t: String
@@ -35,6 +41,7 @@ struct FrameVector: Sendable, CustomTestStringConvertible {
     let mst_nodes_present: Int?
     let mst_nodes_missing: Int?
     let mst_problems: [Problem]?
+    let signature: Signature?
   }
 
   let path: String
@@ -105,6 +112,48 @@ struct `Slices of repositories in a relay's frames` {
     // The slice proves its operations: what they made is in the tree, what they took is not.
     for operation in expected.ops ?? [] {
       #expect(records[operation.path]?.description == operation.cid, "\(operation)")
+    }
+  }
+
+  /// The accounts' signing keys, by the DID documents that the directory had when the frames were sent.
+  private static let keys: [String: VerificationKey] = {
+    guard let bytes = try? Corpus.bytes("firehose/did_docs.json"),
+      let documents = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any]
+    else { return [:] }
+    return documents.compactMapValues { document in
+      guard let data = try? JSONSerialization.data(withJSONObject: document) else { return nil }
+      let json = [UInt8](data)
+      return try? DIDDocument(json.span).signingKey
+    }
+  }()
+
+  @Test(arguments: FrameVector.commits)
+  func `the commit is signed with its account's key, and proves each operation`(
+    _ vector: FrameVector
+  ) throws {
+    let expected = vector.expected
+    let car = try #require(try vector.items().body["blocks"]?.bytes)
+    let key = try #require(Self.keys[expected.did ?? ""])
+    #expect(key.didKey == expected.signature?.did_key)
+    #expect(expected.signature?.result == [key.curve.rawValue, "valid"])
+
+    let (roots, blocks) = try readCAR(car)
+    let block = try #require(roots.first.flatMap { blocks[$0] })
+    let commit = try Commit(block.span)
+    #expect(commit.isSigned(by: key))
+    let start = try #require(block.firstRange(of: commit.signature)?.lowerBound)
+    for bit in stride(from: 0, to: 512, by: 37) {
+      var spoilt = block
+      spoilt[start + bit / 8] ^= 1 << UInt8(bit % 8)
+      #expect(try !Commit(spoilt.span).isSigned(by: key), "bit \(bit)")
+    }
+
+    for operation in expected.ops ?? [] {
+      let path = try RecordPath(operation.path)
+      switch try RecordProof(judging: car.span, of: path).finding {
+      case .record(let cid, _): #expect("\(cid)" == operation.cid)
+      case .absent: #expect(operation.cid == nil)
+      }
     }
   }
 }

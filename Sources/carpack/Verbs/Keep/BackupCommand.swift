@@ -36,7 +36,7 @@ struct BackupCommand: ParsableCommand {
         "carpack backup --accounts list.txt -o backups/ --max-age 20h",
         "carpack backup did:plc:w3pvxhp5ga2ax32lkbfrxakv --login -o alice.car.zst",
       ],
-      environment: .network))
+      environment: .signing))
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
