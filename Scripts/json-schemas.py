@@ -144,7 +144,7 @@ ANSWER = Object(
     ("wantsLogin", "bool", "whether it may give the blob to the account's owner"),
 )
 
-DOUBTS = Array(Enum("rollback", "fork", "handle", "unsigned"))
+DOUBTS = Array(Enum("rollback", "fork", "handle", "unsigned", "behind", "future"))
 STANDING = (
     ("doubts", DOUBTS, "what spoke against the snapshot when it was made; absent if nothing did", OPTIONAL),
     ("accepted", DOUBTS, "what of that the user accepted; absent if nothing was", OPTIONAL),

@@ -86,6 +86,58 @@ struct `An account that is not what it was` {
     _ = try verified(status: 0)
   }
 
+  @Test func `is incomplete where its server names a newer commit than it gives out`() throws {
+    try scene.account.commit([.put(path: "a.b.c/1", record: ["x": .integer(1)])])
+    scene.server.play(FaultRule(.previousRevision, on: "getRepo", times: 2))
+    for _ in 0..<2 {
+      let behind = try backUp(status: 10)
+      #expect(behind.text.contains("incomplete, the newest commit"), "\(behind.text)")
+      #expect(behind.errors.contains("has a newer commit"), "\(behind.errors)")
+    }
+    let verified = try verified(status: 0)
+    #expect(verified.contains("did not give out"), "\(verified)")
+    let status = try scene.command.run("carpack status \(NetworkScene.archive)")
+    #expect(status.status == 10, "\(status.text)")
+    #expect(try scene.command.run("carpack log \(NetworkScene.archive)").text.contains("behind"))
+    _ = try backUp(status: 0)
+    _ = try backUp("-q", status: 0)
+    #expect(try scene.command.run("carpack status \(NetworkScene.archive)").status == 0)
+  }
+
+  @Test func `is said to have a revision of a time that has not come yet`() throws {
+    let found = try scene.command.run("SOURCE_DATE_EPOCH=1749992400 \(scene.line("--attempts 1"))")
+    #expect(found.status == 0, "\(found.text)\(found.errors)")
+    #expect(found.errors.contains("a time that has not come yet"), "\(found.errors)")
+    // It stays said, when that time has come.
+    #expect(try verified(status: 0).contains("a time that has not come yet"))
+  }
+
+  @Test func `has the commits kept apart that were refused`() throws {
+    _ = try backUp(status: 0)
+    let archive = try scene.folder.read(NetworkScene.archive)
+    let evidence =
+      NetworkScene.archive.replacingOccurrences(of: ".car.zst", with: "") + ".refused.car"
+    for count in 1...2 {
+      try scene.account.commit([.put(path: "a.b.c/\(count)", record: ["x": .integer(1)])])
+      scene.server.play(FaultRule(.badSignature, on: "getRepo", times: 4))
+      let asked = scene.requestCount(of: "getRepo")
+      for run in 1...2 {
+        let refused = try backUp(status: 12)
+        #expect(scene.requestCount(of: "getRepo") == asked + 2 * run)
+        #expect(refused.errors.contains("is kept in \(evidence) as evidence"), "\(refused.errors)")
+        #expect(try scene.folder.read(NetworkScene.archive) == archive)
+      }
+      let found = try scene.command.run("carpack inspect --json \(evidence)")
+      #expect(found.text.contains("\"blockCount\":\(count),"), "\(found.text)")
+    }
+    // What stands there by that name, and is something else, is left alone.
+    try scene.folder.write(evidence, Array("mine".utf8))
+    scene.server.play(FaultRule(.badSignature, on: "getRepo", times: 2))
+    #expect(try backUp(status: 12).errors.contains("could not be kept as evidence"))
+    #expect(try scene.folder.read(evidence) == Array("mine".utf8))
+    _ = try backUp(status: 0)
+  }
+
   // MARK: Who it is
 
   @Test func `is asked about with two requests as long as nothing changes`() throws {

@@ -56,7 +56,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
   public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
   /// The time so many microseconds later, or earlier if they are negative: some days, so that nothing overflows.
-  func advanced(by microseconds: Int64) -> UnixTime {
+  public func advanced(by microseconds: Int64) -> UnixTime {
     UnixTime(microseconds: self.microseconds + microseconds)
   }
 

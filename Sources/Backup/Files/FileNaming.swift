@@ -1,5 +1,6 @@
 package import ATProtocol
 internal import IPLD
+package import SystemPackage
 
 /// What files are called that come out of an archive.
 ///
@@ -28,6 +29,13 @@ package enum FileNaming {
     guard text.utf8.count + ending.utf8.count > maximumLength else { return text + ending }
     let digest = SHA256.digest(of: Array(text.utf8).span)
     return "\(text.prefix(keptLength))+\(Base32.encode(digest.bytes.span))\(ending)"
+  }
+
+  /// The file beside an archive that has its name with another ending.
+  package static func beside(_ archive: FilePath, _ ending: String) -> FilePath {
+    let text = archive.string
+    let known = ArchiveFolder.ending
+    return FilePath((text.hasSuffix(known) ? String(text.dropLast(known.count)) : text) + ending)
   }
 
   /// The two parts of a key of the tree, at its first slash; the collection is nil if there is no slash.

@@ -8,7 +8,8 @@ extension BackupWork {
   func standingOfBase(_ base: ArchivedSnapshot) throws -> Standing {
     let before = base.snapshot.standing
     var standing = Standing()
-    for doubt in before.doubts where doubt != .handle {
+    // The server has just named this commit as its newest, or was not asked.
+    for doubt in before.doubts where doubt != .handle && (isFill || doubt != .behind) {
       standing.add(doubt, accepting: options.accepted)
     }
     if !options.accepted.isDisjoint(with: [.rollback, .fork]) {

@@ -69,7 +69,8 @@ struct BackupWork: Sendable {
   }
 
   private func backUp(into target: ArchiveTarget) async throws -> BackupReport {
-    let latest = try await client.latestCommit(of: identity.did)?.cid
+    let newest = try await client.latestCommit(of: identity.did)
+    let latest = newest?.cid
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
       now: options.now(),
@@ -104,8 +105,13 @@ struct BackupWork: Sendable {
       listing = try await listBlobs(fetched.facts.blobCount)
     }
     var standing = standing(
-      after: try Standing.of(fetched.facts, after: base, accepting: options.accepted))
+      after: try Standing.of(
+        fetched.facts, after: base, newest: newest?.rev, accepting: options.accepted,
+        now: options.now()))
     if judge.hasKey { standing.doubts.remove(.unsigned) } else { standing.doubts.insert(.unsigned) }
+    for doubt: Standing.Doubt in [.behind, .future] where standing.doubts.contains(doubt) {
+      warn("the account \(doubt)")
+    }
     return try await write(
       fetched, listing: listing, schedule, plcLog: log, standing, to: target)
   }
@@ -243,6 +249,9 @@ struct BackupWork: Sendable {
       return fetched
     } catch let error as XRPCError {
       throw error.unavailability(of: identity.did) ?? error
+    } catch let error as RefusedCommit {
+      throw BackupError.notGenuine(
+        "\(error.reason); \(RefusedCommits(of: target.path).keep(error))")
     }
   }
 

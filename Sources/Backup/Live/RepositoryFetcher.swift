@@ -39,7 +39,8 @@ struct RepositoryFetcher: Sendable {
   /// - Parameters:
   ///   - base: the snapshot that the archive has, whose blocks need not be sent again.
   ///   - archive: the archive.
-  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and ``BackupError`` if what came was wrong each time.
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError`, ``BackupError`` and
+  ///   ``RefusedCommit`` if what came was wrong each time.
   func fetch(after base: ArchivedSnapshot?, archive: ArchiveReader?) async throws
     -> FoundRepository
   {
@@ -55,6 +56,7 @@ struct RepositoryFetcher: Sendable {
         since = nil
       } catch let error where since != nil && Self.isAboutContent(error) {
         since = nil
+        if error is RefusedCommit { attempt += 1 }
       } catch let error
         where Self.isAboutContent(error) && attempt < Self.attempts(after: error)
       {
@@ -69,12 +71,12 @@ struct RepositoryFetcher: Sendable {
   /// How often it is asked for at most: a signature does not get better, but may have been that of a commit
   /// that another has followed meanwhile.
   private static func attempts(after error: any Error) -> Int {
-    if case BackupError.notGenuine = error { 2 } else { attempts }
+    error is RefusedCommit ? 2 : attempts
   }
 
   private static func isAboutContent(_ error: any Error) -> Bool {
     switch error {
-    case is CARError, is RepositoryError, is DAGCBORError: true
+    case is CARError, is RepositoryError, is DAGCBORError, is RefusedCommit: true
     case let error as BackupError: error.isAboutContent
     default: false
     }
@@ -109,7 +111,7 @@ struct RepositoryFetcher: Sendable {
     if let since, let base, !blocks.isWhole {
       origin.since = since
       if let changes = try RepositoryChanges.find(in: source, after: base) {
-        try judge.check(changes.facts.commit)
+        try check(changes.facts.commit, in: source)
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
@@ -123,16 +125,23 @@ struct RepositoryFetcher: Sendable {
     }
     let repository = try CheckedRepository(
       car, archive: archive, isHashed: true, observer: { _ in })
-    try check(repository)
-    return FoundRepository(.whole(repository), origin: origin)
-  }
-
-  private func check(_ repository: CheckedRepository) throws {
-    try judge.check(repository.commit)
+    try check(repository.commit, in: source)
     let inspection = repository.inspection
     guard inspection.isComplete else {
       throw BackupError.incompleteRepository(
         nodes: inspection.missingNodes.count, records: inspection.missingRecordCount)
+    }
+    return FoundRepository(.whole(repository), origin: origin)
+  }
+
+  private func check(_ commit: Commit, in source: CommittedBlocks.Source) throws {
+    do {
+      try judge.check(commit)
+    } catch BackupError.notGenuine(let why) {
+      guard let root = source.header.roots.first, let block = source.body(of: root) else {
+        throw BackupError.notGenuine(why)
+      }
+      throw RefusedCommit(reason: why, cid: root, block: block)
     }
   }
 }

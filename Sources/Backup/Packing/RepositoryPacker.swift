@@ -205,7 +205,7 @@ public struct RepositoryPacker {
         SnapshotDraft.Provenance(
           tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
           milliseconds: { [options] in options.milliseconds() - begin }))
-      var standing = try Standing.of(repositoryFacts, after: base, accepting: options.accepted)
+      var standing = try Standing.of(repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)
       draft.judge(standing)
       let ending = try draft.end(&writer)

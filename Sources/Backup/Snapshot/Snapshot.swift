@@ -181,7 +181,9 @@ extension Snapshot {
 
   /// Whether nothing is missing but blobs that are accepted as lost, and no record may refer to
   /// blobs that are not known.
-  public var isSettled: Bool { hasEverythingKnown && !unreadable.mayHideBlobs }
+  public var isSettled: Bool { 
+    hasEverythingKnown && !unreadable.mayHideBlobs && !standing.doubts.contains(.behind)
+  }
 
   /// Whether an earlier snapshot of the account says everything that this one does, but for when,
   /// how and by whom it was made.

@@ -20,10 +20,15 @@ public struct Standing: Equatable, Sendable {
     case handle
     /// No key was known by which the commit could have been checked.
     case unsigned
+    /// The server gave out an older revision than it said was its newest.
+    case behind
+    /// A revision is of a time that had not come yet when the snapshot was made.
+    case future
 
     /// Those that keep an account's backup from being taken for genuine until somebody accepts them.
     ///
-    /// That no key is known is an absence of evidence, and no evidence against anybody.
+    /// That no key is known is an absence of evidence, and no evidence against anybody. A revision is what a server's
+    /// clock says; and one that the server keeps back is missing, as a blob may be.
     static let grave: Set<Doubt> = [.rollback, .fork, .handle]
   }
 
@@ -61,12 +66,20 @@ public struct Standing: Equatable, Sendable {
   /// - Parameters:
   ///   - repository: the new one.
   ///   - archived: the account's snapshot before; nil if it has none.
+  ///   - newest: the revision that the server said was its newest; nil if it was not asked, or did not say.
   ///   - accepting: what the user accepts.
+  ///   - now: the moment, in RFC 3339 and UTC.
   /// - Throws: as reading the history of the archive does.
   static func of(
-    _ repository: RepositoryFacts, after archived: ArchivedSnapshot?, accepting: Set<Doubt>
+    _ repository: RepositoryFacts, after archived: ArchivedSnapshot?, newest: TID? = nil,
+    accepting: Set<Doubt>, now: String
   ) throws -> Standing {
     var standing = Standing()
+    if let rev = repository.commit.rev {
+      if let newest, rev.text < newest.text { standing.doubts.insert(.behind) }
+      let latest = UnixTime(now)?.advanced(by: SignatureVerdict.clockTolerance)
+      if let latest, latest < UnixTime(rev) { standing.doubts.insert(.future) }
+    }
     guard let archived else { return standing }
     let base = archived.snapshot
     for doubt: Doubt in [.rollback, .fork] where base.standing.doubts.contains(doubt) {
@@ -98,6 +111,8 @@ extension Standing.Doubt: CustomStringConvertible {
       "has two commits with one revision; both are kept"
     case .handle: "goes by a handle that does not lead to it and back"
     case .unsigned: "names no key by which its commit could be checked"
+    case .behind: "has a newer commit, which its server names and did not give out"
+    case .future: "has a revision of a time that has not come yet"
     }
   }
 }

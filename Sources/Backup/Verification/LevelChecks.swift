@@ -78,9 +78,11 @@ struct LevelChecks {
       let text = reasons.joined(separator: "; ")
       return found.allSatisfy(\.isAccepted) ? .holds(text) : .fails(text)
     }
+    let odd = [Standing.Doubt.behind, .future].filter(entry.standing.doubts.contains)
     return .holds(
-      firsts[entry.did] == entry.number
+      (firsts[entry.did] == entry.number
         ? "it is the account's first" : "it follows from the one before it")
+        + odd.map { "; the account \($0)" }.joined())
   }
 
   // MARK: Who signed

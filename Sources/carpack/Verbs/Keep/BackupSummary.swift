@@ -120,6 +120,9 @@ struct BackupSummary {
       return "\(Quantity.count(missing, "blob")) missing\(why)"
     }
     if report.snapshot.blobs.listFault != nil { return "the list of blobs" }
+    if report.snapshot.standing.doubts.contains(.behind) {
+      return "the newest commit, which the server did not give out"
+    }
     return report.snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
   }
 

@@ -95,11 +95,7 @@ struct HeadSigner: @unchecked Sendable {
   }
 
   /// The file of an archive's statement: its name with `.head` in place of `.car.zst`.
-  static func path(for archive: FilePath) -> FilePath {
-    let ending = ".car.zst"
-    let text = archive.string
-    return FilePath((text.hasSuffix(ending) ? String(text.dropLast(ending.count)) : text) + ".head")
-  }
+  static func path(for archive: FilePath) -> FilePath { FileNaming.beside(archive, ".head") }
 
   private func isSigned(_ report: BackupReport, at path: FilePath) throws -> Bool {
     guard NewArchiveFile.isTaken(path) else { return false }

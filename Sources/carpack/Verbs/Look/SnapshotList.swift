@@ -84,6 +84,8 @@ extension Standing {
         switch doubt {
         case .rollback, .fork, .unsigned: doubt.rawValue
         case .handle: "handle not confirmed"
+        case .behind: "behind its server"
+        case .future: "revision in the future"
         }
       if doubts.contains(doubt) { return word }
       return accepted.contains(doubt) ? "\(word), accepted" : nil
