@@ -26,7 +26,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
-    /// A footer that holds, and is not where it was written: bytes before it were inserted or removed.
+    /// A footer that holds, and is not where it was written: bytes before it were inserted or
+    /// removed.
     case movedFooter
     /// Bytes that are no frame: how many.
     case foreignBytes(UInt64)
@@ -95,7 +96,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case noSectionOpen
     /// An earlier write failed, and nothing more may be written.
     case writerFailed(String?)
-    /// The last sync failed: whether the generation is committed shows when the file is opened again.
+    /// The last sync failed: whether the generation is committed shows when the file is opened
+    /// again.
     case commitUncertain(code: CInt)
   }
 

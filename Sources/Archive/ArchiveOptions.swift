@@ -7,13 +7,16 @@ public struct ArchiveOptions: Sendable {
   /// How many packs are compressed at a time.
   public var workers: Int
 
-  /// Whether a file that does not begin with the CAR header at hand, or cannot be gone on with, is emptied and begun again.
+  /// Whether a file that does not begin with the CAR header at hand, or cannot be gone on with, is
+  /// emptied and begun again.
   ///
-  /// For a file that nobody has been told of yet; the default is to leave such a file alone and fail.
+  /// For a file that nobody has been told of yet; the default is to leave such a file alone and
+  /// fail.
   public var startsOver = false
   /// How many bytes are written before they are made to count, so that no more can be lost.
   public var checkpointLength: UInt64 = 64 << 20
-  /// Optional feature bits that the archive is to have beside those that it has: those of the archives that are copied into it.
+  /// Optional feature bits that the archive is to have beside those that it has: those of the
+  /// archives that are copied into it.
   public var optionalFeatures: UInt64 = 0
 
   /// Options; by default level 3, and a worker for each core.

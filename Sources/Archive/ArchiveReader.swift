@@ -23,7 +23,8 @@ public final class ArchiveReader: Sendable {
   public let limits: ReadLimits
 
   let file: MappedFile
-  /// Up to where sections are read: the end of what is committed, or of what was surveyed behind it.
+  /// Up to where sections are read: the end of what is committed, or of what was surveyed behind
+  /// it.
   let readableLength: Int
   /// What follows the last footer; nil if nothing does.
   let survey: Survey?
@@ -42,7 +43,8 @@ public final class ArchiveReader: Sendable {
     var recovery: Recovery?
     /// The survey of the whole file, if there was one.
     var survey: Survey?
-    /// What the index keeps of the key of every ordinal, to find what supersedes a damaged section; read when first needed.
+    /// What the index keeps of the key of every ordinal, to find what supersedes a damaged section;
+    /// read when first needed.
     var keptKeys: [UInt64]?
   }
 
@@ -55,7 +57,8 @@ public final class ArchiveReader: Sendable {
   /// - Parameters:
   ///   - path: The file.
   ///   - limits: How much it may hold.
-  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
+  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
+  ///   version.
   public convenience init(path: FilePath, limits: ReadLimits = ReadLimits()) throws {
     try self.init(try MappedFile(path), limits: limits)
   }
@@ -65,7 +68,8 @@ public final class ArchiveReader: Sendable {
   /// - Parameters:
   ///   - file: The bytes.
   ///   - limits: How much it may hold.
-  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by one who is going to write there.
+  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by one who is going
+  ///     to write there.
   /// - Throws: ``ArchiveError`` as ``init(path:limits:)`` does.
   public init(
     _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
@@ -164,7 +168,8 @@ public final class ArchiveReader: Sendable {
   /// Lets go of the file's pages, for somebody who looks at many places far from one another.
   package func releasePages() { file.releasePages() }
 
-  /// What had to be done to read the file at all; nil if it is as it should be, as far as has been seen.
+  /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
+  /// seen.
   public var recovery: Recovery? { state.withLock { $0.recovery } }
 
   /// The CAR header with its varint in front, byte for byte.
@@ -182,7 +187,8 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last footer included.
+  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
+  /// footer included.
   public var sectionCount: UInt64 { state.withLock { $0.sectionCount } }
 
   /// The number of the section with this CID; nil if it is not in the archive.
@@ -236,7 +242,8 @@ public final class ArchiveReader: Sendable {
     return true
   }
 
-  /// Visits the sections with these numbers in order, small and large, without holding a large one in memory.
+  /// Visits the sections with these numbers in order, small and large, without holding a large one
+  /// in memory.
   ///
   /// - Parameters:
   ///   - ordinals: Which; all that are committed by default.
@@ -267,7 +274,8 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Parameters:
   ///   - runs: Which sections, in the order they are to have.
-  ///   - isHashing: Whether every body is hashed. Without it the checksums of the frames are what is checked.
+  ///   - isHashing: Whether every body is hashed. Without it the checksums of the frames are what
+  ///     is checked.
   ///   - sink: Called with the bytes, in pieces of at most 4 MiB.
   /// - Throws: ``ArchiveError`` at the first section that is damaged, and what `sink` throws.
   public func copySections(

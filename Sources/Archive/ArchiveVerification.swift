@@ -4,7 +4,8 @@ public import IPLD
 public struct ArchiveVerification: Equatable, Sendable {
   /// How bad something is.
   public enum Severity: Int, Comparable, Sendable {
-    /// Bytes follow the last footer: an unfinished write, or foreign bytes. Nothing that is committed is touched.
+    /// Bytes follow the last footer: an unfinished write, or foreign bytes. Nothing that is
+    /// committed is touched.
     case interruptedTail
     /// A section under a hash function that is unknown here, so that nobody can tell.
     case unverifiable
@@ -45,7 +46,8 @@ public struct ArchiveVerification: Equatable, Sendable {
   public internal(set) var findingCount = 0
   /// The sections that are damaged, as far as their CIDs can be told.
   public internal(set) var damagedSections: [CID] = []
-  /// The numbers of sections that are lost in damaged frames; some of them may be among ``damagedSections``.
+  /// The numbers of sections that are lost in damaged frames; some of them may be among
+  /// ``damagedSections``.
   public internal(set) var damagedOrdinals: [Range<UInt64>] = []
   /// The sections that nobody can verify.
   public internal(set) var unverifiableSections: [CID] = []
@@ -68,7 +70,8 @@ public struct ArchiveVerification: Equatable, Sendable {
   /// The worst thing that was found; nil if nothing was.
   public internal(set) var worst: Severity?
 
-  /// Whether nothing is damaged and nothing follows the last footer; sections that nobody can verify may be there.
+  /// Whether nothing is damaged and nothing follows the last footer; sections that nobody can
+  /// verify may be there.
   public var isIntact: Bool { worst == nil || worst == .unverifiable }
 }
 

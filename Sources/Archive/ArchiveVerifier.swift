@@ -21,7 +21,8 @@ public struct ArchiveVerifier: Sendable {
 
   /// A verifier of the archive at `path`.
   ///
-  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later version.
+  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
+  ///   version.
   public init(path: FilePath, workers: Int? = nil) throws {
     self.init(try ArchiveReader(path: path), workers: workers)
   }

@@ -56,7 +56,8 @@ public struct ArchiveWriter: ~Copyable {
   /// How many sections of an interrupted write were found whole and adopted.
   public internal(set) var adoptedSectionCount: UInt64
 
-  /// The archive as it was when it was opened, for looking things up in; nil if nothing was committed.
+  /// The archive as it was when it was opened, for looking things up in; nil if nothing was
+  /// committed.
   public var reader: ArchiveReader? { committed }
 
   /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
@@ -89,8 +90,8 @@ public struct ArchiveWriter: ~Copyable {
   /// - Parameters:
   ///   - storage: Where the bytes go.
   ///   - options: How.
-  /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter` if
-  ///   nothing is committed.
+  /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter`
+  ///   if nothing is committed.
   public static func reopen(
     _ storage: any ArchiveStorage, options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
@@ -141,9 +142,11 @@ public struct ArchiveWriter: ~Copyable {
   /// How many sections there are, those that wait to be written included.
   public var sectionCount: UInt64 { pending.nextOrdinal }
 
-  /// The number of the section with this CID, whether it is in the file already or waits to be written.
+  /// The number of the section with this CID, whether it is in the file already or waits to be
+  /// written.
   ///
-  /// - Throws: ``ArchiveError``, and what the storage throws, if the section to compare with cannot be read back.
+  /// - Throws: ``ArchiveError``, and what the storage throws, if the section to compare with cannot
+  ///   be read back.
   public mutating func ordinal(of cid: CID) throws -> UInt64? {
     if let ordinal = try find(cid, among: pending.ordinals(SectionKey(cid))) { return ordinal }
     return try committed?.ordinal(of: cid)
@@ -183,8 +186,8 @@ public struct ArchiveWriter: ~Copyable {
 
   /// Appends a section, unless it is there already, and answers with its number.
   ///
-  /// The body is hashed first. Under a hash function that is unknown here it is kept as it is; a verifier will say that
-  /// nobody can tell.
+  /// The body is hashed first. Under a hash function that is unknown here it is kept as it is; a
+  /// verifier will say that nobody can tell.
   ///
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` if `body` is not the block that
   ///   `cid` names, in which case nothing has happened; and what the storage throws.
@@ -240,7 +243,8 @@ public struct ArchiveWriter: ~Copyable {
     return try finish()
   }
 
-  /// Appends a section whose body is read piece by piece, unless it is there already, and answers with its number.
+  /// Appends a section whose body is read piece by piece, unless it is there already, and answers
+  /// with its number.
   ///
   /// The body goes straight to the end of the file, is hashed on the way, and is cut off again if
   /// it is not the right one or `next` throws. About one frame of 4 MiB is in memory at a time,
@@ -249,7 +253,8 @@ public struct ArchiveWriter: ~Copyable {
   /// - Parameters:
   ///   - cid: Its CID.
   ///   - length: How long the body is going to be.
-  ///   - next: Puts the next bytes of the body into the array, which is empty when it is called, and none at the end.
+  ///   - next: Puts the next bytes of the body into the array, which is empty when it is called,
+  ///     and none at the end.
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`; what `next`
   ///   throws; what the storage throws.
   /// - Returns: The number of the section.
@@ -296,7 +301,8 @@ public struct ArchiveWriter: ~Copyable {
     guard large == nil, small == nil else { throw ArchiveError(.sectionOpen) }
   }
 
-  /// Writes packs that have been ended: all, or those that are compressed by now while others take their place.
+  /// Writes packs that have been ended: all, or those that are compressed by now while others take
+  /// their place.
   mutating func drain(entirely isEntire: Bool = true) throws {
     do {
       if isEntire { try packs.drain(into: &log) } else { try packs.advance(into: &log) }

@@ -2,8 +2,9 @@ internal import IPLD
 
 /// How much is read of an archive, by what its file can honestly hold.
 ///
-/// Every section holds a hash that does not compress, and media hardly does, so an honest archive decompresses
-/// to a few times its size. One that claims far more is refused, unless the caller asks for it.
+/// Every section holds a hash that does not compress, and media hardly does, so an honest archive
+/// decompresses to a few times its size. One that claims far more is refused, unless the caller
+/// asks for it.
 public struct ReadLimits: Sendable {
   /// Whether everything is read, however much it is.
   public var allowsLarge: Bool

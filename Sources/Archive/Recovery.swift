@@ -8,9 +8,11 @@ public struct Recovery: Equatable, Sendable {
     case damagedIndex(offset: UInt64)
   }
 
-  /// How many bytes follow the last footer: what is whole among them can be read, and does not count.
+  /// How many bytes follow the last footer: what is whole among them can be read, and does not
+  /// count.
   public var interruptedTail: UInt64
-  /// Whether what follows was committed once: it holds a footer that does not stand where it was written.
+  /// Whether what follows was committed once: it holds a footer that does not stand where it was
+  /// written.
   public var isDamaged: Bool
   /// Whether a writer has the file, so that what follows is on its way.
   public var isBeingWritten: Bool

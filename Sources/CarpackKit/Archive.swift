@@ -9,7 +9,8 @@ internal import SystemPackage
 /// for try await record in try archive.snapshot().records { print(record.path) }
 /// ```
 /// Nothing is read before it is asked for, and everything that is read is compared with its CID. A
-/// name in the way of the module `Archive`, whose types (`ArchiveReader` and others) this module exports.
+/// name in the way of the module `Archive`, whose types (`ArchiveReader` and others) this module
+/// exports.
 public struct Archive: Sendable {
   /// What reads the file.
   public let reader: ArchiveReader
@@ -19,7 +20,8 @@ public struct Archive: Sendable {
   /// - Throws: `ArchiveError` for a file that cannot be read, or is no archive.
   public init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
 
-  /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of them.
+  /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of
+  /// them.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
   public func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
@@ -27,10 +29,11 @@ public struct Archive: Sendable {
   /// A snapshot.
   ///
   /// - Parameters:
-  ///   - selector: which, as `carpack --at` takes it: `latest`, a number, a date, a revision or a CID.
+  ///   - selector: which, as `carpack --at` takes it: `latest`, a number, a date, a revision or a
+  ///     CID.
   ///   - account: of whom, a handle or a DID; nil if there is one account.
-  /// - Throws: `SelectionError` if none is meant, or several; `SnapshotError` and `ArchiveError` for a
-  ///   manifest that is damaged.
+  /// - Throws: `SelectionError` if none is meant, or several; `SnapshotError` and `ArchiveError`
+  ///   for a manifest that is damaged.
   public func snapshot(_ selector: String = "latest", of account: String? = nil) throws
     -> ArchivedSnapshot
   {
@@ -42,8 +45,8 @@ public struct Archive: Sendable {
 
   /// Hashes every byte, walks every tree, and accounts for every blob.
   ///
-  /// - Throws: `BackupError` if there is no room for a temporary file; what is wrong with the archive
-  ///   is in the report.
+  /// - Throws: `BackupError` if there is no room for a temporary file; what is wrong with the
+  ///   archive is in the report.
   public func verify() throws -> SnapshotVerifier.Report {
     try SnapshotVerifier().verify(reader, .full)
   }
@@ -55,8 +58,8 @@ extension ArchivedSnapshot {
 
   /// The blobs that records refer to, each once, whether the archive holds them or not.
   ///
-  /// - Throws: `ArchiveError` and `CARError` if the repository cannot be read; `BackupError` if there
-  ///   is no room for a temporary file.
+  /// - Throws: `ArchiveError` and `CARError` if the repository cannot be read; `BackupError` if
+  ///   there is no room for a temporary file.
   public func blobs() throws -> BlobTable.Entries {
     try SnapshotBlocks(self).contents().blobs.entries
   }
@@ -74,8 +77,8 @@ extension ArchivedSnapshot {
   /// Hands over a blob of any length, piece by piece.
   ///
   /// - Returns: whether the archive holds it.
-  /// - Throws: `ArchiveError` if it is damaged, which may be found out after pieces were handed over;
-  ///   what `sink` throws.
+  /// - Throws: `ArchiveError` if it is damaged, which may be found out after pieces were handed
+  ///   over; what `sink` throws.
   public func readBlob(_ cid: CID, to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
     try reader.read(cid, each: sink)
   }

@@ -47,8 +47,9 @@ public struct Records: AsyncSequence, Sendable {
 
     /// The next record; nil behind the last.
     ///
-    /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one that is
-    ///   damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks its rules.
+    /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
+    ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks
+    ///   its rules.
     public mutating func next() async throws -> Element? {
       if walker == nil {
         let commit = try body(of: snapshot.snapshot.commit)

@@ -1,4 +1,5 @@
-/// Arithmetic on numbers that a file gives: what is more than a number can be is the greatest there is.
+/// Arithmetic on numbers that a file gives: what is more than a number can be is the greatest there
+/// is.
 extension FixedWidthInteger where Self: UnsignedInteger {
   /// The sum, or the greatest number there is.
   @inlinable

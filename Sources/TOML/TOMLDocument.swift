@@ -1,7 +1,7 @@
 /// A TOML 1.0 document, read strictly: everything but dates and times, which are refused.
 ///
-/// Bytes become a table, or an error that names the line. Length and nesting have limits, so that neither memory nor
-/// the stack grows with a hostile file.
+/// Bytes become a table, or an error that names the line. Length and nesting have limits, so that
+/// neither memory nor the stack grows with a hostile file.
 public struct TOMLDocument: Sendable {
   /// The most bytes that are read; files of settings have some hundred.
   public static let maximumLength = 1 << 18

@@ -62,7 +62,8 @@ extension TOMLScanner {
     throw TOMLError(.unterminatedString, line: start)
   }
 
-  /// Passes a backslash at the end of a line, and the white space behind it; false if it is not at the end.
+  /// Passes a backslash at the end of a line, and the white space behind it; false if it is not at
+  /// the end.
   private mutating func joinLines() throws(TOMLError) -> Bool {
     var ahead = self
     ahead.advance()

@@ -1,6 +1,7 @@
 internal import Synchronization
 
-/// The way to servers that everything in a run shares: connections, the limits of each host, what the user set.
+/// The way to servers that everything in a run shares: connections, the limits of each host, what
+/// the user set.
 ///
 /// A request goes through `Retry` (again, if it fails for a reason that may pass),
 /// `CircuitBreaker` (waits for a host that is away), `RateLimit` (no more than
@@ -58,7 +59,8 @@ public final class Network: Sendable {
   ///   - limit: how many bytes it may have, decompressed.
   ///   - accept: the media types to ask for.
   ///   - retries: whether what fails for a reason that may pass is tried again.
-  /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer that is not one of success is cut at ``maximumErrorBody`` bytes.
+  /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer
+  ///   that is not one of success is cut at ``maximumErrorBody`` bytes.
   /// - Throws: ``TransportError`` if no whole answer came or it is too long; `CancellationError`.
   public func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])

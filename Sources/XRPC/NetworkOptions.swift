@@ -4,9 +4,11 @@ public struct NetworkOptions: Sendable {
   public var userAgent: String
   /// The base URL of the PLC directory.
   public var plcDirectory = "https://plc.directory"
-  /// The base URL of a DNS-over-HTTPS resolver that answers `application/dns-json`; nil for the system's resolver.
+  /// The base URL of a DNS-over-HTTPS resolver that answers `application/dns-json`; nil for the
+  /// system's resolver.
   public var dnsOverHTTPS: String?
-  /// The base URL of a server that resolves handles (`com.atproto.identity.resolveHandle`), instead of DNS and well-known files; nil for these.
+  /// The base URL of a server that resolves handles (`com.atproto.identity.resolveHandle`), instead
+  /// of DNS and well-known files; nil for these.
   public var handleResolver: String?
   /// The base URL of the server to ask, whatever DID documents say; nil to go by them.
   public var pds: String?
@@ -14,13 +16,16 @@ public struct NetworkOptions: Sendable {
   public var caFile: String?
   /// Hosts with their ports and the addresses to use for them, `host:port:address`.
   public var hostPins: [String] = []
-  /// Further servers that the user has named, by their URLs, such as that of a health check; they may be anywhere.
+  /// Further servers that the user has named, by their URLs, such as that of a health check; they
+  /// may be anywhere.
   public var namedServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
   public var allowsLoopback = false
-  /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference server's 10.
+  /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference
+  /// server's 10.
   public var requestsPerSecond: Double?
-  /// How many requests may be sent to a host at once before the rate counts; nil for the reference server's 3,000, or a second's worth if a rate is set.
+  /// How many requests may be sent to a host at once before the rate counts; nil for the reference
+  /// server's 3,000, or a second's worth if a rate is set.
   public var burst: Int?
   /// How many transfers may be under way to a host at a time.
   public var connectionsPerHost = 16
@@ -37,13 +42,15 @@ public struct NetworkOptions: Sendable {
 
 /// Something that happens on the network.
 public enum NetworkEvent: Sendable {
-  /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which there are none of, and without header fields.
+  /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which
+  /// there are none of, and without header fields.
   case request(method: String, url: String, outcome: String, seconds: Double)
   /// Something is tried again after so many seconds.
   case retry(host: String, seconds: Double, why: String)
   /// A host is waited for, so many seconds at most, by all that ask it.
   case wait(host: String, seconds: Double, why: String)
-  /// Requests go through this proxy, which resolves names itself, so addresses cannot be checked; told once.
+  /// Requests go through this proxy, which resolves names itself, so addresses cannot be checked;
+  /// told once.
   case proxy(String)
 
   /// A wait from here on is announced, in seconds.

@@ -119,9 +119,10 @@ struct Carpack: ParsableCommand {
 extension Carpack {
   /// The command that the arguments ask for.
   ///
-  /// A verb that comes first and is given what it takes is parsed by itself: with all the others around it, and completions looked for before,
-  /// that takes as long as the rest of a start. Whatever else there is, help and mistakes among it, is seen from the root, which knows
-  /// what to say to it.
+  /// A verb that comes first and is given what it takes is parsed by itself: with all the others
+  /// around it, and completions looked for before, that takes as long as the rest of a start.
+  /// Whatever else there is, help and mistakes among it, is seen from the root, which knows what to
+  /// say to it.
   private static func command(_ arguments: [String]) throws -> any ParsableCommand {
     if let first = arguments.first,
       let verb = verbs.first(where: { $0.configuration.commandName == first }),
@@ -194,7 +195,8 @@ extension Carpack {
     return words.first == "help" ? Array(words.dropFirst()) : words
   }()
 
-  /// That there is no such verb as the first of the arguments, or as the second below that; nil if there is.
+  /// That there is no such verb as the first of the arguments, or as the second below that; nil if
+  /// there is.
   private static func unknownVerb() -> Failure? {
     guard let first = words.first else { return nil }
     if let failure = unknown(first, among: verbs, below: name) { return failure }

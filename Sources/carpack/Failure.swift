@@ -35,7 +35,8 @@ struct Failure: Error {
 
   /// Does something with a file, whose name is in every error that comes of it.
   ///
-  /// Errors about accounts, servers and words that select something already say what they are about; those of a format know bytes only.
+  /// Errors about accounts, servers and words that select something already say what they are
+  /// about; those of a format know bytes only.
   static func naming<Value>(_ file: String, _ body: () throws -> Value) throws -> Value {
     do {
       return try body()

@@ -25,7 +25,8 @@ public struct ArchiveContents: Equatable, Sendable {
 
   /// Reads everything, by number and by CID, and as a stream.
   ///
-  /// - Throws: what the reader throws, and ``Contradiction`` if it does not come out the same each time.
+  /// - Throws: what the reader throws, and ``Contradiction`` if it does not come out the same each
+  ///   time.
   public init(of reader: ArchiveReader) throws {
     header = try reader.carHeader
     head = reader.generation.head?.cid

@@ -76,8 +76,8 @@ public final class ArchiveImage: Sendable {
   /// - Parameters:
   ///   - bytes: The file.
   ///   - generation: What has to be committed; nil for anything.
-  ///   - mayTearFooter: Whether a footer of which a loss of power has left some sectors may follow. Nobody can tell it from
-  ///     one that was whole once, so a verifier has to call it damage.
+  ///   - mayTearFooter: Whether a footer of which a loss of power has left some sectors may follow.
+  ///     Nobody can tell it from one that was whole once, so a verifier has to call it damage.
   /// - Throws: ``Problem``, and what reading throws.
   public func contents(
     of bytes: [UInt8], _ generation: Generation? = nil, mayTearFooter: Bool = false
@@ -116,7 +116,8 @@ public final class ArchiveImage: Sendable {
     return contents
   }
 
-  /// Checks that bytes are an archive in one of these states, whatever follows it, or in none if that is allowed.
+  /// Checks that bytes are an archive in one of these states, whatever follows it, or in none if
+  /// that is allowed.
   ///
   /// - Parameters:
   ///   - bytes: The file.
@@ -165,7 +166,8 @@ public final class ArchiveImage: Sendable {
     return state
   }
 
-  /// Checks that a file without a footer is not taken for more than it is, and gives back nothing wrong.
+  /// Checks that a file without a footer is not taken for more than it is, and gives back nothing
+  /// wrong.
   private func checkUncommitted(_ reader: ArchiveReader, _ blocks: [Block]) throws {
     guard reader.recovery?.rebuild == .noFooter else {
       throw Problem("it has no footer, and the reader does not say so")

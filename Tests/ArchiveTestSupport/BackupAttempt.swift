@@ -15,7 +15,8 @@ public struct BackupAttempt {
   public private(set) var isOpened = false
   /// What the file was opened as; nil if nothing was committed, or it could not be opened.
   public private(set) var opened: Generation?
-  /// The generations that the writer said were committed, the last one last, and how many sections it had accepted by then.
+  /// The generations that the writer said were committed, the last one last, and how many sections
+  /// it had accepted by then.
   public private(set) var acknowledged: [(generation: Generation, acceptedCount: Int)] = []
   /// The sections that the writer took without an error.
   public private(set) var accepted: [Block] = []

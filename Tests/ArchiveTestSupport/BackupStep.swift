@@ -19,7 +19,8 @@ public struct BackupStep: Sendable {
 
   /// What is asked, in order.
   public var actions: [Action] = []
-  /// What makes the manifest that is committed at the end unlike any other; nil to commit without one.
+  /// What makes the manifest that is committed at the end unlike any other; nil to commit without
+  /// one.
   public var nonce: UInt64?
 
   /// A step of these actions.
@@ -49,12 +50,13 @@ public struct BackupStep: Sendable {
     return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
   }
 
-  /// A step in which everything happens that can: several packs, sections of every size, also such as are there already, one
-  /// that breaks off, a manifest.
+  /// A step in which everything happens that can: several packs, sections of every size, also such
+  /// as are there already, one that breaks off, a manifest.
   ///
   /// - Parameters:
   ///   - random: What it is made of.
-  ///   - large: The length of the longest body; 64 KiB and more make it a large section, over 4 MiB one of several frames.
+  ///   - large: The length of the longest body; 64 KiB and more make it a large section, over 4 MiB
+  ///     one of several frames.
   ///   - old: Sections that may be there already.
   ///   - hasCheckpoints: Whether there are checkpoints between its packs.
   public static func full(
@@ -87,7 +89,8 @@ public struct BackupStep: Sendable {
       }, nonce: random.nonce())
   }
 
-  /// The same once more, as a backup that was interrupted is made again: at another moment, and so with another manifest.
+  /// The same once more, as a backup that was interrupted is made again: at another moment, and so
+  /// with another manifest.
   public func again(using random: inout SeededGenerator) -> BackupStep {
     BackupStep(actions, nonce: nonce == nil ? nil : random.nonce())
   }

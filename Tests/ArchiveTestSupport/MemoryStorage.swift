@@ -2,11 +2,12 @@ public import Archive
 internal import IPLD
 internal import Synchronization
 
-/// A file in memory that counts what is asked of it, fails when it is told to, and knows what a loss of power would leave of it.
+/// A file in memory that counts what is asked of it, fails when it is told to, and knows what a
+/// loss of power would leave of it.
 ///
-/// It allows what a writer of archives may do and nothing else: what is committed is neither written to nor cut off, and the
-/// file is extended at its end only. Everything else is a ``Misuse``, which is no `ArchiveError`, so that no test takes it for a
-/// failure it injected.
+/// It allows what a writer of archives may do and nothing else: what is committed is neither
+/// written to nor cut off, and the file is extended at its end only. Everything else is a
+/// ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
 ///
 /// A failed sync leaves what was written as it was: there, and not yet durable.
 public final class MemoryStorage: ArchiveStorage {
@@ -20,7 +21,8 @@ public final class MemoryStorage: ArchiveStorage {
   public struct Conditions: Sendable {
     /// What is going to fail.
     public var faults: [StorageFault]
-    /// How many bytes the file may have; a write beyond that is done in part, and fails with `ENOSPC`.
+    /// How many bytes the file may have; a write beyond that is done in part, and fails with
+    /// `ENOSPC`.
     public var capacity: UInt64
     /// How much is committed: whoever writes to that, or cuts some of it off, has made a mistake.
     public var floor: UInt64
@@ -80,7 +82,8 @@ public final class MemoryStorage: ArchiveStorage {
     set { state.withLock { $0.conditions = newValue } }
   }
 
-  /// The file as a reader would see it now; what is set is as if another program had put it there, for good.
+  /// The file as a reader would see it now; what is set is as if another program had put it there,
+  /// for good.
   public var bytes: [UInt8] {
     get { state.withLock { $0.bytes } }
     set {

@@ -2,8 +2,9 @@ public import TestSupport
 
 /// What a loss of power does with changes that were not synced.
 ///
-/// A disk keeps each sector as it was, or as it was at some moment since; a file system keeps each length the file had, or one
-/// in between; and where the length got to the disk before the data did, there is nothing, or something else altogether.
+/// A disk keeps each sector as it was, or as it was at some moment since; a file system keeps each
+/// length the file had, or one in between; and where the length got to the disk before the data
+/// did, there is nothing, or something else altogether.
 public struct PowerLoss: Sendable, CustomStringConvertible {
   /// What happens to the changes.
   enum Kind: String, CaseIterable {

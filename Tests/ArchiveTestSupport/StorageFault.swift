@@ -1,6 +1,7 @@
 internal import Archive
 
-/// A failure that a storage is told to have: the n-th operation of some kinds does not do what it should.
+/// A failure that a storage is told to have: the n-th operation of some kinds does not do what it
+/// should.
 public struct StorageFault: Sendable, CustomStringConvertible {
   /// For how long it lasts.
   public enum Duration: String, CaseIterable, Sendable {

@@ -3,11 +3,13 @@ public import TestSupport
 
 /// How long the suites that disturb archives go on.
 ///
-/// `make test` has the same few rounds every time. `make torture` sets `CARPACK_TORTURE` to a number of seconds, for which all suites together
-/// make new ones. Each round has a seed of its own; whatever is recorded about a round names it, and `CARPACK_SEED` has it again, as the first
+/// `make test` has the same few rounds every time. `make torture` sets `CARPACK_TORTURE` to a
+/// number of seconds, for which all suites together make new ones. Each round has a seed of its
+/// own; whatever is recorded about a round names it, and `CARPACK_SEED` has it again, as the first
 /// round of every suite.
 public enum Torture {
-  /// How many tests share the time, each case of those that have several counted; each is given as much of it as the cores can spare.
+  /// How many tests share the time, each case of those that have several counted; each is given as
+  /// much of it as the cores can spare.
   private static let testCount = 22.0
 
   /// How long all of them together go on; nil for the few rounds of every day.

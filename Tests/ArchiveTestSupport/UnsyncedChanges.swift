@@ -40,7 +40,8 @@ struct UnsyncedChanges: Sendable {
       case .write(let bytes, let offset):
         let end = offset + bytes.count
         file.replaceSubrange(offset..<min(end, file.count), with: bytes)
-        // A sector gets to the disk as the file has it at that moment, the bytes of earlier writes included.
+        // A sector gets to the disk as the file has it at that moment, the bytes of earlier writes
+        // included.
         for start in stride(from: offset / Self.sector * Self.sector, to: end, by: Self.sector) {
           defer { sectors += 1 }
           guard choice.keeps(change: number, sector: sectors, using: &random) else { continue }

@@ -191,7 +191,8 @@ import Testing
       last = heads[newest]
       return try writer.commit(manifest: last)
     }
-    // As copying does: the first generation has all of them. As forgetting does: the chain begins anew.
+    // As copying does: the first generation has all of them. As forgetting does: the chain begins
+    // anew.
     for (numbers, previous) in [(0..<3, CID?.none), (10..<13, nil), (20..<22, last)] {
       let generation = try append(numbers, after: previous, newest: numbers.count - 1)
       #expect(generation.head?.cid == last)

@@ -1,6 +1,7 @@
 import Archive
 
-/// Makes content whose XXH64 is whatever is wanted: the function is no cryptographic one, and every step of it can be undone.
+/// Makes content whose XXH64 is whatever is wanted: the function is no cryptographic one, and every
+/// step of it can be undone.
 enum ChecksumForger {
   private static let prime1: UInt64 = 0x9e37_79b1_85eb_ca87
   private static let prime2: UInt64 = 0xc2b2_ae3d_27d4_eb4f
@@ -8,7 +9,8 @@ enum ChecksumForger {
   private static let prime4: UInt64 = 0x85eb_ca77_c2b2_ae63
   private static let prime5: UInt64 = 0x27d4_eb2f_1656_67c5
 
-  /// `beginning`, eight bytes, and `tail`, such that the lower half of the XXH64 goes on spelling `word` where `tail` ends.
+  /// `beginning`, eight bytes, and `tail`, such that the lower half of the XXH64 goes on spelling
+  /// `word` where `tail` ends.
   ///
   /// - Precondition: `beginning` has a multiple of 32 bytes, and `tail` 12 to 15.
   static func content(_ beginning: [UInt8], tail: [UInt8], spelling word: [UInt8]) -> [UInt8] {

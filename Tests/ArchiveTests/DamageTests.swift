@@ -50,7 +50,8 @@ struct FragileArchive {
     }
   }
 
-  /// Reads every section; one whose frames `isWhole` must come back, and another come back right or not at all.
+  /// Reads every section; one whose frames `isWhole` must come back, and another come back right or
+  /// not at all.
   func check(_ reader: ArchiveReader, _ what: String, isWhole: (Range<Int>) -> Bool) {
     for (cid, body, frames) in sections {
       do {

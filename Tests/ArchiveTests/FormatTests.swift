@@ -7,7 +7,8 @@ import Testing
 
 @Suite struct `The bytes of an archive` {
   @Test func `are those that FORMAT describes, from the first to the last`() throws {
-    // One section, "hello" under a raw CID, and a manifest, the empty DAG-CBOR map; all of it raw, being short.
+    // One section, "hello" under a raw CID, and a manifest, the empty DAG-CBOR map; all of it raw,
+    // being short.
     let storage = MemoryStorage()
     var writer = try ArchiveWriter.open(storage, carHeader: [0x01, 0xa0])
     let hello = CID(codec: .raw, hashing: Array("hello".utf8).span)

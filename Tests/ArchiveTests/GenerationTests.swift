@@ -83,7 +83,8 @@ import Testing
     }
     let honest = try walk(footer())
     #expect(honest.found.count == 6 && honest.failure == nil)
-    // One generation left out, a number that is another, places where no footer begins, less than there was before.
+    // One generation left out, a number that is another, places where no footer begins, less than
+    // there was before.
     for forged in [
       footer(previous: generations[3].footerOffset), footer(number: 9), footer(previous: 10),
       footer(previous: last.footerOffset + 1), footer(segments: 2), footer(streamLength: 1),

@@ -34,7 +34,8 @@ struct HandMadeArchive {
     return section + body
   }
 
-  /// Adds a data frame in which sections with these CIDs begin; without any, it goes on with the one before.
+  /// Adds a data frame in which sections with these CIDs begin; without any, it goes on with the
+  /// one before.
   mutating func addFrame(_ content: [UInt8], _ cids: [CID], level: Int? = nil) {
     var stored: [UInt8] = []
     FrameEncoder().encode(content.span, level: level, into: &stored)

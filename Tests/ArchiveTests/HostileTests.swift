@@ -4,7 +4,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// An archive whose index and footer can be changed and given right checksums again: what a forger can do.
+/// An archive whose index and footer can be changed and given right checksums again: what a forger
+/// can do.
 struct Forgery {
   let sample: SampleArchive
   let bytes: [UInt8]
@@ -49,7 +50,8 @@ struct Forgery {
     bytes.replaceSubrange(frame.upperBound - 8..<frame.upperBound, with: checksum)
   }
 
-  /// Opens, reads and verifies the file with these bytes: nothing may crash, and no wrong body come back.
+  /// Opens, reads and verifies the file with these bytes: nothing may crash, and no wrong body come
+  /// back.
   ///
   /// - Returns: What verifying said; nil if the file was refused.
   @discardableResult
@@ -225,7 +227,8 @@ struct Forgery {
     #expect(!reads(reserved))
     #expect(!reads(header + [0x24, 3, 26, 0, 0, 1, 2, 3, 4] + good.suffix(4)))
     #expect(!reads(header + [0x24, 3] + [UInt8](repeating: 0, count: 3_000_000)))
-    // An RLE block that claims 128 KiB of a content of three bytes is a frame, and does not decompress.
+    // An RLE block that claims 128 KiB of a content of three bytes is a frame, and does not
+    // decompress.
     let bomb = header + [0x24, 3, 0x03, 0x00, 0x10, 7] + good.suffix(4)
     #expect(reads(bomb))
     #expect(ZstdDecompressor().decompress(bomb.span, size: 3) == nil)

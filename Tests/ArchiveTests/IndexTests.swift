@@ -135,7 +135,8 @@ private struct Keys {
   func `has no sixteen bytes without one below 80, whatever its keys are`(_ form: IndexForm) throws
   {
     for count in [1, 2, 200, 513, 4000] {
-      // Ones wherever a writer of keys can put them: in all keys, and, spread, in the ordinals of neighbours.
+      // Ones wherever a writer of keys can put them: in all keys, and, spread, in the ordinals of
+      // neighbours.
       for keys in [
         Keys(count) { _ in UInt64.max },
         Keys(count) { number -> UInt64 in UInt64(number) << 52 | UInt64.max >> 12 },

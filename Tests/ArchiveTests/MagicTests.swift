@@ -86,11 +86,13 @@ import Testing
   func `is not spelled by the end of a blob and the checksum after it`(_ length: Int) throws {
     let folder = try TemporaryFolder()
     var random = SeededGenerator(printing: 0xc4ec + UInt64(length))
-    // Under a hash function that nobody knows, the body may be anything: also one whose checksum is what is left of M.
+    // Under a hash function that nobody knows, the body may be anything: also one whose checksum is
+    // what is left of M.
     let cid = CID(
       codec: .raw,
       multihash: Multihash(function: HashFunction(rawValue: 0x1e), digest: random.bytes(32)))
-    // Two bytes of length and 36 of CID: with 218 more the stripes that XXH64 works in end before the forged bytes.
+    // Two bytes of length and 36 of CID: with 218 more the stripes that XXH64 works in end before
+    // the forged bytes.
     var content: [UInt8] = []
     CARWriter.appendPrefix(cid, bodyLength: UInt64(218 + 8 + length), to: &content)
     let bodyStart = content.count

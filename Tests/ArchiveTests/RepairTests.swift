@@ -135,7 +135,8 @@ import Testing
     let head = try #require(last.head)
     let segment = try #require(last.segments.last)
     for _ in 0..<200 {
-      // The footer and the index, of which they can be made again; and also a frame, of which they cannot.
+      // The footer and the index, of which they can be made again; and also a frame, of which they
+      // cannot.
       var damaged = bytes
       let footer = Int(last.footerOffset)..<bytes.count
       damaged[try #require(footer.randomElement(using: &random))] ^= 0x11

@@ -23,7 +23,8 @@ struct SampleArchive {
     return [UInt8(map.count)] + map
   }()
 
-  /// Writes an archive of these bodies, raw CIDs, the last as a manifest under DAG-CBOR if asked for.
+  /// Writes an archive of these bodies, raw CIDs, the last as a manifest under DAG-CBOR if asked
+  /// for.
   init(
     in folder: TemporaryFolder, name: String = "sample.car.zst", bodies: [[UInt8]],
     manifest: [UInt8]? = nil, options: ArchiveOptions = ArchiveOptions()

@@ -120,7 +120,8 @@ import Testing
     #expect(try !reasons(shared).isEmpty)
     let packed = try archive { $0.addPack(pack([[1], large])) }
     #expect(try !reasons(packed).isEmpty)
-    // Frames that hold, and are not in the one form: short blocks, an empty one, the magic in a compressed one.
+    // Frames that hold, and are not in the one form: short blocks, an empty one, the magic in a
+    // compressed one.
     let content = HandMadeArchive.section(cid([1, 2, 3]), [1, 2, 3])
     var checksum: [UInt8] = []
     checksum.append(littleEndian: UInt32(truncatingIfNeeded: XXH64.hash(content.span)))

@@ -260,7 +260,8 @@ import Testing
     var complete = try writer(whole)
     for body in bodies { try complete.append(cid(body), body.span) }
     _ = try complete.commit(manifest: nil)
-    // The file has room for so much; what comes after the failure is refused, and no footer is ever written.
+    // The file has room for so much; what comes after the failure is refused, and no footer is ever
+    // written.
     for capacity in stride(from: 100, to: whole.bytes.count - 1, by: 50_021) {
       let storage = MemoryStorage([], .init(capacity: UInt64(capacity)))
       do {

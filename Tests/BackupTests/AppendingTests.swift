@@ -7,7 +7,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// An archive that snapshots are packed into one after another, and what each of them has to give back.
+/// An archive that snapshots are packed into one after another, and what each of them has to give
+/// back.
 struct Series {
   let folder: TemporaryFolder
   let path: FilePath

@@ -123,7 +123,8 @@ import Testing
         }
       }
     }
-    // Runs over the same positions again and again, so many that their lengths add up to more than a word holds.
+    // Runs over the same positions again and again, so many that their lengths add up to more than
+    // a word holds.
     var many: [UInt8] = []
     Varint.append(0, to: &many)
     Varint.append(1 << 62, to: &many)

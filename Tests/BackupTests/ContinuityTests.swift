@@ -19,7 +19,8 @@ import Testing
 
   @Test func `is one with a rollback or a fork in it`() throws {
     let found = try Self.history([1, 2, 1, 1, 3, nil, 4]).disruptions
-    // The third is put back, and another commit of the first's revision; the fourth another one still.
+    // The third is put back, and another commit of the first's revision; the fourth another one
+    // still.
     #expect(found.map(\.kind) == [.rollback, .fork, .fork])
     #expect(found.map(\.before) == [1, 0, 2] && found.map(\.after) == [2, 2, 3])
     // A fork that a rollback hides: 2, put back to 1, and then another 2.

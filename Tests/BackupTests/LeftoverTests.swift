@@ -23,7 +23,8 @@ import Testing
     self.other = other
   }
 
-  /// What a backup of a repository leaves when it is interrupted after its repository has come, with a blob.
+  /// What a backup of a repository leaves when it is interrupted after its repository has come,
+  /// with a blob.
   private func interrupt(_ repository: TestRepository, committing: Bool) throws -> [UInt8] {
     let car = try repository.car()
     let header = try Array(car[..<CARHeader(car.span).length])

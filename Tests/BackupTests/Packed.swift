@@ -55,8 +55,8 @@ struct Packed {
   }
 }
 
-/// Writes an archive by hand: blocks in order, one of them spoilt if that is asked for, and a manifest that says
-/// what it is told to.
+/// Writes an archive by hand: blocks in order, one of them spoilt if that is asked for, and a
+/// manifest that says what it is told to.
 func handMadeArchive(
   in folder: TemporaryFolder, _ repository: TestRepository, further: [Block] = [],
   spoilt: (cid: CID, bytes: [UInt8])? = nil, change: (inout Snapshot) -> Void = { _ in }

@@ -14,7 +14,8 @@ private struct Unexpected: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Packs an account as it grows, on a storage that fails and loses its power, and knows what was promised.
+/// Packs an account as it grows, on a storage that fails and loses its power, and knows what was
+/// promised.
 private struct PromisedPacking {
   private let folder: TemporaryFolder
   private var repository: TestRepository

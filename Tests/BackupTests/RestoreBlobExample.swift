@@ -8,7 +8,8 @@ func restoreBlob(_ cid: CID, from archive: FilePath, to file: FilePath) throws -
   let output = try FileDescriptor.open(
     file, .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
   return try output.closeAfter {
-    // Every piece comes from a frame whose checksum holds, and at the end the whole has hashed to the CID.
+    // Every piece comes from a frame whose checksum holds, and at the end the whole has hashed to
+    // the CID.
     try reader.read(cid) { piece in
       _ = try unsafe piece.withUnsafeBytes { bytes in try unsafe output.writeAll(bytes) }
     }

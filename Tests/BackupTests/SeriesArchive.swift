@@ -6,7 +6,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// An archive of many snapshots, each in a generation of its own, and whatever their manifests are to say.
+/// An archive of many snapshots, each in a generation of its own, and whatever their manifests are
+/// to say.
 ///
 /// Packing gives archives of today's form only; here blocks and manifests are appended one by one.
 struct SeriesArchive {

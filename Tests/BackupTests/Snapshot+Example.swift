@@ -3,7 +3,8 @@ import IPLD
 import TestSupport
 
 extension Snapshot {
-  /// A snapshot with a value in every field, each another, put together as the document of the format has it.
+  /// A snapshot with a value in every field, each another, put together as the document of the
+  /// format has it.
   static func example() throws -> Snapshot {
     let bytes = try DAGCBOREncoder.encode(.map(exampleMap))
     return try Snapshot(bytes.span)

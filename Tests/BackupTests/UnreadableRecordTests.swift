@@ -9,7 +9,8 @@ import Testing
   private static let image = SampleFile.png("an image")
   private static let hidden = SampleFile.png("an image in a record that cannot be read")
 
-  /// A repository with a record that cannot be read, and ends where it may refer to more, if it is cut off.
+  /// A repository with a record that cannot be read, and ends where it may refer to more, if it is
+  /// cut off.
   private func repository(isCutOff: Bool) throws -> TestRepository {
     var repository = try TestRepository(posts: 20)
     try repository.add("app.bsky.feed.post/image", blob: .blob(Self.image))

@@ -15,7 +15,8 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// An account before and after: of three posts, one is changed, one deleted, one new, and the image goes.
+  /// An account before and after: of three posts, one is changed, one deleted, one new, and the
+  /// image goes.
   private func older() throws -> Packed {
     var repository = try TestRepository(posts: 3)
     try repository.add("polka.post/image", blob: .blob(Self.image))

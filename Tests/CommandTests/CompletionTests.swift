@@ -4,7 +4,8 @@ import Testing
 
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Completing a command line` {
-  /// What is offered at the last of these words: the line that says which files fit, then the candidates.
+  /// What is offered at the last of these words: the line that says which files fit, then the
+  /// candidates.
   private func offered(_ words: String, in folder: TemporaryFolder) throws -> [String] {
     let count = words.split(separator: " ").count
     let result = try Command(in: folder).run("carpack ---complete zsh \(count) carpack \(words)")

@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Commands whose every line of output has to be as `Docs/JSON.md` has it; they build upon each other.
+/// Commands whose every line of output has to be as `Docs/JSON.md` has it; they build upon each
+/// other.
 private let commands = [
   "pack repo.car --blobs some --handle alice.test -o a.car.zst --json",
   "pack repo.car --blobs lies -o lies.car.zst --json",

@@ -4,7 +4,8 @@ import StandIn
 import TestSupport
 import Testing
 
-/// A server on which things go wrong, one after the other: the outcome, the exit status, and how often it was asked.
+/// A server on which things go wrong, one after the other: the outcome, the exit status, and how
+/// often it was asked.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Backing up from a server that fails` {
   /// Something that goes wrong, and what is to come of it.
@@ -84,7 +85,8 @@ struct `Backing up from a server that fails` {
     }
   }
 
-  /// Repositories that never are what they should be: nothing of them is kept as good, and the server is not asked for ever.
+  /// Repositories that never are what they should be: nothing of them is kept as good, and the
+  /// server is not asked for ever.
   @Test(arguments: [
     Failure(.distorted(.corrupted(at: 0.5)), "getRepo", [11, 13, 69, 75], 5),
     Failure(.distorted(.shortened(to: 0.5)), "getRepo", [11, 13, 69, 75], 5),
@@ -209,7 +211,8 @@ struct `Backing up from a server that fails` {
     let result = try scene.backUp("--attempts 12")
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     try scene.expectWhole()
-    // A blob that came as it should is not asked for again, and the rest not more often than it takes.
+    // A blob that came as it should is not asked for again, and the rest not more often than it
+    // takes.
     #expect(scene.server.blobDeliveries.values.allSatisfy { $0 == 1 })
     #expect(scene.requestCount(of: "getBlob") < 1500)
   }

@@ -61,7 +61,8 @@ struct NetworkScene {
 
   // MARK: What has to be in the archive
 
-  /// Expects the newest snapshot of an archive to be the account as it is now, with every blob, and the archive to be in order.
+  /// Expects the newest snapshot of an archive to be the account as it is now, with every blob, and
+  /// the archive to be in order.
   func expectWhole(
     _ account: StandInAccount? = nil, in archive: String = archive,
     without missing: Set<CID> = [], location: SourceLocation = #_sourceLocation
@@ -80,7 +81,8 @@ struct NetworkScene {
     #expect(difference.isEmpty, sourceLocation: location)
   }
 
-  /// The newest CAR that an archive holds of an account, and the CIDs of its blobs, which are hashed.
+  /// The newest CAR that an archive holds of an account, and the CIDs of its blobs, which are
+  /// hashed.
   func contents(of archive: String = archive, _ did: String) throws -> (
     car: [UInt8], blobs: Set<CID>
   ) {

@@ -10,7 +10,8 @@
 enum Peers {
   /// A PDS with one account, `bob.test`.
   static let pds = "http://127.0.0.1:2590"
-  /// The directory that has this account's DID document, and under `/.well-known/atproto-did` its DID.
+  /// The directory that has this account's DID document, and under `/.well-known/atproto-did` its
+  /// DID.
   static let directory = "http://127.0.0.1:2591"
 
   /// A proxy in front of the PDS, which does something else to answers under each path.

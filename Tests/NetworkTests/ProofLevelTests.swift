@@ -20,7 +20,8 @@ struct `What is proven of a snapshot` {
     let snapshots: [Snapshot]
   }
 
-  /// The levels of each snapshot, the newest first: `+` for those that hold, `-` for those that do not, `?` where nothing tells.
+  /// The levels of each snapshot, the newest first: `+` for those that hold, `-` for those that do
+  /// not, `?` where nothing tells.
   private func levels(_ command: Command, _ archive: String, status: Int32) throws -> [String] {
     let result = try command.run("carpack verify --json \(archive)")
     #expect(result.status == status, "\(result.errors)")

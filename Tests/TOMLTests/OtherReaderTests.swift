@@ -21,7 +21,8 @@ private func run(_ program: String) throws -> Int32 {
 
 @Suite(.enabled(if: hasPython, "python3 with tomllib is not here"))
 struct `Made-up documents` {
-  /// Pieces that documents are put together from: some are whole lines, some break what stands beside them.
+  /// Pieces that documents are put together from: some are whole lines, some break what stands
+  /// beside them.
   private static let pieces = [
     "a", "b", "\"c d\"", "'e'", ".", ".", " = ", "=", "1", "-2", "+0x1f", "1_0", "0.5", "1e3",
     "inf", "true",

@@ -1,10 +1,12 @@
 public import IPLD
 
-/// Reads a CAR block by block while it arrives, a second time beside ``CARCursor`` and ``CARStreamChecker``, which are compared with it.
+/// Reads a CAR block by block while it arrives, a second time beside ``CARCursor`` and
+/// ``CARStreamChecker``, which are compared with it.
 ///
-/// Pull blocks with ``next()``; the reader calls its source for more bytes only when it has to, so back-pressure is built
-/// in. Each block is checked against its CID unless `verifying` is false. A CAR of version 2 is recognised and its inner CAR
-/// read. Only bytes that have arrived are held, at most one section and one chunk of them.
+/// Pull blocks with ``next()``; the reader calls its source for more bytes only when it has to, so
+/// back-pressure is built in. Each block is checked against its CID unless `verifying` is false. A
+/// CAR of version 2 is recognised and its inner CAR read. Only bytes that have arrived are held, at
+/// most one section and one chunk of them.
 ///
 /// Invariants:
 /// 1. `next()` answers nil at the clean end only: a CAR that is cut short throws.
@@ -23,7 +25,8 @@ public struct CARReader<SourceError: Error> {
     case undecided
     /// So many bytes go by before the inner CAR begins, and so many belong to it.
     case skipping(Int, then: Int)
-    /// In the CAR, with so many bytes of it still to come; nil when it goes to the end of the input.
+    /// In the CAR, with so many bytes of it still to come; nil when it goes to the end of the
+    /// input.
     case reading(remaining: Int?)
   }
 
@@ -175,7 +178,8 @@ public struct CARReader<SourceError: Error> {
     }
   }
 
-  /// Fetches another chunk; false when there is none, or when the CAR inside a CAR of version 2 has arrived whole.
+  /// Fetches another chunk; false when there is none, or when the CAR inside a CAR of version 2 has
+  /// arrived whole.
   private mutating func fill() throws(Failure) -> Bool {
     if case .reading(let remaining?) = inner, buffer.count - position >= remaining { return false }
     guard !sourceIsAtEnd else { return false }

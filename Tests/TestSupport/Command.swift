@@ -70,7 +70,8 @@ public struct Command: Sendable {
   ///
   /// - Parameters:
   ///   - line: What is typed.
-  ///   - seconds: When to end it with `SIGKILL`, if it has not ended by then; the line has to be a single command.
+  ///   - seconds: When to end it with `SIGKILL`, if it has not ended by then; the line has to be a
+  ///     single command.
   public func run(_ line: String, killedAfter seconds: Double? = nil) throws -> Result {
     guard let seconds else { return try start(line, isSingle: false).wait() }
     let running = try start(line)
@@ -83,7 +84,8 @@ public struct Command: Sendable {
   ///
   /// - Parameters:
   ///   - line: What is typed.
-  ///   - isSingle: Whether it is a single command, which a signal then hits itself, and not the shell that waits for it.
+  ///   - isSingle: Whether it is a single command, which a signal then hits itself, and not the
+  ///     shell that waits for it.
   ///   - environment: Variables beside those that the tests were run with.
   public func start(
     _ line: String, isSingle: Bool = true, environment: [String: String] = [:]

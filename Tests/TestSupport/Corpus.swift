@@ -2,8 +2,9 @@ import Foundation
 
 /// The folder of real repositories and conformance vectors that some tests read.
 ///
-/// It is named by the environment variable `CARPACK_CORPUS` and never copied into the project. Tests discover what is in it
-/// (label files, `*.expected.json`, manifests), so they run unchanged on another folder of the same layout.
+/// It is named by the environment variable `CARPACK_CORPUS` and never copied into the project.
+/// Tests discover what is in it (label files, `*.expected.json`, manifests), so they run unchanged
+/// on another folder of the same layout.
 public enum Corpus {
   /// The corpus folder, or nil when `CARPACK_CORPUS` is not set.
   public static let root: String? = {
@@ -36,7 +37,8 @@ public enum Corpus {
     try JSONDecoder().decode(type, from: Data(try bytes(path)))
   }
 
-  /// The paths, relative to the corpus, of all files under `folder` whose name ends with `suffix`, sorted.
+  /// The paths, relative to the corpus, of all files under `folder` whose name ends with `suffix`,
+  /// sorted.
   ///
   /// Empty when there is no corpus, so that it can feed a parameterised test.
   public static func files(under folder: String, suffix: String) -> [String] {

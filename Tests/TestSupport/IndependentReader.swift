@@ -13,7 +13,8 @@ public enum IndependentReader {
 
   /// What its judge of record proofs says of each proof in a list.
   ///
-  /// - Parameter list: a file with a line for each: the CAR, the path and the did:key, tabs between them.
+  /// - Parameter list: a file with a line for each: the CAR, the path and the did:key, tabs between
+  ///   them.
   public static func judgeProofs(_ list: String) throws -> [String] {
     let (status, output) = try run("proof_reader", [list])
     return status == 0

@@ -1,9 +1,11 @@
 import Foundation
 
-/// The JSON Schemas of `Docs/schemas`, as far as they use the words of JSON Schema (draft 2020-12): `type`, `enum`, `pattern`, `properties`,
-/// `required`, `additionalProperties`, `items`, `anyOf` and `oneOf`.
+/// The JSON Schemas of `Docs/schemas`, as far as they use the words of JSON Schema (draft 2020-12):
+/// `type`, `enum`, `pattern`, `properties`, `required`, `additionalProperties`, `items`, `anyOf`
+/// and `oneOf`.
 ///
-/// A field that a schema does not know is a mistake here, though readers are to pass over it: it would not be documented.
+/// A field that a schema does not know is a mistake here, though readers are to pass over it: it
+/// would not be documented.
 public struct OutputSchema {
   private let root: [String: Any]
 

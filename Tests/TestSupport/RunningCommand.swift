@@ -47,7 +47,8 @@ public final class RunningCommand {
     String(decoding: try streams.read("errors"), as: UTF8.self)
   }
 
-  /// The most memory that it has had at a time, in bytes; nil where the system does not say, and after its end.
+  /// The most memory that it has had at a time, in bytes; nil where the system does not say, and
+  /// after its end.
   public var peakMemory: Int? {
     let path = "/proc/\(process.processIdentifier)/status"
     guard let status = try? String(contentsOfFile: path, encoding: .utf8),

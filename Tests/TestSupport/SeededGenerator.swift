@@ -2,8 +2,8 @@ import Foundation
 
 /// Random numbers that can be had again: SplitMix64, which is its seed and a counter.
 ///
-/// A test prints ``description`` before it begins, so that a failure, even one that ends the process, can be repeated by
-/// setting `CARPACK_SEED`.
+/// A test prints ``description`` before it begins, so that a failure, even one that ends the
+/// process, can be repeated by setting `CARPACK_SEED`.
 public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConvertible {
   /// Where the numbers begin.
   public let seed: UInt64
@@ -15,7 +15,8 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConv
     state = seed
   }
 
-  /// The numbers that follow from the environment variable `CARPACK_SEED`, or from a new seed without it.
+  /// The numbers that follow from the environment variable `CARPACK_SEED`, or from a new seed
+  /// without it.
   public init() {
     let given = ProcessInfo.processInfo.environment["CARPACK_SEED"]
     self.init(seed: given.flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max))

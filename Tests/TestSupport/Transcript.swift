@@ -1,4 +1,5 @@
-/// A session on the command line as it has to go: what is typed, what comes back, and how each command ends.
+/// A session on the command line as it has to go: what is typed, what comes back, and how each
+/// command ends.
 ///
 /// ```
 /// # A word to the reader.
@@ -9,8 +10,9 @@
 /// ! what comes on standard error
 /// ? 10
 /// ```
-/// A line after `$` goes to the shell. Lines after it are its output, those with `! ` in front what it says on standard error. `[..]` stands for
-/// anything within a line, a line of `[...]` for any lines. `? 10` is the exit status; without one it is 0.
+/// A line after `$` goes to the shell. Lines after it are its output, those with `! ` in front what
+/// it says on standard error. `[..]` stands for anything within a line, a line of `[...]` for any
+/// lines. `? 10` is the exit status; without one it is 0.
 public struct Transcript: Sendable {
   /// One command and what is expected of it.
   public struct Step: Sendable {
@@ -66,7 +68,8 @@ public struct Transcript: Sendable {
     return matches(expected.dropFirst(), lines.dropFirst())
   }
 
-  /// Whether a line is as expected: its parts between wildcards come in order, the first and the last at the ends.
+  /// Whether a line is as expected: its parts between wildcards come in order, the first and the
+  /// last at the ends.
   private static func matches(line expected: String, _ line: String) -> Bool {
     let parts = expected.split(separator: "[..]", omittingEmptySubsequences: false)
     guard parts.count > 1 else { return expected == line }

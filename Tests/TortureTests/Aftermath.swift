@@ -3,8 +3,8 @@ import ArchiveTestSupport
 import IPLD
 import TestSupport
 
-/// Looks at what disturbed steps left behind: the file has to be as it was, or as it should have become, and the next step
-/// has to succeed.
+/// Looks at what disturbed steps left behind: the file has to be as it was, or as it should have
+/// become, and the next step has to succeed.
 struct Aftermath {
   let scenario: Scenario
   let image: ArchiveImage
@@ -36,7 +36,8 @@ struct Aftermath {
   ///   - losses: How many times the power goes, besides the loss of nothing and that of everything.
   ///   - random: What that is by.
   /// - Throws: what must not be.
-  /// - Returns: The last state that a writer has said was committed, and whether it said so at the end of the step.
+  /// - Returns: The last state that a writer has said was committed, and whether it said so at the
+  ///   end of the step.
   mutating func perform(
     _ step: BackupStep, on storage: MemoryStorage, after promised: CommittedState?,
     _ temper: BackupAttempt.Temper = .meek, losses: Int = 2, using random: inout SeededGenerator
@@ -57,7 +58,8 @@ struct Aftermath {
     // A generation that was never promised may be there all the same, as nobody knew.
     let shown = try image.generation(of: before)
     if let shown, shown != promised?.generation { states.append(try state(shown, accepted: 0)) }
-    // Or it lacked only its footer, and has been given it; also if something failed then, and nobody was told.
+    // Or it lacked only its footer, and has been given it; also if something failed then, and
+    // nobody was told.
     if let opened = attempt.opened, opened != shown {
       states.append(try state(opened, accepted: 0))
       promises = states.count
@@ -91,7 +93,8 @@ struct Aftermath {
     return (promises > 0 ? states[promises - 1] : nil, attempt.isCommitted)
   }
 
-  /// Disturbs a step, then the attempt to make it again if that is asked for, and then makes it again undisturbed.
+  /// Disturbs a step, then the attempt to make it again if that is asked for, and then makes it
+  /// again undisturbed.
   ///
   /// It goes on with the file as the writer left it, or as a loss of power did.
   ///
@@ -120,7 +123,8 @@ struct Aftermath {
     return isMet
   }
 
-  /// A storage that goes on with what another was left with: the same if only the process ended, or what the power left.
+  /// A storage that goes on with what another was left with: the same if only the process ended, or
+  /// what the power left.
   private func leftover(
     of storage: MemoryStorage, _ promised: CommittedState?, using random: inout SeededGenerator
   ) -> MemoryStorage {

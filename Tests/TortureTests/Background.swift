@@ -2,7 +2,8 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Work that goes on while something else is done, on threads of its own, as it waits for other processes.
+/// Work that goes on while something else is done, on threads of its own, as it waits for other
+/// processes.
 final class Background: Sendable {
   private let group = DispatchGroup()
   private let state = Mutex<(results: [Int32], errors: [String])>(([], []))

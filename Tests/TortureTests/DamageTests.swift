@@ -4,7 +4,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// An archive of several generations, small enough to damage every byte of it, and where each of its sections lies.
+/// An archive of several generations, small enough to damage every byte of it, and where each of
+/// its sections lies.
 private struct LayeredArchive {
   let scenario: Scenario
   let file: [UInt8]
@@ -43,7 +44,8 @@ private struct LayeredArchive {
     guard frames.count == scenario.sections.count else { throw Unexpected("frames are missing") }
   }
 
-  /// Reads a damaged file in every way: what is not in damaged frames comes back, and nothing comes back wrong.
+  /// Reads a damaged file in every way: what is not in damaged frames comes back, and nothing comes
+  /// back wrong.
   ///
   /// - Returns: The reader, which has been everywhere.
   func check(_ bytes: [UInt8], _ image: ArchiveImage, isWhole: (Range<Int>) -> Bool) throws
@@ -52,7 +54,8 @@ private struct LayeredArchive {
     let reader = try image.open(bytes)
     let generation = reader.generation
     for (ordinal, block) in scenario.sections.enumerated() {
-      // What a footer does not vouch for is not there, unless none is left and the frames speak for themselves.
+      // What a footer does not vouch for is not there, unless none is left and the frames speak for
+      // themselves.
       let isCommitted = generation.number == 0 || UInt64(ordinal) < generation.sectionCount
       let isWhole = isCommitted && isWhole(frames[ordinal])
       do {
@@ -70,7 +73,8 @@ private struct LayeredArchive {
     return reader
   }
 
-  /// Appends to a damaged file: it is refused and stays as it is, or succeeds and keeps what is not damaged.
+  /// Appends to a damaged file: it is refused and stays as it is, or succeeds and keeps what is not
+  /// damaged.
   ///
   /// - Returns: Whether it succeeded.
   func checkAppending(

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite struct `An archive whose storage fails` {
-  /// What is made to fail: some kinds of operation, once or for ever, with some of a write done or none.
+  /// What is made to fail: some kinds of operation, once or for ever, with some of a write done or
+  /// none.
   private static let kinds: [@Sendable (Int) -> StorageFault] = [
     { StorageFault($0) },
     { StorageFault($0, .forEver, part: 0.5) },

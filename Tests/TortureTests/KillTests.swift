@@ -97,7 +97,8 @@ struct `The command, killed at any moment` {
       }
     }
 
-    /// Checks that the archive is as it was before a time or as it is after it, whatever follows it.
+    /// Checks that the archive is as it was before a time or as it is after it, whatever follows
+    /// it.
     func checkEither(_ time: Int) throws {
       try expect("carpack verify -q a.car.zst", [0, 10])
       // 10 where something follows what is committed.
@@ -229,7 +230,8 @@ struct `The command, killed at any moment` {
       for time in 1..<5 {
         let writing = Background { _ in try account.command.run(account.line(time)).status }
         do {
-          // While the writer has not written its footer, what there is of the next state is an interrupted tail.
+          // While the writer has not written its footer, what there is of the next state is an
+          // interrupted tail.
           repeat {
             try account.checkEither(time)
             reads += 1

@@ -197,7 +197,8 @@ struct ModelledArchive {
     }
   }
 
-  /// Opens the archive for writing, and does nothing with it: what was interrupted is taken over or gone.
+  /// Opens the archive for writing, and does nothing with it: what was interrupted is taken over or
+  /// gone.
   private mutating func reopen() throws {
     guard let reader = try reader else { return }
     let storage = try storage()

@@ -55,7 +55,8 @@ import Testing
             storage = storage.surviving(
               PowerLoss(using: &round.random), .init([fault], floor: floor))
             (promised, _) = try aftermath.perform(
-              // What is left of an archive in which nothing is committed takes long to look through.
+              // What is left of an archive in which nothing is committed takes long to look
+              // through.
               step, on: storage, after: promised, losses: promised == nil ? 0 : 4,
               using: &round.random)
             step = step.again(using: &round.random)

@@ -3,7 +3,8 @@ import ArchiveTestSupport
 import IPLD
 import TestSupport
 
-/// Backups one after another into one file, and every state that the file is in after a step if nothing disturbs them.
+/// Backups one after another into one file, and every state that the file is in after a step if
+/// nothing disturbs them.
 struct Scenario {
   static let header: [UInt8] = [1, 0xa0]
 

@@ -4,7 +4,8 @@ import Testing
 
 /// What kind of backups a scenario is made of, and which of them are disturbed.
 enum Shape: String, CaseIterable, CustomTestStringConvertible {
-  /// Three backups with sections of many sizes, the later ones of things that are there already, too.
+  /// Three backups with sections of many sizes, the later ones of things that are there already,
+  /// too.
   case several
   /// The same, in which checkpoints come often, and by themselves.
   case checkpoints

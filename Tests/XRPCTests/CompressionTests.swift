@@ -29,7 +29,8 @@ import XRPC
     #expect(received == body)
   }
 
-  /// The code 285 in deflate's fixed alphabet is 11000101; written wrongly, nothing would come out and nothing be shown.
+  /// The code 285 in deflate's fixed alphabet is 11000101; written wrongly, nothing would come out
+  /// and nothing be shown.
   @Test func `of zeros is what the test takes it for`() async throws {
     let loopback = try compressed(Gzip.zeros(2_000_000))
     let (_, zeros) = try await loopback.get("/")

@@ -34,7 +34,8 @@ enum Gzip {
         heldBits -= 8
       }
     }
-    // The last block, with fixed codes; a zero, and over and over again "258 bytes, as one back" (codes begin with their highest bit).
+    // The last block, with fixed codes; a zero, and over and over again "258 bytes, as one back"
+    // (codes begin with their highest bit).
     put(0b011, 3)
     put(0b0000_1100, 8)
     for _ in 0...(count / 258) { put(0b1010_0011, 8); put(0, 5) }

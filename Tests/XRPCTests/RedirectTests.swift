@@ -180,7 +180,8 @@ import XRPC
     #expect(server.log.count == 1)
   }
 
-  /// The connection is there already, opened for the user; the request is one that somebody else points to.
+  /// The connection is there already, opened for the user; the request is one that somebody else
+  /// points to.
   @Test func `is not reached by a connection that was opened for another request`() async throws {
     let server = try LoopbackServer { _, response in try response.send("x") }
     let named = "http://named.test:\(server.port)/"

@@ -3,7 +3,8 @@ import XRPC
 
 /// A clock that jumps to where somebody wants to wait for, so that hours of waiting take no time.
 ///
-/// Who sleeps goes on in the order of the times that are waited for, and only when all others who were at it wait, too, or have had many turns.
+/// Who sleeps goes on in the order of the times that are waited for, and only when all others who
+/// were at it wait, too, or have had many turns.
 final class VirtualClock: NetworkClock {
   private let state = Mutex<(now: Double, naps: [Double])>((0, []))
   let start: Double

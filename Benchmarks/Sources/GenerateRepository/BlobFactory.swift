@@ -3,8 +3,8 @@ import IPLD
 
 /// Makes the blobs that records refer to.
 ///
-/// With a folder, the bytes are made and written there, each blob under its CID, and the references are true. Without
-/// one, only the references are made: their CIDs name nothing.
+/// With a folder, the bytes are made and written there, each blob under its CID, and the references
+/// are true. Without one, only the references are made: their CIDs name nothing.
 struct BlobFactory {
   /// How many blobs have been made.
   private(set) var count = 0
@@ -38,7 +38,8 @@ struct BlobFactory {
     ])
   }
 
-  /// Bytes that begin like a file of their type and cannot be compressed, as the rest of such a file cannot.
+  /// Bytes that begin like a file of their type and cannot be compressed, as the rest of such a
+  /// file cannot.
   private static func bytes(_ size: Int, _ mimeType: String, _ random: inout SeededRandom)
     -> [UInt8]
   {

@@ -4,7 +4,8 @@ import IPLD
 
 /// In which order a repository's blocks stand in its CAR.
 enum BlockOrder: String, ExpressibleByArgument, CaseIterable {
-  /// As the reference server sends them: the newest revision first, and within one by CID, the highest first.
+  /// As the reference server sends them: the newest revision first, and within one by CID, the
+  /// highest first.
   case server
   /// The commit, then the tree in pre-order, each record behind its entry.
   case tree
@@ -34,7 +35,8 @@ struct PlacedBlock {
   }
 }
 
-/// Finds out which revision wrote each node of a tree, given that a revision writes every node above what it changes.
+/// Finds out which revision wrote each node of a tree, given that a revision writes every node
+/// above what it changes.
 ///
 /// Nodes arrive children first, and only what no node has linked to yet is held.
 struct RevisionTracker {

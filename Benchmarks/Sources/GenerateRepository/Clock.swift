@@ -18,7 +18,8 @@ struct Clock {
     averageStep = max(4, Int(Self.span) / max(1, recordCount))
   }
 
-  /// Goes on to the time of the next record: soon, for people like and write several things in one sitting, or much later.
+  /// Goes on to the time of the next record: soon, for people like and write several things in one
+  /// sitting, or much later.
   mutating func advance(_ random: inout SeededRandom) {
     now += UInt64(1 + random.below(random.chance(80) ? averageStep / 4 : averageStep * 9))
     // A client keeps its clock identifier for as long as it runs.

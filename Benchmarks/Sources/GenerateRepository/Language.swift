@@ -1,4 +1,5 @@
-/// A language to write in: its common words, the commonest first, and the syllables that rarer ones are made of.
+/// A language to write in: its common words, the commonest first, and the syllables that rarer ones
+/// are made of.
 struct Language {
   /// Its code, as in a post's `langs`.
   let code: String

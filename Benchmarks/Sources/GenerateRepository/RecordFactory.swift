@@ -5,7 +5,8 @@ import IPLD
 struct RecordFactory {
   /// What the records are, in percent.
   struct Mix {
-    /// How many of the records are posts; the rest are likes, follows and reposts, as 50 to 15 to 10.
+    /// How many of the records are posts; the rest are likes, follows and reposts, as 50 to 15 to
+    /// 10.
     var posts = 25
     /// How many of the posts carry images.
     var images = 12

@@ -2,11 +2,11 @@ import ATProtocol
 import Foundation
 import IPLD
 
-/// Writes a repository: its records as they come, then the tree over them and the commit, then all of it in order; and again
-/// after some have been added, changed or deleted.
+/// Writes a repository: its records as they come, then the tree over them and the commit, then all
+/// of it in order; and again after some have been added, changed or deleted.
 ///
-/// Memory holds an index of some ninety bytes a record; the blocks lie in a file beside the output, in the order in which
-/// they were made, until they are copied to where they belong.
+/// Memory holds an index of some ninety bytes a record; the blocks lie in a file beside the output,
+/// in the order in which they were made, until they are copied to where they belong.
 struct RepositoryWriter: ~Copyable {
   private struct Record {
     let collection: Collection
@@ -129,7 +129,8 @@ struct RepositoryWriter: ~Copyable {
   ) throws {
     for node in nodes {
       var number = try revisions.revision(of: node)
-      // A node that was there keeps its revision; one that a deletion has changed is as new as that.
+      // A node that was there keeps its revision; one that a deletion has changed is as new as
+      // that.
       if !before.isEmpty, let digest = node.cid.multihash.sha256 {
         number = before[digest] ?? revision
       }

@@ -1,9 +1,10 @@
 import IPLD
 
-/// A stream of pseudo-random numbers that is the same for the same seed, on every machine and with every toolchain.
+/// A stream of pseudo-random numbers that is the same for the same seed, on every machine and with
+/// every toolchain.
 ///
-/// xoshiro256** of Blackman and Vigna, its state filled by SplitMix64. The standard library's ways of turning bits into
-/// numbers may change, so those used here are its own.
+/// xoshiro256** of Blackman and Vigna, its state filled by SplitMix64. The standard library's ways
+/// of turning bits into numbers may change, so those used here are its own.
 struct SeededRandom {
   private var state: (UInt64, UInt64, UInt64, UInt64)
 
@@ -47,7 +48,8 @@ struct SeededRandom {
   /// True so many times in a hundred.
   mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
-  /// A number from 0 up to `bound`, small ones more often: about as likely as one over itself, as words and accounts are.
+  /// A number from 0 up to `bound`, small ones more often: about as likely as one over itself, as
+  /// words and accounts are.
   mutating func ranked(below bound: Int) -> Int {
     let magnitude = below(Int.bitWidth - (bound + 1).leadingZeroBitCount)
     let number = (1 << magnitude) + below(1 << magnitude) - 1

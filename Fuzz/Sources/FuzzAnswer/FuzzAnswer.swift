@@ -4,8 +4,8 @@ import IPLD
 
 @testable import XRPC
 
-/// What servers answer: a body is read by every endpoint or refused, a head gives numbers that can be waited for, and no message disturbs a
-/// terminal or gives a secret away.
+/// What servers answer: a body is read by every endpoint or refused, a head gives numbers that can
+/// be waited for, and no message disturbs a terminal or gives a secret away.
 ///
 /// The first byte of the input says what the rest is: a body if it is even, a head if it is odd.
 enum FuzzAnswer: Fuzzer {

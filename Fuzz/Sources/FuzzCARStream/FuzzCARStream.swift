@@ -1,10 +1,11 @@
 import FuzzSupport
 import IPLD
 
-/// CARs that arrive: whatever the pieces, the verdict is the same as on the whole, and the same as that of the cursor.
+/// CARs that arrive: whatever the pieces, the verdict is the same as on the whole, and the same as
+/// that of the cursor.
 ///
-/// The last byte of the input says with its lowest bit whether hashes are made to hold again, and with the others, together with the
-/// byte before it, how long the pieces are.
+/// The last byte of the input says with its lowest bit whether hashes are made to hold again, and
+/// with the others, together with the byte before it, how long the pieces are.
 enum FuzzCARStream: Fuzzer {
   /// What checking came to.
   private struct Verdict: Equatable {

@@ -1,8 +1,8 @@
 import FuzzSupport
 import IPLD
 
-/// DAG-CBOR: the scanner and the decoder accept the same bytes, under both profiles, and what is decoded encodes to the
-/// bytes it came from.
+/// DAG-CBOR: the scanner and the decoder accept the same bytes, under both profiles, and what is
+/// decoded encodes to the bytes it came from.
 enum FuzzCBOR: Fuzzer {
   static func run(_ bytes: Span<UInt8>) {
     var accepted: [DAGCBORProfile] = []

@@ -2,7 +2,8 @@ import FuzzSupport
 
 @testable import XRPC
 
-/// Answers of DNS: the same whatever follows them, cut short never another one, and with the records that were put in.
+/// Answers of DNS: the same whatever follows them, cut short never another one, and with the
+/// records that were put in.
 ///
 /// The same bytes are read as an answer of DNS over HTTPS, too.
 enum FuzzDNS: Fuzzer {

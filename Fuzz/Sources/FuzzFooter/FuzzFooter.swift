@@ -3,8 +3,8 @@ import IPLD
 
 @testable import Archive
 
-/// Footers: one is read wherever it lies, or refused; what was read says the same when it is written again; and the index
-/// segments that it names are looked for without harm.
+/// Footers: one is read wherever it lies, or refused; what was read says the same when it is
+/// written again; and the index segments that it names are looked for without harm.
 ///
 /// ```
 /// offset 0  flags: bit 0, make it a frame that lies here and whose checksum holds

@@ -47,8 +47,8 @@ enum FuzzFrameWalk: Fuzzer {
     rebuild(reader, full)
   }
 
-  /// Whether the content is little, or this is one of the few inputs of which it is not: a run of one with frames of
-  /// megabytes takes as long as a thousand others.
+  /// Whether the content is little, or this is one of the few inputs of which it is not: a run of
+  /// one with frames of megabytes takes as long as a thousand others.
   private static func isWorthWhile(_ file: Span<UInt8>) -> Bool {
     var (content, place) = (0, 0)
     while let frame = try? DataFrame(file, at: place, limit: file.count) {

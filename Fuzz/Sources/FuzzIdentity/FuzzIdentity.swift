@@ -4,10 +4,11 @@ import IPLD
 
 @testable import XRPC
 
-/// What identities are made of: read or refused, the same when it is written and read again; and a server is the same one for the parser
-/// that checks it as for the one that connects to it.
+/// What identities are made of: read or refused, the same when it is written and read again; and a
+/// server is the same one for the parser that checks it as for the one that connects to it.
 ///
-/// The first byte of the input says what the rest is: a DID document, a PLC log, or identifiers and URLs, one a line.
+/// The first byte of the input says what the rest is: a DID document, a PLC log, or identifiers and
+/// URLs, one a line.
 enum FuzzIdentity: Fuzzer {
   static func run(_ bytes: Span<UInt8>) {
     guard bytes.count > 0 else { return }

@@ -13,7 +13,8 @@ import IPLD
 ///        3  the segment
 /// ```
 enum FuzzIndex: Fuzzer {
-  /// How many keys a segment is built of: beyond 128 the fan-out has three bits, and more only take longer.
+  /// How many keys a segment is built of: beyond 128 the fan-out has three bits, and more only take
+  /// longer.
   private static let maximumKeys = 160
 
   static func run(_ bytes: Span<UInt8>) {
@@ -41,8 +42,8 @@ enum FuzzIndex: Fuzzer {
     check(segment, in: file.span)
   }
 
-  /// Writes the header and the checksum so that as many entries as there is room for are the segment's; answers whether
-  /// there is room for any.
+  /// Writes the header and the checksum so that as many entries as there is room for are the
+  /// segment's; answers whether there is room for any.
   private static func makeFrame(
     _ form: IndexForm, _ file: inout [UInt8], bits: Int, frames: Int
   ) -> Bool {

@@ -2,10 +2,11 @@ import ATProtocol
 import FuzzSupport
 import IPLD
 
-/// Tree nodes: what is one is DAG-CBOR and encodes to the same bytes, and no nodes lead a walk astray.
+/// Tree nodes: what is one is DAG-CBOR and encodes to the same bytes, and no nodes lead a walk
+/// astray.
 ///
-/// The input is a row of nodes, each with two bytes in front that say its length, big-endian. A CID names the node whose
-/// number its last byte says.
+/// The input is a row of nodes, each with two bytes in front that say its length, big-endian. A CID
+/// names the node whose number its last byte says.
 enum FuzzMSTNode: Fuzzer {
   static func run(_ bytes: Span<UInt8>) {
     check(bytes)

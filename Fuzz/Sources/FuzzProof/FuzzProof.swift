@@ -2,16 +2,19 @@ import ATProtocol
 import FuzzSupport
 import IPLD
 
-/// Proofs of records: judged or refused, and what is proven is proven by the least proof that is made of the same blocks, too.
+/// Proofs of records: judged or refused, and what is proven is proven by the least proof that is
+/// made of the same blocks, too.
 ///
-/// The first byte of the input says what the rest is: a proof as it is; or a row of blocks, each with two bytes in front
-/// that say its length, big-endian, the commit first. In a row a link leads to the later block whose number its last
-/// byte says, so that hashes hold and a walk gets beyond the first block.
+/// The first byte of the input says what the rest is: a proof as it is; or a row of blocks, each
+/// with two bytes in front that say its length, big-endian, the commit first. In a row a link leads
+/// to the later block whose number its last byte says, so that hashes hold and a walk gets beyond
+/// the first block.
 enum FuzzProof: Fuzzer {
   private static let paths = [
     "app.bsky.feed.post/3jui7kd54zh2y", "app.bsky.actor.profile/self", "a.b.c/1", "z.z.z/zzz",
   ]
-  /// What a link to a DAG-CBOR block begins with: tag 42, a byte string of 37 bytes, the multibase prefix, the CID up to its digest.
+  /// What a link to a DAG-CBOR block begins with: tag 42, a byte string of 37 bytes, the multibase
+  /// prefix, the CID up to its digest.
   private static let link: [UInt8] = [0xd8, 0x2a, 0x58, 0x25, 0x00, 0x01, 0x71, 0x12, 0x20]
 
   static func run(_ bytes: Span<UInt8>) {

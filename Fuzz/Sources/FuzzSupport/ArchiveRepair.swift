@@ -2,9 +2,11 @@ import IPLD
 
 @testable import Archive
 
-/// Makes checksums hold again in an archive whose bytes were changed, so that what they protect is reached.
+/// Makes checksums hold again in an archive whose bytes were changed, so that what they protect is
+/// reached.
 ///
-/// Steps are taken from the inside to the outside: each checksum is one of bytes that are final by then.
+/// Steps are taken from the inside to the outside: each checksum is one of bytes that are final by
+/// then.
 package struct ArchiveRepair: OptionSet {
   package let rawValue: UInt8
 
@@ -18,7 +20,8 @@ package struct ArchiveRepair: OptionSet {
   package static let tables = ArchiveRepair(rawValue: 4)
   /// The checksums of index segments.
   package static let segments = ArchiveRepair(rawValue: 8)
-  /// What footers say of where they lie and of the checksums of index segments, and their own checksums.
+  /// What footers say of where they lie and of the checksums of index segments, and their own
+  /// checksums.
   package static let footers = ArchiveRepair(rawValue: 16)
 
   /// Repairs what this set has.
@@ -74,7 +77,8 @@ package struct ArchiveRepair: OptionSet {
     return nil
   }
 
-  /// Writes the digest of each body into the CID before it, if frame and sections are of the simplest form.
+  /// Writes the digest of each body into the CID before it, if frame and sections are of the
+  /// simplest form.
   private func repairDigests(_ frame: DataFrame, _ bytes: inout [UInt8]) {
     var blocks: [Range<Int>] = []
     RawFrame.forEachBlock(of: frame, in: bytes.span) { blocks.append($0) }

@@ -1,4 +1,5 @@
-/// What an executable of this package is: something that is done with any bytes, and bytes to begin with.
+/// What an executable of this package is: something that is done with any bytes, and bytes to begin
+/// with.
 ///
 /// The C functions that libFuzzer calls hand everything on to the two functions below.
 public protocol Fuzzer {
@@ -18,7 +19,8 @@ extension Fuzzer {
     return 0
   }
 
-  /// `LLVMFuzzerInitialize`: writes the seeds and ends the process, if `CARPACK_SEEDS` names a folder for them.
+  /// `LLVMFuzzerInitialize`: writes the seeds and ends the process, if `CARPACK_SEEDS` names a
+  /// folder for them.
   public static func initialize() -> CInt {
     guard let folder = Environment["CARPACK_SEEDS"] else { return 0 }
     do {

@@ -1,4 +1,5 @@
-/// Ends the process if a message could disturb a terminal, spans lines, or is longer than a few lines of one.
+/// Ends the process if a message could disturb a terminal, spans lines, or is longer than a few
+/// lines of one.
 public func requireLegible(_ message: String, limit: Int = 1000) {
   require(!message.isEmpty, "an error without words")
   require(message.unicodeScalars.count <= limit, "a message of too many words")

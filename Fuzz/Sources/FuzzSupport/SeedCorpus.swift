@@ -3,7 +3,8 @@ import IPLD
 
 /// The folder of vectors and real repositories that `CARPACK_CORPUS` names.
 ///
-/// Seeds are found in it, not listed: every file of a kind that is small enough, the smallest first.
+/// Seeds are found in it, not listed: every file of a kind that is small enough, the smallest
+/// first.
 public struct SeedCorpus {
   private let root: String
 

@@ -1,7 +1,8 @@
 import FuzzSupport
 import TOML
 
-/// Files of settings: read or refused with a line that they have, and what is read does not change by a comment behind it.
+/// Files of settings: read or refused with a line that they have, and what is read does not change
+/// by a comment behind it.
 enum FuzzTOML: Fuzzer {
   static func seeds(_ corpus: SeedCorpus?) -> [[UInt8]] {
     [

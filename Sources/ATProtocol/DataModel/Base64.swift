@@ -28,8 +28,8 @@ package enum Base64 {
 
   /// The bytes that `text` spells, or nil.
   ///
-  /// Padding may be there or not, but not half of it, and bits that are left over must be zero: each sequence of bytes has one
-  /// spelling with padding and one without.
+  /// Padding may be there or not, but not half of it, and bits that are left over must be zero:
+  /// each sequence of bytes has one spelling with padding and one without.
   package static func decode(_ text: String) -> [UInt8]? {
     var characters = Array(text.utf8)[...]
     if characters.last == UInt8(ascii: "=") {
@@ -57,7 +57,8 @@ package enum Base64 {
 
   /// The bytes that `text` spells in the alphabet for URLs (section 5) without padding, or nil.
   ///
-  /// One spelling for each sequence of bytes: no padding, no bits left over, nothing of the other alphabet.
+  /// One spelling for each sequence of bytes: no padding, no bits left over, nothing of the other
+  /// alphabet.
   package static func decodeURL(_ text: String) -> [UInt8]? {
     var standard: [UInt8] = []
     standard.reserveCapacity(text.utf8.count)

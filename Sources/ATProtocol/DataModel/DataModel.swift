@@ -1,12 +1,14 @@
 public import IPLD
 
-/// The rules of AT Protocol's data model that a value can break although DAG-CBOR and JSON can say it.
+/// The rules of AT Protocol's data model that a value can break although DAG-CBOR and JSON can say
+/// it.
 ///
 /// Source: [data model](https://atproto.com/specs/data-model).
 public enum DataModel {
   /// Checks a record, or whatever else stands for itself.
   ///
-  /// - Throws: ``DataModelError``: the first thing that the data model forbids, and where in the value it is.
+  /// - Throws: ``DataModelError``: the first thing that the data model forbids, and where in the
+  ///   value it is.
   public static func check(_ value: IPLDValue) throws(DataModelError) {
     guard value.map != nil else { throw DataModelError(.notAMap) }
     try check(value, depth: 0)

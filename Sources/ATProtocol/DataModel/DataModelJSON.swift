@@ -11,11 +11,12 @@ public enum DataModelJSON {
 
   /// The value that takes up all of a JSON text.
   ///
-  /// A number with a fraction or an exponent becomes an integer where it is one, as `123.0` is, and a float otherwise, for
-  /// ``DataModel/check(_:)`` to refuse.
+  /// A number with a fraction or an exponent becomes an integer where it is one, as `123.0` is, and
+  /// a float otherwise, for ``DataModel/check(_:)`` to refuse.
   ///
-  /// - Throws: ``JSONError``: the text is not JSON by the letter of RFC 8259, has a key twice in one object, an integer
-  ///   that does not fit in 64 bits, or an object with `$link` or `$bytes` that stands for neither a link nor bytes.
+  /// - Throws: ``JSONError``: the text is not JSON by the letter of RFC 8259, has a key twice in
+  ///   one object, an integer that does not fit in 64 bits, or an object with `$link` or `$bytes`
+  ///   that stands for neither a link nor bytes.
   public static func decode(_ json: [UInt8]) throws(JSONError) -> IPLDValue {
     var parser = JSONParser(json)
     return try parser.parse()
@@ -31,8 +32,9 @@ extension IPLDValue {
 
   /// Writes the value as AT Protocol's JSON, keys in the order of their bytes.
   ///
-  /// Values outside of AT Protocol's data model are written too, though not all of them can be read back: floats, integers beyond 64
-  /// bits, links of other kinds, maps that happen to have a key `$link` or `$bytes`.
+  /// Values outside of AT Protocol's data model are written too, though not all of them can be read
+  /// back: floats, integers beyond 64 bits, links of other kinds, maps that happen to have a key
+  /// `$link` or `$bytes`.
   public func writeJSON(to json: inout JSONWriter) {
     var open: [Unfinished] = []
     Self.begin(self, &open, &json)

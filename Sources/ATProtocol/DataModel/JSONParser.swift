@@ -5,7 +5,8 @@ import IPLD
 /// Invariants:
 /// 1. `offset` never passes the end of the text, and only grows.
 /// 2. `open` holds the arrays and objects that have begun and not ended; nothing recurses.
-/// 3. `values` holds the finished items of all of them, outermost first, and `keys` the keys of all objects among them.
+/// 3. `values` holds the finished items of all of them, outermost first, and `keys` the keys of all
+///    objects among them.
 struct JSONParser {
   private struct Unfinished {
     let isObject: Bool
@@ -43,7 +44,8 @@ struct JSONParser {
     }
   }
 
-  /// Reads a scalar or an empty array or object, or else the start of a full one: then the answer is false.
+  /// Reads a scalar or an empty array or object, or else the start of a full one: then the answer
+  /// is false.
   private mutating func beginValue() throws(JSONError) -> Bool {
     switch try peek() {
     case UInt8(ascii: "{"): return try begin(isObject: true)
@@ -77,7 +79,8 @@ struct JSONParser {
     return false
   }
 
-  /// Steps over a comma and the key behind it, or over the end of what is open: then the answer is false.
+  /// Steps over a comma and the key behind it, or over the end of what is open: then the answer is
+  /// false.
   private mutating func goesOn(_ innermost: Unfinished) throws(JSONError) -> Bool {
     switch try peek() {
     case UInt8(ascii: ","):

@@ -75,7 +75,8 @@ enum JSONString {
 
 /// Reads the numbers of JSON.
 enum JSONNumber {
-  /// The largest distance from zero up to which every integer is a float: beyond it, 1e300 is not meant as an integer.
+  /// The largest distance from zero up to which every integer is a float: beyond it, 1e300 is not
+  /// meant as an integer.
   private static let exactLimit: Double = 9_007_199_254_740_992
 
   /// The number that begins at `offset`, which is moved behind it.

@@ -17,7 +17,8 @@ package import IPLD
 /// are the caller's.
 ///
 /// Invariants:
-/// 1. `open` holds one entry for each array or object that has begun and not ended, the innermost last.
+/// 1. `open` holds one entry for each array or object that has begun and not ended, the innermost
+///    last.
 /// 2. `isAfterKey` is true only between a key and its value.
 public struct JSONWriter: Sendable {
   private enum Container {
@@ -35,7 +36,8 @@ public struct JSONWriter: Sendable {
 
   /// A writer of nothing yet.
   ///
-  /// - Parameter pretty: one line per item, indented by two spaces for each level; otherwise no white space at all.
+  /// - Parameter pretty: one line per item, indented by two spaces for each level; otherwise no
+  ///   white space at all.
   public init(pretty: Bool = false) {
     isPretty = pretty
   }
@@ -109,13 +111,15 @@ public struct JSONWriter: Sendable {
     bytes.append(contentsOf: number.description.utf8)
   }
 
-  /// Writes an integer, all its digits, also those that no reader keeps who takes numbers for floats.
+  /// Writes an integer, all its digits, also those that no reader keeps who takes numbers for
+  /// floats.
   public mutating func integer(_ number: Int128) {
     beginValue()
     bytes.append(contentsOf: number.description.utf8)
   }
 
-  /// Writes a number with a fraction or an exponent: the shortest that reads back as the same float.
+  /// Writes a number with a fraction or an exponent: the shortest that reads back as the same
+  /// float.
   ///
   /// JSON has no infinities and no NaN; null stands for them.
   public mutating func double(_ number: Double) {

@@ -12,7 +12,8 @@ extension Unicode.Scalar {
 }
 
 extension String {
-  /// Whether terminals may act on something in the text; its bytes are looked at, which takes less time than its characters.
+  /// Whether terminals may act on something in the text; its bytes are looked at, which takes less
+  /// time than its characters.
   package var mayRuleTerminal: Bool {
     let bytes = utf8Span.span
     var found = false

@@ -1,4 +1,5 @@
-// The classes of ASCII bytes that the grammars are made of, and the two questions they ask of spans.
+// The classes of ASCII bytes that the grammars are made of, and the two questions they ask of
+// spans.
 
 extension UInt8 {
   /// Whether this is one of `A`–`Z` and `a`–`z`.

@@ -1,7 +1,8 @@
 /// What names an account: its DID or its handle.
 ///
 /// Lexicon calls this string format `at-identifier` (<https://atproto.com/specs/lexicon>, "String
-/// Formats"). The two cannot be confused, because a DID starts with `did:` and a handle has no colon.
+/// Formats"). The two cannot be confused, because a DID starts with `did:` and a handle has no
+/// colon.
 public enum ATIdentifier: Identifier {
   /// The permanent name.
   case did(DID)

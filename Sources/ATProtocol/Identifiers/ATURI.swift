@@ -9,8 +9,9 @@
 /// - no slash at the end, no query and no fragment;
 /// - at most 8 KiB.
 ///
-/// A handle in the authority is put in lower case, as the section "Normalization" asks, so that equal
-/// addresses are equal values. An address is not proof of a content: the record under it may change.
+/// A handle in the authority is put in lower case, as the section "Normalization" asks, so that
+/// equal addresses are equal values. An address is not proof of a content: the record under it may
+/// change.
 public struct ATURI: Identifier {
   /// The most bytes in an AT URI ("8 kilobytes").
   public static let maximumLength = 8192
@@ -33,8 +34,8 @@ public struct ATURI: Identifier {
   /// Parses an AT URI.
   ///
   /// - Parameter text: The whole URI.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part in
-  ///   which it is broken, and its offset counts from the start of the URI.
+  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
+  ///   in which it is broken, and its offset counts from the start of the URI.
   public init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     // Checked: "at:", an authority and at most two more parts, none of them empty.

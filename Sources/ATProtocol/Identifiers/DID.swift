@@ -1,4 +1,5 @@
-/// The permanent name of an account: a decentralised identifier, such as `did:plc:` and 24 characters.
+/// The permanent name of an account: a decentralised identifier, such as `did:plc:` and 24
+/// characters.
 ///
 /// Its rules (<https://atproto.com/specs/did>, "AT Protocol DID Identifier Syntax"):
 ///
@@ -8,8 +9,9 @@
 /// - no path, query or fragment;
 /// - at most 2048 bytes.
 ///
-/// Any method is accepted, since a repository may mention DIDs of methods that nothing here resolves.
-/// What follows a `%` is not looked at, as the specification allows. Case matters throughout.
+/// Any method is accepted, since a repository may mention DIDs of methods that nothing here
+/// resolves. What follows a `%` is not looked at, as the specification allows. Case matters
+/// throughout.
 public struct DID: Identifier {
   /// The most bytes in a DID ("an initial hard limit of 2048 characters").
   public static let maximumLength = 2048

@@ -7,8 +7,9 @@
 /// - the last label does not start with a digit, so that no IP address is a handle;
 /// - at most 253 bytes.
 ///
-/// Handles are not case-sensitive: a value holds its text in lower case. Names that look like handles
-/// but can never belong to an account are still handles in syntax; ask ``hasReservedTopLevel``.
+/// Handles are not case-sensitive: a value holds its text in lower case. Names that look like
+/// handles but can never belong to an account are still handles in syntax; ask
+/// ``hasReservedTopLevel``.
 public struct Handle: Identifier {
   /// The most bytes in a handle, as in any domain name written out.
   public static let maximumLength = 253

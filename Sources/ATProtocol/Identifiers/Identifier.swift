@@ -17,8 +17,8 @@ public protocol Identifier: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The first rule that `bytes` break, or nil if they spell an identifier of this type.
   ///
-  /// Takes linear time, looks at no more than ``maximumLength`` bytes and allocates nothing, so that
-  /// the millions of keys in a large repository can be checked where they lie.
+  /// Takes linear time, looks at no more than ``maximumLength`` bytes and allocates nothing, so
+  /// that the millions of keys in a large repository can be checked where they lie.
   static func fault(in bytes: Span<UInt8>) -> IdentifierError?
 
   /// Parses an identifier.

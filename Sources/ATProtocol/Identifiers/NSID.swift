@@ -5,13 +5,14 @@
 /// (<https://atproto.com/specs/nsid>, "NSID Syntax"):
 ///
 /// - three or more segments separated by `.`, with none before the first and none after the last;
-/// - a segment of the authority is 1 to 63 letters, digits and hyphens, with no hyphen at either end;
-///   the first one does not start with a digit;
+/// - a segment of the authority is 1 to 63 letters, digits and hyphens, with no hyphen at either
+///   end; the first one does not start with a digit;
 /// - the name is 1 to 63 letters and digits and does not start with a digit;
 /// - at most 317 bytes.
 ///
 /// Two points where the specification's page and the protocol's own conformance vectors differ are
-/// settled as the vectors have them: a name may hold digits, and the authority has no limit of its own.
+/// settled as the vectors have them: a name may hold digits, and the authority has no limit of its
+/// own.
 ///
 /// The text is kept as it was written. The case of an authority means nothing, but an NSID is also
 /// part of the key of a record, and keys are compared byte by byte.

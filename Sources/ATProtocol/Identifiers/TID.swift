@@ -10,8 +10,8 @@
 ///
 /// The digits `234567abcdefghijklmnopqrstuvwxyz` stand in the order of their ASCII codes, so texts
 /// sort as their integers do. The first digit is one of `234567abcdefghij`: 13 digits would hold 65
-/// bits. That rule of the syntax lets bit 63 be set although the layout says that it is 0; such a TID
-/// is accepted, as it is everywhere in the network, and bit 63 is not part of its time.
+/// bits. That rule of the syntax lets bit 63 be set although the layout says that it is 0; such a
+/// TID is accepted, as it is everywhere in the network, and bit 63 is not part of its time.
 ///
 /// A server chooses its revisions and a client its record keys: the time is a claim, not a fact.
 public struct TID: Identifier {

@@ -2,15 +2,17 @@ internal import IPLD
 
 /// What a DID leads to: an account's handles, its signing key and its server.
 ///
-/// Read from JSON. Other names, keys and services may be of any shape; ids may be written with the DID in front or without.
-/// Sources: [DID](https://atproto.com/specs/did), "DID documents"; [DID Core](https://www.w3.org/TR/did-core/).
+/// Read from JSON. Other names, keys and services may be of any shape; ids may be written with the
+/// DID in front or without. Sources: [DID](https://atproto.com/specs/did), "DID documents"; [DID
+/// Core](https://www.w3.org/TR/did-core/).
 public struct DIDDocument: Hashable, Sendable {
   /// No longer document is read, in bytes: they take a kilobyte or two.
   public static let maximumLength = 256 << 10
 
   /// Whom it is about, as it says itself.
   public let id: DID
-  /// The names it claims that are handles, the first being the account's; whether they lead back to the DID is another question.
+  /// The names it claims that are handles, the first being the account's; whether they lead back to
+  /// the DID is another question.
   public let handles: [Handle]
   /// The key that signs the repository, or why there is none.
   public let signingKeyResult: Result<VerificationKey, DIDDocumentGap>
@@ -19,7 +21,8 @@ public struct DIDDocument: Hashable, Sendable {
 
   /// Reads a document.
   ///
-  /// - Throws: ``DIDDocumentError`` if it is too long, not JSON, or not an object with a DID as its `id`. What else may be wrong is a gap.
+  /// - Throws: ``DIDDocumentError`` if it is too long, not JSON, or not an object with a DID as its
+  ///   `id`. What else may be wrong is a gap.
   public init(_ bytes: Span<UInt8>) throws(DIDDocumentError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue

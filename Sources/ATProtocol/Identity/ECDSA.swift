@@ -17,7 +17,8 @@ enum ECDSA {
     return unsafe key != nil
   }
 
-  /// Whether a signature in DER over a message with this digest was made with the private key that belongs to a point.
+  /// Whether a signature in DER over a message with this digest was made with the private key that
+  /// belongs to a point.
   static func verifies(
     _ signature: [UInt8], of digest: SHA256Digest, by point: [UInt8],
     on curve: VerificationKey.Curve
@@ -30,7 +31,8 @@ enum ECDSA {
     let isValid =
       unsafe library.EVP_PKEY_verify_init(context) == 1
       && library.EVP_PKEY_verify(context, signature, signature.count, digest, digest.count) == 1
-    // What it complains of stays behind with the thread, where TLS would take it for a complaint of its own.
+    // What it complains of stays behind with the thread, where TLS would take it for a complaint of
+    // its own.
     if !isValid { library.ERR_clear_error() }
     return isValid
   }

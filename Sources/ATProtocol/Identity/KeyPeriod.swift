@@ -6,7 +6,8 @@ public struct KeyPeriod: Hashable, Sendable {
   public let key: VerificationKey
   /// When the directory received the operation that named it.
   public let from: UnixTime
-  /// When the directory received the one that named another, or ended the DID; nil if it holds still.
+  /// When the directory received the one that named another, or ended the DID; nil if it holds
+  /// still.
   public let until: UnixTime?
   /// The operation that named it.
   public let operation: CID

@@ -34,7 +34,8 @@ public struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case previousTombstone
     /// None of the rotation keys of the operation before signed it.
     case notSigned
-    /// It takes operations back, and is not signed by a key of higher authority than the first of them was.
+    /// It takes operations back, and is not signed by a key of higher authority than the first of
+    /// them was.
     case notOfHigherAuthority
     /// It takes operations back that were older than 72 hours.
     case tooLate

@@ -3,8 +3,9 @@ internal import IPLD
 extension PLCHistory {
   /// Says which of the account's keys signed a commit, and whether it held at the revision's time.
   ///
-  /// Keys that held at that time are tried first, so that one check is enough for nearly every commit; in the worst
-  /// case each key of the history is tried once, up to ``SignatureVerdict/maximumKeys``.
+  /// Keys that held at that time are tried first, so that one check is enough for nearly every
+  /// commit; in the worst case each key of the history is tried once, up to
+  /// ``SignatureVerdict/maximumKeys``.
   public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
     let time = SignatureVerdict.RevisionTime(
       of: commit, now: now, notBefore: spans.first?.from ?? SignatureVerdict.earliest)
@@ -45,7 +46,8 @@ extension PLCHistory {
     return trial.count == 0 ? .noKeyNamed : .noKey(keyCount: trial.count)
   }
 
-  /// The keys that were tried on a commit, each once, and no more of them than an honest account ever has.
+  /// The keys that were tried on a commit, each once, and no more of them than an honest account
+  /// ever has.
   private struct Trial {
     private let commit: Commit
     private let digest: SHA256Digest
@@ -87,7 +89,8 @@ extension PLCHistory {
     tombstone.flatMap { period == keyPeriods.last && period.until == $0.receivedAt ? $0 : nil }
   }
 
-  /// Whether a key held at a time, or a little earlier or later; without a time, that it did once is enough.
+  /// Whether a key held at a time, or a little earlier or later; without a time, that it did once
+  /// is enough.
   private func holds(_ period: KeyPeriod, at time: UnixTime?) -> Bool {
     guard let time else { return true }
     let clocks = SignatureVerdict.clockTolerance
@@ -122,7 +125,8 @@ extension SignatureVerdict.RevisionTime {
 extension DIDDocument {
   /// Says whether the key in this document signed a commit.
   ///
-  /// All that there is for a `did:web`, which has no history; it is weaker, and the verdict says so.
+  /// All that there is for a `did:web`, which has no history; it is weaker, and the verdict says
+  /// so.
   public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
     let time = SignatureVerdict.RevisionTime(
       of: commit, now: now, notBefore: SignatureVerdict.earliest)

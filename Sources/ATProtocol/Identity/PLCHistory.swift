@@ -1,12 +1,13 @@
 public import IPLD
 
-/// The proven history of a `did:plc`: from the DID to its first operation, and from each operation to the next.
+/// The proven history of a `did:plc`: from the DID to its first operation, and from each operation
+/// to the next.
 ///
-/// Proven are the operations, their order and who signed them: the DID is the hash of the first one, and each
-/// names the one before it and is signed with one of that one's rotation keys. Nobody signs when the directory
-/// received an operation, or that a log is not cut short. Times, and that nothing follows the last operation, are
-/// the directory's word; times are only checked against one another.
-/// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
+/// Proven are the operations, their order and who signed them: the DID is the hash of the first
+/// one, and each names the one before it and is signed with one of that one's rotation keys. Nobody
+/// signs when the directory received an operation, or that a log is not cut short. Times, and that
+/// nothing follows the last operation, are the directory's word; times are only checked against one
+/// another. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 public struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
   public enum Kind: Hashable, Sendable {
@@ -109,8 +110,10 @@ public struct PLCHistory: Hashable, Sendable {
   /// Does what the directory did when each operation came in.
   ///
   /// Invariants:
-  /// 1. `standing` are the operations that have not been taken back, oldest first, each following the one before it.
-  /// 2. `places[cid]` is the number of the operation, and `standingPlaces[number]` its place in `standing` if it stands.
+  /// 1. `standing` are the operations that have not been taken back, oldest first, each following
+  ///    the one before it.
+  /// 2. `places[cid]` is the number of the operation, and `standingPlaces[number]` its place in
+  ///    `standing` if it stands.
   private struct Checker {
     let did: DID
     var operations: [Operation] = []

@@ -2,9 +2,9 @@ public import IPLD
 
 /// The history of a `did:plc`: every operation that the directory took, as `/log/audit` has it.
 ///
-/// What is read here is what operations say. Whether they are signed by whom they have to be, and whether the first one hashes to
-/// the DID, needs ``Entry/operation`` as it stands, which is kept for that.
-/// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "audit logs".
+/// What is read here is what operations say. Whether they are signed by whom they have to be, and
+/// whether the first one hashes to the DID, needs ``Entry/operation`` as it stands, which is kept
+/// for that. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "audit logs".
 public struct PLCLog: Hashable, Sendable {
   /// No longer log is read, in bytes: a log of many years takes some hundred kilobytes.
   public static let maximumLength = 4 << 20
@@ -37,7 +37,8 @@ public struct PLCLog: Hashable, Sendable {
 
   /// Reads the log of one DID.
   ///
-  /// - Throws: ``PLCLogError`` if it is too long, not JSON, not a list of operations, or about another DID.
+  /// - Throws: ``PLCLogError`` if it is too long, not JSON, not a list of operations, or about
+  ///   another DID.
   public init(_ bytes: Span<UInt8>, of did: DID) throws(PLCLogError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue
@@ -59,13 +60,15 @@ public struct PLCLog: Hashable, Sendable {
     self.entries = entries
   }
 
-  /// Every server that the account had, the first one first, each once; those that only nullified operations name are left out.
+  /// Every server that the account had, the first one first, each once; those that only nullified
+  /// operations name are left out.
   public var servers: [ServerOrigin] {
     var seen: Set<ServerOrigin> = []
     return entries.filter { !$0.isNullified }.compactMap(\.pds).filter { seen.insert($0).inserted }
   }
 
-  /// Every signing key that the account had, the first one first, each once; those that only nullified operations name are left out.
+  /// Every signing key that the account had, the first one first, each once; those that only
+  /// nullified operations name are left out.
   public var signingKeys: [VerificationKey] {
     var seen: Set<VerificationKey> = []
     return entries.filter { !$0.isNullified }.compactMap(\.signingKey)

@@ -1,9 +1,11 @@
 internal import IPLD
 
-/// One operation of a PLC log, read strictly: every field is there, has its type, and no other field is.
+/// One operation of a PLC log, read strictly: every field is there, has its type, and no other
+/// field is.
 ///
-/// The directory takes nothing else, and what is signed and hashed is the canonical DAG-CBOR of exactly these fields.
-/// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "operation serialization, signing, and validation".
+/// The directory takes nothing else, and what is signed and hashed is the canonical DAG-CBOR of
+/// exactly these fields. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "operation
+/// serialization, signing, and validation".
 struct PLCOperation {
   /// The largest signed operation, in bytes of DAG-CBOR.
   static let maximumLength = 7500
@@ -20,7 +22,8 @@ struct PLCOperation {
   /// The keys that may sign what follows, in the order of their authority.
   let rotationKeys: [VerificationKey]
 
-  /// Reads an operation; keys that were read before are taken from `keys`, without checking their points again.
+  /// Reads an operation; keys that were read before are taken from `keys`, without checking their
+  /// points again.
   init(_ value: IPLDValue, keys: inout PLCKeys) throws(PLCFault.Reason) {
     guard var map = value.map else { throw .malformedField("type") }
     let kind = try Self.kind(map["type"])

@@ -3,8 +3,8 @@ internal import IPLD
 
 /// A private key that its owner keeps in a file, on one of AT Protocol's two curves.
 ///
-/// The file is PEM: PKCS#8 (RFC 5958), encrypted with a passphrase or not, as `openssl genpkey` writes it.
-/// The key itself stays with libcrypto and never becomes a value.
+/// The file is PEM: PKCS#8 (RFC 5958), encrypted with a passphrase or not, as `openssl genpkey`
+/// writes it. The key itself stays with libcrypto and never becomes a value.
 @safe
 public final class PrivateKey {
   /// Why a text is no private key that can be used.
@@ -106,7 +106,8 @@ public final class PrivateKey {
     }
   }
 
-  /// Signs a message: ECDSA over its SHA-256, r ‖ s of 32 bytes each, s the lower of the two that would do.
+  /// Signs a message: ECDSA over its SHA-256, r ‖ s of 32 bytes each, s the lower of the two that
+  /// would do.
   ///
   /// - Throws: ``Fault/cannotSign``.
   public func sign(_ message: Span<UInt8>) throws(Fault) -> [UInt8] {

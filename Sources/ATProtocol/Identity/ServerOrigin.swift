@@ -1,12 +1,14 @@
 /// Where a server is: scheme, host and port, and nothing else.
 ///
-/// What a DID document may name as an account's server: `https`, or `http` where the host is this machine, for development.
-/// Source: [DID](https://atproto.com/specs/did), "DID documents": "the URL scheme, a hostname, and an optional port number".
+/// What a DID document may name as an account's server: `https`, or `http` where the host is this
+/// machine, for development. Source: [DID](https://atproto.com/specs/did), "DID documents": "the
+/// URL scheme, a hostname, and an optional port number".
 public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
   /// The longest text that is taken.
   static let maximumLength = 512
 
-  /// The origin, its host in lower case, without a port where the scheme's own is meant and without a slash at the end.
+  /// The origin, its host in lower case, without a port where the scheme's own is meant and without
+  /// a slash at the end.
   public let text: String
   /// Whether requests to it are encrypted.
   public let isSecure: Bool
@@ -51,7 +53,8 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
     guard isSecure || isLoopback else { throw .notSecure }
   }
 
-  /// Takes a URL apart into the origin and what follows it, which begins with `/` or `?` if there is anything.
+  /// Takes a URL apart into the origin and what follows it, which begins with `/` or `?` if there
+  /// is anything.
   ///
   /// - Throws: ``ServerOriginError``.
   public static func split(_ url: String) throws(ServerOriginError) -> (
@@ -65,7 +68,8 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
     return (try ServerOrigin(String(url[..<end])), url[end...])
   }
 
-  /// Whether the host names this machine: `localhost`, a name under it, or an address of the loopback interface.
+  /// Whether the host names this machine: `localhost`, a name under it, or an address of the
+  /// loopback interface.
   public var isLoopback: Bool {
     host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]"
       || host.hasPrefix("127.") && Self.isIPv4(host)
@@ -92,7 +96,8 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
         return false
       }
       if end == bytes.count {
-        // What ends in a number is an address, and is written in several ways that resolvers read differently (`127.1`, `0177.0.0.1`).
+        // What ends in a number is an address, and is written in several ways that resolvers read
+        // differently (`127.1`, `0177.0.0.1`).
         return !bytes[start].isASCIIDigit || isIPv4(name)
       }
       start = end + 1

@@ -6,9 +6,9 @@ extension VerificationKey {
 
   /// Whether a signature over a message was made with the private key that belongs to this one.
   ///
-  /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do only the lower is taken, so that nobody can
-  /// make a second signature of one he sees.
-  /// Source: [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
+  /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do
+  /// only the lower is taken, so that nobody can make a second signature of one he sees. Source:
+  /// [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
   public func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
     verifies(signature, of: SHA256.digest(of: message))
   }
@@ -43,7 +43,8 @@ extension VerificationKey.Curve {
     }
   }
 
-  /// The lower of two values of s that make the same signature: this one, or the group's order less it.
+  /// The lower of two values of s that make the same signature: this one, or the group's order less
+  /// it.
   func lower(_ s: [UInt8]) -> [UInt8] {
     guard halfOrder.lexicographicallyPrecedes(s) else { return s }
     // The order is odd: twice its half, and one.

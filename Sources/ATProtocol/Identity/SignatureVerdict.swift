@@ -1,6 +1,7 @@
 public import IPLD
 
-/// Which of an account's keys signed a commit, and whether that key held at the time that the commit's revision claims.
+/// Which of an account's keys signed a commit, and whether that key held at the time that the
+/// commit's revision claims.
 public struct SignatureVerdict: Hashable, Sendable {
   /// Who signed.
   public enum Signer: Hashable, Sendable {
@@ -8,8 +9,8 @@ public struct SignatureVerdict: Hashable, Sendable {
     case currentKey(KeyPeriod)
     /// A key that held at the revision's time and was replaced later.
     ///
-    /// Genuine. An account that moved to another server and has not written since has such a commit: the import keeps
-    /// the old signature.
+    /// Genuine. An account that moved to another server and has not written since has such a
+    /// commit: the import keeps the old signature.
     case formerKey(KeyPeriod)
     /// A key that was replaced well before the revision's time.
     case expiredKey(KeyPeriod)
@@ -88,15 +89,17 @@ public struct SignatureVerdict: Hashable, Sendable {
 extension SignatureVerdict {
   /// How much later than the end of its key's time a revision may be: one hour.
   ///
-  /// Between the operation that names the new server's key and the deactivation of the old server, the old one may
-  /// still write. It costs no security: whoever has a key can put any earlier revision into a commit.
+  /// Between the operation that names the new server's key and the deactivation of the old server,
+  /// the old one may still write. It costs no security: whoever has a key can put any earlier
+  /// revision into a commit.
   public static let formerKeyTolerance = UnixTime.hour
-  /// How much earlier than the beginning of its key's time a revision may be, or later than now: ten minutes.
+  /// How much earlier than the beginning of its key's time a revision may be, or later than now:
+  /// ten minutes.
   ///
   /// Clocks differ, and servers make an account's first commit before they tell the directory.
   public static let clockTolerance = UnixTime.hour / 6
-  /// How many keys of an account are tried on a commit: real accounts have had some ten, and a hostile log could name
-  /// thousands.
+  /// How many keys of an account are tried on a commit: real accounts have had some ten, and a
+  /// hostile log could name thousands.
   public static let maximumKeys = 256
   /// 2022-01-01: there was no repository before.
   static let earliest = UnixTime(microseconds: 1_640_995_200_000_000)

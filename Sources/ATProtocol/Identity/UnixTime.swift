@@ -1,6 +1,7 @@
 /// A point in time: microseconds since the beginning of 1970 in UTC.
 ///
-/// TIDs and the PLC directory tell time in it. Whoever calls says what time it is; nothing here reads a clock.
+/// TIDs and the PLC directory tell time in it. Whoever calls says what time it is; nothing here
+/// reads a clock.
 public struct UnixTime: Hashable, Comparable, Sendable {
   /// The microseconds; never negative.
   public let microseconds: Int64
@@ -18,7 +19,8 @@ public struct UnixTime: Hashable, Comparable, Sendable {
     self.init(microseconds: Int64(clamping: tid.microseconds))
   }
 
-  /// Reads RFC 3339 in UTC, `2023-04-12T04:53:57.057Z`, the fraction being optional; nil for anything else.
+  /// Reads RFC 3339 in UTC, `2023-04-12T04:53:57.057Z`, the fraction being optional; nil for
+  /// anything else.
   ///
   /// Digits beyond the microsecond are dropped.
   public init?(_ text: String) {
@@ -55,7 +57,8 @@ public struct UnixTime: Hashable, Comparable, Sendable {
   /// Whether one time is before another.
   public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
-  /// The time so many microseconds later, or earlier if they are negative: some days, so that nothing overflows.
+  /// The time so many microseconds later, or earlier if they are negative: some days, so that
+  /// nothing overflows.
   public func advanced(by microseconds: Int64) -> UnixTime {
     UnixTime(microseconds: self.microseconds + microseconds)
   }

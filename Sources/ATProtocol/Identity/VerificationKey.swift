@@ -32,7 +32,8 @@ public struct VerificationKey: Hashable, Sendable {
 
   /// Takes a point of either form.
   ///
-  /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the curve.
+  /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the
+  ///   curve.
   public init(point: [UInt8], on curve: Curve) throws(VerificationKeyError) {
     switch (point.count, point.first) {
     case (Self.compressedLength, 2), (Self.compressedLength, 3): compressedPoint = point
@@ -66,8 +67,8 @@ public struct VerificationKey: Hashable, Sendable {
     try self.init(point: point, on: curve)
   }
 
-  /// Reads the `publicKeyMultibase` of the key types that DID documents of 2022 and 2023 have, whose name says which curve: `z`, then
-  /// the point of either form in base 58.
+  /// Reads the `publicKeyMultibase` of the key types that DID documents of 2022 and 2023 have,
+  /// whose name says which curve: `z`, then the point of either form in base 58.
   ///
   /// - Throws: ``VerificationKeyError``.
   public init(legacyMultibase: String, on curve: Curve) throws(VerificationKeyError) {

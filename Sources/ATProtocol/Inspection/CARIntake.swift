@@ -1,13 +1,14 @@
 internal import IPLD
 
-/// Reads all blocks of a CAR, on several cores: compares each with its CID, looks at what it is, and enters it in a table.
+/// Reads all blocks of a CAR, on several cores: compares each with its CID, looks at what it is,
+/// and enters it in a table.
 ///
 /// ```
 /// read ─► round of batches ─► examined, on any core ─► entered, in order
 /// ```
 ///
-/// Three rounds are on their way at a time: while one is examined, the one before it is entered, and the next is read. So what is in
-/// memory does not grow with the CAR, but for the table.
+/// Three rounds are on their way at a time: while one is examined, the one before it is entered,
+/// and the next is read. So what is in memory does not grow with the CAR, but for the table.
 struct CARIntake {
   /// What is found out, with each block that is not in the table yet.
   private(set) var inspection: RepositoryInspection
@@ -27,7 +28,8 @@ struct CARIntake {
   /// How many blocks the table of blocks has room for from the start, at most.
   private static let maximumExpected = 1 << 22
 
-  /// The mark of a block that needs no second look, if it is a record: ``RecordScanner/isPlain(_:)``.
+  /// The mark of a block that needs no second look, if it is a record:
+  /// ``RecordScanner/isPlain(_:)``.
   static let plain: UInt8 = 1
 
   /// Reads the beginning of a CAR.
@@ -153,7 +155,8 @@ private struct Batch {
 
   /// Takes as many sections as belong together, as far as there are any.
   mutating func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
-    // Each section says where the next begins: to have them all brought at once takes less time than one after the other.
+    // Each section says where the next begins: to have them all brought at once takes less time
+    // than one after the other.
     fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.limit, cursor.end))
     while length < Self.limit, let (section, cid) = try cursor.next(in: bytes) {
       sections.append(section)
@@ -190,7 +193,8 @@ private struct Batch {
   }
 }
 
-/// A batch with one owner at a time: it is filled, one worker examines it, then it is entered in the table.
+/// A batch with one owner at a time: it is filled, one worker examines it, then it is entered in
+/// the table.
 private final class BatchBox: @unchecked Sendable {
   var batch = Batch()
 }

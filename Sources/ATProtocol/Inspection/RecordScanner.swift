@@ -1,8 +1,10 @@
 internal import IPLD
 
-/// Checks records one by one and finds the blobs that they refer to, also of those that break the rules.
+/// Checks records one by one and finds the blobs that they refer to, also of those that break the
+/// rules.
 ///
-/// Of records that cannot be read, blobs are found as far as the bytes can be walked (``TolerantBlobScanner``).
+/// Of records that cannot be read, blobs are found as far as the bytes can be walked
+/// (``TolerantBlobScanner``).
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {
@@ -32,7 +34,8 @@ package struct RecordScanner: Sendable {
   /// A scanner.
   package init() {}
 
-  /// Whether there is nothing to say about a record, at a glance: it keeps the rules, and refers to no blob.
+  /// Whether there is nothing to say about a record, at a glance: it keeps the rules, and refers to
+  /// no blob.
   package mutating func isPlain(_ record: Span<UInt8>) -> Bool { strict.isPlain(record) }
 
   /// Hands out the blob references of a record; answers what is odd about it.
@@ -68,7 +71,8 @@ extension UnreadableRecords {
 }
 
 extension DAGCBORError.Reason {
-  /// Whether bytes that break only this rule would come out of a tolerant decoder and encoder changed.
+  /// Whether bytes that break only this rule would come out of a tolerant decoder and encoder
+  /// changed.
   fileprivate var isOnlyNonCanonical: Bool {
     switch self {
     case .notMinimal, .indefiniteLength, .keysNotSorted, .duplicateKey, .shortFloat: true

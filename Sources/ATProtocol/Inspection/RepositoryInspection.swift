@@ -1,6 +1,7 @@
 public import IPLD
 
-/// Everything that was found out about a repository in a CAR: what is in it, whether it is whole, whether it is well-formed.
+/// Everything that was found out about a repository in a CAR: what is in it, whether it is whole,
+/// whether it is well-formed.
 public struct RepositoryInspection: Sendable {
   /// The version of the CAR file: 1, or 2 around an inner CAR of version 1.
   public internal(set) var carVersion = 1
@@ -51,11 +52,13 @@ public struct RepositoryInspection: Sendable {
   public internal(set) var missingRecords: [String] = []
   /// How many records have no block in the CAR.
   public internal(set) var missingRecordCount = 0
-  /// The first ``maximumListed`` of the records that break the data model, with why; their blocks are kept all the same.
+  /// The first ``maximumListed`` of the records that break the data model, with why; their blocks
+  /// are kept all the same.
   public internal(set) var recordWarnings: [(record: String, why: String)] = []
   /// How many records cannot be read.
   public internal(set) var unreadable = UnreadableRecords()
-  /// How many records are not in DAG-CBOR's one canonical form, so that encoding them again would change them.
+  /// How many records are not in DAG-CBOR's one canonical form, so that encoding them again would
+  /// change them.
   public internal(set) var nonCanonicalRecordCount = 0
   /// How many records hold a float.
   public internal(set) var floatRecordCount = 0

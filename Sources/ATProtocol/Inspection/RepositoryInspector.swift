@@ -1,9 +1,11 @@
 public import IPLD
 
-/// Reads a repository CAR from end to end and reports everything that is wrong with it, not only the first thing.
+/// Reads a repository CAR from end to end and reports everything that is wrong with it, not only
+/// the first thing.
 ///
-/// Every block is hashed, the whole tree is walked and checked, every record is checked and searched for blobs. The CAR
-/// lies in memory or, better, in a mapped file; what is allocated is a `BlockTable` and what the report lists.
+/// Every block is hashed, the whole tree is walked and checked, every record is checked and
+/// searched for blobs. The CAR lies in memory or, better, in a mapped file; what is allocated is a
+/// `BlockTable` and what the report lists.
 public struct RepositoryInspector {
   /// A record that the walk came to.
   public struct Record {
@@ -22,7 +24,8 @@ public struct RepositoryInspector {
   ///   - verifying: false leaves out hashing the blocks, for bytes that were hashed already.
   ///   - workers: on how many cores; nil for all.
   ///   - progress: is told now and then how many bytes of the CAR have been read.
-  /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of the report.
+  /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of
+  ///   the report.
   public static func inspect(
     _ bytes: Span<UInt8>, verifying: Bool = true, workers: Int? = nil,
     progress: (Int) -> Void = { _ in }
@@ -41,7 +44,8 @@ public struct RepositoryInspector {
   ///   - verifying: false leaves out hashing the blocks, for bytes that were hashed already.
   ///   - progress: is told now and then how many bytes of the CAR have been read.
   ///   - visit: receives every record.
-  /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of the report.
+  /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of
+  ///   the report.
   public static func inspect(
     _ bytes: Span<UInt8>, verifying: Bool = true, progress: (Int) -> Void = { _ in },
     visit: (Record) -> Void

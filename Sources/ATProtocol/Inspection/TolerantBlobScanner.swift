@@ -1,6 +1,7 @@
 internal import IPLD
 
-/// Finds the blob references in bytes that should be a record and are not DAG-CBOR, as far as they can be walked.
+/// Finds the blob references in bytes that should be a record and are not DAG-CBOR, as far as they
+/// can be walked.
 ///
 /// It walks CBOR of every kind ([RFC 8949](https://www.rfc-editor.org/rfc/rfc8949)): floats, any
 /// tag, any simple value, indefinite
@@ -25,7 +26,8 @@ struct TolerantBlobScanner {
     var isAtKey = true
     /// What is known of a map.
     var map = OpenBlobMap()
-    /// Links under the key `ref` before the one in `map`: readers differ in which of several they take.
+    /// Links under the key `ref` before the one in `map`: readers differ in which of several they
+    /// take.
     var earlierLinks: [Range<Int>] = []
 
     init(_ remaining: UInt64?, isMap: Bool) {
@@ -168,7 +170,8 @@ struct TolerantBlobScanner {
     }
   }
 
-  /// Reads what has no length of its own: a break, a string in pieces, or the beginning of an array or map.
+  /// Reads what has no length of its own: a break, a string in pieces, or the beginning of an array
+  /// or map.
   private mutating func readIndefinite(
     _ record: Span<UInt8>, _ major: UInt8, isTagged: Bool, _ found: (BlobRef) -> Void
   ) -> Bool {

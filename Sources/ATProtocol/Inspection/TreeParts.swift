@@ -2,9 +2,10 @@ internal import IPLD
 
 /// Reads the parts of a tree on several cores.
 ///
-/// The nodes at the top lead to subtrees that follow one another in the order of keys. Runs of these are walked at the same time, and
-/// then the top once more, on which every subtree has to fit as a node would (``MSTWalker/pass(_:)``). A tree in which anything is
-/// wrong is not read this way: what is said of it depends on where the walk was before.
+/// The nodes at the top lead to subtrees that follow one another in the order of keys. Runs of
+/// these are walked at the same time, and then the top once more, on which every subtree has to fit
+/// as a node would (``MSTWalker/pass(_:)``). A tree in which anything is wrong is not read this
+/// way: what is said of it depends on where the walk was before.
 struct TreeParts {
   /// What lies below the top, in the order of keys.
   private enum Item {
@@ -28,20 +29,23 @@ struct TreeParts {
     }
   }
 
-  /// How many levels of nodes the top has; below five there are some hundred subtrees, of a tree with four links a node.
+  /// How many levels of nodes the top has; below five there are some hundred subtrees, of a tree
+  /// with four links a node.
   private static let topDepth = 5
   /// Fewer blocks are read before another thread has begun.
   private static let minimumBlockCount = 8192
   /// A top that leads to more is no tree of an account.
   private static let maximumItemCount = 1 << 14
-  /// How many parts there are for each core, lest one that has more to do than the others is waited for.
+  /// How many parts there are for each core, lest one that has more to do than the others is waited
+  /// for.
   private static let partsForCore = 4
   /// How many there are at most: each keeps two bits for every place in the table.
   private static let maximumPartCount = 16
 
   /// Reads the whole tree from its root.
   ///
-  /// - Returns: what was found; nil if there may be something wrong with the tree, or it is too small to be worth it.
+  /// - Returns: what was found; nil if there may be something wrong with the tree, or it is too
+  ///   small to be worth it.
   static func read(
     root: CID, _ blocks: BlockTable, _ bytes: Span<UInt8>, workers: Int
   ) -> (TreeReader, MSTWalker)? {
@@ -107,7 +111,8 @@ struct TreeParts {
 
   /// Puts together what was found.
   ///
-  /// - Returns: nil if the subtrees do not fit together, or records were scanned more often than one reader would have.
+  /// - Returns: nil if the subtrees do not fit together, or records were scanned more often than
+  ///   one reader would have.
   private static func join(
     _ parts: [Part], _ root: CID, _ top: TreeReader, _ bytes: Span<UInt8>
   ) -> (TreeReader, MSTWalker)? {

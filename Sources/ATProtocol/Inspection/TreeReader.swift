@@ -2,7 +2,8 @@ internal import IPLD
 
 /// Walks a tree, or a part of one, and finds out what its nodes and records are.
 ///
-/// The parts of a tree can be read by several readers, on several cores, and what they have found be put together.
+/// The parts of a tree can be read by several readers, on several cores, and what they have found
+/// be put together.
 struct TreeReader: Sendable {
   /// What is found out, as far as it is about the tree.
   private(set) var inspection = RepositoryInspection()
@@ -16,8 +17,8 @@ struct TreeReader: Sendable {
   private var scanner = RecordScanner()
   private var distinctMissingNodes: Set<CID> = []
   private var distinctMissingRecords: Set<CID> = []
-  /// How many bytes of records have been scanned again for another key; never more than the CAR has, or one block with a million
-  /// keys would take a million times as long as it should.
+  /// How many bytes of records have been scanned again for another key; never more than the CAR
+  /// has, or one block with a million keys would take a million times as long as it should.
   private var rescannedLength = 0
   private var collection: (name: [UInt8], count: Int) = ([], 0)
 
@@ -107,7 +108,8 @@ struct TreeReader: Sendable {
     }
   }
 
-  /// Counts a record for its collection; the keys come in order, so a collection's records come together.
+  /// Counts a record for its collection; the keys come in order, so a collection's records come
+  /// together.
   private mutating func count(_ key: [UInt8]) {
     let name = collection.name
     if key.count > name.count, key[name.count] == UInt8(ascii: "/"),

@@ -1,10 +1,12 @@
 /// How many records of a repository cannot be read: they are not DAG-CBOR, or nested too deep.
 ///
-/// Their bytes are kept, and searched for blob references all the same, by the general rules of CBOR.
+/// Their bytes are kept, and searched for blob references all the same, by the general rules of
+/// CBOR.
 public struct UnreadableRecords: Equatable, Sendable {
   /// How many records there are.
   public var count = 0
-  /// How many of them could not be searched to their end, so that they may refer to blobs that are not known.
+  /// How many of them could not be searched to their end, so that they may refer to blobs that are
+  /// not known.
   public var partlySearchedCount = 0
 
   /// Such records, none at first.

@@ -2,9 +2,10 @@ package import IPLD
 
 /// The way from the root of a tree to a key, or to where it would be, each node of it checked.
 ///
-/// A node on the way has to be what it must be in the whole tree: its keys ascend between those above it, belong to
-/// its layer and share all they can, and its layer is the next below. Then a key that is not found is not there.
-/// Nothing recurses: a way has no more nodes than there are layers.
+/// A node on the way has to be what it must be in the whole tree: its keys ascend between those
+/// above it, belong to its layer and share all they can, and its layer is the next below. Then a
+/// key that is not found is not there. Nothing recurses: a way has no more nodes than there are
+/// layers.
 package struct ProvenPath {
   /// What a node says about the key.
   package enum Step {

@@ -1,10 +1,11 @@
 public import IPLD
 
-/// A proof that a repository has one record, or does not have it: the commit, the tree nodes on the way, the record.
+/// A proof that a repository has one record, or does not have it: the commit, the tree nodes on the
+/// way, the record.
 ///
-/// A CAR whose only root is the commit, as `com.atproto.sync.getRecord` answers. It proves what the commit's signer
-/// signed at that revision, once the signature is judged (``PLCHistory/judge(_:now:)`` with ``commit``); not that the
-/// revision is the newest.
+/// A CAR whose only root is the commit, as `com.atproto.sync.getRecord` answers. It proves what the
+/// commit's signer signed at that revision, once the signature is judged
+/// (``PLCHistory/judge(_:now:)`` with ``commit``); not that the revision is the newest.
 public struct RecordProof: Hashable, Sendable {
   /// The longest proof, in bytes: that of a record takes a few kilobytes beside the record.
   public static let maximumLength = 4 << 20
@@ -47,7 +48,8 @@ public struct RecordProof: Hashable, Sendable {
   ///
   /// A CAR does not name the path. That of an absent record cannot be found, and has to be given.
   ///
-  /// - Throws: ``RecordProofFault``; ``RecordProofFault/pathUnknown`` unless it holds exactly one record.
+  /// - Throws: ``RecordProofFault``; ``RecordProofFault/pathUnknown`` unless it holds exactly one
+  ///   record.
   public init(judging car: Span<UInt8>) throws(RecordProofFault) {
     let blocks = try ProofBlocks(car)
     let path = try blocks.onlyPath(car)
@@ -87,10 +89,12 @@ public struct RecordProof: Hashable, Sendable {
     }
   }
 
-  /// Makes the smallest proof of a path: the commit, the nodes from the root down, and the record if there is one.
+  /// Makes the smallest proof of a path: the commit, the nodes from the root down, and the record
+  /// if there is one.
   ///
   /// - Parameter block: the bytes of a block, or nil if there is none.
-  /// - Throws: ``RecordProofFault`` where a block is missing or illegal; what `block` throws is up to the caller.
+  /// - Throws: ``RecordProofFault`` where a block is missing or illegal; what `block` throws is up
+  ///   to the caller.
   public static func make(
     of path: RecordPath, commit: CID, block: (CID) throws -> [UInt8]?
   ) throws -> [UInt8] {

@@ -2,8 +2,9 @@ public import IPLD
 
 /// A record's reference to a blob.
 ///
-/// Today's form is a map with `$type: "blob"`, a link `ref`, `mimeType` and `size`; the form of 2022 a map of exactly `cid` and `mimeType`, both
-/// text. Either may stand anywhere in a record of any kind. Source: [data model](https://atproto.com/specs/data-model), "blob type".
+/// Today's form is a map with `$type: "blob"`, a link `ref`, `mimeType` and `size`; the form of
+/// 2022 a map of exactly `cid` and `mimeType`, both text. Either may stand anywhere in a record of
+/// any kind. Source: [data model](https://atproto.com/specs/data-model), "blob type".
 public struct BlobRef: Hashable, Sendable {
   /// The blob.
   public let cid: CID
@@ -39,10 +40,12 @@ public struct BlobRefScanner: Sendable {
 
   /// Checks a record and hands out its blob references in the order in which their maps end.
   ///
-  /// `malformed` is told of references that are not what they should be. Those that name something all the same are handed out too.
+  /// `malformed` is told of references that are not what they should be. Those that name something
+  /// all the same are handed out too.
   ///
   /// - Returns: whether the record is a map, as every record has to be.
-  /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been handed out then.
+  /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been
+  ///   handed out then.
   public mutating func scan(
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {
@@ -57,8 +60,8 @@ public struct BlobRefScanner: Sendable {
 
   /// Whether there is nothing to say about a record, at a glance.
   ///
-  /// Then it is a map that keeps the rules of the profile, and holds nothing
-  /// that a blob reference is made of. Most records are; for the others, ``scan(_:found:malformed:)`` knows more.
+  /// Then it is a map that keeps the rules of the profile, and holds nothing that a blob reference
+  /// is made of. Most records are; for the others, ``scan(_:found:malformed:)`` knows more.
   mutating func isPlain(_ record: Span<UInt8>) -> Bool {
     do throws(DAGCBORError) {
       let summary = try scanner.check(record, watching: vocabulary.mimeType)

@@ -9,7 +9,8 @@ public import IPLD
 /// Invariants:
 /// 1. `slots.count` is a power of two, and more than a third of the slots are 0; the others are one
 ///    more than the number of a row.
-/// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in which they came.
+/// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in
+///    which they came.
 public struct BlobTable: Sendable {
   /// One blob.
   public struct Entry: Sendable {
@@ -48,7 +49,8 @@ public struct BlobTable: Sendable {
     var size: Int64
     /// The number of the record's key.
     let key: UInt32
-    /// Twice as many bits for forms, above those one more than the number of the media type; 0 for none.
+    /// Twice as many bits for forms, above those one more than the number of the media type; 0 for
+    /// none.
     var typeAndForms: UInt32
 
     static let typed: UInt32 = 1
@@ -67,7 +69,8 @@ public struct BlobTable: Sendable {
     }
   }
 
-  /// How many different media types are kept apart so that each is kept once; strangers may make up any number.
+  /// How many different media types are kept apart so that each is kept once; strangers may make up
+  /// any number.
   private static let maximumSharedTypes = 1024
   /// How many media types are kept.
   private static let maximumTypes = 1 << 29
@@ -202,7 +205,8 @@ public struct BlobTable: Sendable {
   }
 }
 
-/// The keys of records, one after the other; a collection once for all that follow one another in it.
+/// The keys of records, one after the other; a collection once for all that follow one another in
+/// it.
 private struct RecordKeys: Sendable {
   /// Where each key ends in ``rest``.
   private var ends: [UInt64] = []

@@ -2,10 +2,12 @@ public import IPLD
 
 /// A repository's signed commit: whose it is, which revision, and the root of its tree.
 ///
-/// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`. Version 2 has the same fields
-/// but `rev`, which it may lack. Source: [repository](https://atproto.com/specs/repository), "commit objects".
+/// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`.
+/// Version 2 has the same fields but `rev`, which it may lack. Source:
+/// [repository](https://atproto.com/specs/repository), "commit objects".
 public struct Commit: Hashable, Sendable {
-  /// No commit is longer, in bytes: they take some 250, and a long one would be a great many values in memory.
+  /// No commit is longer, in bytes: they take some 250, and a long one would be a great many values
+  /// in memory.
   public static let maximumLength = 1 << 20
 
   /// The account.
@@ -22,7 +24,8 @@ public struct Commit: Hashable, Sendable {
   public let hasPrev: Bool
   /// The signature, as it stands.
   public let signature: [UInt8]
-  /// What the signature is over: the commit's bytes without the field `sig`, everything else as it stands.
+  /// What the signature is over: the commit's bytes without the field `sig`, everything else as it
+  /// stands.
   public let unsignedBytes: [UInt8]
   /// The names of all fields, in DAG-CBOR's order.
   public let fields: [String]
@@ -86,7 +89,8 @@ public struct Commit: Hashable, Sendable {
     return key.verifies(signature, of: message.span)
   }
 
-  /// The bytes of a map without its entry `sig`, which is cut out of them: what is not known here is signed, too.
+  /// The bytes of a map without its entry `sig`, which is cut out of them: what is not known here
+  /// is signed, too.
   private static func unsigned(_ bytes: Span<UInt8>, fieldCount: Int) throws(DAGCBORError)
     -> [UInt8]
   {

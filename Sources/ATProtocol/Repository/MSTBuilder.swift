@@ -2,12 +2,14 @@ public import IPLD
 
 /// Builds a Merkle Search Tree from its records in order, and so says which root they must have.
 ///
-/// The tree is determined by its keys and values alone. Records arrive in ascending order of their keys, nodes leave as soon as
-/// they are complete, children before parents, and only the nodes on the right edge are held.
+/// The tree is determined by its keys and values alone. Records arrive in ascending order of their
+/// keys, nodes leave as soon as they are complete, children before parents, and only the nodes on
+/// the right edge are held.
 ///
 /// Invariants:
 /// 1. `edge[n]` is the unfinished node of layer n; nothing in it sorts after what came last.
-/// 2. When a key of layer n arrives, the nodes below n are finished and become the subtree before it.
+/// 2. When a key of layer n arrives, the nodes below n are finished and become the subtree before
+///    it.
 public struct MSTBuilder: Sendable {
   private struct Unfinished {
     var left: CID?

@@ -10,17 +10,21 @@ public import IPLD
 /// }
 /// ```
 ///
-/// Both trees are walked at once in the order of their keys, and a subtree that both come to is passed over in both. So what is loaded
-/// follows what changed, and not the trees: with k of n records changed, O(k · log n) nodes. Nodes that both trees have are not among them, except
-/// a few along the left edge of a subtree in front of which the other tree has keys of its own: that they are its own shows only there.
+/// Both trees are walked at once in the order of their keys, and a subtree that both come to is
+/// passed over in both. So what is loaded follows what changed, and not the trees: with k of n
+/// records changed, O(k · log n) nodes. Nodes that both trees have are not among them, except a few
+/// along the left edge of a subtree in front of which the other tree has keys of its own: that they
+/// are its own shows only there.
 ///
 /// Invariants:
 /// 1. Every record with a key below those at the fronts of the two walks has been accounted for.
-/// 2. A node counts as `untouched` until something of it is accounted for. So a subtree that one side had to look into before the other came
-///    to it is still recognised as a whole, however differently the nodes above it are cut, and whatever layers they are in.
+/// 2. A node counts as `untouched` until something of it is accounted for. So a subtree that one
+///    side had to look into before the other came to it is still recognised as a whole, however
+///    differently the nodes above it are cut, and whatever layers they are in.
 /// 3. Of each tree one path is in memory, and nothing else.
-/// 4. If the new tree is verified, and the old one keeps the rules, then at the end the new one does, too: its own nodes have been walked, and
-///    every subtree that was passed over fits where it stands.
+/// 4. If the new tree is verified, and the old one keeps the rules, then at the end the new one
+///    does, too: its own nodes have been walked, and every subtree that was passed over fits where
+///    it stands.
 public struct MSTDiff {
   /// Which of the two trees.
   public enum Side: Sendable {
@@ -71,8 +75,10 @@ public struct MSTDiff {
   ///   - new: the root of the new tree.
   ///   - verifying: whether all of the new tree has to keep the rules, given that the old one does.
   ///   - load: answers the block of a node of one of the trees; nil if it is not there.
-  ///   - each: receives the differences; records in the order of their keys, each after the nodes that it lies in.
-  /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it is read; what the closures throw.
+  ///   - each: receives the differences; records in the order of their keys, each after the nodes
+  ///     that it lies in.
+  /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it
+  ///   is read; what the closures throw.
   public static func compare(
     old: CID, new: CID, verifying: Bool = false, load: (CID, Side) throws -> [UInt8]?,
     each: (Change) throws -> Void
@@ -95,7 +101,8 @@ public struct MSTDiff {
     if try passOver(load, each) { return true }
     switch (old.front, new.front) {
     case (.node(let oldNode), .node(let newNode)):
-      // A subtree can only be found again within one that reaches higher, so that is the one to open.
+      // A subtree can only be found again within one that reaches higher, so that is the one to
+      // open.
       if (old.walker.requestedLayer ?? .max) >= (new.walker.requestedLayer ?? .max) {
         try old.open(oldNode, load)
       } else {
@@ -229,7 +236,8 @@ private struct Cursor {
   var walker: MSTWalker
   /// What comes next; nil at the end.
   private(set) var front: MSTWalker.Step?
-  /// The lowest nodes on the path, those of which nothing has been accounted for, and the layers they have to be in.
+  /// The lowest nodes on the path, those of which nothing has been accounted for, and the layers
+  /// they have to be in.
   private var untouched: [(node: CID, layer: Int?)] = []
   /// The key of the record that was accounted for last; nil if none was.
   var lastKey: [UInt8]? { hasLastKey ? keptKey : nil }

@@ -2,7 +2,8 @@ public import IPLD
 
 /// Why two trees cannot be compared.
 public enum MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// A node is not there that is needed; the key is the last one before it, and empty if there is none.
+  /// A node is not there that is needed; the key is the last one before it, and empty if there is
+  /// none.
   case missingNode(CID, MSTDiff.Side, behind: [UInt8])
   /// A tree breaks a rule.
   case malformed(MSTProblem, MSTDiff.Side)

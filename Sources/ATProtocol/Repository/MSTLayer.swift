@@ -1,6 +1,7 @@
 internal import IPLD
 
-/// Which layer of the tree a key belongs to: half the leading zero bits of its SHA-256, rounded down.
+/// Which layer of the tree a key belongs to: half the leading zero bits of its SHA-256, rounded
+/// down.
 ///
 /// Source: [repository](https://atproto.com/specs/repository), "MST structure": a fan-out of 4.
 public enum MSTLayer {

@@ -5,9 +5,9 @@ public import IPLD
 /// ```
 /// {e: [{k: bytes, p: integer, t: link or null, v: link}, …], l: link or null}
 /// ```
-/// `l` leads to the keys before the first entry; each entry's key is the first `p` bytes of the key before it and then `k`; `v` is
-/// its record; `t` leads to the keys between it and the next entry. Source:
-/// [repository](https://atproto.com/specs/repository), "MST structure".
+/// `l` leads to the keys before the first entry; each entry's key is the first `p` bytes of the key
+/// before it and then `k`; `v` is its record; `t` leads to the keys between it and the next entry.
+/// Source: [repository](https://atproto.com/specs/repository), "MST structure".
 public struct MSTNode: Equatable, Sendable {
   /// One key of the node.
   public struct Entry: Equatable, Sendable {
@@ -57,7 +57,8 @@ public struct MSTNode: Equatable, Sendable {
 
   /// Reads a node from its block; appends its keys to those of other nodes.
   ///
-  /// Every byte of a node but keys, digests and counts is determined, so the form is compared byte for byte.
+  /// Every byte of a node but keys, digests and counts is determined, so the form is compared byte
+  /// for byte.
   ///
   /// - Returns: the left subtree.
   /// - Throws: ``Malformed``; some keys may have been appended.
@@ -104,7 +105,8 @@ public struct MSTNode: Equatable, Sendable {
       Malformed(reason: reason, offset: offset)
     }
 
-    /// Steps over so many bytes that have to be these, written as one number, the first byte in front.
+    /// Steps over so many bytes that have to be these, written as one number, the first byte in
+    /// front.
     @inline(__always)
     mutating func expect(_ fixed: UInt64, count: Int, _ bytes: Span<UInt8>) throws(Malformed) {
       guard bytes.count - offset >= count else { throw malformed(.truncated) }

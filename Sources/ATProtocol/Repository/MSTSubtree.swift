@@ -2,8 +2,9 @@ package import IPLD
 
 /// A subtree without a flaw, as far as what may stand around it depends on it.
 ///
-/// Whether a subtree keeps the rules does not depend on the tree it lies in: a node names what is below it. So a subtree that many trees
-/// share is walked in the first of them, and passed over in the others by ``MSTWalker/pass(_:)``.
+/// Whether a subtree keeps the rules does not depend on the tree it lies in: a node names what is
+/// below it. So a subtree that many trees share is walked in the first of them, and passed over in
+/// the others by ``MSTWalker/pass(_:)``.
 public struct MSTSubtree: Equatable, Sendable {
   /// The layer of its topmost node.
   public let layer: Int

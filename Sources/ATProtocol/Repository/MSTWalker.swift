@@ -14,16 +14,18 @@ public import IPLD
 /// }
 /// ```
 ///
-/// A problem does not end the walk: it is noted in ``problems``, and the walk goes on where that can be done without going round in
-/// circles.
+/// A problem does not end the walk: it is noted in ``problems``, and the walk goes on where that
+/// can be done without going round in circles.
 ///
 /// Invariants:
-/// 1. `path` holds the nodes from the root to the current one; it is never longer than ``MSTLayer/maximum`` + 2, and this, with
-///    what stands in these nodes, is all the memory the walk takes.
-/// 2. Keys that are given out ascend strictly. A node whose keys would not is left at once, so no node's keys are given out
-///    twice, whatever its links say; and keys too long to be given out keep to the same order, so none is walked 2^n times.
-/// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes that a node claims: each entry
-///    costs a bounded time.
+/// 1. `path` holds the nodes from the root to the current one; it is never longer than
+///    ``MSTLayer/maximum`` + 2, and this, with what stands in these nodes, is all the memory the
+///    walk takes.
+/// 2. Keys that are given out ascend strictly. A node whose keys would not is left at once, so no
+///    node's keys are given out twice, whatever its links say; and keys too long to be given out
+///    keep to the same order, so none is walked 2^n times.
+/// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes
+///    that a node claims: each entry costs a bounded time.
 public struct MSTWalker: Sendable {
   /// What comes next.
   public enum Step: Equatable, Sendable {
@@ -40,8 +42,8 @@ public struct MSTWalker: Sendable {
 
   /// A node on the path to the current one.
   ///
-  /// What there may be much of lies in stacks that all nodes of the path share, the current one's at the end: so entering a node takes
-  /// no memory, once the stacks have grown.
+  /// What there may be much of lies in stacks that all nodes of the path share, the current one's
+  /// at the end: so entering a node takes no memory, once the stacks have grown.
   private struct Level {
     let cid: CID
     /// The digest of `cid`, to tell at a glance whether it is another.
@@ -84,7 +86,8 @@ public struct MSTWalker: Sendable {
   private var entries: [MSTNode.Entry] = []
   /// The rests of these.
   private var suffixes: [UInt8] = []
-  /// What the caller said of each link of these nodes, in their order; of a node of which it said nothing there is none.
+  /// What the caller said of each link of these nodes, in their order; of a node of which it said
+  /// nothing there is none.
   private var places: [Int?] = []
   /// The key of the entry before the next one of each node, or the start of it if it is too long.
   private var keys: [UInt8] = []
@@ -171,8 +174,9 @@ public struct MSTWalker: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: the block's body.
-  ///   - locate: is given all links of the node, and appends a number for each, or nil, that ``place`` gives back when the walk comes
-  ///     to the link. Looking up many at once in a large table takes less time.
+  ///   - locate: is given all links of the node, and appends a number for each, or nil, that
+  ///     ``place`` gives back when the walk comes to the link. Looking up many at once in a large
+  ///     table takes less time.
   package mutating func enter(
     _ bytes: Span<UInt8>, locate: ([CommonCID], inout [Int?]) -> Void
   ) {
@@ -203,7 +207,8 @@ public struct MSTWalker: Sendable {
     locate(links, &places)
   }
 
-  /// Checks whether the node that was read belongs where it stands; answers nil if it cannot be entered.
+  /// Checks whether the node that was read belongs where it stands; answers nil if it cannot be
+  /// entered.
   private mutating func admit(_ cid: CID, _ left: CommonCID?, _ start: Heights) -> Level? {
     let isRoot = path.isEmpty && layerAbove == nil
     let digest = cid.multihash.sha256
@@ -240,7 +245,8 @@ public struct MSTWalker: Sendable {
       nextPlace: start.places)
   }
 
-  /// Goes on behind the node that was asked for, and everything below it, because all of that is known from another walk.
+  /// Goes on behind the node that was asked for, and everything below it, because all of that is
+  /// known from another walk.
   ///
   /// What is checked is that the subtree fits where it stands. After this ``key`` is its last key.
   public mutating func pass(_ subtree: MSTSubtree) {
@@ -266,12 +272,14 @@ public struct MSTWalker: Sendable {
   /// Goes on without the node that was asked for.
   public mutating func skip() { requested = nil }
 
-  /// The layer that the node that was asked for belongs to, as the node above it has it; nil for the root.
+  /// The layer that the node that was asked for belongs to, as the node above it has it; nil for
+  /// the root.
   var requestedLayer: Int? {
     (path.isEmpty ? layerAbove : path.last.flatMap(\.layer)).map { $0 - 1 }
   }
 
-  /// Leaves the nodes that were entered last, so many of them, and goes on behind the uppermost as if it had been skipped.
+  /// Leaves the nodes that were entered last, so many of them, and goes on behind the uppermost as
+  /// if it had been skipped.
   ///
   /// - Precondition: nothing behind them has been given out.
   mutating func leave(_ count: Int) {
@@ -280,7 +288,8 @@ public struct MSTWalker: Sendable {
     for _ in 0..<min(count, path.count) { leave() }
   }
 
-  /// Goes on without the node that was asked for, because it has been walked already: no tree holds a node twice.
+  /// Goes on without the node that was asked for, because it has been walked already: no tree holds
+  /// a node twice.
   public mutating func skipRepeated() {
     if let requested { note(.repeatedNode, in: requested) }
     requested = nil
@@ -298,8 +307,8 @@ public struct MSTWalker: Sendable {
 
   /// Goes on to the next entry of the current node, and makes the end of ``keys`` its key.
   ///
-  /// - Returns: whether the key could share more with the one before it than it says; nil when its prefix is longer than the key
-  ///   before it.
+  /// - Returns: whether the key could share more with the one before it than it says; nil when its
+  ///   prefix is longer than the key before it.
   private mutating func readKey(_ last: Int) -> Bool? {
     let entry = entries[path[last].next]
     path[last].next += 1

@@ -1,14 +1,14 @@
 /// The place of a record in its repository: `COLLECTION/RKEY`, the key of an entry in the tree.
 ///
-/// Its rules (<https://atproto.com/specs/repository>, "Repo Data Structure"): an ``NSID``, one slash and
-/// a ``RecordKey``, with no slash in front. In the tree, paths are byte strings and are ordered as such,
-/// which is the order of this type too. It is not the order of the pairs of collection and record key:
-/// `-` and `.` sort before the slash.
+/// Its rules (<https://atproto.com/specs/repository>, "Repo Data Structure"): an ``NSID``, one
+/// slash and a ``RecordKey``, with no slash in front. In the tree, paths are byte strings and are
+/// ordered as such, which is the order of this type too. It is not the order of the pairs of
+/// collection and record key: `-` and `.` sort before the slash.
 public struct RecordPath: Identifier {
   /// The most bytes in a key of the tree.
   ///
-  /// The longest NSID and the longest record key need 830. The reference implementation draws the line
-  /// here, and so a reader knows when to stop before it knows what the key holds.
+  /// The longest NSID and the longest record key need 830. The reference implementation draws the
+  /// line here, and so a reader knows when to stop before it knows what the key holds.
   public static let maximumLength = 1024
 
   /// What messages call a record path.
@@ -20,8 +20,8 @@ public struct RecordPath: Identifier {
   /// Parses a record path.
   ///
   /// - Parameter text: The whole path.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part in
-  ///   which it is broken, and its offset counts from the start of the path.
+  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
+  ///   in which it is broken, and its offset counts from the start of the path.
   public init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.text = text
@@ -55,10 +55,10 @@ extension RecordPath {
 
   /// Whether `key` is made of what keys of the tree are made of, whatever it spells.
   ///
-  /// The weaker rule of the same section: two segments separated by one slash, neither of them empty,
-  /// `.` or `..`, of letters, digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the colon, which
-  /// the page on record keys allows.) A key that passes and is not a record path is odd, yet the tree
-  /// that holds it can be read and kept.
+  /// The weaker rule of the same section: two segments separated by one slash, neither of them
+  /// empty, `.` or `..`, of letters, digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the
+  /// colon, which the page on record keys allows.) A key that passes and is not a record path is
+  /// odd, yet the tree that holds it can be read and kept.
   package static func isTreeKey(_ key: Span<UInt8>) -> Bool {
     guard key.count <= maximumLength else { return false }
     var slash = key.count

@@ -24,7 +24,8 @@ package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConv
   }
 }
 
-/// A file that `zstd` or `gzip` compressed (RFC 8878, RFC 1952), frame after frame, member after member.
+/// A file that `zstd` or `gzip` compressed (RFC 8878, RFC 1952), frame after frame, member after
+/// member.
 package enum CompressedStream: Sendable {
   case zstd
   case gzip
@@ -50,7 +51,8 @@ package enum CompressedStream: Sendable {
   /// - Parameters:
   ///   - bytes: the file.
   ///   - limit: the most bytes that its content may have.
-  ///   - each: receives the content, piece by piece; what has been received of a stream that proves damaged is worth nothing.
+  ///   - each: receives the content, piece by piece; what has been received of a stream that proves
+  ///     damaged is worth nothing.
   /// - Throws: ``CompressedStreamError``; what `each` throws.
   package func decompress(
     _ bytes: Span<UInt8>, limit: UInt64, each: (Span<UInt8>) throws -> Void

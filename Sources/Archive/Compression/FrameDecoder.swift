@@ -5,7 +5,8 @@ internal import Synchronization
 package final class FrameDecoder: Sendable {
   /// Contexts at rest.
   ///
-  /// Each is a few hundred kilobytes, and there are never more than threads that decompress at a time.
+  /// Each is a few hundred kilobytes, and there are never more than threads that decompress at a
+  /// time.
   private let idle = Mutex<[ZstdDecompressor]>([])
 
   package init() {}

@@ -1,12 +1,14 @@
 internal import IPLD
 
-/// Turns content into the stored bytes of a data frame, compressed where that pays and raw where it does not
-/// (FORMAT 3.1 to 3.3).
+/// Turns content into the stored bytes of a data frame, compressed where that pays and raw where it
+/// does not (FORMAT 3.1 to 3.3).
 ///
 /// 1. What comes out is always a frame in canonical form that does not contain the magic.
-/// 2. The same content at the same level gives the same bytes, whoever asks, so that the number of workers does not show.
+/// 2. The same content at the same level gives the same bytes, whoever asks, so that the number of
+///    workers does not show.
 package final class FrameEncoder: Sendable {
-  /// The level at which it is tried whether content shrinks at all: media does not, and no level changes that.
+  /// The level at which it is tried whether content shrinks at all: media does not, and no level
+  /// changes that.
   private static let trialLevel = 3
 
   private let compressor = ZstdCompressor()
@@ -47,17 +49,20 @@ package final class FrameEncoder: Sendable {
     {
       return false
     }
-    // The library writes the one header form; if another version ever does not, raw is right all the same.
+    // The library writes the one header form; if another version ever does not, raw is right all
+    // the same.
     guard let frame = try? DataFrame(bytes.span, at: 0, limit: bytes.count),
       frame.length == bytes.count, frame.contentSize == content.count, !frame.isRaw
     else { return false }
     return ArchiveMagic.next(in: bytes.span) == nil
   }
 
-  /// Less than a fiftieth saved is not worth the decompression, and raw content can be hashed where it lies.
+  /// Less than a fiftieth saved is not worth the decompression, and raw content can be hashed where
+  /// it lies.
   private static func limit(_ count: Int) -> Int { count - count / 50 }
 
-  /// Whether it is worth trying to compress long content: if its beginning, middle and end do not shrink, the rest is media, too.
+  /// Whether it is worth trying to compress long content: if its beginning, middle and end do not
+  /// shrink, the rest is media, too.
   private func mayShrink(_ content: Span<UInt8>, into bytes: inout [UInt8]) -> Bool {
     guard content.count >= Self.sampledLength else { return true }
     let length = min(Self.sampleLength, content.count / 16)

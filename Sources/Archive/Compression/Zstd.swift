@@ -1,6 +1,7 @@
 internal import CZstd
 
-/// Compresses frames, one at a time, with a context of its own that is used again for each (`ZSTD_CCtx`).
+/// Compresses frames, one at a time, with a context of its own that is used again for each
+/// (`ZSTD_CCtx`).
 @safe
 package final class ZstdCompressor: @unchecked Sendable {
   // One caller at a time: the context is borrowed from a pool, or owned by one task.
@@ -14,10 +15,11 @@ package final class ZstdCompressor: @unchecked Sendable {
 
   deinit { unsafe ZSTD_freeCCtx(context) }
 
-  /// Replaces `bytes` by one zstd frame of `content`, with content size and checksum, and as a single segment.
+  /// Replaces `bytes` by one zstd frame of `content`, with content size and checksum, and as a
+  /// single segment.
   ///
-  /// The C function is `ZSTD_compress2`. Answers false, with `bytes` empty, when the frame would take more than `limit`
-  /// bytes.
+  /// The C function is `ZSTD_compress2`. Answers false, with `bytes` empty, when the frame would
+  /// take more than `limit` bytes.
   package func compress(
     _ content: Span<UInt8>, level: Int, limit: Int, into bytes: inout [UInt8]
   ) -> Bool {
@@ -45,10 +47,11 @@ package final class ZstdCompressor: @unchecked Sendable {
   }
 }
 
-/// Decompresses frames, one at a time, with a context of its own that is used again for each (`ZSTD_DCtx`).
+/// Decompresses frames, one at a time, with a context of its own that is used again for each
+/// (`ZSTD_DCtx`).
 ///
-/// What it allocates is what the caller says the content is, which ``DataFrame`` has bounded; a frame decompressed at once
-/// needs no window besides.
+/// What it allocates is what the caller says the content is, which ``DataFrame`` has bounded; a
+/// frame decompressed at once needs no window besides.
 @safe
 package final class ZstdDecompressor: @unchecked Sendable {
   // One caller at a time: the context is borrowed from a pool, or owned by one task.
@@ -80,8 +83,8 @@ package final class ZstdDecompressor: @unchecked Sendable {
 
   /// What can be had of the content of a damaged frame.
   ///
-  /// Of the `size` bytes a beginning may be right, and the rest is zero or wrong. The caller tells by the hashes of what is in
-  /// it.
+  /// Of the `size` bytes a beginning may be right, and the rest is zero or wrong. The caller tells
+  /// by the hashes of what is in it.
   package func salvage(_ frame: Span<UInt8>, size: Int) -> [UInt8] {
     var content = [UInt8](repeating: 0, count: size)
     unsafe content.withUnsafeMutableBytes { buffer in

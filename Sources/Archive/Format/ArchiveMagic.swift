@@ -1,9 +1,11 @@
 internal import IPLD
 
-/// The 16 bytes that begin the payload of every skippable frame of an archive and occur nowhere else in it (FORMAT 3.3).
+/// The 16 bytes that begin the payload of every skippable frame of an archive and occur nowhere
+/// else in it (FORMAT 3.3).
 ///
-/// Because data frames are written so that they never contain them, a search for these bytes finds the index and the
-/// footers of a file, also of a damaged one, and also when a blob in it is an archive or a forgery of one.
+/// Because data frames are written so that they never contain them, a search for these bytes finds
+/// the index and the footers of a file, also of a damaged one, and also when a blob in it is an
+/// archive or a forgery of one.
 package enum ArchiveMagic {
   /// How many there are.
   package static let length = 16
@@ -33,8 +35,9 @@ package enum ArchiveMagic {
 
   /// The first place at or after `start` where the magic occurs in full.
   ///
-  /// Every occurrence covers one whole word of any grid of words, so one word in eight bytes is looked at; and as all bytes
-  /// of the magic are 80 or more, nearly every word is dismissed by its high bits.
+  /// Every occurrence covers one whole word of any grid of words, so one word in eight bytes is
+  /// looked at; and as all bytes of the magic are 80 or more, nearly every word is dismissed by its
+  /// high bits.
   package static func next(in bytes: Span<UInt8>, from start: Int = 0) -> Int? {
     // The grid begins at `start`, so an occurrence there is met at its first word.
     var place = max(start, 0)
@@ -54,7 +57,8 @@ package enum ArchiveMagic {
     return nil
   }
 
-  /// The first place of the grid from `start` to `end` whose word has all its high bits set, or one behind `end`.
+  /// The first place of the grid from `start` to `end` whose word has all its high bits set, or one
+  /// behind `end`.
   ///
   /// This is what all bytes that are written and verified pass through.
   @inline(__always)

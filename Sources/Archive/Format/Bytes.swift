@@ -16,8 +16,8 @@ extension [UInt8] {
   }
 }
 
-// Integers, least significant byte first. Unlike the functions of `IPLD` these are not generic and lie in this module, so
-// that the compiler makes one instruction of each where it is called.
+// Integers, least significant byte first. Unlike the functions of `IPLD` these are not generic and
+// lie in this module, so that the compiler makes one instruction of each where it is called.
 extension Span<UInt8> {
   /// The two bytes at `offset`.
   ///

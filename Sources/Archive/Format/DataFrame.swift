@@ -1,16 +1,15 @@
 internal import IPLD
 
-// offset  size     field
-//      0     4     28 B5 2F FD
-//      4     1     descriptor: 24, 64 or A4: single segment, content checksum, no dictionary; how long the next field is
-//      5     1|2|4 content size: up to 255; 256 … 65,791, less 256; beyond that
-//      …     …     blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw, 1 RLE, 2 compressed), the rest size
-//  last 4    4     the lower half of the XXH64 of the content
+// offset size field 0 4 28 B5 2F FD 4 1 descriptor: 24, 64 or A4: single segment, content checksum,
+// no dictionary; how long the next field is 5 1|2|4 content size: up to 255; 256 … 65,791, less
+// 256; beyond that … … blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw, 1
+// RLE, 2 compressed), the rest size last 4 4 the lower half of the XXH64 of the content
 
-/// Where a data frame lies and how long it is, read from its header and the headers of its blocks (FORMAT 3.1).
+/// Where a data frame lies and how long it is, read from its header and the headers of its blocks
+/// (FORMAT 3.1).
 ///
-/// Reading one proves that the bytes are one zstd frame in the one header form of the format. It does not prove that the
-/// content is what was written: that takes a checksum.
+/// Reading one proves that the bytes are one zstd frame in the one header form of the format. It
+/// does not prove that the content is what was written: that takes a checksum.
 package struct DataFrame: Equatable, Sendable {
   /// The first four bytes, as a number.
   package static let zstdMagic: UInt32 = 0xfd2f_b528
@@ -35,16 +34,18 @@ package struct DataFrame: Equatable, Sendable {
 
   /// Reads the frame that begins at `offset` and must end by `limit`.
   ///
-  /// - Parameter mayLackChecksum: Whether the bytes may end in its checksum; such a frame does not hold.
-  /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end first.
+  /// - Parameter mayLackChecksum: Whether the bytes may end in its checksum; such a frame does not
+  ///   hold.
+  /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end
+  ///   first.
   package init(
     _ file: Span<UInt8>, at offset: Int, limit: Int, mayLackChecksum: Bool = false
   ) throws(ArchiveError) {
     let limit = min(limit, file.count)
     (headerLength, contentSize) = try Self.readHeader(file, at: offset, limit: limit)
     self.offset = offset
-    // Longer than raw, with every byte of content part of a magic to split, is a frame no writer makes; the bound keeps a
-    // chain of empty blocks from being followed through the whole file.
+    // Longer than raw, with every byte of content part of a magic to split, is a frame no writer
+    // makes; the bound keeps a chain of empty blocks from being followed through the whole file.
     let stop = min(limit, offset + Self.maximumLength(contentSize: contentSize))
     var place = offset + headerLength
     var rawContent = 0

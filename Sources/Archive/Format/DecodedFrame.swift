@@ -2,8 +2,8 @@ internal import IPLD
 
 /// The content of a data frame in which sections begin, and where each of them does.
 ///
-/// Immutable, so that threads share it. A pack holds whole sections; the first frame of a large section holds the
-/// beginning of that one, or all of it.
+/// Immutable, so that threads share it. A pack holds whole sections; the first frame of a large
+/// section holds the beginning of that one, or all of it.
 package final class DecodedFrame: Sendable {
   /// The content.
   package let bytes: [UInt8]
@@ -13,7 +13,8 @@ package final class DecodedFrame: Sendable {
   package let place: UInt64
   /// The prefix of the large section whose first frame this is; nil for a pack.
   package let large: SectionPrefix?
-  /// Why the frame does not hold, so that its sections are right only if they hash to their CIDs; nil if it does.
+  /// Why the frame does not hold, so that its sections are right only if they hash to their CIDs;
+  /// nil if it does.
   package let failure: ArchiveError?
   /// Where each section begins, and where the last ends.
   private let bounds: [UInt32]
@@ -60,7 +61,8 @@ package final class DecodedFrame: Sendable {
     self.bounds = bounds
   }
 
-  /// Whether the section at `start`, of so many bytes behind its length, has to have frames of its own.
+  /// Whether the section at `start`, of so many bytes behind its length, has to have frames of its
+  /// own.
   private static func isLarge(
     _ content: Span<UInt8>, _ start: Int, _ total: UInt64, _ place: UInt64
   ) throws(ArchiveError) -> Bool {

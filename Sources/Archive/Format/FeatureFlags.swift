@@ -1,8 +1,8 @@
 /// The two sets of feature bits in a footer (FORMAT 4.2).
 ///
-/// A reader that does not know a *required* bit stops and names it; *optional* bits it does not know it ignores, and a
-/// writer keeps them. Version 1.0 defines none of either; 1.1 has three required bits, ``repaired``, ``undigested`` and
-/// ``packedIndex``.
+/// A reader that does not know a *required* bit stops and names it; *optional* bits it does not
+/// know it ignores, and a writer keeps them. Version 1.0 defines none of either; 1.1 has three
+/// required bits, ``repaired``, ``undigested`` and ``packedIndex``.
 public struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
   public let required: UInt64

@@ -2,20 +2,21 @@ internal import IPLD
 
 /// What is left of footers that do not hold.
 ///
-/// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a footer was there, or got to the
-/// medium in part: nobody can tell which, so it counts as damage.
+/// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a
+/// footer was there, or got to the medium in part: nobody can tell which, so it counts as damage.
 extension Footer {
   /// Where a footer seems to have been.
   struct Remains: Equatable {
     let offset: Int
-    /// Whether it can only have been one of this file, that ended the generation after the last that is committed.
+    /// Whether it can only have been one of this file, that ended the generation after the last
+    /// that is committed.
     let isNext: Bool
   }
 
   /// Where footers seem to have been, behind the last that holds.
   ///
-  /// One is known by its first 28 bytes, or by its own offset, which stands before its checksum, so that no byte that is changed,
-  /// nor a sector that is lost, hides it.
+  /// One is known by its first 28 bytes, or by its own offset, which stands before its checksum, so
+  /// that no byte that is changed, nor a sector that is lost, hides it.
   ///
   /// - Parameters:
   ///   - file: The file.
@@ -35,7 +36,8 @@ extension Footer {
     }
     for own in max(0, start)..<max(0, start, file.count - trailerLength + 1) {
       let (offset, end) = (file.u64(own), own + trailerLength)
-      // Numbers that are small look like one another, so where the file goes on behind it more has to be right.
+      // Numbers that are small look like one another, so where the file goes on behind it more has
+      // to be right.
       guard offset >= UInt64(max(0, start)), offset < UInt64(own),
         segmentCount(length: end - Int(offset)) != nil,
         end == file.count || follows(generation, Int(offset), in: file)
@@ -57,8 +59,9 @@ extension Footer {
 
 /// What is left of a footer that says which manifest is the newest.
 ///
-/// Forgetting and copying write several manifests into one generation, and only the footer says which of them is the newest. So when it is
-/// made again, what can still be read of it is asked first.
+/// Forgetting and copying write several manifests into one generation, and only the footer says
+/// which of them is the newest. So when it is made again, what can still be read of it is asked
+/// first.
 extension Footer {
   /// What a footer that may be damaged says of the newest manifest.
   struct HeadClaim {
@@ -66,7 +69,8 @@ extension Footer {
     let ordinal: UInt64
     let cid: CID
 
-    /// Whether a manifest is the one that is meant: two of three numbers are right, so that one may be damaged.
+    /// Whether a manifest is the one that is meant: two of three numbers are right, so that one may
+    /// be damaged.
     func means(_ head: Generation.Head) -> Bool {
       [head.frameOffset == frameOffset, head.ordinal == ordinal, head.cid == cid].count { $0 } >= 2
     }

@@ -48,7 +48,8 @@ public enum Footer {
   /// Its own offset, and the checksum.
   static let trailerLength = 16
 
-  /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5 asks for.
+  /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5
+  /// asks for.
   package static func frame(_ file: Span<UInt8>, at offset: Int) -> SkippableFrame? {
     // An error here says only that no footer begins at this place, which is the answer.
     guard let frame = try? SkippableFrame(file, at: offset) else { return nil }
@@ -58,7 +59,8 @@ public enum Footer {
     return frame
   }
 
-  /// How long the footer is with which `bytes` begin, if they are one that was written at `place` and holds.
+  /// How long the footer is with which `bytes` begin, if they are one that was written at `place`
+  /// and holds.
   static func length(of bytes: Span<UInt8>, writtenAt place: Int) -> Int? {
     // An error here says only that no footer begins there, which is the answer.
     guard let frame = try? SkippableFrame(bytes, at: 0), frame.kind == .footer,
@@ -68,7 +70,8 @@ public enum Footer {
     return frame.length
   }
 
-  /// The footer that ends at `end`, if one does: what stands before its checksum says where it begins.
+  /// The footer that ends at `end`, if one does: what stands before its checksum says where it
+  /// begins.
   package static func frame(_ file: Span<UInt8>, endingAt end: Int) -> SkippableFrame? {
     guard end >= trailerLength, end <= file.count else { return nil }
     let own = file.u64(end - trailerLength)

@@ -46,7 +46,8 @@ public struct Generation: Equatable, Sendable {
 
   /// Its number, from 1.
   ///
-  /// 0 says that no footer was found, and that everything else here was counted by walking the file.
+  /// 0 says that no footer was found, and that everything else here was counted by walking the
+  /// file.
   public let number: UInt64
   /// Where the footer begins.
   public let footerOffset: UInt64

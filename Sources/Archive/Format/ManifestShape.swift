@@ -36,7 +36,8 @@ package struct ManifestShape: Sendable {
     }
   }
 
-  /// Whether a block holds the name of the field that makes it a manifest, so that it is worth decoding.
+  /// Whether a block holds the name of the field that makes it a manifest, so that it is worth
+  /// decoding.
   package static func namesItsField(_ bytes: Span<UInt8>) -> Bool {
     // As text of seven bytes in DAG-CBOR: "gcarpack".
     let name: UInt64 = 0x6b63_6170_7261_6367

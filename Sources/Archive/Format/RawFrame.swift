@@ -1,10 +1,12 @@
 internal import IPLD
 
-/// The form of a data frame whose content lies in it as it is (FORMAT 3.1 and 3.3): there is one way only to write it.
+/// The form of a data frame whose content lies in it as it is (FORMAT 3.1 and 3.3): there is one
+/// way only to write it.
 ///
-/// Blocks hold 131,072 bytes, except that the last holds what is left, and that one ends after the eighth byte of each
-/// occurrence of the magic in the content, after which the count begins again. If the last bytes of the content and the
-/// checksum behind them would spell the magic, an empty block lies between them.
+/// Blocks hold 131,072 bytes, except that the last holds what is left, and that one ends after the
+/// eighth byte of each occurrence of the magic in the content, after which the count begins again.
+/// If the last bytes of the content and the checksum behind them would spell the magic, an empty
+/// block lies between them.
 package enum RawFrame {
   /// Appends the frame of `content`.
   ///
@@ -26,7 +28,8 @@ package enum RawFrame {
     bytes.append(littleEndian: checksum)
   }
 
-  /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max` if there is none.
+  /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max`
+  /// if there is none.
   private static func nextCut(in content: Span<UInt8>, after place: Int) -> Int {
     guard let found = ArchiveMagic.next(in: content, from: max(0, place - 7)) else { return .max }
     return found + 8
@@ -89,14 +92,16 @@ package enum RawFrame {
   /// Whether the frame is what ``append(_:to:)`` makes of its content.
   package static func isCanonical(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
     if isPlain(frame, in: file) { return true }
-    // Something is unusual: a magic that was split, or another layout. Writing the frame again tells which.
+    // Something is unusual: a magic that was split, or another layout. Writing the frame again
+    // tells which.
     var expected: [UInt8] = []
     expected.reserveCapacity(frame.length)
     append(content(of: frame, in: file).span, to: &expected)
     return expected.span.equals(file.extracting(frame.range))
   }
 
-  /// Whether only the last block is short and no magic lies across two blocks or in one: the usual case, seen without a copy.
+  /// Whether only the last block is short and no magic lies across two blocks or in one: the usual
+  /// case, seen without a copy.
   private static func isPlain(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
     var isPlain = true
     var seam: [UInt8] = []

@@ -1,6 +1,7 @@
 package import IPLD
 
-/// What stands in front of a body in the CAR stream: `varint(length) CID`, where length counts the CID and the body.
+/// What stands in front of a body in the CAR stream: `varint(length) CID`, where length counts the
+/// CID and the body.
 package struct SectionPrefix: Sendable {
   /// The CID.
   package let cid: CID
@@ -11,8 +12,8 @@ package struct SectionPrefix: Sendable {
 
   /// Reads the prefix at `offset`.
   ///
-  /// - Throws: ``ArchiveError`` for a length or a CID that cannot be. Its offset is that of the frame, for which `place`
-  ///   stands, as content has none in the file.
+  /// - Throws: ``ArchiveError`` for a length or a CID that cannot be. Its offset is that of the
+  ///   frame, for which `place` stands, as content has none in the file.
   package init(_ content: Span<UInt8>, at offset: Int, place: UInt64) throws(ArchiveError) {
     var end = offset
     guard case .value(let total) = Varint.read(content, at: &end) else {

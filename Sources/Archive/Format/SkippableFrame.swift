@@ -71,7 +71,8 @@ package struct SkippableFrame: Equatable, Sendable {
     XXH64.hash(file.extracting(offset..<end - Self.checksumLength)) == checksum
   }
 
-  /// The first 28 bytes of a frame whose kind defines `payloadLength` bytes; nil if that is more than a frame can have.
+  /// The first 28 bytes of a frame whose kind defines `payloadLength` bytes; nil if that is more
+  /// than a frame can have.
   package static func header(_ kind: Kind, payloadLength: Int) -> [UInt8]? {
     guard let following = UInt32(exactly: payloadLength + minimumLength - 8) else { return nil }
     var bytes: [UInt8] = []

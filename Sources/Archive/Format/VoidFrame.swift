@@ -6,7 +6,8 @@ internal import IPLD
 //      8     …  bytes that count no more
 // last 8     8  XXH64 of all that; if fewer than 8 bytes follow, they are zeros instead
 
-/// Bytes that were damaged and count no more, made into a frame that every zstd decoder passes over (FORMAT 4.3).
+/// Bytes that were damaged and count no more, made into a frame that every zstd decoder passes over
+/// (FORMAT 4.3).
 package struct VoidFrame: Equatable, Sendable {
   /// The first four bytes, as a number.
   package static let zstdMagic: UInt32 = 0x184d_2a50

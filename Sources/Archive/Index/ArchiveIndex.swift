@@ -2,9 +2,9 @@ internal import IPLD
 
 /// The index of an archive: from a key to ordinals, and from an ordinal to the frame it lies in.
 ///
-/// It consists of the live segments that the footer names, which are read where they lie in the file; of a
-/// segment that a survey made in memory, where those are damaged; or of both, if only what follows the last
-/// footer had to be surveyed.
+/// It consists of the live segments that the footer names, which are read where they lie in the
+/// file; of a segment that a survey made in memory, where those are damaged; or of both, if only
+/// what follows the last footer had to be surveyed.
 ///
 /// 1. The parts cover the ordinals from 0 without gaps, each once.
 /// 2. It believes nothing: what it answers is a place to look at.
@@ -127,7 +127,8 @@ package struct ArchiveIndex: Sendable {
     return found
   }
 
-  /// The ordinal of some section that may have this key, the largest segment asked first; nil if none may.
+  /// The ordinal of some section that may have this key, the largest segment asked first; nil if
+  /// none may.
   ///
   /// - Parameter others: Called with those of other sections in the same segment that may.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.

@@ -1,7 +1,9 @@
-/// Bits in a row, in blocks of 16 bytes, as the packed form of an index segment has them (FORMAT 4.1).
+/// Bits in a row, in blocks of 16 bytes, as the packed form of an index segment has them (FORMAT
+/// 4.1).
 ///
-/// A block holds 127 bits, from the lowest of its first byte on. The highest bit of its last byte is clear: so no 16 bytes in
-/// a row are without one below 80, and the magic cannot occur, whatever the bits are.
+/// A block holds 127 bits, from the lowest of its first byte on. The highest bit of its last byte
+/// is clear: so no 16 bytes in a row are without one below 80, and the magic cannot occur, whatever
+/// the bits are.
 enum BitBlocks {
   /// How many bytes a block has.
   static let blockLength = 16

@@ -1,7 +1,8 @@
 /// How the entries of an index segment are written (FORMAT 4.1).
 ///
-/// All live segments of a file have one form, for life: the packed one where the footer has the feature
-/// ``FeatureFlags/packedIndex``, as in every file that is begun by now, and the wide one in files of 1.0.
+/// All live segments of a file have one form, for life: the packed one where the footer has the
+/// feature ``FeatureFlags/packedIndex``, as in every file that is begun by now, and the wide one in
+/// files of 1.0.
 package enum IndexForm: UInt8, Sendable {
   /// Eight bytes an entry: 32 bits of the key, and the ordinal.
   case wide = 0
@@ -13,9 +14,10 @@ package enum IndexForm: UInt8, Sendable {
 
   /// How many leading bits of the key of the section `ordinal` an entry keeps.
   ///
-  /// It depends on the ordinal alone, so that segments can be merged, and a longer range covered, without reading a
-  /// section. With each doubling of the file a key has one bit more: that a CID which is not there meets an entry by
-  /// chance is as likely as 1 in 1,000 in a file of 262,144 sections, 1 in 600 of ten million, and 1 in 400 of a billion.
+  /// It depends on the ordinal alone, so that segments can be merged, and a longer range covered,
+  /// without reading a section. With each doubling of the file a key has one bit more: that a CID
+  /// which is not there meets an entry by chance is as likely as 1 in 1,000 in a file of 262,144
+  /// sections, 1 in 600 of ten million, and 1 in 400 of a billion.
   @inline(__always)
   func keyBits(of ordinal: UInt64) -> Int {
     switch self {
@@ -26,14 +28,15 @@ package enum IndexForm: UInt8, Sendable {
     }
   }
 
-  /// The bits of a key that an entry for the section `ordinal` keeps, in their places; zeros behind them.
+  /// The bits of a key that an entry for the section `ordinal` keeps, in their places; zeros behind
+  /// them.
   @inline(__always)
   package func kept(_ key: UInt64, of ordinal: UInt64) -> UInt64 {
     key & ~(.max >> UInt64(keyBits(of: ordinal)))
   }
 
-  /// Whether a key is what an entry keeps for a lost section of whose key nothing is known: ones, and zeros behind them
-  /// (FORMAT 5.2).
+  /// Whether a key is what an entry keeps for a lost section of whose key nothing is known: ones,
+  /// and zeros behind them (FORMAT 5.2).
   static func isUnknown(_ key: UInt64) -> Bool {
     let ones = (~key).leadingZeroBitCount
     return ones >= 28 && key << UInt64(ones) == 0

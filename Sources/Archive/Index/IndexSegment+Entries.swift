@@ -2,7 +2,8 @@ internal import IPLD
 
 /// The entries of a segment.
 extension IndexSegment {
-  /// The ordinals of all sections whose key begins like `key`, as far as the segment can tell keys apart.
+  /// The ordinals of all sections whose key begins like `key`, as far as the segment can tell keys
+  /// apart.
   ///
   /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
   package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)

@@ -1,24 +1,18 @@
 internal import IPLD
 
-// offset  size   field
-//      0    28   skippable frame, kind 1
-//     28     1   fan-out bits a
-//     29     1   form: 0 wide, 1 packed
-//     30     2   zero
-//     32     8   u64 base: the first ordinal covered
-//     40     4   u32 n: how many ordinals are covered
-//     44     4   u32 m: how many frames
-//     48   4·2^a fan-out: u32 number i is how many entries have leading key bits ≤ i
-//      …   …     packed: for each bucket a one for each of its entries and a zero, in bit blocks
-//      …   …     entries, sorted by key. Wide: u32 first 32 bits of the key, u32 ordinal less base. Packed, in bit
-//                blocks: the ordinal less base, and the bits of the key behind those that tell the bucket
-//      …  24·m   frame table
-// last 8     8   XXH64
+// offset size field 0 28 skippable frame, kind 1 28 1 fan-out bits a 29 1 form: 0 wide, 1 packed 30
+// 2 zero 32 8 u64 base: the first ordinal covered 40 4 u32 n: how many ordinals are covered 44 4
+// u32 m: how many frames 48 4·2^a fan-out: u32 number i is how many entries have leading key bits ≤
+// i … … packed: for each bucket a one for each of its entries and a zero, in bit blocks … …
+// entries, sorted by key. Wide: u32 first 32 bits of the key, u32 ordinal less base. Packed, in bit
+// blocks: the ordinal less base, and the bits of the key behind those that tell the bucket … 24·m
+// frame table last 8 8 XXH64
 
 /// An index segment, read where it lies in the file (FORMAT 4.1).
 ///
-/// Opening one reads its header only. Whatever it answers is confirmed elsewhere, so nothing here has to be believed; but
-/// every number is checked against the segment's own bounds before it is used.
+/// Opening one reads its header only. Whatever it answers is confirmed elsewhere, so nothing here
+/// has to be believed; but every number is checked against the segment's own bounds before it is
+/// used.
 package struct IndexSegment: Equatable, Sendable {
   /// More sections than one can cover: the length of its frame would not go into 32 bits.
   package static let maximumCount = 1 << 29 - 1
@@ -79,10 +73,11 @@ package struct IndexSegment: Equatable, Sendable {
     FrameEntry(file, at: framesOffset + index * FrameEntry.length, base: base)
   }
 
-  /// The number, in the frame table, of the frame in which the section `ordinal` begins; nil if the table says that it lies
-  /// before the first.
+  /// The number, in the frame table, of the frame in which the section `ordinal` begins; nil if the
+  /// table says that it lies before the first.
   package func frameIndex(of ordinal: UInt64, in file: Span<UInt8>) -> Int? {
-    // The first frame whose number is not below: if it is equal, the section begins it; otherwise the one before holds it.
+    // The first frame whose number is not below: if it is equal, the section begins it; otherwise
+    // the one before holds it.
     let next = (0..<frameCount).partitioningIndex {
       frameEntry($0, in: file).firstOrdinal >= ordinal
     }

@@ -1,9 +1,10 @@
 internal import IPLD
 
-/// Makes the bytes of an index segment from the keys of its sections, in order of ordinals, and its frame table.
+/// Makes the bytes of an index segment from the keys of its sections, in order of ordinals, and its
+/// frame table.
 ///
-/// The order of entries is fixed by the format, so the same sections give the same bytes: that is what makes the index a
-/// cache that can be thrown away.
+/// The order of entries is fixed by the format, so the same sections give the same bytes: that is
+/// what makes the index a cache that can be thrown away.
 package struct IndexSegmentBuilder {
   let form: IndexForm
   let base: UInt64
@@ -47,7 +48,8 @@ package struct IndexSegmentBuilder {
       total += ends[group]
       ends[group] = total
     }
-    // Every entry goes straight into its group, from the group's end down; what is left is to sort some 32 numbers each.
+    // Every entry goes straight into its group, from the group's end down; what is left is to sort
+    // some 32 numbers each.
     var sorted = [UInt64](repeating: 0, count: count)
     var places = ends
     let restBits = layout.keyBits - bits
@@ -129,9 +131,11 @@ package struct IndexSegmentBuilder {
     return SegmentEncoder.isEncoded(self, in: Span(), as: file, at: offset, length: length)
   }
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight of them.
+  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
+  /// of them.
   ///
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink` throws.
+  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink`
+  ///   throws.
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     try SegmentEncoder.encode(self, in: Span(), to: sink)

@@ -1,6 +1,7 @@
 /// The key prefixes of many sections, in order of ordinals, eight bytes each.
 ///
-/// In pieces, so that it never needs twice its size to grow: at a hundred million sections that matters.
+/// In pieces, so that it never needs twice its size to grow: at a hundred million sections that
+/// matters.
 package struct KeyList: Sendable {
   private static let pieceBits = 16
 

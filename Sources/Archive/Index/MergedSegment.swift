@@ -1,10 +1,11 @@
 internal import IPLD
 
-/// One index segment made of adjacent ones of the same form, which are read where they lie, and of the sections that are
-/// new.
+/// One index segment made of adjacent ones of the same form, which are read where they lie, and of
+/// the sections that are new.
 ///
-/// Entries come in the order of their keys from each of them, so merging passes through all of them, and holds in memory
-/// what their buckets take. The bytes are those that ``IndexSegmentBuilder`` would make of all the keys.
+/// Entries come in the order of their keys from each of them, so merging passes through all of
+/// them, and holds in memory what their buckets take. The bytes are those that
+/// ``IndexSegmentBuilder`` would make of all the keys.
 struct MergedSegment {
   private let older: [IndexSegment]
   private let file: MappedFile?
@@ -47,9 +48,11 @@ struct MergedSegment {
     }
   }
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight of them.
+  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
+  /// of them.
   ///
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink` throws.
+  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink`
+  ///   throws.
   func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     guard !older.isEmpty, let file else { return try newer.encode(sink) }
     try check()

@@ -10,11 +10,11 @@ protocol SegmentContents {
   func forEachFrame(in file: Span<UInt8>, _ body: (FrameEntry) throws -> Void) throws
 }
 
-/// Puts an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the entries, the frame
-/// table, the checksum.
+/// Puts an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the
+/// entries, the frame table, the checksum.
 ///
-/// The entries are passed through twice, in their order: to count them, and to write them. In memory are the fan-out and, in
-/// the packed form, the marks, three bits an entry at most.
+/// The entries are passed through twice, in their order: to count them, and to write them. In
+/// memory are the fan-out and, in the packed form, the marks, three bits an entry at most.
 struct SegmentEncoder: ~Copyable {
   private static let pieceLength = 1 << 20
 
@@ -23,14 +23,15 @@ struct SegmentEncoder: ~Copyable {
   private var bits = BitBlocks.Writer()
   private var hash = XXH64.Stream()
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight of them.
+  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
+  /// of them.
   ///
   /// - Parameters:
   ///   - contents: What is in it.
   ///   - file: Where the segments lie that it is made of.
   ///   - sink: Called with the pieces.
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, or the entries are not as many as its layout
-  ///   says, and in order; and what `sink` throws.
+  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, or the entries are
+  ///   not as many as its layout says, and in order; and what `sink` throws.
   static func encode(
     _ contents: some SegmentContents, in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void
   ) throws -> UInt64 {

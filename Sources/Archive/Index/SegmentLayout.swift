@@ -8,7 +8,8 @@ struct SegmentLayout: Equatable, Sendable {
   static let maximumFanOutBits = 24
   /// The most leading bits that tell buckets apart: as many as every key has.
   private static let maximumBucketBits = 28
-  /// How many more bits tell buckets apart than the fan-out has: 512 buckets are looked through at most.
+  /// How many more bits tell buckets apart than the fan-out has: 512 buckets are looked through at
+  /// most.
   private static let bitsBehindFanOut = 9
 
   let form: IndexForm
@@ -29,8 +30,8 @@ struct SegmentLayout: Equatable, Sendable {
 
   /// How many bits an entry of the packed form takes.
   let entryBits: Int
-  /// Where the marks of the packed form begin, from the frame's start: for each bucket a one for each of its entries
-  /// and a zero.
+  /// Where the marks of the packed form begin, from the frame's start: for each bucket a one for
+  /// each of its entries and a zero.
   let marksOffset: Int
   /// Where the entries begin.
   let entriesOffset: Int
@@ -40,7 +41,8 @@ struct SegmentLayout: Equatable, Sendable {
   /// The layout that a writer uses, or that a segment has whose header says this.
   ///
   /// - Precondition: `count` is 1 at least, and all ordinals are below 2^63.
-  /// - Parameter fanOutBits: How many fan-out bits there are, in a segment of the wide form that is read.
+  /// - Parameter fanOutBits: How many fan-out bits there are, in a segment of the wide form that is
+  ///   read.
   init(_ form: IndexForm, base: UInt64, count: Int, frameCount: Int, fanOutBits: Int? = nil) {
     self.form = form
     self.base = base

@@ -1,9 +1,11 @@
 internal import IPLD
 internal import Synchronization
 
-/// What of an archive is damaged, by the checksums of what is stored: nothing is decompressed, and no section hashed.
+/// What of an archive is damaged, by the checksums of what is stored: nothing is decompressed, and
+/// no section hashed.
 extension ArchiveReader {
-  /// The sections of frames that do not have their checksums, except for those that were written again.
+  /// The sections of frames that do not have their checksums, except for those that were written
+  /// again.
   ///
   /// It takes as long as to read the file once.
   ///
@@ -56,7 +58,8 @@ extension ArchiveReader {
     return XXH64.hash(bytes) == entry.checksum
   }
 
-  /// What is wrong with the frames of a section that has been located; nil if they have their checksums.
+  /// What is wrong with the frames of a section that has been located; nil if they have their
+  /// checksums.
   func firstDamage(of location: SectionLocation, in file: Span<UInt8>) -> ArchiveError? {
     switch location.body {
     case .pack(let frame, _): frame.failure

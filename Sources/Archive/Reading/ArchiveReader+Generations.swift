@@ -1,15 +1,15 @@
 /// What was committed, write by write, from the newest back to the first.
 ///
-/// Each footer names the one before it, so that only footers are read. One that is not what it has to be ends the walk, with an error once: what
-/// lies before it can no longer be told.
+/// Each footer names the one before it, so that only footers are read. One that is not what it has
+/// to be ends the walk, with an error once: what lies before it can no longer be told.
 ///
 /// ```swift
 /// var generations = reader.generations
 /// while let generation = try generations.next() { print(generation.number, generation.committedLength) }
 /// ```
 ///
-/// Invariant: each generation's footer ends before the one that was given out before it begins, and its number is one less, so the walk ends
-/// however the footers were made.
+/// Invariant: each generation's footer ends before the one that was given out before it begins, and
+/// its number is one less, so the walk ends however the footers were made.
 public struct GenerationCursor: Sendable {
   private let reader: ArchiveReader
   /// The generation that comes next, if it is known already.
@@ -24,7 +24,8 @@ public struct GenerationCursor: Sendable {
 
   /// The next older generation, or nil behind the first.
   ///
-  /// - Throws: ``ArchiveError`` if its footer is damaged or contradicts the one that names it. After that there are no more.
+  /// - Throws: ``ArchiveError`` if its footer is damaged or contradicts the one that names it.
+  ///   After that there are no more.
   public mutating func next() throws(ArchiveError) -> Generation? {
     if let generation = upcoming {
       upcoming = nil

@@ -13,7 +13,8 @@ extension ArchiveReader {
 
   /// Where the section with this CID is; nil if it is not there.
   ///
-  /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it begins.
+  /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it
+  ///   begins.
   func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
     func look() throws -> SectionLocation? {
       try withFile { (file) throws in try locate(cid, isChecking: isChecking, index, in: file) }
@@ -107,10 +108,11 @@ extension ArchiveReader {
     }
   }
 
-  /// The section that supersedes a damaged one: the last intact one whose key begins alike, written later.
+  /// The section that supersedes a damaged one: the last intact one whose key begins alike, written
+  /// later.
   ///
-  /// Only what the index keeps of the damaged section's key is known. Whether it is the same section,
-  /// the digest of a CAR or the CID by which it is asked for tells.
+  /// Only what the index keeps of the damaged section's key is known. Whether it is the same
+  /// section, the digest of a CAR or the CID by which it is asked for tells.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     let index = index
     return try withFile { (file) throws in
@@ -161,7 +163,8 @@ extension ArchiveReader {
         if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
         return location
       } catch {
-        // Another section with the same key may be the one. A lost section whose key is not known has any CID.
+        // Another section with the same key may be the one. A lost section whose key is not known
+        // has any CID.
         if case .lostSection = error.reason,
           (~key.prefix).leadingZeroBitCount >= index.keptBits(of: ordinal)
         {
@@ -199,7 +202,8 @@ extension ArchiveReader {
   private enum OpenedFrame {
     /// What is left of one that does not hold is one of these, too.
     case pack(DecodedFrame)
-    /// The first of a large section, and its content, if it had to be decompressed to read the prefix.
+    /// The first of a large section, and its content, if it had to be decompressed to read the
+    /// prefix.
     case large(SectionPrefix, DataFrame, content: [UInt8]?)
   }
 
@@ -250,7 +254,8 @@ extension ArchiveReader {
     if let failure = frame.failure {
       do throws(ArchiveError) {
         try check(frame, number)
-        // A length that is wrong may have led past a section; then another would answer to this number.
+        // A length that is wrong may have led past a section; then another would answer to this
+        // number.
         let key = SectionKey(try frame.prefix(number).cid)
         guard try index.candidates(key, in: file).contains(ordinal) else { throw failure }
       } catch _ {
@@ -265,7 +270,8 @@ extension ArchiveReader {
   /// What it means that a section is not where the table says.
   private func misplaced(_ ordinal: UInt64, _ index: ArchiveIndex, _ place: UInt64) -> ArchiveError
   {
-    // An index of a repaired file has no frame for what is lost; in any other it says what is not so.
+    // An index of a repaired file has no frame for what is lost; in any other it says what is not
+    // so.
     index.mayHaveLost || generation.features.isRepaired
       ? ArchiveError(.lostSection(ordinal), offset: place)
       : ArchiveError(.damagedIndex("section \(ordinal) is not where it says"), offset: place)

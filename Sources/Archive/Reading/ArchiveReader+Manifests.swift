@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// Manifests that no footer leads to.
 extension ArchiveReader {
-  /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block links to it.
+  /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block
+  /// links to it.
   public struct ManifestCandidate: Sendable {
     /// Its CID.
     public let cid: CID
@@ -37,7 +38,8 @@ extension ArchiveReader {
     }
   }
 
-  /// Surveys the whole file, unless that was done, so that everything in it is found that is whole, wherever it lies.
+  /// Surveys the whole file, unless that was done, so that everything in it is found that is whole,
+  /// wherever it lies.
   ///
   /// It takes as long as verifying the file.
   ///

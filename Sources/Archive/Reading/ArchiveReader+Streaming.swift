@@ -100,7 +100,8 @@ extension ArchiveReader {
     do throws(ArchiveError) {
       return try part(number, at: location, in: file)
     } catch {
-      // The table may be what is wrong: in another one the section begins elsewhere. Or it was written again.
+      // The table may be what is wrong: in another one the section begins elsewhere. Or it was
+      // written again.
       let again =
         try checkIndex(after: error)
         ? try locate(location.prefix.cid) : try successor(of: location.ordinal)

@@ -2,11 +2,13 @@
 struct SectionLocation {
   /// Its number, under which its frames stand in the table.
   let ordinal: UInt64
-  /// The number that was asked for: another one if that section is damaged, and this one supersedes it.
+  /// The number that was asked for: another one if that section is damaged, and this one supersedes
+  /// it.
   var asked: UInt64
   /// Its prefix.
   let prefix: SectionPrefix
-  /// The index that led to it, which ``position`` belongs to: another thread may have exchanged the reader's meanwhile.
+  /// The index that led to it, which ``position`` belongs to: another thread may have exchanged the
+  /// reader's meanwhile.
   let index: ArchiveIndex
   /// The frame in which it begins.
   let position: ArchiveIndex.Position
@@ -17,7 +19,8 @@ struct SectionLocation {
   enum Body {
     /// In a decompressed pack, as the section with this number in it.
     case pack(DecodedFrame, index: Int)
-    /// In frames of its own, of which this is the first; its content, if it had to be decompressed to read the prefix.
+    /// In frames of its own, of which this is the first; its content, if it had to be decompressed
+    /// to read the prefix.
     case frames(first: DataFrame, content: [UInt8]?)
   }
 

@@ -2,14 +2,15 @@ internal import IPLD
 
 /// Repairs an archive in place, without writing to anything that holds.
 ///
-/// Index segments and footers say nothing that the data frames and their neighbours do not. Where every byte of a
-/// damaged one is determined by them, it is made again where it lay. Otherwise a new index and a new footer are
-/// appended over everything that is there, and what they do not name counts no more: the file says so by
-/// the feature ``FeatureFlags/repaired``. Data that is lost cannot be made again; its ordinals stay, and the
-/// index has no frame for them (FORMAT 7).
+/// Index segments and footers say nothing that the data frames and their neighbours do not. Where
+/// every byte of a damaged one is determined by them, it is made again where it lay. Otherwise a
+/// new index and a new footer are appended over everything that is there, and what they do not name
+/// counts no more: the file says so by the feature ``FeatureFlags/repaired``. Data that is lost
+/// cannot be made again; its ordinals stay, and the index has no frame for them (FORMAT 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
-/// 2. Bytes that are no frame are written to only where it is certain that no section is lost with them.
+/// 2. Bytes that are no frame are written to only where it is certain that no section is lost with
+///    them.
 public struct ArchiveRepair {
   /// What was done.
   public struct Report: Equatable, Sendable {
@@ -56,8 +57,8 @@ public struct ArchiveRepair {
   ///     because a snapshot there is whole, or a footer was behind it. Otherwise what is torn of it
   ///     counts no more, as for a writer.
   ///   - progress: Called now and then with the bytes that are done and those there are.
-  /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage throws. Whatever was
-  ///   written by then is right, and repairing again goes on.
+  /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage
+  ///   throws. Whatever was written by then is right, and repairing again goes on.
   /// - Returns: What was done.
   public static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],

@@ -2,8 +2,9 @@ internal import IPLD
 
 /// Which blocks of an archive other blocks link to.
 ///
-/// A record may look like a manifest. But a tree node links to every record, and nothing links to a manifest
-/// except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is no manifest.
+/// A record may look like a manifest. But a tree node links to every record, and nothing links to a
+/// manifest except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is no
+/// manifest.
 struct BlockLinks {
   private let candidates: Set<SHA256Digest>
   /// Those of the candidates that were found to be linked to.
@@ -14,7 +15,8 @@ struct BlockLinks {
     self.candidates = Set(candidates.compactMap(\.multihash.sha256))
   }
 
-  /// Looks through the sections of a data frame; of one that does not hold or continues a section, nothing is found.
+  /// Looks through the sections of a data frame; of one that does not hold or continues a section,
+  /// nothing is found.
   mutating func search(_ offset: UInt64, end: UInt64, _ decoder: FrameDecoder, in file: Span<UInt8>)
   {
     guard linked.count < candidates.count, end <= UInt64(file.count) else { return }
@@ -45,7 +47,8 @@ struct BlockLinks {
       }
       return
     }
-    // A link in DAG-CBOR: a byte string of 37 bytes, 0, and a CID of version 1 with DAG-CBOR and SHA-256.
+    // A link in DAG-CBOR: a byte string of 37 bytes, 0, and a CID of version 1 with DAG-CBOR and
+    // SHA-256.
     let beginning: UInt64 = 0x0020_1271_0100_2558
     var place = 0
     while place <= body.count - 39 {
@@ -59,7 +62,8 @@ struct BlockLinks {
 }
 
 extension Survey {
-  /// What may be manifests and is linked to by no block that was surveyed, nor by one in a frame of `index`.
+  /// What may be manifests and is linked to by no block that was surveyed, nor by one in a frame of
+  /// `index`.
   func unlinkedManifests(
     _ index: ArchiveIndex, withSalvaged: Bool = false, in file: Span<UInt8>
   ) -> [Manifest] {

@@ -68,7 +68,8 @@ struct GenerationEnding {
     try storage.synchronizeFooter()
   }
 
-  /// Makes bytes that count no more into frames that decoders pass over; fewer than eight stay as they are.
+  /// Makes bytes that count no more into frames that decoders pass over; fewer than eight stay as
+  /// they are.
   ///
   /// - Returns: How many bytes were made into such frames.
   static func void(_ range: Range<Int>, in storage: any ArchiveStorage) throws -> Int {

@@ -175,7 +175,8 @@ struct GenerationRestoring {
         features: FeatureFlags(
           required: required, optional: previous?.features.optional ?? 0))
       let bytes = try Footer.encode(generation)
-      // Where data is lost, what is left of the footer has to agree: its checksum is that of all of it.
+      // Where data is lost, what is left of the footer has to agree: its checksum is that of all of
+      // it.
       let agrees =
         start + length <= file.count
         && bytes.span.u64(length - 8) == file.u64(start + length - 8)
@@ -191,7 +192,8 @@ struct GenerationRestoring {
     return false
   }
 
-  /// Makes a segment and a footer, if together they are as long as the gap, or the remains of the footer tell.
+  /// Makes a segment and a footer, if together they are as long as the gap, or the remains of the
+  /// footer tell.
   private mutating func restoreBoth(in gap: Range<Int>, _ file: Span<UInt8>) throws {
     guard frameCount > firstFrame, hasNoGapBefore(gap.lowerBound) else { return }
     let live = previous?.segments ?? []
@@ -228,8 +230,8 @@ struct GenerationRestoring {
     }
   }
 
-  /// The segment of a range of ordinals, in the form that the file has, or that gives it this length and is most like what
-  /// is left; nil if none does, or something in it is lost.
+  /// The segment of a range of ordinals, in the form that the file has, or that gives it this
+  /// length and is most like what is left; nil if none does, or something in it is lost.
   private mutating func makeSegment(
     from base: UInt64, to end: UInt64, lyingAt place: Int, _ length: Int, in file: Span<UInt8>
   ) throws -> Made? {

@@ -2,9 +2,9 @@ internal import IPLD
 
 /// Which manifest is the newest after what lies behind a footer, if it is made to count.
 ///
-/// A manifest that names the head there was as the one before it becomes the head, if no data follows it in its
-/// generation; so do several that lead from one to the other. A footer that holds but was moved says which
-/// manifest was the newest up to there.
+/// A manifest that names the head there was as the one before it becomes the head, if no data
+/// follows it in its generation; so do several that lead from one to the other. A footer that holds
+/// but was moved says which manifest was the newest up to there.
 struct HeadRule {
   private let heads: [Int: Generation.Head]
   /// The first in the file, of copies.

@@ -1,13 +1,15 @@
 internal import IPLD
 
-/// Makes what an interrupted write has left behind the last footer count, before a writer goes on (FORMAT 5.1).
+/// Makes what an interrupted write has left behind the last footer count, before a writer goes on
+/// (FORMAT 5.1).
 ///
-/// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs and are not in the
-/// archive yet. What is torn between them counts no more; what is torn at the end is cut off. If a whole snapshot
-/// is among it that follows the head, it is the head then.
+/// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
+/// and are not in the archive yet. What is torn between them counts no more; what is torn at the
+/// end is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
-/// All that a footer needs is on the medium before its first byte is. So where one was, and something before it
-/// does not hold, that was damaged later: nothing is changed, and repairing decides.
+/// All that a footer needs is on the medium before its first byte is. So where one was, and
+/// something before it does not hold, that was damaged later: nothing is changed, and repairing
+/// decides.
 struct TailAdoption {
   private let storage: any ArchiveStorage
   private let file: MappedFile
@@ -18,7 +20,8 @@ struct TailAdoption {
   /// blocks may name.
   var keepsOrdinals = false
 
-  /// The adoption of what follows what `committed` reads, or of a file in which nothing is committed.
+  /// The adoption of what follows what `committed` reads, or of a file in which nothing is
+  /// committed.
   init(_ storage: any ArchiveStorage, _ file: MappedFile, after committed: ArchiveReader?) {
     self.storage = storage
     self.file = file
@@ -30,8 +33,8 @@ struct TailAdoption {
   /// Adopts what can be.
   ///
   /// - Parameter carHeader: The header with which an archive begins that has no snapshot yet.
-  /// - Throws: ``ArchiveError`` if what was committed is damaged, or the file is another archive of which nothing is
-  ///   committed; what the storage throws.
+  /// - Throws: ``ArchiveError`` if what was committed is damaged, or the file is another archive of
+  ///   which nothing is committed; what the storage throws.
   /// - Returns: How many sections were adopted.
   func run(carHeader: [UInt8]) throws -> UInt64 {
     let start = generation?.committedLength ?? 0
@@ -66,7 +69,8 @@ struct TailAdoption {
     }
   }
 
-  /// The newest manifest: the one that the remains of a footer name, or that follows from what is there.
+  /// The newest manifest: the one that the remains of a footer name, or that follows from what is
+  /// there.
   private func head(_ survey: Survey, claimedBy footers: [Int], in file: Span<UInt8>) throws
     -> Generation.Head?
   {
@@ -80,7 +84,8 @@ struct TailAdoption {
       after: generation, in: survey, survey.frames.indices, survey.landmarks[...])
   }
 
-  /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one the head.
+  /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one
+  /// the head.
   private func committedHead(_ ordinal: UInt64) throws -> Generation.Head? {
     guard let committed, ordinal < committed.generation.sectionCount,
       let cid = try committed.intactCID(of: ordinal)
@@ -161,7 +166,8 @@ struct TailAdoption {
     }
   }
 
-  /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was ever committed.
+  /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was
+  /// ever committed.
   private func void(_ dropped: Set<Int>, before last: Int, in survey: Survey) throws {
     var ranges = dropped.filter { $0 < last }.map { number in
       Int(survey.frames[number].offset)..<Int(survey.frames[number].end)
@@ -231,7 +237,8 @@ extension Survey {
       }
   }
 
-  /// Whether a generation was ended behind a frame that does not hold: its index, and data behind that.
+  /// Whether a generation was ended behind a frame that does not hold: its index, and data behind
+  /// that.
   ///
   /// Data follows only when a footer is on the medium, and with it everything before.
   fileprivate func hasEndedGenerationBehindDamage(_ dropped: Set<Int>) -> Bool {

@@ -1,6 +1,7 @@
 /// The file a writer writes to, as the few things it does with one.
 ///
-/// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or tear a sector.
+/// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or
+/// tear a sector.
 public protocol ArchiveStorage: AnyObject, Sendable {
   /// How many bytes the file has.
   var size: UInt64 { get throws }

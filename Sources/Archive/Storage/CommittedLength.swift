@@ -8,7 +8,8 @@ internal import SystemPackage
 enum CommittedLength {
   private static let window = 1 << 20
 
-  /// How many bytes up to and including the last footer; nil if no writer has the file, or there is no footer.
+  /// How many bytes up to and including the last footer; nil if no writer has the file, or there is
+  /// no footer.
   ///
   /// - Throws: `Errno` as the system gives it.
   static func find(_ descriptor: FileDescriptor, size: Int) throws -> Int? {

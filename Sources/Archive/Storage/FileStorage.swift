@@ -91,7 +91,8 @@ public final class FileStorage: ArchiveStorage {
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
-    // Whoever had the lock until now may have given the file another name, under which it is somebody else's.
+    // Whoever had the lock until now may have given the file another name, under which it is
+    // somebody else's.
     guard try storage.isInPlace else { throw ArchiveError(.changedMeanwhile) }
     return storage
   }
@@ -169,7 +170,8 @@ public final class FileStorage: ArchiveStorage {
     }
   }
 
-  /// Has what was written go to the medium while more is written, so that the next barrier is not a long wait.
+  /// Has what was written go to the medium while more is written, so that the next barrier is not a
+  /// long wait.
   private func beginSynchronizing(_ written: Range<UInt64>) {
     let start = begun.load(ordering: .relaxed)
     // Whoever writes elsewhere than at the end begins anew there.
@@ -214,7 +216,8 @@ public final class FileStorage: ArchiveStorage {
       ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
   }
 
-  /// Gives the lock back before the storage itself goes, which whoever still holds on to it may delay.
+  /// Gives the lock back before the storage itself goes, which whoever still holds on to it may
+  /// delay.
   public func unlock() {
     SystemCalls.unmarkAsWritten(descriptor)
     SystemCalls.unlock(descriptor)

@@ -26,7 +26,8 @@ enum SystemCalls {
     #endif
   }
 
-  /// Has the system begin to bring a part of a file to the medium, without waiting for it: `sync_file_range` on Linux.
+  /// Has the system begin to bring a part of a file to the medium, without waiting for it:
+  /// `sync_file_range` on Linux.
   ///
   /// It promises nothing; it lets the wait that does promise be short.
   static func beginSynchronizing(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
@@ -36,13 +37,15 @@ enum SystemCalls {
 
   /// Waits until a directory's entries are on the medium: `fsync`.
   ///
-  /// Some file systems cannot sync a directory; they say so with `EINVAL`, and have nothing to lose.
+  /// Some file systems cannot sync a directory; they say so with `EINVAL`, and have nothing to
+  /// lose.
   static func synchronizeDirectory(_ descriptor: FileDescriptor) -> CInt? {
     let code = check { fsync(descriptor.rawValue) }
     return code == EINVAL ? nil : code
   }
 
-  /// The path of the file that another path leads to, without symbolic links; nil if there is none: `realpath`.
+  /// The path of the file that another path leads to, without symbolic links; nil if there is none:
+  /// `realpath`.
   static func resolved(_ path: FilePath) -> FilePath? {
     guard let resolved = unsafe realpath(path.string, nil) else { return nil }
     defer { unsafe free(resolved) }
@@ -54,12 +57,14 @@ enum SystemCalls {
     check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
-  /// Marks a file as being written to, for as long as the descriptor is open: `fcntl` with `F_OFD_SETLK`.
+  /// Marks a file as being written to, for as long as the descriptor is open: `fcntl` with
+  /// `F_OFD_SETLK`.
   ///
-  /// The mark is a lock of the first byte. Readers ask whether it could be taken, and never take it; what keeps a
-  /// second writer away is ``lock(_:)``.
+  /// The mark is a lock of the first byte. Readers ask whether it could be taken, and never take
+  /// it; what keeps a second writer away is ``lock(_:)``.
   static func markAsWritten(_ descriptor: FileDescriptor) {
-    // A file system without such locks refuses: readers then cannot tell that the file is being written to.
+    // A file system without such locks refuses: readers then cannot tell that the file is being
+    // written to.
     var mark = firstByte(F_WRLCK)
     _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &mark)
   }
@@ -135,8 +140,8 @@ enum SystemCalls {
     return unsafe .success(UnsafeRawPointer(address))
   }
 
-  /// Brings a mapping's pages in at once, which costs less than one by one as they are touched: `madvise` with
-  /// `MADV_POPULATE_READ`, known to Linux since 5.14.
+  /// Brings a mapping's pages in at once, which costs less than one by one as they are touched:
+  /// `madvise` with `MADV_POPULATE_READ`, known to Linux since 5.14.
   static func populate(_ address: UnsafeRawPointer, length: Int) {
     #if os(Linux)
       // Where it is not known, the pages come as they are touched.
@@ -144,7 +149,8 @@ enum SystemCalls {
     #endif
   }
 
-  /// Lets go of a mapping's pages, which come back when they are touched: `madvise` with `MADV_DONTNEED`.
+  /// Lets go of a mapping's pages, which come back when they are touched: `madvise` with
+  /// `MADV_DONTNEED`.
   static func release(_ address: UnsafeRawPointer, length: Int) {
     // Advice that is not taken costs memory, and nothing else.
     _ = unsafe madvise(UnsafeMutableRawPointer(mutating: address), length, Int32(MADV_DONTNEED))

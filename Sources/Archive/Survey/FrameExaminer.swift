@@ -1,6 +1,7 @@
 internal import IPLD
 
-/// Examines data frames, one at a time, on whichever thread: form, checksums, and the hash of every section.
+/// Examines data frames, one at a time, on whichever thread: form, checksums, and the hash of every
+/// section.
 struct FrameExaminer: Sendable {
   /// How closely frames are looked at.
   enum Depth: Sendable {

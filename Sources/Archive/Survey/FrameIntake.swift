@@ -1,6 +1,7 @@
 package import IPLD
 
-/// Takes in the sections of an archive while its frames are examined, so that nothing has to be decompressed for it once more.
+/// Takes in the sections of an archive while its frames are examined, so that nothing has to be
+/// decompressed for it once more.
 package struct FrameIntake: Sendable {
   /// The sections of a frame that holds, each of which was hashed.
   package struct Sections: Sendable {
@@ -13,7 +14,8 @@ package struct FrameIntake: Sendable {
     /// The length of each body.
     package let bodyLengths: [UInt64]
 
-    /// Where in the content the sections with these numbers lie; nil for one that has frames of its own.
+    /// Where in the content the sections with these numbers lie; nil for one that has frames of its
+    /// own.
     package func range(_ numbers: Range<Int>) -> Range<Int>? {
       guard !content.isEmpty else { return nil }
       let start = numbers.lowerBound > 0 ? bodies[numbers.lowerBound - 1].upperBound : 0

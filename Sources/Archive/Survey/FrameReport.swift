@@ -31,7 +31,8 @@ package struct FrameReport: Sendable {
   package var unproved: [Int] = []
   /// The sections of it that hash to their CIDs, if it does not hold.
   package var salvaged: [Found] = []
-  /// How many sections it seems to have had, if it does not hold and their lengths add up; 0 if they do not.
+  /// How many sections it seems to have had, if it does not hold and their lengths add up; 0 if
+  /// they do not.
   package var likelyCount = 0
   /// The CIDs of sections that can be told apart and do not hash to them.
   package var damaged: [CID] = []

@@ -1,10 +1,11 @@
 internal import IPLD
 
-/// Passes over every frame of a file once, examines them on all cores, and tells what it met in file order.
+/// Passes over every frame of a file once, examines them on all cores, and tells what it met in
+/// file order.
 ///
 /// 1. Events come in file order, whatever order the work was done in.
-/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for each worker. With an intake, two
-///    batches, each of some 8 MiB of content in packs.
+/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for
+///    each worker. With an intake, two batches, each of some 8 MiB of content in packs.
 /// 3. All content together is bounded by ``ReadLimits``.
 struct FrameScan {
   /// What the scan met.
@@ -111,7 +112,8 @@ struct FrameScan {
       for item in batch {
         try deliver(item, consume)
         guard let frame = item.brokenFrame else { continue }
-        // Where this frame ends is only what it says itself, so what seemed to come after it may be nothing.
+        // Where this frame ends is only what it says itself, so what seemed to come after it may be
+        // nothing.
         let isMoved = mapped.withBytes { bytes in
           walk.resume(after: frame, in: bytes.extracting(first: limit))
         }
@@ -199,8 +201,8 @@ struct FrameScan {
       unit, .part(large, number: number, isLast: large.isComplete), cutShort: nil)
   }
 
-  /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any order; meanwhile what came of
-  /// the batch before is delivered.
+  /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any
+  /// order; meanwhile what came of the batch before is delivered.
   ///
   /// - Throws: what a delivery throws.
   private mutating func examine(_ batch: [Item], _ mapped: MappedFile) throws {

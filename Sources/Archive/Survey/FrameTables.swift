@@ -1,9 +1,10 @@
-/// The frame tables of every index segment of a file whose checksum holds: live or dead, in place or moved.
+/// The frame tables of every index segment of a file whose checksum holds: live or dead, in place
+/// or moved.
 ///
-/// They are found by the magic, so damage before them does not hide them. They say where a damaged frame
-/// ends, and which ordinals a frame has that stands behind damage (FORMAT 7). A segment directly follows the
-/// last frame it names, so how far both lie apart is by how many bytes it was moved: bytes that were inserted
-/// or removed before it.
+/// They are found by the magic, so damage before them does not hide them. They say where a damaged
+/// frame ends, and which ordinals a frame has that stands behind damage (FORMAT 7). A segment
+/// directly follows the last frame it names, so how far both lie apart is by how many bytes it was
+/// moved: bytes that were inserted or removed before it.
 package struct FrameTables: Sendable {
   private struct Table: Sendable {
     let segment: IndexSegment
@@ -22,7 +23,8 @@ package struct FrameTables: Sendable {
   private var tables: [Table] = []
   /// How many lookups are left: a file made of nothing but segments would take forever.
   private var lookupBudget: Int
-  /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked for.
+  /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked
+  /// for.
   private var byChecksum: [(checksum: UInt64, table: UInt32, entry: UInt32)]?
 
   /// How many bytes a small frame is believed to have grown by.
@@ -53,8 +55,8 @@ package struct FrameTables: Sendable {
   /// Where a frame that begins at `start` and is damaged may end, by any table.
   ///
   /// - Parameter isBoundary: Whether something begins or the file ends at a place.
-  /// - Returns: The end; and where it ends if it is as long as the table says, which is another place
-  ///   if as much was inserted or removed as the table itself was moved by.
+  /// - Returns: The end; and where it ends if it is as long as the table says, which is another
+  ///   place if as much was inserted or removed as the table itself was moved by.
   mutating func end(
     ofFrameAt start: Int, in file: Span<UInt8>, _ isBoundary: (Int) -> Bool
   ) -> (place: Int, asStored: Int)? {
@@ -67,7 +69,8 @@ package struct FrameTables: Sendable {
         guard !overflow, place >= 0,
           let entry = entry(at: UInt64(place), in: table.segment, file)
         else { continue }
-        // That so much was inserted into the frame is less likely than that the segment alone was moved.
+        // That so much was inserted into the frame is less likely than that the segment alone was
+        // moved.
         let isLikely =
           abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
         for shift in isLikely && moved != table.shift ? [moved, table.shift] : [moved] {
@@ -84,7 +87,8 @@ package struct FrameTables: Sendable {
   private func entry(at offset: UInt64, in segment: IndexSegment, _ file: Span<UInt8>)
     -> FrameEntry?
   {
-    // Honest tables are in file order, unless frames were moved; what is missed costs only precision.
+    // Honest tables are in file order, unless frames were moved; what is missed costs only
+    // precision.
     let place = (0..<segment.frameCount).partitioningIndex {
       segment.frameEntry($0, in: file).offset >= offset
     }

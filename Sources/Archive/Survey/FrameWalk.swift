@@ -1,13 +1,16 @@
 internal import IPLD
 
-/// Walks the frames of a file from one place to its end, whatever is damaged between them (FORMAT 7).
+/// Walks the frames of a file from one place to its end, whatever is damaged between them (FORMAT
+/// 7).
 ///
-/// A frame is believed first: it ends where its block headers say. Where it does not hold, the walk resumes
-/// at the first of these that there is: the frame's end by an index segment; its end by its block headers, if
-/// something begins there; the next place where a whole frame holds.
+/// A frame is believed first: it ends where its block headers say. Where it does not hold, the walk
+/// resumes at the first of these that there is: the frame's end by an index segment; its end by its
+/// block headers, if something begins there; the next place where a whole frame holds.
 ///
-/// 1. ``place`` only ever grows, but for ``resume(after:in:)``, and everything before it has been accounted for.
-/// 2. What is searched, hashed and decompressed to find the next frame is bounded by a multiple of the file.
+/// 1. ``place`` only ever grows, but for ``resume(after:in:)``, and everything before it has been
+///    accounted for.
+/// 2. What is searched, hashed and decompressed to find the next frame is bounded by a multiple of
+///    the file.
 struct FrameWalk {
   /// What lies at a place of the file.
   enum Unit {
@@ -29,7 +32,8 @@ struct FrameWalk {
   private let decoder: FrameDecoder
   /// Every frame table of the file; looked for when something does not hold.
   private(set) var tables: FrameTables?
-  /// The first magic at or behind the place that was last searched from; nil before the first search.
+  /// The first magic at or behind the place that was last searched from; nil before the first
+  /// search.
   private var nextMagic: (from: Int, at: Int?)?
   /// How many bytes may still be tried as frames.
   ///
@@ -83,7 +87,8 @@ struct FrameWalk {
     }
   }
 
-  /// Whether what a frame holds begins as a section does: then frame 0 is gone, and another stands in its place.
+  /// Whether what a frame holds begins as a section does: then frame 0 is gone, and another stands
+  /// in its place.
   private func beginsWithSection(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
     do throws(ArchiveError) {
       let content =
@@ -97,7 +102,8 @@ struct FrameWalk {
     }
   }
 
-  /// Resumes behind a data frame that has turned out damaged; answers whether what came after it was wrong.
+  /// Resumes behind a data frame that has turned out damaged; answers whether what came after it
+  /// was wrong.
   mutating func resume(after frame: DataFrame, in file: Span<UInt8>) -> Bool {
     let next = resumption(after: frame.offset, seemingEnd: frame.end, in: file)
     guard next != frame.end else { return false }

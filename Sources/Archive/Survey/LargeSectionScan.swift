@@ -4,7 +4,8 @@ internal import IPLD
 ///
 /// Invariants, which make it safe to hand from thread to thread:
 ///
-/// 1. While frames are being examined, exactly one task has it, and hashes its frames in file order.
+/// 1. While frames are being examined, exactly one task has it, and hashes its frames in file
+///    order.
 /// 2. The scan itself touches it only before that task begins and after it has ended.
 final class LargeSectionScan: @unchecked Sendable {
   let prefix: SectionPrefix

@@ -1,5 +1,6 @@
 extension RandomAccessCollection where Index == Int {
-  /// The first index whose element satisfies `predicate`, which all that follow do too; the end if none does.
+  /// The first index whose element satisfies `predicate`, which all that follow do too; the end if
+  /// none does.
   @inlinable
   package func partitioningIndex(_ predicate: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)

@@ -2,7 +2,8 @@ internal import IPLD
 
 /// The index that a survey makes.
 extension Survey {
-  /// What stands for the key of an ordinal that is lost and of which no index segment knows the key.
+  /// What stands for the key of an ordinal that is lost and of which no index segment knows the
+  /// key.
   static let lostKey = UInt64.max
 
   /// The bytes of the index segment of everything that was found; none if nothing was.

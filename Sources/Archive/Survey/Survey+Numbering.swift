@@ -1,9 +1,10 @@
 /// Telling which ordinal each frame begins with (FORMAT 7).
 ///
-/// Ordinals count up as long as everything holds. Behind something that does not, the first of these tells: an
-/// index segment that knows a frame with the same stored bytes; a footer or segment before it, as long as
-/// everything holds from there; a footer or segment behind it, likewise. A gap between frames may have been
-/// only an index, so if nothing tells, the count goes on as if it were.
+/// Ordinals count up as long as everything holds. Behind something that does not, the first of
+/// these tells: an index segment that knows a frame with the same stored bytes; a footer or segment
+/// before it, as long as everything holds from there; a footer or segment behind it, likewise. A
+/// gap between frames may have been only an index, so if nothing tells, the count goes on as if it
+/// were.
 extension Survey {
   mutating func number(in file: Span<UInt8>, _ limits: ReadLimits) {
     if isTiled, landmarks.allSatisfy({ !$0.landmark.isMoved }), agreesWithSegments(in: file) {
@@ -147,7 +148,8 @@ extension Survey {
     }
   }
 
-  /// Forgets ordinals that two frames would have, or that are further up than the file can have lost.
+  /// Forgets ordinals that two frames would have, or that are further up than the file can have
+  /// lost.
   private mutating func refuseLies(_ limits: ReadLimits) {
     let budget = limits.lostOrdinals(ofFile: limit)
     let order = frames.indices.filter { frames[$0].firstOrdinal != .max }
@@ -171,7 +173,8 @@ extension Survey {
     leaveNoRoom(in: order)
   }
 
-  /// Forgets the ordinals of damaged frames that had no section: another frame begins with the same.
+  /// Forgets the ordinals of damaged frames that had no section: another frame begins with the
+  /// same.
   private mutating func leaveNoRoom(in order: [Int]) {
     var taken: Set<UInt64> = []
     for index in order where frames[index].state == .sections {
@@ -183,7 +186,8 @@ extension Survey {
     }
   }
 
-  /// One more than the highest ordinal there was, by what is here and by the last footer that can be right.
+  /// One more than the highest ordinal there was, by what is here and by the last footer that can
+  /// be right.
   private func end(_ limits: ReadLimits) -> UInt64 {
     var end = firstOrdinal
     for frame in frames where frame.firstOrdinal != .max && !frame.isContinuation {
@@ -258,7 +262,8 @@ extension Survey.Landmark {
     }
   }
 
-  /// Whether it is a footer that does not stand where it was written, or a frame that says what cannot be.
+  /// Whether it is a footer that does not stand where it was written, or a frame that says what
+  /// cannot be.
   fileprivate var isMoved: Bool {
     switch self {
     case .footer(let footer): !footer.isInPlace

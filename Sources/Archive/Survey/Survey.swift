@@ -1,16 +1,17 @@
 package import IPLD
 
-/// One account of a file: every frame, every intact section, every footer and index segment, and what lies
-/// between them.
+/// One account of a file: every frame, every intact section, every footer and index segment, and
+/// what lies between them.
 ///
-/// Whatever asks what a file holds asks this. Verifying compares it with what the footer says, repairing acts
-/// on it, a writer adopts the end of a file by it, and a reader whose index is damaged reads by it.
+/// Whatever asks what a file holds asks this. Verifying compares it with what the footer says,
+/// repairing acts on it, a writer adopts the end of a file by it, and a reader whose index is
+/// damaged reads by it.
 ///
 /// 1. ``frames`` and ``landmarks`` together are the whole file, in file order, each byte once.
-/// 2. A section is intact if its frame holds and it hashes to its CID; ``keys`` are those of all sections in
-///    frames that hold.
-/// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals that
-///    nothing tells are given anew, behind all others.
+/// 2. A section is intact if its frame holds and it hashes to its CID; ``keys`` are those of all
+///    sections in frames that hold.
+/// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals
+///    that nothing tells are given anew, behind all others.
 package struct Survey: Sendable {
   /// A data frame.
   package struct Frame: Sendable {
@@ -37,7 +38,8 @@ package struct Survey: Sendable {
     package internal(set) var firstOrdinal: UInt64 = .max
     /// The number, in ``Survey/keys``, of the first section that begins in it.
     package let firstKey: Int
-    /// How many sections begin in it; of a damaged one, how many it seems to have had, 0 if that cannot be told.
+    /// How many sections begin in it; of a damaged one, how many it seems to have had, 0 if that
+    /// cannot be told.
     package internal(set) var sectionCount: UInt32
     /// How many bytes it takes in the file; of a damaged one, up to where the next thing begins.
     package internal(set) var storedLength: UInt32
@@ -124,7 +126,8 @@ package struct Survey: Sendable {
   package internal(set) var manifests: [Manifest] = []
   /// What may be manifests, in frames that do not hold.
   package internal(set) var salvagedManifests: [Manifest] = []
-  /// Sections of frames that hold whose hash function is not known here, by their numbers in ``keys``.
+  /// Sections of frames that hold whose hash function is not known here, by their numbers in
+  /// ``keys``.
   package internal(set) var unproved: [Int] = []
   /// One more than the highest ordinal.
   package internal(set) var sectionCount: UInt64 = 0
@@ -213,9 +216,11 @@ package struct Survey: Sendable {
       }
   }
 
-  /// Whether there is a footer of a later generation than `number` that holds and does not stand where it was written.
+  /// Whether there is a footer of a later generation than `number` that holds and does not stand
+  /// where it was written.
   ///
-  /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves behind.
+  /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves
+  /// behind.
   func hasMovedFooter(after number: UInt64) -> Bool {
     landmarks.contains {
       if case .footer(let footer) = $0.landmark {
@@ -290,7 +295,8 @@ extension Survey {
     }
   }
 
-  /// Takes note that the large section of the last frames is not whole; answers which frame it begins in.
+  /// Takes note that the large section of the last frames is not whole; answers which frame it
+  /// begins in.
   @discardableResult
   private mutating func noteIncomplete() -> Int? {
     let first = frames.lastIndex { $0.state == .sections || $0.state == .damaged }

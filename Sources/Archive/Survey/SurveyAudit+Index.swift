@@ -46,7 +46,8 @@ extension SurveyAudit {
       && frame.state.isIntact
   }
 
-  /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of which none is.
+  /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of
+  /// which none is.
   mutating func walkOrdinals(in file: Span<UInt8>) throws {
     let isRepaired = generation.features.isRepaired
     let damaged = Set(broken.map(\.offset))

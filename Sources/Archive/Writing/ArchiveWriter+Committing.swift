@@ -16,7 +16,8 @@ extension ArchiveWriter {
     try seal(manifest: manifest)
   }
 
-  /// Has the next footer say what a reader has to know to read the file: bits of ``FeatureFlags/required``.
+  /// Has the next footer say what a reader has to know to read the file: bits of
+  /// ``FeatureFlags/required``.
   package mutating func require(_ features: UInt64) { requiredFeatures |= features }
 
   /// Makes everything that was appended so far count, under the manifest there is: no more than
@@ -116,7 +117,8 @@ extension ArchiveWriter {
     indexed = (pending.keys.count, log.frames.count)
   }
 
-  /// A manifest is alone in its frame, so that whoever reads the footer has it with one request more.
+  /// A manifest is alone in its frame, so that whoever reads the footer has it with one request
+  /// more.
   private func newHead(_ manifest: CID, _ ordinal: UInt64) throws -> Generation.Head {
     let place =
       ordinal < pending.base ? try committedPlace(of: ordinal) : pendingPlace(of: ordinal)
@@ -145,7 +147,8 @@ extension ArchiveWriter {
     }
   }
 
-  /// Writes the segment of what is new, merged with some that there are, and answers with those that are live now.
+  /// Writes the segment of what is new, merged with some that there are, and answers with those
+  /// that are live now.
   private mutating func writeIndex() throws -> [Generation.Segment] {
     var live = previous?.segments ?? []
     guard pending.keys.count > indexed.keys else { return live }
@@ -166,7 +169,8 @@ extension ArchiveWriter {
     return live
   }
 
-  /// The segment of all sections from the ordinal `base` on, at which a live segment or what is new begins.
+  /// The segment of all sections from the ordinal `base` on, at which a live segment or what is new
+  /// begins.
   func mergedSegment(from base: UInt64) -> MergedSegment {
     let newer = max(base, pending.base)
     let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count

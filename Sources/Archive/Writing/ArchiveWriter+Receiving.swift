@@ -2,17 +2,19 @@ public import IPLD
 
 /// Bodies that arrive in pieces.
 extension ArchiveWriter {
-  /// Begins a section whose body arrives in pieces, for the caller to ``take(_:)`` and then ``finish()`` or ``cancel()``.
+  /// Begins a section whose body arrives in pieces, for the caller to ``take(_:)`` and then
+  /// ``finish()`` or ``cancel()``.
   ///
-  /// A body of 64 KiB or more goes straight to the end of the file, is hashed on the way, and is cut off again if it is not
-  /// the right one. Until it has ended nothing else is appended. About one frame of 4 MiB is in memory at a time, twice: as it
-  /// is and as it is stored.
+  /// A body of 64 KiB or more goes straight to the end of the file, is hashed on the way, and is
+  /// cut off again if it is not the right one. Until it has ended nothing else is appended. About
+  /// one frame of 4 MiB is in memory at a time, twice: as it is and as it is stored.
   ///
   /// - Parameters:
   ///   - cid: Its CID.
   ///   - length: How long the body is going to be.
   /// - Throws: ``ArchiveError``, and what the storage throws.
-  /// - Returns: The number of the section if it is there already, in which case nothing has begun; otherwise nil.
+  /// - Returns: The number of the section if it is there already, in which case nothing has begun;
+  ///   otherwise nil.
   public mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
     try checkUsable()
     let key = SectionKey(cid)
@@ -23,8 +25,8 @@ extension ArchiveWriter {
 
   /// Takes the next bytes of the body that has begun.
   ///
-  /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws. The section has been
-  ///   cancelled then.
+  /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws.
+  ///   The section has been cancelled then.
   public mutating func take(_ bytes: Span<UInt8>) throws {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     do {
@@ -47,8 +49,8 @@ extension ArchiveWriter {
 
   /// Ends the body that has begun, and answers with the section's number.
   ///
-  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`, and what the storage throws. The
-  ///   section has been cancelled then.
+  /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`, and what the
+  ///   storage throws. The section has been cancelled then.
   @discardableResult
   public mutating func finish() throws -> UInt64 {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
@@ -75,7 +77,8 @@ extension ArchiveWriter {
     return ordinal
   }
 
-  /// Forgets the section that has begun, and cuts off what of it is in the file; without one, does nothing.
+  /// Forgets the section that has begun, and cuts off what of it is in the file; without one, does
+  /// nothing.
   ///
   /// - Throws: what the storage throws, after which nothing more is written.
   public mutating func cancel() throws {

@@ -1,9 +1,12 @@
 internal import IPLD
 
-/// The tail of the file as the writer sees it: where it ends, and what has been appended since the last footer.
+/// The tail of the file as the writer sees it: where it ends, and what has been appended since the
+/// last footer.
 ///
-/// 1. Everything before ``end`` has been handed to the storage; nothing behind it has been, or it has been cut off.
-/// 2. ``frames`` describes every data frame appended since the last footer, in file order, frame 0 excepted.
+/// 1. Everything before ``end`` has been handed to the storage; nothing behind it has been, or it
+///    has been cut off.
+/// 2. ``frames`` describes every data frame appended since the last footer, in file order, frame 0
+///    excepted.
 /// 3. ``streamLength`` counts the content of all data frames in the file.
 struct FrameLog {
   let storage: any ArchiveStorage

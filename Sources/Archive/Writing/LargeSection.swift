@@ -2,8 +2,9 @@ internal import IPLD
 
 /// A large section on its way to the end of the file, frame by frame (FORMAT 3.2).
 ///
-/// It holds one frame's content at a time, whatever the length of the body. Frames are written before the last byte is
-/// known; if the body turns out wrong, the writer cuts the file back to ``mark``.
+/// It holds one frame's content at a time, whatever the length of the body. Frames are written
+/// before the last byte is known; if the body turns out wrong, the writer cuts the file back to
+/// ``mark``.
 struct LargeSection: ~Copyable {
   let cid: CID
   let bodyLength: UInt64
@@ -31,7 +32,8 @@ struct LargeSection: ~Copyable {
   ///   - log: Where it goes.
   ///   - level: The zstd level.
   ///   - encoder: What makes the frames.
-  ///   - buffers: Where a frame's content is gathered, and how it is stored; nobody else uses them until the section has ended.
+  ///   - buffers: Where a frame's content is gathered, and how it is stored; nobody else uses them
+  ///     until the section has ended.
   ///   - isVerified: Whether the body is known to be the one the CID names.
   init(
     _ cid: CID, bodyLength: UInt64, ordinal: UInt64, log: FrameLog, level: Int,
@@ -95,7 +97,8 @@ struct LargeSection: ~Copyable {
   }
 }
 
-/// The memory that one large section after the other is put together in, so that not each has to be given its own by the system.
+/// The memory that one large section after the other is put together in, so that not each has to be
+/// given its own by the system.
 final class FrameBuffers {
   /// What a frame holds.
   var content: [UInt8] = []

@@ -2,7 +2,8 @@ internal import IPLD
 
 /// Whole small sections on their way into one frame (FORMAT 3.2).
 ///
-/// One owner at a time: the writer fills it, then one worker encodes it, then the writer takes it back.
+/// One owner at a time: the writer fills it, then one worker encodes it, then the writer takes it
+/// back.
 final class Pack: @unchecked Sendable {
   /// The ordinal of its first section.
   private(set) var firstOrdinal: UInt64

@@ -65,7 +65,8 @@ struct PackQueue {
     open = last
   }
 
-  /// Appends the frames of the packs that are being compressed, in order, and begins to compress those that have been ended.
+  /// Appends the frames of the packs that are being compressed, in order, and begins to compress
+  /// those that have been ended.
   mutating func advance(into log: inout FrameLog) throws {
     if let (packs, work) = compressing {
       work.finish()

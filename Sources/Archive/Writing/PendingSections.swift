@@ -1,9 +1,11 @@
 internal import IPLD
 
-/// The sections appended since the last footer, to be found by key: what the index segment will be made of.
+/// The sections appended since the last footer, to be found by key: what the index segment will be
+/// made of.
 ///
-/// At most 16 bytes a section: eight for the key, and a slot of four in a table that is seven eighths full at most. What
-/// the table finds has an equal key; whether it is the same CID, the caller reads in the section.
+/// At most 16 bytes a section: eight for the key, and a slot of four in a table that is seven
+/// eighths full at most. What the table finds has an equal key; whether it is the same CID, the
+/// caller reads in the section.
 struct PendingSections {
   /// The ordinal of the first of them.
   let base: UInt64
@@ -14,8 +16,8 @@ struct PendingSections {
   private var slots = [UInt32](repeating: 0, count: 64)
   /// What scatters keys over the slots.
   ///
-  /// Keys are digests, so nobody can choose one; but many can be tried until enough of them begin alike. A factor that
-  /// nobody knows beforehand makes that pointless.
+  /// Keys are digests, so nobody can choose one; but many can be tried until enough of them begin
+  /// alike. A factor that nobody knows beforehand makes that pointless.
   private let factor = UInt64.random(in: 0...UInt64.max) | 1
 
   init(base: UInt64) {

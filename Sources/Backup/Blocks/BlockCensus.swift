@@ -4,12 +4,14 @@ internal import IPLD
 
 /// All blocks of an archive, as walking the trees of many snapshots needs them.
 ///
-/// Trees ask for their nodes in an order that has nothing to do with that of the file, so everything they may ask for is laid out first: every
-/// CID, and the bodies of tree nodes, of commits, and of the few records that have more to say than that they keep the rules. This lies in a
-/// file without a name; each block is in it once, however many snapshots share it. In memory are some thirty bytes for each.
+/// Trees ask for their nodes in an order that has nothing to do with that of the file, so
+/// everything they may ask for is laid out first: every CID, and the bodies of tree nodes, of
+/// commits, and of the few records that have more to say than that they keep the rules. This lies
+/// in a file without a name; each block is in it once, however many snapshots share it. In memory
+/// are some thirty bytes for each.
 ///
-/// Blocks are numbered in the order of the file. They are not hashed here: whoever takes the census has verified the archive, or does so
-/// meanwhile, and says which sections are damaged.
+/// Blocks are numbered in the order of the file. They are not hashed here: whoever takes the census
+/// has verified the archive, or does so meanwhile, and says which sections are damaged.
 struct BlockCensus {
   /// What is known of a block at a glance.
   enum Kind: UInt8 {
@@ -43,9 +45,11 @@ struct BlockCensus {
   private var kinds: [Kind] = []
   /// In order of ordinals.
   private var runs: [Run] = []
-  /// The same without sections that are another time what one before them is, in order of the numbers here.
+  /// The same without sections that are another time what one before them is, in order of the
+  /// numbers here.
   private var firstRuns: [Run] = []
-  /// How many bytes the sections up to each have together in the archive, in the order in which they were taken in.
+  /// How many bytes the sections up to each have together in the archive, in the order in which
+  /// they were taken in.
   private let ends: AscendingNumbers
   private let spool: TemporaryFile
   private let mapped: MappedFile
@@ -164,7 +168,8 @@ struct BlockCensus {
     }
   }
 
-  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a commit.
+  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a
+  /// commit.
   @inline(__always)
   func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {
     CARSection.body(at: Int(starts[index]), in: bytes)
@@ -186,7 +191,8 @@ struct BlockCensus {
     let length = ends[position] - (position > 0 ? ends[position - 1] : 0)
     let kept = body(index, in: bytes)
     guard kept.isEmpty else { return UInt64(kept.count) }
-    // In front of it stands its length, which takes as many bytes as it takes, and the CID, which alone was kept.
+    // In front of it stands its length, which takes as many bytes as it takes, and the CID, which
+    // alone was kept.
     var prefix: UInt64 = 1
     while prefix < length, Varint.length(of: length - prefix) != prefix { prefix += 1 }
     let section = UInt64(kept.upperBound - Int(starts[index]))

@@ -4,7 +4,8 @@ internal import IPLD
 
 /// What is taken in of an archive for a ``BlockCensus``.
 ///
-/// Sections come from frames that are just being verified, as ``CensusPart``, or are read one after the other through the archive's index.
+/// Sections come from frames that are just being verified, as ``CensusPart``, or are read one after
+/// the other through the archive's index.
 struct CensusIntake {
   /// The sections one after the other, as in a CAR; those without interest without their bodies.
   let spool: TemporaryFile
@@ -26,7 +27,8 @@ struct CensusIntake {
   private var scanner = RecordScanner()
   /// The number of the section that comes next.
   private(set) var next: UInt64 = 0
-  /// The large section that is being read: how much of it is to come, where it begins here, and whether it is kept.
+  /// The large section that is being read: how much of it is to come, where it begins here, and
+  /// whether it is kept.
   private var large: (prefix: SectionPrefix, rest: UInt64, start: Int, isKept: Bool)?
 
   /// Says that the body that follows is not wanted.
@@ -37,7 +39,8 @@ struct CensusIntake {
   /// - Parameters:
   ///   - damaged: the sections that do not hash to their CIDs: they are not taken in.
   ///   - isHashing: whether all that is read is hashed.
-  ///   - keepsRecords: whether records are kept of which nothing can be said but that they keep the rules.
+  ///   - keepsRecords: whether records are kept of which nothing can be said but that they keep the
+  ///     rules.
   init(
     except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false
   ) throws {
@@ -92,7 +95,8 @@ struct CensusIntake {
         // It has been taken note of.
         isAlone = false
       } catch let error as ArchiveError {
-        // Either a large section that came to its end does not hash to its CID, or the next cannot be read.
+        // Either a large section that came to its end does not hash to its CID, or the next cannot
+        // be read.
         let isDoubtful = large?.rest == 0 && !isAlone
         try forgetLarge()
         isAlone = isDoubtful
@@ -134,7 +138,8 @@ struct CensusIntake {
     try take(part)
   }
 
-  /// Takes the large section that has come to its end, and was found to hash to its CID if that was asked for.
+  /// Takes the large section that has come to its end, and was found to hash to its CID if that was
+  /// asked for.
   private mutating func finishLarge() throws {
     guard let (prefix, _, _, isKept) = large else { return }
     large = nil

@@ -24,7 +24,8 @@ struct CommittedBlocks {
     /// Whether there is a raw block among them.
     let hasRaw: Bool
 
-    /// Reads a CAR twice, once to count the sections, so that the table takes no more memory than it must.
+    /// Reads a CAR twice, once to count the sections, so that the table takes no more memory than
+    /// it must.
     ///
     /// - Parameters:
     ///   - car: the CAR.
@@ -126,10 +127,11 @@ struct CommittedBlocks {
     for source in sources { source.car.releasePages() }
   }
 
-  /// Finds the blocks that the root of what a server sent leads to, there or in the snapshot before.
+  /// Finds the blocks that the root of what a server sent leads to, there or in the snapshot
+  /// before.
   ///
-  /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and ``SnapshotError``
-  ///   for a snapshot that is damaged.
+  /// - Throws: ``Incomplete`` if the two do not make a whole repository; `ArchiveError` and
+  ///   ``SnapshotError`` for a snapshot that is damaged.
   init(_ sent: Source, after base: ArchivedSnapshot?) throws {
     var sources = [sent]
     if let base {
@@ -237,11 +239,12 @@ struct CommittedBlocks {
 
   // MARK: Writing them
 
-  /// Writes a CAR of these blocks in canonical order: the commit, then the tree in pre-order, each record after
-  /// the entry that names it; every block once.
+  /// Writes a CAR of these blocks in canonical order: the commit, then the tree in pre-order, each
+  /// record after the entry that names it; every block once.
   ///
-  /// It is the order that lets a reader follow a stream with little memory
-  /// ([AT Protocol, Repository, "CAR File Serialization"](https://atproto.com/specs/repository#car-file-serialization)).
+  /// It is the order that lets a reader follow a stream with little memory ([AT Protocol,
+  /// Repository, "CAR File
+  /// Serialization"](https://atproto.com/specs/repository#car-file-serialization)).
   ///
   /// - Parameters:
   ///   - folder: where; nil for the folder of temporary files.

@@ -109,7 +109,8 @@ extension ArchiveReader {
   /// - Parameters:
   ///   - runs: which.
   ///   - limit: the most bytes that they may have, together.
-  ///   - progress: is told how many bytes have been read, if they are read in the order of the archive first.
+  ///   - progress: is told how many bytes have been read, if they are read in the order of the
+  ///     archive first.
   ///   - sink: receives the bytes.
   /// - Throws: as ``GatheredSections`` does; what `sink` throws.
   func copyCAR(

@@ -23,9 +23,11 @@ public final class RestoredRepository {
     case exported
   }
 
-  /// How many times the length of the archive's CAR stream a CAR may have: blocks may occur in it more than once.
+  /// How many times the length of the archive's CAR stream a CAR may have: blocks may occur in it
+  /// more than once.
   private static let maximumRepetition: UInt64 = 16
-  /// How many times the length of the file the CAR stream is believed to have; a footer may say anything.
+  /// How many times the length of the file the CAR stream is believed to have; a footer may say
+  /// anything.
   private static let maximumExpansion: UInt64 = 1024
   /// How many bytes a CAR may have in any case.
   private static let minimumLimit: UInt64 = 64 << 20
@@ -33,7 +35,8 @@ public final class RestoredRepository {
   /// How many bytes a CAR may have that is put together from an archive, unless
   /// ``ArchivedSnapshot/allowsLarge`` is set.
   ///
-  /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB could fill any disk.
+  /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB
+  /// could fill any disk.
   public static func maximumLength(in reader: ArchiveReader) -> UInt64 {
     let expanded = reader.fileSize.multipliedSaturated(by: maximumExpansion)
     let stream = min(reader.generation.streamLength, expanded)

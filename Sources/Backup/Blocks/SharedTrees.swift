@@ -3,8 +3,9 @@ package import IPLD
 
 /// Walks the trees of many snapshots, and what they share only once.
 ///
-/// A tree is checked, and what it consists of is counted, by how it differs from the one before, if that is whole and keeps the rules:
-/// this takes as long as there are differences, and the trees of successive snapshots have few.
+/// A tree is checked, and what it consists of is counted, by how it differs from the one before, if
+/// that is whole and keeps the rules: this takes as long as there are differences, and the trees of
+/// successive snapshots have few.
 ///
 /// Invariant: ``counts`` are those of a whole tree that keeps the rules.
 package struct SharedTrees {
@@ -30,7 +31,8 @@ package struct SharedTrees {
     var unreadable = UnreadableRecords()
     /// How many blobs records refer to.
     var blobCount = 0
-    /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)`` tells.
+    /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)``
+    /// tells.
     var ownBlobs: [Int]?
 
     /// Why there is no commit, in words; nil if there is one.
@@ -67,11 +69,13 @@ package struct SharedTrees {
     }
   }
 
-  /// The blobs that the records read so far refer to, numbered in the order of their first references.
+  /// The blobs that the records read so far refer to, numbered in the order of their first
+  /// references.
   private(set) var blobs = BlobTable()
   /// The first of the records that break the data model, with why.
   private(set) var recordWarnings: [(record: String, why: String)] = []
-  /// The blobs to which the last whole tree refers and the one before it does not, or the other way round; some may be neither.
+  /// The blobs to which the last whole tree refers and the one before it does not, or the other way
+  /// round; some may be neither.
   private(set) var changedBlobs: [Int] = []
 
   private let census: BlockCensus
@@ -131,7 +135,8 @@ package struct SharedTrees {
   /// - Parameters:
   ///   - commit: the commit; nil if there is none.
   ///   - bytes: those of the census.
-  ///   - visit: receives every record in the order of the tree: its key, its CID, and the number of its block.
+  ///   - visit: receives every record in the order of the tree: its key, its CID, and the number of
+  ///     its block.
   mutating func list(
     from commit: CID?, in bytes: Span<UInt8>, visit: (_ key: [UInt8], CID, Int?) -> Void
   ) -> Tree {
@@ -167,7 +172,8 @@ package struct SharedTrees {
 
   /// Walks a tree from end to end.
   ///
-  /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps the rules.
+  /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps
+  ///   the rules.
   @discardableResult
   private mutating func walkAll(
     _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool,
@@ -253,7 +259,8 @@ package struct SharedTrees {
   /// Says that the tree is not whole.
   private struct NotWhole: Error {}
 
-  /// Makes the counts those of another tree, by how it differs from theirs; answers whether that could be done.
+  /// Makes the counts those of another tree, by how it differs from theirs; answers whether that
+  /// could be done.
   private mutating func proceed(to root: CID, in bytes: Span<UInt8>) -> Bool {
     guard var counts else { return false }
     guard counts.root != root else { return true }

@@ -4,12 +4,13 @@ package import IPLD
 
 /// The blocks of a snapshot's repository, by their CIDs.
 ///
-/// The first few are read one by one. That decompresses a pack of 1 MiB for a block of 300 bytes, again and
-/// again where the blocks stand in another order than they are asked for. So from a number on, and for a walk
-/// through the whole tree, a ``BlockCensus`` lays all of them out: read once, in the order of the archive, and
-/// hashed.
+/// The first few are read one by one. That decompresses a pack of 1 MiB for a block of 300 bytes,
+/// again and again where the blocks stand in another order than they are asked for. So from a
+/// number on, and for a walk through the whole tree, a ``BlockCensus`` lays all of them out: read
+/// once, in the order of the archive, and hashed.
 ///
-/// Of a snapshot that is damaged they are what is left: every block of the archive that still hashes to its CID.
+/// Of a snapshot that is damaged they are what is left: every block of the archive that still
+/// hashes to its CID.
 package final class SnapshotBlocks {
   /// What a walk through the tree came to.
   package struct Contents {
@@ -57,7 +58,8 @@ package final class SnapshotBlocks {
 
   /// The body of a block; nil if it is not there.
   ///
-  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary file.
+  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary
+  ///   file.
   package func body(of cid: CID) throws -> [UInt8]? {
     readCount += 1
     if readCount > Self.maximumReads {
@@ -81,10 +83,11 @@ package final class SnapshotBlocks {
 
   /// Walks the tree from end to end.
   ///
-  /// - Parameter visit: receives every record in the order of the tree, and its bytes, if they were kept.
-  /// - Throws: `ArchiveError` or `CARError` if not even the beginning can be read; ``BackupError`` if there is no
-  ///   room for a temporary file, or the CAR is longer than ``RestoredRepository/maximumLength(in:)``; what
-  ///   `visit` throws.
+  /// - Parameter visit: receives every record in the order of the tree, and its bytes, if they were
+  ///   kept.
+  /// - Throws: `ArchiveError` or `CARError` if not even the beginning can be read; ``BackupError``
+  ///   if there is no room for a temporary file, or the CAR is longer than
+  ///   ``RestoredRepository/maximumLength(in:)``; what `visit` throws.
   package func contents(_ visit: (Record, Span<UInt8>) throws -> Void = { _, _ in }) throws
     -> Contents
   {
@@ -152,7 +155,8 @@ package final class SnapshotBlocks {
 extension ArchivedSnapshot {
   /// What can be said about the repository of an archive that has lost its manifest.
   ///
-  /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are left.
+  /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are
+  ///   left.
   public static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
     let header = try reader.carHeader
     guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }

@@ -2,13 +2,15 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Finds the blobs that only one of two snapshots refers to, given the records that are not the same in both.
+/// Finds the blobs that only one of two snapshots refers to, given the records that are not the
+/// same in both.
 ///
-/// A blob that came or went is one that a changed record refers to, before or after. It did come or go unless another record of the other
-/// snapshot refers to it as well; to know that, all records of it are looked through, in one go.
+/// A blob that came or went is one that a changed record refers to, before or after. It did come or
+/// go unless another record of the other snapshot refers to it as well; to know that, all records
+/// of it are looked through, in one go.
 ///
-/// When much has changed, both snapshots are looked through from the start. What that takes is known beforehand, however often a hostile tree
-/// names one long record.
+/// When much has changed, both snapshots are looked through from the start. What that takes is
+/// known beforehand, however often a hostile tree names one long record.
 struct BlobDifference {
   /// How many records are read one by one.
   private static let maximumReads = 1000

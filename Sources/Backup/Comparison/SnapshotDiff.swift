@@ -9,9 +9,10 @@ internal import IPLD
 /// print(diff.createdCount, diff.addedBlobs.map(\.cid))
 /// ```
 ///
-/// The snapshots may lie in one archive or in two. What is read follows what changed: of the trees the nodes that they do not share, and the
-/// records that changed. Only when one of these refers to a blob that its counterpart does not, all records of a snapshot are looked through, for one
-/// that did not change may refer to it, too.
+/// The snapshots may lie in one archive or in two. What is read follows what changed: of the trees
+/// the nodes that they do not share, and the records that changed. Only when one of these refers to
+/// a blob that its counterpart does not, all records of a snapshot are looked through, for one that
+/// did not change may refer to it, too.
 public struct SnapshotDiff: Sendable {
   /// How many records only the new snapshot has.
   public private(set) var createdCount = 0
@@ -27,7 +28,8 @@ public struct SnapshotDiff: Sendable {
   public private(set) var addedBlobs: [BlobTable.Entry] = []
   /// The blobs that only records of the old snapshot refer to, in the order of their CIDs as text.
   public private(set) var goneBlobs: [BlobTable.Entry] = []
-  /// What could not be read; blobs may be missing from the lists because of it, or be listed in error.
+  /// What could not be read; blobs may be missing from the lists because of it, or be listed in
+  /// error.
   public private(set) var gaps: [Gap] = []
   /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
   public private(set) var gapCount = 0
@@ -52,8 +54,9 @@ public struct SnapshotDiff: Sendable {
   ///   - new: the other.
   ///   - visit: receives the records that changed, in the order of their keys.
   ///   - observer: is told how reading all of a snapshot gets on, if that has to be.
-  /// - Throws: `MSTDiffError` for a tree node that is missing; `ArchiveError`, ``SnapshotError`` or `RepositoryError` if the archive, a manifest or
-  ///   a commit is damaged; ``BackupError`` if there is no room for a temporary file; what `visit` throws.
+  /// - Throws: `MSTDiffError` for a tree node that is missing; `ArchiveError`, ``SnapshotError`` or
+  ///   `RepositoryError` if the archive, a manifest or a commit is damaged; ``BackupError`` if
+  ///   there is no room for a temporary file; what `visit` throws.
   public static func compare(
     _ old: ArchivedSnapshot, _ new: ArchivedSnapshot,
     visit: (MSTDiff.RecordChange) throws -> Void = { _ in },

@@ -1,15 +1,17 @@
 internal import ATProtocol
 internal import IPLD
 
-/// What the records say that refer to blobs, each blob's first: when that was, and what its file may be called.
+/// What the records say that refer to blobs, each blob's first: when that was, and what its file
+/// may be called.
 ///
-/// An account may refer to a million blobs, so what is kept of each are some 40 bytes, and its name, if names are
-/// wanted.
+/// An account may refer to a million blobs, so what is kept of each are some 40 bytes, and its
+/// name, if names are wanted.
 struct BlobNotes {
   private let times: RecordTimes
   private let hasNames: Bool
   private var scanner = BlobRefScanner()
-  /// The places of blobs by the first 8 bytes of their digests; two that share these share a note, which does no harm.
+  /// The places of blobs by the first 8 bytes of their digests; two that share these share a note,
+  /// which does no harm.
   private var places: [UInt64: UInt32] = [:]
   /// Nanoseconds since 1970; the least number for no time.
   private var moments: [Int64] = []
@@ -97,7 +99,8 @@ struct BlobTexts {
   private var texts: [CID: String] = [:]
   private let recordText: String
 
-  /// A value that is to be looked at: what it is called, and what is said about it by the maps around it.
+  /// A value that is to be looked at: what it is called, and what is said about it by the maps
+  /// around it.
   private struct Place {
     let value: IPLDValue
     let key: String

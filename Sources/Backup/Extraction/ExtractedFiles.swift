@@ -29,7 +29,8 @@ final class ExtractedFiles {
 
   /// What is known of a folder; nothing if there is none.
   ///
-  /// - Throws: ``BackupError`` for lists that cannot be read, and if another run writes into the folder.
+  /// - Throws: ``BackupError`` for lists that cannot be read, and if another run writes into the
+  ///   folder.
   init(_ folder: OutputFolder, _ account: String) throws {
     (self.folder, self.account) = (folder, account)
     guard try folder.openFolder([account]) != nil else { return }
@@ -110,7 +111,8 @@ final class ExtractedFiles {
 
   /// Ends the list.
   ///
-  /// - Parameter isUnwanted: which of the files are removed that earlier runs wrote and this one did not; all others stay.
+  /// - Parameter isUnwanted: which of the files are removed that earlier runs wrote and this one
+  ///   did not; all others stay.
   /// - Returns: Files that were to be removed and hold something else than what was written.
   /// - Throws: ``BackupError``.
   func finish(removing isUnwanted: (String) -> Bool) throws -> [String] {

@@ -1,17 +1,19 @@
 internal import Archive
 internal import IPLD
 
-/// The list of what was extracted into a folder: a line for each file, as `sha256sum` writes and checks them.
+/// The list of what was extracted into a folder: a line for each file, as `sha256sum` writes and
+/// checks them.
 ///
 /// ```
 /// # carpack-extracted 1: …
 /// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  records/app.bsky.feed.post/3k2a.json
 /// ```
-/// Anybody may have written to it, so each line has to be exactly of that form. It is not kept in memory: for each
-/// line, 4 to 16 bytes say where it stands.
+/// Anybody may have written to it, so each line has to be exactly of that form. It is not kept in
+/// memory: for each line, 4 to 16 bytes say where it stands.
 ///
 /// Invariants:
-/// 1. `slots.count` is a power of two, and at least half of the slots are 0; the others are where a line begins.
+/// 1. `slots.count` is a power of two, and at least half of the slots are 0; the others are where a
+///    line begins.
 /// 2. `isNoted` has the bit of each slot whose path ``note(_:)`` was given.
 final class ExtractedList {
   /// What stands in the first line, before anything that is said to people.
@@ -137,7 +139,8 @@ final class ExtractedList {
     }
   }
 
-  /// The files of which ``note(_:)`` was told nothing, and what they held, in the order of the list.
+  /// The files of which ``note(_:)`` was told nothing, and what they held, in the order of the
+  /// list.
   func visitOthers(_ body: (_ path: String, _ digest: SHA256Digest) throws -> Void) throws {
     try file.withBytes { bytes in
       var start = 0
@@ -185,7 +188,8 @@ final class ExtractedList {
     slots[slot] = start
   }
 
-  /// Calls `body` with the slots of a path: there may be several, of which each says what the file may hold.
+  /// Calls `body` with the slots of a path: there may be several, of which each says what the file
+  /// may hold.
   private func visit(_ path: [UInt8], in bytes: Span<UInt8>, _ body: (Int) -> Void) {
     guard !slots.isEmpty else { return }
     var slot = Self.hash(path) & (slots.count - 1)

@@ -11,8 +11,9 @@ internal import SystemPackage
 
 /// Writes the list of what is extracted, while it is.
 ///
-/// A line is handed to the system before the file that it names takes the place of another; other lines a few at a
-/// time. So an interruption, a kill even, costs the memory of a few new files at most, and of no replaced one.
+/// A line is handed to the system before the file that it names takes the place of another; other
+/// lines a few at a time. So an interruption, a kill even, costs the memory of a few new files at
+/// most, and of no replaced one.
 final class ExtractedListWriter {
   /// After how many bytes lines are handed to the system: those of some forty files.
   private static let bufferLength = 1 << 12

@@ -12,9 +12,11 @@ internal import SystemPackage
 
 /// A folder that files are written into, and outside of which nothing is ever written.
 ///
-/// Every name is one component, opened relative to the folder above it and never through a symbolic link, so that neither a name from an archive nor
-/// a link left there leads elsewhere. A file is written under a temporary name and gets its own when it is complete. A file that is
-/// there already and holds the same is left alone; one that differs is an error, unless overwriting was asked for or the file may be replaced.
+/// Every name is one component, opened relative to the folder above it and never through a symbolic
+/// link, so that neither a name from an archive nor a link left there leads elsewhere. A file is
+/// written under a temporary name and gets its own when it is complete. A file that is there
+/// already and holds the same is left alone; one that differs is an error, unless overwriting was
+/// asked for or the file may be replaced.
 public final class OutputFolder {
   /// What came of writing a file.
   public enum Outcome: Sendable {
@@ -40,7 +42,8 @@ public final class OutputFolder {
 
   /// Hands a content, piece by piece, to the sink it is given.
   package typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
-  /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to hold.
+  /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to
+  /// hold.
   package typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
 
   /// A folder within.
@@ -71,7 +74,8 @@ public final class OutputFolder {
   /// - Parameters:
   ///   - path: the folder.
   ///   - overwriting: whether files that hold something else are replaced.
-  ///   - isStopping: is asked now and then; once it says so, writing throws `CancellationError` and leaves no half a file.
+  ///   - isStopping: is asked now and then; once it says so, writing throws `CancellationError` and
+  ///     leaves no half a file.
   /// - Throws: ``BackupError``.
   public init(
     _ path: String, overwriting: Bool = false, isStopping: @escaping () -> Bool = { false }
@@ -101,10 +105,11 @@ public final class OutputFolder {
   ///
   /// - Parameters:
   ///   - components: the names of the folders, and last of the file.
-  ///   - durably: whether the content is on the medium before the file has its name. Thousands of small files can do without, as
-  ///     long as ``synchronize()`` comes before anybody is told that they are there.
-  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no file appears. It may be asked
-  ///     for the content twice.
+  ///   - durably: whether the content is on the medium before the file has its name. Thousands of
+  ///     small files can do without, as long as ``synchronize()`` comes before anybody is told that
+  ///     they are there.
+  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no
+  ///     file appears. It may be asked for the content twice.
   /// - Throws: ``BackupError``, and what `produce` throws.
   @discardableResult
   public func write(
@@ -119,7 +124,8 @@ public final class OutputFolder {
   /// - Parameters:
   ///   - file: which file, and what is known about it.
   ///   - produce: its content.
-  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked for.
+  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked
+  ///     for.
   /// - Returns: What came of it, and the digest of the content.
   /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
   package func put(
@@ -131,7 +137,8 @@ public final class OutputFolder {
     let folder = try self.folder(file.components.dropLast(), isPrivate: file.isPrivate)
     var digest = file.digest
     var isReplacing = false
-    // What lies in a folder that was made here was written here: a name that is taken there is found out when it is given.
+    // What lies in a folder that was made here was written here: a name that is taken there is
+    // found out when it is given.
     if !folder.isNew,
       let verdict = try judge(name, in: folder, shown, &digest, produce, mayReplace)
     {
@@ -236,7 +243,8 @@ public final class OutputFolder {
   static let temporaryPrefix = ".carpack-"
   static let temporaryEnding = ".partial"
 
-  /// Writes a content into an open file; answers how long it is, and its digest if that was asked for.
+  /// Writes a content into an open file; answers how long it is, and its digest if that was asked
+  /// for.
   private func fill(_ raw: CInt, _ shown: String, isHashing: Bool, _ produce: Content) throws
     -> (count: UInt64, digest: SHA256Digest)
   {

@@ -1,9 +1,10 @@
 internal import ATProtocol
 
-/// What a blob's file is called where people look through files: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`.
+/// What a blob's file is called where people look through files:
+/// `2025-03-22_3lkxag2q_1_plan-of-forty-beds`.
 ///
-/// The day of the record that refers to the blob first, the beginning of its key, which of the record's blobs it
-/// is, and the words that belong to it.
+/// The day of the record that refers to the blob first, the beginning of its key, which of the
+/// record's blobs it is, and the words that belong to it.
 struct ReadableName: Equatable {
   /// How much of a key that tells a time is enough: within half a minute.
   private static let shortKey = 8

@@ -14,7 +14,8 @@ public struct RecordRendering: Sendable {
 
   /// Renders a record's block.
   ///
-  /// Indented, its keys in the order of their bytes, so that it is the same each time and can be compared line by line.
+  /// Indented, its keys in the order of their bytes, so that it is the same each time and can be
+  /// compared line by line.
   public init(_ block: Span<UInt8>) {
     do {
       let value = try DAGCBORDecoder.decode(block)

@@ -25,7 +25,8 @@ public struct Selection: Sendable {
 
     /// Reads a CID, `collection/rkey`, or `at://` and an account in front of that.
     ///
-    /// - Throws: ``BackupError`` for anything else; an AT URI that belongs to another account is not found, which is said later.
+    /// - Throws: ``BackupError`` for anything else; an AT URI that belongs to another account is
+    ///   not found, which is said later.
     public init(_ text: String) throws {
       switch try Selector(text) {
       case .cid(let cid): self = .cid(cid)

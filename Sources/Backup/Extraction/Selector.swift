@@ -83,12 +83,14 @@ package enum Selector: Equatable, Sendable {
 
   // MARK: Pages
 
-  /// What stands between account and key in the address of a page, and the collection of its record.
+  /// What stands between account and key in the address of a page, and the collection of its
+  /// record.
   private static let pages = [
     "post": "app.bsky.feed.post", "feed": "app.bsky.feed.generator", "lists": "app.bsky.graph.list",
   ]
 
-  /// The record that a page of bsky.app, or of one that is built like it, shows; nil if the text is no such address.
+  /// The record that a page of bsky.app, or of one that is built like it, shows; nil if the text is
+  /// no such address.
   private static func page(_ text: String) -> (account: String, path: String)? {
     let scheme = "https://"
     guard text.hasPrefix(scheme) else { return nil }
@@ -161,7 +163,8 @@ package struct PathPattern: Equatable, Sendable {
     matches(text[...], pattern)
   }
 
-  /// Whether the text fits the pattern: steps back only to the last `*`, so that it takes no more than their product.
+  /// Whether the text fits the pattern: steps back only to the last `*`, so that it takes no more
+  /// than their product.
   private static func matches(_ text: ArraySlice<UInt8>, _ pattern: [UInt8]) -> Bool {
     var (place, next) = (text.startIndex, 0)
     var retry: (place: Int, next: Int)?

@@ -4,7 +4,8 @@ internal import IPLD
 
 /// The things of a snapshot that words mean.
 package struct SelectorResolution {
-  /// The things, in the order of the words, and those of one word in the order of their paths; each once.
+  /// The things, in the order of the words, and those of one word in the order of their paths; each
+  /// once.
   package private(set) var items: [Selection.Item] = []
 
   /// How many things a message names.
@@ -19,9 +20,10 @@ package struct SelectorResolution {
   ///   - archived: the snapshot.
   ///   - takesBlobs: whether a word that means records means the blobs that they refer to as well.
   ///   - observer: receives how far the walk is.
-  /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there, ``BackupError/notInRemains(_:_:)``
-  ///   if that may be because of damage, ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one
-  ///   thing and fits several; what `SnapshotBlocks.contents` throws.
+  /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there,
+  ///   ``BackupError/notInRemains(_:_:)`` if that may be because of damage,
+  ///   ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one thing and fits several;
+  ///   what `SnapshotBlocks.contents` throws.
   package init(
     _ words: [String], in archived: ArchivedSnapshot, takesBlobs: Bool = false,
     observer: @escaping Progress.Observer = { _ in }

@@ -1,6 +1,7 @@
 package import IPLD
 
-/// When the records of a snapshot were made, and its blobs: those have the time of the record that refers to them first.
+/// When the records of a snapshot were made, and its blobs: those have the time of the record that
+/// refers to them first.
 ///
 /// Records are taken in the order of the tree; blobs are asked about afterwards.
 package struct SnapshotDates {

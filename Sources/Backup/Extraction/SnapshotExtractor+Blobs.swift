@@ -23,7 +23,8 @@ extension SnapshotExtractor {
     }
   }
 
-  /// Writes blobs whose records are lost; of several accounts, `carpack cat` gives them by their CIDs.
+  /// Writes blobs whose records are lost; of several accounts, `carpack cat` gives them by their
+  /// CIDs.
   mutating func writeStrays(except table: BlobTable) throws {
     let history = try SnapshotHistory(of: archived.reader)
     for stray in try archived.strays(history, besides: table.contains) {
@@ -48,7 +49,8 @@ extension SnapshotExtractor {
     for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
   }
 
-  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or missing come last.
+  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or
+  /// missing come last.
   private func archiveOrder(of cids: [CID]) throws -> [Int] {
     let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
     return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
@@ -100,7 +102,8 @@ extension SnapshotExtractor {
     return plain
   }
 
-  /// Blobs up to this length are read once, into memory: it takes their beginning to know their names.
+  /// Blobs up to this length are read once, into memory: it takes their beginning to know their
+  /// names.
   private static let maximumInMemory: UInt64 = 1 << 16
 
   mutating func writeSmallBlob(_ blob: Blob) throws {

@@ -19,7 +19,8 @@ extension SnapshotExtractor {
     }
   }
 
-  /// Writes what is the account owner's alone: each answer as it was received, for the owner's eyes.
+  /// Writes what is the account owner's alone: each answer as it was received, for the owner's
+  /// eyes.
   mutating func writePrivateData() throws {
     let entries: [PrivateData.Entry]
     do {

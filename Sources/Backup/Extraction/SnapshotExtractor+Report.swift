@@ -7,8 +7,8 @@ extension SnapshotExtractor {
     public internal(set) var damaged: [(what: String, why: String)] = []
     /// Names that no file may have.
     public internal(set) var refused: [String] = []
-    /// The first of the files that are in the way: nothing was written then, or, if one came into the way
-    /// meanwhile, everything else.
+    /// The first of the files that are in the way: nothing was written then, or, if one came into
+    /// the way meanwhile, everything else.
     public internal(set) var inTheWay: [String] = []
     /// How many files are in the way.
     public internal(set) var inTheWayCount = 0
@@ -20,7 +20,8 @@ extension SnapshotExtractor {
     public internal(set) var missingNodes: [String] = []
     /// Blobs whose content has the signature of another type than their record says.
     public internal(set) var mistyped: [String] = []
-    /// Files that were to be removed, and were changed since they were extracted: the first of them.
+    /// Files that were to be removed, and were changed since they were extracted: the first of
+    /// them.
     public internal(set) var changed: [String] = []
     /// Whether private data was asked for, and the snapshot has none.
     public internal(set) var lacksPrivateData = false

@@ -46,11 +46,12 @@ public struct SnapshotExtractor {
 
   /// Writes what is selected.
   ///
-  /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what the snapshot
-  /// has now. If anything else is in the way, nothing is written.
+  /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what
+  /// the snapshot has now. If anything else is in the way, nothing is written.
   ///
-  /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the folder was told to
-  ///   stop, and then what was written is known to the next extraction. What is wrong with the archive is in the report.
+  /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the
+  ///   folder was told to stop, and then what was written is known to the next extraction. What is
+  ///   wrong with the archive is in the report.
   public static func extract(
     _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
     options: ExtractionOptions = ExtractionOptions(),
@@ -114,7 +115,8 @@ public struct SnapshotExtractor {
     if selection.privateData { try writePrivateData() }
   }
 
-  /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was written.
+  /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was
+  /// written.
   private mutating func finish(_ selection: Selection) throws {
     var isDeleting = options.isDeleting
     if isDeleting, !report.damaged.isEmpty || report.inTheWayCount > 0 {

@@ -1,7 +1,8 @@
 public import Archive
 internal import IPLD
 
-/// An archive that is made in a file without a name, to be copied somewhere that cannot be written to twice.
+/// An archive that is made in a file without a name, to be copied somewhere that cannot be written
+/// to twice.
 public struct ArchiveSpool {
   /// Where the archive is written.
   public let storage: any ArchiveStorage

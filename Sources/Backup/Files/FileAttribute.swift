@@ -7,8 +7,8 @@ internal import SystemPackage
 
 /// A short text that is kept beside the content of a file, in an extended attribute.
 ///
-/// It says something of this file on this medium, so it is right that most ways to copy a file leave
-/// it behind. Where the file system or the file's owner does not allow it there is none.
+/// It says something of this file on this medium, so it is right that most ways to copy a file
+/// leave it behind. Where the file system or the file's owner does not allow it there is none.
 struct FileAttribute {
   /// The attribute's name.
   let name: String

@@ -4,11 +4,12 @@ package import SystemPackage
 
 /// What files are called that come out of an archive.
 ///
-/// Collections and record keys are used as they are if that is a safe name, whatever they spell. Bytes that are
-/// not safe are escaped, each as `%` and two hexadecimal digits; no identifier holds a `%`, so that no two names
-/// meet, and the escape can be undone. A name that would be longer than a file system allows (record keys go up
-/// to 512 characters, and names up to 255 bytes) keeps its first 120 characters, followed by `+` and the SHA-256
-/// of the whole in base 32. No identifier holds a `+` either.
+/// Collections and record keys are used as they are if that is a safe name, whatever they spell.
+/// Bytes that are not safe are escaped, each as `%` and two hexadecimal digits; no identifier holds
+/// a `%`, so that no two names meet, and the escape can be undone. A name that would be longer than
+/// a file system allows (record keys go up to 512 characters, and names up to 255 bytes) keeps its
+/// first 120 characters, followed by `+` and the SHA-256 of the whole in base 32. No identifier
+/// holds a `+` either.
 package enum FileNaming {
   /// The longest name that is used as it is, in bytes, with its ending.
   ///
@@ -18,7 +19,8 @@ package enum FileNaming {
 
   /// What has to take a name.
   package enum Target {
-    /// The file systems of Unix: everything but a slash and NUL, and what a terminal or a shell would mistake.
+    /// The file systems of Unix: everything but a slash and NUL, and what a terminal or a shell
+    /// would mistake.
     case unix
     /// Also Windows and exFAT: no colon, no name of a device, no dot at the end.
     case any
@@ -38,7 +40,8 @@ package enum FileNaming {
     return FilePath((text.hasSuffix(known) ? String(text.dropLast(known.count)) : text) + ending)
   }
 
-  /// The two parts of a key of the tree, at its first slash; the collection is nil if there is no slash.
+  /// The two parts of a key of the tree, at its first slash; the collection is nil if there is no
+  /// slash.
   package static func parts(of key: [UInt8]) -> (
     collection: ArraySlice<UInt8>?, rest: ArraySlice<UInt8>
   ) {
@@ -69,7 +72,8 @@ package enum FileNaming {
     return name(text, ending: ending)
   }
 
-  /// The name for a part of a key whose own name differs from another in case only: it names its digest.
+  /// The name for a part of a key whose own name differs from another in case only: it names its
+  /// digest.
   package static func other(than name: String, ending: String, for part: [UInt8]) -> String {
     let digest = SHA256.digest(of: part.span)
     let stem = name.dropLast(ending.count).prefix(keptLength)
@@ -78,7 +82,8 @@ package enum FileNaming {
 
   /// The folder of an account.
   ///
-  /// Where there may be no colons, `did:plc:…` is `did-plc-…`: the name of a method holds no hyphen.
+  /// Where there may be no colons, `did:plc:…` is `did-plc-…`: the name of a method holds no
+  /// hyphen.
   package static func account(_ did: DID, for target: Target) -> String {
     guard target == .any else { return name(did.text) }
     let parts = did.text.split(separator: ":", maxSplits: 2)
@@ -126,7 +131,8 @@ package enum FileNaming {
       && stem.last.map { "0"..."9" ~= $0 } == true
   }
 
-  /// The file of a snapshot's CAR: handle or DID, then the revision; a commit of version 2 has none and gives its CID.
+  /// The file of a snapshot's CAR: handle or DID, then the revision; a commit of version 2 has none
+  /// and gives its CID.
   package static func car(of snapshot: Snapshot, for target: Target = .unix) -> String {
     let owner = snapshot.handle?.text ?? account(snapshot.did, for: target)
     let revision = snapshot.rev?.text ?? "\(snapshot.commit)"

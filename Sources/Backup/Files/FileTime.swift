@@ -43,7 +43,8 @@ package struct FileTime: Equatable, Sendable {
 
   /// The day in UTC, as `2025-03-22`.
   package var day: String {
-    // The days since the beginning of March of the year 0, which puts the leap day at the end of a year.
+    // The days since the beginning of March of the year 0, which puts the leap day at the end of a
+    // year.
     let days = seconds / 86_400 + 719_468
     let (era, dayOfEra) = (days / 146_097, days % 146_097)
     let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

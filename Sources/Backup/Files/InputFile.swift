@@ -12,7 +12,8 @@ public import SystemPackage
 
 /// A file that is read: by its name, or from standard input.
 ///
-/// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input) goes into a temporary file first.
+/// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input)
+/// goes into a temporary file first.
 public final class InputFile {
   /// What a message calls standard input.
   public static let standardInputName = "standard input"
@@ -50,7 +51,8 @@ public final class InputFile {
   ///
   /// - Parameters:
   ///   - argument: its name.
-  ///   - isReadAtOnce: whether all of it is going to be read, so that it had better be brought in at once.
+  ///   - isReadAtOnce: whether all of it is going to be read, so that it had better be brought in
+  ///     at once.
   /// - Throws: ``BackupError`` if it cannot be read.
   public init(_ argument: String, isReadAtOnce: Bool = false) throws {
     given = FilePath(argument)
@@ -107,7 +109,8 @@ public final class InputFile {
 
   /// Makes sure that nobody has written to the file since it was opened.
   ///
-  /// - Throws: ``BackupError`` if somebody has, so that what was found out about it counts no longer.
+  /// - Throws: ``BackupError`` if somebody has, so that what was found out about it counts no
+  ///   longer.
   func checkUnchanged() throws {
     guard let stamp else { return }
     var status = stat()

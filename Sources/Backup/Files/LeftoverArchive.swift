@@ -3,7 +3,8 @@ internal import Archive
 internal import IPLD
 internal import SystemPackage
 
-/// What an earlier run has left under the temporary name of a new archive, and what packing does with it.
+/// What an earlier run has left under the temporary name of a new archive, and what packing does
+/// with it.
 ///
 /// | what is there | packing |
 /// |---|---|

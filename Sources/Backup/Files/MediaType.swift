@@ -1,4 +1,5 @@
-/// Which ending a blob's file gets: by the media type its record names, if the content does not say otherwise.
+/// Which ending a blob's file gets: by the media type its record names, if the content does not say
+/// otherwise.
 public enum MediaType {
   /// The ending for a media type; nil for one that is not known.
   package static func fileExtension(of mimeType: String) -> String? {
@@ -25,7 +26,8 @@ public enum MediaType {
   /// How many bytes ``signature(of:)`` looks at.
   package static let signatureLength = 64
 
-  /// The ending that the first bytes of a content tell of; nil for content without a known signature.
+  /// The ending that the first bytes of a content tell of; nil for content without a known
+  /// signature.
   package static func signature(of bytes: Span<UInt8>) -> String? {
     func at(_ offset: Int, _ text: StaticString) -> Bool {
       let count = text.utf8CodeUnitCount
@@ -73,8 +75,8 @@ public enum MediaType {
 
   /// The ending for a blob.
   ///
-  /// The media type decides, unless the content has the signature of something else, as when a server or an app named the wrong
-  /// one; then the content decides. Without either it is `bin`.
+  /// The media type decides, unless the content has the signature of something else, as when a
+  /// server or an app named the wrong one; then the content decides. Without either it is `bin`.
   ///
   /// - Parameters:
   ///   - mimeType: what the record says.

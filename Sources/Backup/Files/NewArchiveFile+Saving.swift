@@ -8,8 +8,8 @@ extension NewArchiveFile {
   ///   - path: where.
   ///   - replacing: whether a file that is there is replaced.
   ///   - produce: hands the content, piece by piece, to the sink it is given.
-  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there already and is not to
-  ///   be replaced; what `produce` throws.
+  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
+  ///   already and is not to be replaced; what `produce` throws.
   public static func save(
     to path: FilePath, replacing: Bool, _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {

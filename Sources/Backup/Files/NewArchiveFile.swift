@@ -13,8 +13,10 @@ public import SystemPackage
 
 /// A new archive, under a temporary name beside the one it will have.
 ///
-/// 1. The final name shows nothing, or what was there before, until the archive is committed and on the medium.
-/// 2. The temporary name, `.NAME.partial`, is always the same, so that the next run finds what a killed one has left.
+/// 1. The final name shows nothing, or what was there before, until the archive is committed and on
+///    the medium.
+/// 2. The temporary name, `.NAME.partial`, is always the same, so that the next run finds what a
+///    killed one has left.
 /// 3. The file is locked from ``storage()`` until it has its final name and the folder is synced,
 ///    or it is discarded; who holds on to the storage makes no difference. So of several runs that
 ///    make the same archive one wins, and no run writes to the file of another.
@@ -28,7 +30,8 @@ public struct NewArchiveFile: Sendable {
   private let sources: [FilePath]
   private let opened = OpenedFile()
 
-  /// The file under the temporary name, from the moment it is opened until it is published or discarded.
+  /// The file under the temporary name, from the moment it is opened until it is published or
+  /// discarded.
   private final class OpenedFile: Sendable {
     let storage = Mutex<FileStorage?>(nil)
   }
@@ -91,7 +94,8 @@ public struct NewArchiveFile: Sendable {
     if !replacing {
       errno = ENOSYS
       if unsafe carpack_rename_exclusively(temporaryPath.string, path.string) == 0 { return }
-      // Where there is no such call, the lock keeps other runs out between the look and the renaming.
+      // Where there is no such call, the lock keeps other runs out between the look and the
+      // renaming.
       guard [ENOSYS, EINVAL, ENOTSUP].contains(errno) else {
         throw BackupError.system("write \(path)", errno)
       }
@@ -186,7 +190,8 @@ public struct NewArchiveFile: Sendable {
     return FilePermissions(rawValue: status.st_mode & 0o777)
   }
 
-  /// Refuses a name that leads to something other than a plain file: it can be neither appended to nor replaced.
+  /// Refuses a name that leads to something other than a plain file: it can be neither appended to
+  /// nor replaced.
   ///
   /// - Throws: ``BackupError/notAFile(_:_:)``.
   package static func refuseUnlessFile(_ path: FilePath) throws {
@@ -200,7 +205,8 @@ public struct NewArchiveFile: Sendable {
     try refuse(path, status)
   }
 
-  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain file.
+  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain
+  /// file.
   private func refuseExisting() throws {
     var status = stat()
     guard unsafe lstat(path.string, &status) == 0 else { return }

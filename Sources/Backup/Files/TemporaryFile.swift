@@ -10,10 +10,11 @@ package import SystemPackage
   internal import Musl
 #endif
 
-/// A file without a name, for what is too large for memory: it is gone when it is closed, however the process ends.
+/// A file without a name, for what is too large for memory: it is gone when it is closed, however
+/// the process ends.
 ///
-/// It lies in the folder that is given, or in the one that `TMPDIR` names, else in `/var/tmp`, which is on a disk where `/tmp` may be in
-/// memory.
+/// It lies in the folder that is given, or in the one that `TMPDIR` names, else in `/var/tmp`,
+/// which is on a disk where `/tmp` may be in memory.
 ///
 /// It may go from one thread to another, and is used by one at a time.
 package final class TemporaryFile: @unchecked Sendable {
@@ -80,7 +81,8 @@ package final class TemporaryFile: @unchecked Sendable {
     return try system("map a temporary file") { try MappedFile(descriptor, closing: false) }
   }
 
-  /// Calls `body` with the bytes, piece by piece, without ever having many of them in memory, as a mapped file would.
+  /// Calls `body` with the bytes, piece by piece, without ever having many of them in memory, as a
+  /// mapped file would.
   package func read(pieces length: Int, _ body: (Span<UInt8>) throws -> Void) throws {
     try flush()
     var piece = [UInt8](repeating: 0, count: length)
@@ -100,7 +102,8 @@ package final class TemporaryFile: @unchecked Sendable {
   /// A path that opens the file as long as it is open here.
   package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
 
-  /// A descriptor that stands at the beginning, for a program that reads all of it; it is open as long as the file is.
+  /// A descriptor that stands at the beginning, for a program that reads all of it; it is open as
+  /// long as the file is.
   package func beginReading() throws -> CInt {
     try flush()
     try system("move in a temporary file") { try descriptor.seek(offset: 0, from: .start) }

@@ -5,9 +5,9 @@ internal import SystemPackage
 /// What a backup learned of an account's newest snapshot without writing to the archive.
 ///
 /// A snapshot for that alone would be noise, so the time is kept beside the content of the file, in
-/// the extended attribute `user.carpack.KIND.DID` (the SHA-256 of a DID that is too long for a name):
-/// the time and the CID of the manifest that it is about, with a space between. Where there are no such attributes, the next backup asks again,
-/// which is all that a mark saves.
+/// the extended attribute `user.carpack.KIND.DID` (the SHA-256 of a DID that is too long for a
+/// name): the time and the CID of the manifest that it is about, with a space between. Where there
+/// are no such attributes, the next backup asks again, which is all that a mark saves.
 struct ArchiveMark: Equatable {
   /// What was learned.
   enum Kind: String {
@@ -15,7 +15,8 @@ struct ArchiveMark: Equatable {
     case current
     /// The blobs that are lost for good were asked for again, in vain.
     case tried
-    /// The handle leads to the account, by the DID document that it is about in place of a manifest.
+    /// The handle leads to the account, by the DID document that it is about in place of a
+    /// manifest.
     case identity
   }
 

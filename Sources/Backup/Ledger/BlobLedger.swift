@@ -2,8 +2,9 @@ public import IPLD
 
 /// Which blobs are referred to, listed, held, missing and why.
 ///
-/// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known otherwise, the reasons. A blob without an
-/// entry was simply not among the files given, as all of them are when a CAR is packed alone.
+/// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known
+/// otherwise, the reasons. A blob without an entry was simply not among the files given, as all of
+/// them are when a CAR is packed alone.
 public enum BlobLedger {
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {
@@ -92,7 +93,8 @@ public enum BlobLedger {
     }
   }
 
-  /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup incomplete.
+  /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup
+  /// incomplete.
   public struct Acceptance: Hashable, Sendable {
     /// When, in RFC 3339 and UTC.
     public var date: String

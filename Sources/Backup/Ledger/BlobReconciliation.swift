@@ -2,7 +2,8 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// What records refer to and a server lists, set against what an archive holds: which blobs to ask for, and, afterwards, the ledger.
+/// What records refer to and a server lists, set against what an archive holds: which blobs to ask
+/// for, and, afterwards, the ledger.
 ///
 /// This is the only thing that makes a ledger, whether blobs come from a server or from files.
 ///
@@ -125,7 +126,8 @@ struct BlobReconciliation: Sendable {
     wantedPositions = dueNewestFirst()
   }
 
-  /// What a snapshot lacks by its own ledger, which is to be all that it lacks, and what has come to it since.
+  /// What a snapshot lacks by its own ledger, which is to be all that it lacks, and what has come
+  /// to it since.
   ///
   /// - Parameters:
   ///   - new: the blobs to which records refer now and did not before, none of which is held.

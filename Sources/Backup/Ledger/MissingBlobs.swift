@@ -16,11 +16,14 @@ public enum MissingBlobs {
     public let damage: String?
   }
 
-  /// The blobs that records of a snapshot refer to, or that a server listed, and that the archive does not hold now.
+  /// The blobs that records of a snapshot refer to, or that a server listed, and that the archive
+  /// does not hold now.
   ///
-  /// What is stored of each is compared with its checksum, so this takes as long as to read the blobs once.
+  /// What is stored of each is compared with its checksum, so this takes as long as to read the
+  /// blobs once.
   ///
-  /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is damaged.
+  /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
+  ///   damaged.
   public static func of(_ archived: ArchivedSnapshot) throws -> [Entry] {
     let contents = try SnapshotBlocks(archived).contents()
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }

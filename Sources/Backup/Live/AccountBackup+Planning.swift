@@ -9,7 +9,8 @@ extension AccountBackup {
   ///
   /// Nothing is written or locked, and no file or folder is made.
   ///
-  /// - Throws: as ``run(_:knownHead:into:claims:)`` does, except for errors of fetching and writing.
+  /// - Throws: as ``run(_:knownHead:into:claims:)`` does, except for errors of fetching and
+  ///   writing.
   func plan(_ account: ATIdentifier, into destination: Destination, claims: AccountClaims)
     async throws -> BackupPlan
   {

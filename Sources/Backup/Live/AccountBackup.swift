@@ -4,14 +4,16 @@ public import IPLD
 public import SystemPackage
 public import XRPC
 
-/// Backs up a live account: who it is, its repository, every blob, into an archive that is there or a new one.
+/// Backs up a live account: who it is, its repository, every blob, into an archive that is there or
+/// a new one.
 ///
 /// ```swift
 /// let backup = AccountBackup(network: network, options: options) { event in … }
 /// let report = try await backup.run(ATIdentifier("alice.example"), into: .folder(ArchiveFolder("backups")))
 /// ```
 ///
-/// 1. Nothing is appended of a repository that has not been checked; a blob is appended only if its bytes hash to its CID.
+/// 1. Nothing is appended of a repository that has not been checked; a blob is appended only if its
+///    bytes hash to its CID.
 /// 2. What has been appended is not fetched again, however a backup ends: the next one takes it up.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
 public struct AccountBackup: Sendable {
@@ -19,7 +21,8 @@ public struct AccountBackup: Sendable {
   public struct Options: Sendable {
     /// The zstd level.
     public var level = 3
-    /// Whether what the archive holds is compared with its checksums before it is called up to date.
+    /// Whether what the archive holds is compared with its checksums before it is called up to
+    /// date.
     public var checksHeld = true
     /// Whether to plan only, and write nothing.
     public var isDryRun = false
@@ -36,9 +39,11 @@ public struct AccountBackup: Sendable {
     public var maxRepository = Self.largestRepository
     /// Whether repositories are asked for compressed, which pays on slow lines alone.
     public var isCompressed = false
-    /// The session to ask with, for what the server gives to the account's owner only; nil to ask as anybody.
+    /// The session to ask with, for what the server gives to the account's owner only; nil to ask
+    /// as anybody.
     public var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
-    /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a ``session``.
+    /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
+    /// ``session``.
     public var keepsPrivateData = false
     /// What is not taken for evidence against the account, and noted as accepted.
     public var accepted: Set<Standing.Doubt> = []
@@ -97,8 +102,9 @@ public struct AccountBackup: Sendable {
   ///   - account: which.
   ///   - knownHead: its newest commit, if a server has said so already.
   ///   - destination: where its archive is, or is to be.
-  /// - Throws: what keeps the repository from being had (`IdentityError`, `XRPCError`, `TransportError`, ``BackupError``, `CARError`), or the archive from being
-  ///   written (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
+  /// - Throws: what keeps the repository from being had (`IdentityError`, `XRPCError`,
+  ///   `TransportError`, ``BackupError``, `CARError`), or the archive from being written
+  ///   (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
   public func run(
     _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination
   ) async throws -> BackupReport {
@@ -116,7 +122,8 @@ public struct AccountBackup: Sendable {
     let file = claims.file()
     defer { file.release() }
     var known = try await KnownArchive(account, at: destination, claim: file)
-    // The next account may go into the same file, and the thread that wrote this one may not have let go of it yet.
+    // The next account may go into the same file, and the thread that wrote this one may not have
+    // let go of it yet.
     defer { known.target?.release() }
     if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
       base.snapshot.hasEverythingKnown, !options.keepsPrivateData, options.accepted.isEmpty,

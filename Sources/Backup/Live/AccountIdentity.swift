@@ -18,9 +18,11 @@ struct AccountIdentity: Sendable {
   let key: VerificationKey?
   /// The DID document, as received; nil if it could not be had, or is the one that the archive has.
   let document: [UInt8]?
-  /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked for yet.
+  /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked
+  /// for yet.
   private(set) var log: [UInt8]?
-  /// Whether the handle that the account claims leads back to it; nil if nobody could be asked, or nobody was.
+  /// Whether the handle that the account claims leads back to it; nil if nobody could be asked, or
+  /// nobody was.
   private(set) var isHandleConfirmed: Bool?
   /// The handles that the newest known DID document claims.
   private let claims: [Handle]
@@ -36,9 +38,10 @@ struct AccountIdentity: Sendable {
 
   /// Finds out who an account is.
   ///
-  /// Of a `did:plc` that the archive knows its log is fetched, and nothing else as long as it says what it said
-  /// before: the DID document follows from it. Of any other account that is known, the document is. The handle is
-  /// asked about if another one is claimed, if it was not confirmed the last time, or that was more than a week ago.
+  /// Of a `did:plc` that the archive knows its log is fetched, and nothing else as long as it says
+  /// what it said before: the DID document follows from it. Of any other account that is known, the
+  /// document is. The handle is asked about if another one is claimed, if it was not confirmed the
+  /// last time, or that was more than a week ago.
   ///
   /// - Parameters:
   ///   - account: what the account is called.
@@ -46,8 +49,10 @@ struct AccountIdentity: Sendable {
   ///   - path: the archive.
   ///   - now: the moment, in RFC 3339 and UTC.
   ///   - network: the way to whoever is asked.
-  ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it was.
-  /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or its log does not hold.
+  ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
+  ///     was.
+  /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or
+  ///   its log does not hold.
   init(
     _ account: ATIdentifier, base: ArchivedSnapshot?, in path: FilePath? = nil, at now: String,
     network: Network, mayBeGone: Bool = false
@@ -81,8 +86,8 @@ struct AccountIdentity: Sendable {
     }
   }
 
-  /// What is known of an account whose archive there is: by its log, if that says what it said before, and
-  /// else by its document.
+  /// What is known of an account whose archive there is: by its log, if that says what it said
+  /// before, and else by its document.
   private init(knownBy base: ArchivedSnapshot, _ resolver: IdentityResolver, _ network: Network)
     async throws
   {
@@ -128,8 +133,8 @@ struct AccountIdentity: Sendable {
 
   /// Whether a log says what the one that is known says.
   ///
-  /// - Throws: ``BackupError/notGenuine(_:)`` if one that says something else does not hold, or has lost operations
-  ///   that were in the one that is known.
+  /// - Throws: ``BackupError/notGenuine(_:)`` if one that says something else does not hold, or has
+  ///   lost operations that were in the one that is known.
   private static func isSame(_ log: [UInt8], _ known: [UInt8], of did: DID) throws -> Bool {
     if log == known { return true }
     do {
@@ -183,8 +188,8 @@ struct AccountIdentity: Sendable {
   /// Begins a session with the account's server, if one is wanted.
   ///
   /// The owner of a handle's DNS decides where the handle leads. So the password goes to the server
-  /// that a handle leads to only if the account's DID document claims that handle. A server that the
-  /// user named needs no such claim.
+  /// that a handle leads to only if the account's DID document claims that handle. A server that
+  /// the user named needs no such claim.
   ///
   /// - Parameters:
   ///   - begin: what begins it; nil if none is wanted.

@@ -7,8 +7,9 @@ internal import Synchronization
 ///
 /// 1. What is to be written is done one after the other, on a thread of its own.
 /// 2. A blob is in the archive only if its bytes hashed to its CID.
-/// 3. What was appended is handed to the system as soon as nothing else waits to be appended, and after ``flushInterval`` in any case, so that a
-///    process that is killed loses next to nothing of what had arrived.
+/// 3. What was appended is handed to the system as soon as nothing else waits to be appended, and
+///    after ``flushInterval`` in any case, so that a process that is killed loses next to nothing
+///    of what had arrived.
 actor ArchiveAppender {
   private let thread = OwnThread("archive")
   private var writer: ArchiveWriter
@@ -49,8 +50,9 @@ actor ArchiveAppender {
 
   /// The archive with everything that is in it by now, for looking things up.
   ///
-  /// A repository that is the first thing in an archive is made to count, and so is what an interrupted backup has left: from then on the archive can
-  /// be gone on with, whatever the account has become when that is done.
+  /// A repository that is the first thing in an archive is made to count, and so is what an
+  /// interrupted backup has left: from then on the archive can be gone on with, whatever the
+  /// account has become when that is done.
   func reader() throws -> ArchiveReader {
     if writer.generation == nil || writer.adoptedSectionCount > 0 { try writer.checkpoint() }
     return try ArchiveReader(storage.map())
@@ -58,7 +60,8 @@ actor ArchiveAppender {
 
   /// Appends a blob that has arrived.
   ///
-  /// - Throws: `ArchiveError` with the reason `contentMismatch` if it is another one; what was written of it is cut off again.
+  /// - Throws: `ArchiveError` with the reason `contentMismatch` if it is another one; what was
+  ///   written of it is cut off again.
   nonisolated func append(_ cid: CID, _ content: ReceivedBlob.Content) async throws {
     waitingCount.add(1, ordering: .relaxed)
     try await write(cid, content)
@@ -94,7 +97,8 @@ actor ArchiveAppender {
     do {
       try writer.checkpoint()
     } catch {
-      // The archive is why it has failed, or fails as well: what is behind the last footer is taken up by the next writer.
+      // The archive is why it has failed, or fails as well: what is behind the last footer is taken
+      // up by the next writer.
     }
   }
 }

@@ -5,8 +5,8 @@ public import SystemPackage
 
 /// A folder of archives, one for each account.
 ///
-/// An archive is called after the account's handle, or its DID if it has none. Handles change; so an account that has an archive in the folder keeps
-/// it, whatever that is called.
+/// An archive is called after the account's handle, or its DID if it has none. Handles change; so
+/// an account that has an archive in the folder keeps it, whatever that is called.
 public final class ArchiveFolder: Sendable {
   /// Where it is.
   public let path: FilePath

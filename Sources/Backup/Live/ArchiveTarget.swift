@@ -10,9 +10,11 @@ internal import SystemPackage
   internal import Musl
 #endif
 
-/// The file that a backup goes to: an archive that is there, or one that is being made under a temporary name.
+/// The file that a backup goes to: an archive that is there, or one that is being made under a
+/// temporary name.
 ///
-/// 1. Whoever looks at the final name sees what was there before, or an archive with at least one snapshot.
+/// 1. Whoever looks at the final name sees what was there before, or an archive with at least one
+///    snapshot.
 /// 2. What a killed backup has left under the temporary name is found, and gone on with.
 /// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second
 ///    backup into it fails before it has fetched anything.
@@ -30,7 +32,8 @@ final class ArchiveTarget {
 
   /// Opens what is there.
   ///
-  /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to; ``BackupError``.
+  /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to;
+  ///   ``BackupError``.
   static func open(_ path: FilePath) async throws -> ArchiveTarget {
     try await waitingForLock { try ArchiveTarget(path) }
   }
@@ -105,7 +108,8 @@ final class ArchiveTarget {
       opened = storage
       return storage
     } catch BackupError.system(_, EEXIST) {
-      // Another run has made the archive since this one looked for it: the next run goes on with it.
+      // Another run has made the archive since this one looked for it: the next run goes on with
+      // it.
       throw ArchiveError(.locked)
     }
   }
@@ -141,11 +145,14 @@ final class ArchiveTarget {
     try opened.truncate(to: 0)
   }
 
-  /// Gives the file its final name, if it does not have it, and returns when content and name are on the medium.
+  /// Gives the file its final name, if it does not have it, and returns when content and name are
+  /// on the medium.
   ///
-  /// An archive that is up to date has to be synced, too: the run that wrote it may have been killed before it was.
+  /// An archive that is up to date has to be synced, too: the run that wrote it may have been
+  /// killed before it was.
   ///
-  /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot be synced.
+  /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot
+  ///   be synced.
   func publish() throws {
     if let new { return try new.publish(isKeptOtherwise: true) }
     try opened?.synchronize()

@@ -7,9 +7,11 @@ public import SystemPackage
 public struct BackupReport: Sendable {
   /// What came of it, in a word.
   public enum Outcome: String, Sendable {
-    /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was written.
+    /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was
+    /// written.
     case upToDate = "up-to-date"
-    /// It was checked recently, so no request was made; the snapshot says whether something is missing.
+    /// It was checked recently, so no request was made; the snapshot says whether something is
+    /// missing.
     case recent
     /// Everything is here but what is accepted as lost.
     case complete

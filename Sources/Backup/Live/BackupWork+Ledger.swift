@@ -84,7 +84,8 @@ extension BackupWork {
       draft, missing: ledger.missing, base.reader, with: appender, for: target)
   }
 
-  /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that says it.
+  /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that
+  /// says it.
   func fetchBlobs(
     _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> (BlobReconciliation.Ledger, SnapshotDraft.Provenance) {
@@ -147,7 +148,8 @@ extension BackupWork {
     base.markCurrent(at: options.now(), in: target.path)
   }
 
-  /// Remembers since when all blobs that are lost for good have been asked for, without a new snapshot.
+  /// Remembers since when all blobs that are lost for good have been asked for, without a new
+  /// snapshot.
   private func remember(_ missing: BlobLedger.MissingList, on target: ArchiveTarget) {
     guard let manifest = base?.cid else { return }
     let times = missing.lazy.filter { $0.reason.isLasting && $0.accepted == nil }

@@ -5,7 +5,8 @@ internal import Synchronization
 internal import SystemPackage
 internal import XRPC
 
-/// The backup of an account of which is known who it is, from its server, into its archive: the steps in their order.
+/// The backup of an account of which is known who it is, from its server, into its archive: the
+/// steps in their order.
 struct BackupWork: Sendable {
   let network: Network
   let options: AccountBackup.Options
@@ -152,7 +153,8 @@ struct BackupWork: Sendable {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
-    // What is committed to a file that has no name yet is gone on with, and the repository has been compared with it.
+    // What is committed to a file that has no name yet is gone on with, and the repository has been
+    // compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
     return try await appending(to: target, archiveOptions, carHeader: { fetched.header }) {
       try await append(
@@ -160,7 +162,8 @@ struct BackupWork: Sendable {
     }
   }
 
-  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is kept if that fails.
+  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
+  /// kept if that fails.
   func appending(
     to target: ArchiveTarget, _ archiveOptions: ArchiveOptions,
     carHeader: @escaping @Sendable () throws -> [UInt8],
@@ -199,7 +202,8 @@ struct BackupWork: Sendable {
     }
   }
 
-  /// The repository that an interrupted backup has left; nil if there is none that is what it should be.
+  /// The repository that an interrupted backup has left; nil if there is none that is what it
+  /// should be.
   private func keptRepository(
     _ latest: CID, in target: ArchiveTarget, _ judge: CommitJudge
   ) async throws -> FoundRepository? {

@@ -17,7 +17,8 @@ struct BlobFailure: Error, Equatable, Sendable {
   /// Whether the account's owner, logged in, may get it.
   var wantsLogin: Bool { namesLogin || status == 401 || status == 403 }
 
-  /// What an error means for the blob; nil if it is about more than that: the archive, or the end of everything.
+  /// What an error means for the blob; nil if it is about more than that: the archive, or the end
+  /// of everything.
   init?(_ error: any Error) {
     switch error {
     case let error as XRPCError: self.init(error)
@@ -63,7 +64,8 @@ struct BlobFailure: Error, Equatable, Sendable {
       case 429: .rateLimited
       case 500...: .serverError
       case 404, 410: .notFound
-      // The reference server's words for a blob that it does not have are "InvalidRequest" and "Blob not found".
+      // The reference server's words for a blob that it does not have are "InvalidRequest" and
+      // "Blob not found".
       case 400 where error.name == "BlobNotFound" || error.name == "InvalidRequest": .notFound
       default: .refused
       }

@@ -21,9 +21,11 @@ struct BlobFetcher: Sendable {
 
   /// How often a blob is asked for whose content turns out to be another's.
   private static let mismatchAttempts = 3
-  /// How often it is if the content is another one each time: then it is spoilt on the way, and may yet come as it is.
+  /// How often it is if the content is another one each time: then it is spoilt on the way, and may
+  /// yet come as it is.
   private static let spoiltAttempts = 8
-  /// How often a blob is asked for in the first round; those that take more patience come when all others have.
+  /// How often a blob is asked for in the first round; those that take more patience come when all
+  /// others have.
   private static let firstAttempts = 2
 
   /// Which blobs nobody has begun with yet.
@@ -41,9 +43,11 @@ struct BlobFetcher: Sendable {
 
   /// Fetches blobs, in this order as far as there is one among many at a time.
   ///
-  /// One blob that does not come does not keep the others from coming: what fails for a reason that may pass is put off until the rest is here.
+  /// One blob that does not come does not keep the others from coming: what fails for a reason that
+  /// may pass is put off until the rest is here.
   ///
-  /// - Throws: what the archive throws, or `CancellationError`; all blobs that have arrived by then are in the archive.
+  /// - Throws: what the archive throws, or `CancellationError`; all blobs that have arrived by then
+  ///   are in the archive.
   func fetch(_ wanted: [BlobReconciliation.Wanted]) async throws {
     let allowed = client.network.options.attempts
     let first = min(Self.firstAttempts, allowed)
@@ -58,7 +62,8 @@ struct BlobFetcher: Sendable {
         settled(blob, result)
       }
     }
-    // A server that has lost everything need not be asked for each blob as often as for the first ones.
+    // A server that has lost everything need not be asked for each blob as often as for the first
+    // ones.
     let failuresInARow = Atomic<Int>(0)
     let patience = max(32, 2 * connections)
     try await fetch(

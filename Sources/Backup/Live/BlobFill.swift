@@ -19,7 +19,8 @@ public struct BlobFill: Sendable {
   /// - Parameters:
   ///   - path: the archive.
   ///   - ended: is told what came of each account; one that lacked nothing is up to date.
-  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be opened or read; `CancellationError`.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be opened or read;
+  ///   `CancellationError`.
   public func run(
     _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
   ) async throws {

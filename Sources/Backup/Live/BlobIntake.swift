@@ -48,7 +48,8 @@ final class BlobIntake: Sendable {
     self.observer = observer
   }
 
-  /// The blobs that have not come: all that are wanted at first, and what is left after each server.
+  /// The blobs that have not come: all that are wanted at first, and what is left after each
+  /// server.
   var outstanding: [BlobReconciliation.Wanted] {
     state.withLock { $0.reconciliation.outstanding }
   }
@@ -98,7 +99,8 @@ final class BlobIntake: Sendable {
 
   /// What the manifest says about the blobs.
   ///
-  /// What the account's own server says of a blob counts; servers where the account was before may be long gone.
+  /// What the account's own server says of a blob counts; servers where the account was before may
+  /// be long gone.
   ///
   /// - Parameter moment: when they were asked for.
   func ledger(at moment: String) -> BlobReconciliation.Ledger {

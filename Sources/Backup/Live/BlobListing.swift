@@ -4,9 +4,11 @@ internal import XRPC
 
 /// The blobs that a server says it has of an account, all pages of them.
 ///
-/// Servers differ in how they end a list (protocol observations of four of them): with an empty page, with a page without a cursor, or by forgetting
-/// that there was one. So the list ends when a page is empty, when it brings nothing that was not there before, or when it has no cursor; if a
-/// page without a cursor is as long as it may be, it is asked once more for what comes after its last CID.
+/// Servers differ in how they end a list (protocol observations of four of them): with an empty
+/// page, with a page without a cursor, or by forgetting that there was one. So the list ends when a
+/// page is empty, when it brings nothing that was not there before, or when it has no cursor; if a
+/// page without a cursor is as long as it may be, it is asked once more for what comes after its
+/// last CID.
 struct BlobListing: Sendable {
   /// The blobs, each once.
   var list: CIDList { known.list }
@@ -37,8 +39,8 @@ struct BlobListing: Sendable {
   static let maximumCursor = 4096
   /// How many blobs are listed at most beside twice as many as records refer to.
   ///
-  /// A server lists references, and perhaps uploads that no record has taken up. A list that goes on is one that has no end, and each of
-  /// its blobs would be asked for.
+  /// A server lists references, and perhaps uploads that no record has taken up. A list that goes
+  /// on is one that has no end, and each of its blobs would be asked for.
   static let maximumSurplus = 10_000
 
   private var known: IndexedCIDs
@@ -83,7 +85,8 @@ struct BlobListing: Sendable {
         return listing
       }
       guard listing.list.count > countBefore else {
-        // Some lists end with their last entry once more; one that begins again is of a server that does not know how to go on.
+        // Some lists end with their last entry once more; one that begins again is of a server that
+        // does not know how to go on.
         listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
         return listing
       }
@@ -95,7 +98,8 @@ struct BlobListing: Sendable {
         cursor = next
       } else {
         guard output.cids.count >= pageLength, let last = output.cids.last else { return listing }
-        // The reference server's cursor is the last CID, and others that forget to name one may still know it.
+        // The reference server's cursor is the last CID, and others that forget to name one may
+        // still know it.
         cursor = "\(last)"
       }
     }

@@ -9,25 +9,27 @@ internal import IPLD
   internal import Musl
 #endif
 
-/// Decides whether a commit is an account's own: by the history of its keys, if that is known, and else
-/// by the key in its DID document.
+/// Decides whether a commit is an account's own: by the history of its keys, if that is known, and
+/// else by the key in its DID document.
 ///
-/// An account that moved and has not written since has a commit that its former key signed, which is
-/// as genuine as any. What a stranger's key signed is not, whatever a server or document says.
+/// An account that moved and has not written since has a commit that its former key signed, which
+/// is as genuine as any. What a stranger's key signed is not, whatever a server or document says.
 struct CommitJudge: Sendable {
   /// The account.
   let did: DID
-  /// The key in its DID document, or, if that names none that can be used, the one that it had before; nil if
-  /// none is known.
+  /// The key in its DID document, or, if that names none that can be used, the one that it had
+  /// before; nil if none is known.
   let key: VerificationKey?
-  /// The history of its keys, checked back to the first operation; nil if it has none, or it could not be had.
+  /// The history of its keys, checked back to the first operation; nil if it has none, or it could
+  /// not be had.
   var history: PLCHistory?
   /// Now, to tell revisions of the future.
   let now: UnixTime
 
   /// A judge.
   ///
-  /// - Throws: ``BackupError`` if `now` is no time in RFC 3339 and UTC: without one nothing could be judged.
+  /// - Throws: ``BackupError`` if `now` is no time in RFC 3339 and UTC: without one nothing could
+  ///   be judged.
   init(did: DID, key: VerificationKey?, now: String) throws {
     guard let now = UnixTime(now) else {
       throw BackupError.system("read the clock: \(now)", EINVAL)

@@ -25,7 +25,8 @@ public struct FetchedPiece: Sendable {
 
   /// Writes it to a file that has its name only when all of it is there.
   ///
-  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there already and is not to be replaced.
+  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
+  ///   already and is not to be replaced.
   public func save(to path: FilePath, replacing: Bool) throws {
     try NewArchiveFile.save(to: path, replacing: replacing) { try read($0) }
   }

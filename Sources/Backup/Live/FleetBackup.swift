@@ -13,7 +13,8 @@ public struct FleetBackup: Sendable {
   public struct Account: Sendable {
     /// What it is called.
     public let account: ATIdentifier
-    /// Its newest commit, if a server has said so already: an archive that has it is up to date without another question.
+    /// Its newest commit, if a server has said so already: an archive that has it is up to date
+    /// without another question.
     public let head: CID?
 
     /// An account.
@@ -60,7 +61,8 @@ public struct FleetBackup: Sendable {
   private let options: AccountBackup.Options
   private let jobs: Int
   private let observer: Observer
-  /// How long the servers of an account may send next to nothing before it leaves its place to another.
+  /// How long the servers of an account may send next to nothing before it leaves its place to
+  /// another.
   var patience: Duration = .seconds(5)
 
   /// A backup of many accounts.

@@ -17,7 +17,8 @@ enum KeptRepository {
   ///   - storage: the archive, with what lies behind its last footer.
   ///   - folder: where to put files without a name.
   /// - Returns: nil if the archive does not hold all of it.
-  /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or there is no room.
+  /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or
+  ///   there is no room.
   static func find(
     _ commit: CID, after base: ArchivedSnapshot?, in storage: any ArchiveStorage, folder: FilePath
   ) throws -> FoundRepository? {

@@ -3,7 +3,8 @@ internal import Archive
 internal import IPLD
 internal import SystemPackage
 
-/// The archive of an account, as far as it can be found before anybody has been asked who the account is.
+/// The archive of an account, as far as it can be found before anybody has been asked who the
+/// account is.
 struct KnownArchive {
   /// The file; nil if its name depends on who the account is.
   let target: ArchiveTarget?
@@ -12,8 +13,8 @@ struct KnownArchive {
 
   /// Looks for the archive of an account by what the account is called.
   ///
-  /// An archive that another backup of the same run has claimed is not opened: the account's DID will
-  /// tell whether it is the same account.
+  /// An archive that another backup of the same run has claimed is not opened: the account's DID
+  /// will tell whether it is the same account.
   ///
   /// - Parameters:
   ///   - account: what the account is called.
@@ -46,7 +47,8 @@ struct KnownArchive {
   ///   - destination: where archives are.
   ///   - opened: what was found before it was known, if anything.
   ///   - claim: the backup's claim on an archive.
-  /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to; `CancellationError`.
+  /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be written to;
+  ///   `CancellationError`.
   init(
     _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?,
     claim: AccountClaims.File

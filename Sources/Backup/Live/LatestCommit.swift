@@ -10,7 +10,8 @@ extension XRPCClient {
       return try await call(GetLatestCommit(did: did))
     } catch let error as XRPCError {
       if let unavailable = error.unavailability(of: did) { throw unavailable }
-      // Whether the server is of use, the repository tells; a failure that may pass has been waited for.
+      // Whether the server is of use, the repository tells; a failure that may pass has been waited
+      // for.
       guard !error.isTransient else { throw error }
       return nil
     }
@@ -18,7 +19,8 @@ extension XRPCClient {
 }
 
 extension XRPCError {
-  /// That an account is not to be had, in words of one's own; nil if that is not what the server says.
+  /// That an account is not to be had, in words of one's own; nil if that is not what the server
+  /// says.
   func unavailability(of did: DID) -> BackupError? {
     declared(GetRepo.DeclaredError.self).map { .accountUnavailable(did.text, $0.sentence) }
   }

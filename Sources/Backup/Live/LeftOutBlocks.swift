@@ -2,11 +2,12 @@ internal import Archive
 internal import IPLD
 internal import SystemPackage
 
-/// Blocks that a server sent and that are not part of the repository: which of them are stored all the same.
+/// Blocks that a server sent and that are not part of the repository: which of them are stored all
+/// the same.
 ///
 /// Some servers send blocks of earlier commits, and a CAR that came in is given back bit for bit,
-/// so a few are kept. They are left out
-/// once they outweigh the repository: nothing says what they are, and a server could fill any disk with them.
+/// so a few are kept. They are left out once they outweigh the repository: nothing says what they
+/// are, and a server could fill any disk with them.
 enum LeftOutBlocks {
   /// How many bytes they may have beyond what the repository has.
   static let allowance = 1 << 20

@@ -39,7 +39,8 @@ public struct LiveAccount: Sendable {
   ///   - limit: how long its CAR may be, in bytes, decompressed.
   ///   - now: the moment, in RFC 3339, to tell revisions of the future.
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
-  /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the account's.
+  /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for
+  ///   one that is malformed, or not the account's.
   public func repository(
     since: TID? = nil, limit: Int, now: String
   ) async throws -> (FetchedPiece, missing: Int) {
@@ -74,7 +75,8 @@ public struct LiveAccount: Sendable {
   /// - Parameters:
   ///   - cid: which.
   ///   - limit: how long it may be, in bytes.
-  /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if the server sent something else.
+  /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if
+  ///   the server sent something else.
   public func blob(_ cid: CID, limit: Int) async throws -> FetchedPiece {
     let received = ReceivedBlob(
       cid,

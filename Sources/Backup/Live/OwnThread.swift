@@ -1,6 +1,7 @@
 internal import Dispatch
 
-/// A thread of its own, as what an actor runs on: what happens there may block, and the tasks of everybody else go on.
+/// A thread of its own, as what an actor runs on: what happens there may block, and the tasks of
+/// everybody else go on.
 final class OwnThread: SerialExecutor {
   private let queue: DispatchQueue
 
@@ -15,7 +16,8 @@ final class OwnThread: SerialExecutor {
 
 /// Does what may block, such as reading, writing and hashing much, on a thread of its own.
 ///
-/// There are as few threads for tasks as there are processor cores: one that blocks keeps everything else waiting.
+/// There are as few threads for tasks as there are processor cores: one that blocks keeps
+/// everything else waiting.
 func onOwnThread<Value: Sendable>(
   _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

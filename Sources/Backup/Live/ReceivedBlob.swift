@@ -6,7 +6,8 @@ internal import XRPC
 /// A blob while it arrives: in memory as long as it is small and there is some, else in a file
 /// without a name beside the archive.
 ///
-/// 1. ``count`` bytes have come, and are kept; what breaks off goes on behind them if the server can do that.
+/// 1. ``count`` bytes have come, and are kept; what breaks off goes on behind them if the server
+///    can do that.
 /// 2. What is in memory is hashed; what is in a file is when it is read.
 ///
 /// One task uses it.
@@ -69,7 +70,8 @@ final class ReceivedBlob {
 
   /// Receives what an answer brings.
   ///
-  /// - Throws: ``TooLong``; `TransportError` if it breaks off; ``BackupError`` if there is no room for it.
+  /// - Throws: ``TooLong``; `TransportError` if it breaks off; ``BackupError`` if there is no room
+  ///   for it.
   func receive(_ response: HTTPResponse) async throws {
     if response.offset == 0 { startOver() }
     canGoOn = response.status == 206 || response["accept-ranges"]?.lowercased() == "bytes"

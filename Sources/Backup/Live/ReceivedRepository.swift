@@ -6,7 +6,8 @@ internal import XRPC
 /// A repository's CAR while it arrives: in a file without a name beside the archive, each block
 /// compared with its CID on the way.
 ///
-/// Nothing of it is in the archive before all of it has been checked, for what is in the archive stays there.
+/// Nothing of it is in the archive before all of it has been checked, for what is in the archive
+/// stays there.
 actor ReceivedRepository {
   private let thread = OwnThread("repository")
   private let folder: FilePath

@@ -16,7 +16,8 @@ struct RefusedCommit: Error, CustomStringConvertible {
 
 /// The commits that were refused for an archive: evidence, and no part of the archive.
 ///
-/// `NAME.refused.car` beside `NAME.car.zst`: a CAR that has each of them once and names all as roots, the latest last.
+/// `NAME.refused.car` beside `NAME.car.zst`: a CAR that has each of them once and names all as
+/// roots, the latest last.
 ///
 /// 1. What is in it stays in it, up to ``maximumCount`` commits; then the oldest goes.
 /// 2. A file of that name that is no such CAR is left alone.

@@ -4,13 +4,15 @@ internal import IPLD
 
 /// A repository that is known by how it differs from the snapshot that an archive has.
 ///
-/// Only what is new is read: the blocks that a server sent, the nodes of the old tree that the new one does not have, and the records that
-/// changed. The rest is what it was in that snapshot, which was checked when it was made.
+/// Only what is new is read: the blocks that a server sent, the nodes of the old tree that the new
+/// one does not have, and the records that changed. The rest is what it was in that snapshot, which
+/// was checked when it was made.
 ///
 /// Invariants:
-/// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the archive or was sent, and each hashes to its CID.
-/// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other. Where what changed does not tell that, there
-///    are no changes to be had (``find(in:after:)``).
+/// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the
+///    archive or was sent, and each hashes to its CID.
+/// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other.
+///    Where what changed does not tell that, there are no changes to be had (``find(in:after:)``).
 struct RepositoryChanges: Sendable {
   /// What there is now.
   let facts: RepositoryFacts
@@ -41,8 +43,9 @@ struct RepositoryChanges: Sendable {
   /// - Parameters:
   ///   - sent: what the server sent, each block of which hashes to its CID.
   ///   - base: the snapshot.
-  /// - Returns: nil if the two do not make a repository, or not all that a manifest says follows from what changed: a blob that is held
-  ///   already, or is not referred to by a record any more, may be referred to by others that did not change.
+  /// - Returns: nil if the two do not make a repository, or not all that a manifest says follows
+  ///   from what changed: a blob that is held already, or is not referred to by a record any more,
+  ///   may be referred to by others that did not change.
   static func find(in sent: CommittedBlocks.Source, after base: ArchivedSnapshot) throws
     -> RepositoryChanges?
   {
@@ -100,7 +103,8 @@ struct RepositoryChanges: Sendable {
       schedule: schedule)
   }
 
-  /// Appends the blocks that are new, in the order in which they were sent, and the order if it is too long for a manifest.
+  /// Appends the blocks that are new, in the order in which they were sent, and the order if it is
+  /// too long for a manifest.
   ///
   /// - Returns: What the manifest says of the CAR, which nobody has put together: it has no digest.
   func pack(into writer: inout ArchiveWriter) throws -> Snapshot.CARDescription {
@@ -156,7 +160,8 @@ private struct Finding {
 
   init?(_ sent: CommittedBlocks.Source, _ base: ArchivedSnapshot) throws {
     let snapshot = base.snapshot
-    // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what its tree leads to.
+    // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what
+    // its tree leads to.
     guard snapshot.isComplete, snapshot.hasPlausibleFigures,
       snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
       let recordBlocks = snapshot.counts.recordBlocks,

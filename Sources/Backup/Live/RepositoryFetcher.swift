@@ -4,13 +4,15 @@ internal import IPLD
 internal import SystemPackage
 internal import XRPC
 
-/// Fetches an account's repository, or what has changed of it, until what came is what it should be.
+/// Fetches an account's repository, or what has changed of it, until what came is what it should
+/// be.
 ///
-/// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a repository that is written to while it is read arrives
-/// with holes. What came counts only if every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit is the
-/// account's, signed with its key. Whatever else came is fetched once more, as a whole. Blocks that
-/// are not part of the repository are
-/// stored only while they are few (``LeftOutBlocks``).
+/// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
+/// repository that is written to while it is read arrives with holes. What came counts only if
+/// every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit
+/// is the account's, signed with its key. Whatever else came is fetched once more, as a whole.
+/// Blocks that are not part of the repository are stored only while they are few
+/// (``LeftOutBlocks``).
 struct RepositoryFetcher: Sendable {
   /// The server.
   let client: XRPCClient
@@ -39,8 +41,8 @@ struct RepositoryFetcher: Sendable {
   /// - Parameters:
   ///   - base: the snapshot that the archive has, whose blocks need not be sent again.
   ///   - archive: the archive.
-  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError`, ``BackupError`` and
-  ///   ``RefusedCommit`` if what came was wrong each time.
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError`,
+  ///   ``BackupError`` and ``RefusedCommit`` if what came was wrong each time.
   func fetch(after base: ArchivedSnapshot?, archive: ArchiveReader?) async throws
     -> FoundRepository
   {
@@ -68,8 +70,8 @@ struct RepositoryFetcher: Sendable {
     }
   }
 
-  /// How often it is asked for at most: a signature does not get better, but may have been that of a commit
-  /// that another has followed meanwhile.
+  /// How often it is asked for at most: a signature does not get better, but may have been that of
+  /// a commit that another has followed meanwhile.
   private static func attempts(after error: any Error) -> Int {
     error is RefusedCommit ? 2 : attempts
   }
@@ -115,7 +117,8 @@ struct RepositoryFetcher: Sendable {
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
-      // What is new comes first, then what the snapshot has in its order: little else than the archive knows.
+      // What is new comes first, then what the snapshot has in its order: little else than the
+      // archive knows.
       let both = try CommittedBlocks(source, after: base)
       car = try both.writeInOrderOfSources(folder: folder)
       origin.leftOut = LeftOutBlocks.of(both)

@@ -18,7 +18,8 @@ public struct ServerAccounts: AsyncSequence, Sendable {
   ///
   /// - Parameters:
   ///   - client: what asks the server.
-  ///   - inactive: is told of accounts that the server lists as ones that it does not give out, with what it calls that.
+  ///   - inactive: is told of accounts that the server lists as ones that it does not give out,
+  ///     with what it calls that.
   ///   - malformed: is told of entries without a valid DID, page by page: what stands in its place.
   public init(
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,

@@ -7,8 +7,8 @@ public import SystemPackage
 ///
 /// Snapshots are ordered by the time they were made, and by archive where that is the same.
 /// Snapshots that differ only in what comes before them, where their blocks lie and which of their
-/// blobs are there are kept once. A blob that one archive lacks and another holds is held afterwards,
-/// and the manifest says so.
+/// blobs are there are kept once. A blob that one archive lacks and another holds is held
+/// afterwards, and the manifest says so.
 public struct ArchiveMerger {
   /// The result of merging.
   public struct Report: Sendable {
@@ -46,7 +46,8 @@ public struct ArchiveMerger {
   /// - Parameters:
   ///   - archives: the archives, which are only read.
   ///   - target: the new one.
-  ///   - keepsPrivateData: whether what is the owner's alone is kept; nil to keep it if all snapshots are of one account.
+  ///   - keepsPrivateData: whether what is the owner's alone is kept; nil to keep it if all
+  ///     snapshots are of one account.
   ///   - willWrite: receives the name of the temporary file once it is there.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if it cannot be written.

@@ -1,7 +1,8 @@
 public import Archive
 internal import IPLD
 
-/// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to any more.
+/// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to
+/// any more.
 ///
 /// Indexes and footers are repaired by `ArchiveRepair`, which also writes lost sections again
 /// that another archive has. A snapshot that was listed before, and is

@@ -13,8 +13,8 @@ package enum FoundSnapshots {
   ///   - links: the snapshots, the oldest first, those that were found in their places.
   ///   - archive: where they are.
   ///   - writer: the same archive, open for appending, with the ordinals that its reader has.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer throws.
-  ///   What was appended then is left to the caller to abandon.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer
+  ///   throws. What was appended then is left to the caller to abandon.
   /// - Returns: what is committed; nil if the chain names all of them already.
   package static func name(
     _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
@@ -30,7 +30,8 @@ package enum FoundSnapshots {
   ///
   /// - Parameters:
   ///   - listed: what was listed before.
-  ///   - doubtful: those of them that are put there only if they are whole; see ``unfinished(among:in:)``.
+  ///   - doubtful: those of them that are put there only if they are whole; see
+  ///     ``unfinished(among:in:)``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.
   /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.

@@ -4,9 +4,9 @@
 /// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
 /// snapshot is the one that is kept.
 ///
-/// Whatever the rules say, the snapshot that was added last and the one with the latest revision are
-/// kept, because the verbs use them by default; and so is every snapshot whose time is unknown, or
-/// after which the account's history does not go forward.
+/// Whatever the rules say, the snapshot that was added last and the one with the latest revision
+/// are kept, because the verbs use them by default; and so is every snapshot whose time is unknown,
+/// or after which the account's history does not go forward.
 public struct RetentionPolicy: Equatable, Sendable {
   /// Why a snapshot is kept.
   public enum Reason: String, CaseIterable, Sendable {

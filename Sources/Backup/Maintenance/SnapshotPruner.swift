@@ -19,8 +19,8 @@ public struct SnapshotPruner {
     ///   - policy: which are kept, of each account.
     ///   - named: snapshots that are forgotten whatever the policy says, by their numbers.
     ///   - account: the only account of which any are forgotten; nil for all.
-    /// - Throws: ``SelectionError`` for a number that no snapshot has; ``BackupError`` if an account
-    ///   would have none left.
+    /// - Throws: ``SelectionError`` for a number that no snapshot has; ``BackupError`` if an
+    ///   account would have none left.
     public init(
       _ history: SnapshotHistory, _ policy: RetentionPolicy, forgetting named: Set<Int> = [],
       account: DID? = nil

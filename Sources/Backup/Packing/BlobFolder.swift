@@ -14,7 +14,8 @@ internal import SystemPackage
 public struct BlobFolder: Sendable {
   /// Its path.
   public let path: String
-  /// Whether it is a backup of a whole account, so that the CAR, the records and the metadata in it are not blobs.
+  /// Whether it is a backup of a whole account, so that the CAR, the records and the metadata in it
+  /// are not blobs.
   public let isAccountFolder: Bool
 
   /// A folder of blobs.
@@ -27,7 +28,8 @@ public struct BlobFolder: Sendable {
   ///
   /// Symbolic links to files are followed, those to folders are not.
   ///
-  /// - Parameter unreadable: is told of a folder that cannot be read, and decides about it; by default that ends the search.
+  /// - Parameter unreadable: is told of a folder that cannot be read, and decides about it; by
+  ///   default that ends the search.
   /// - Throws: ``BackupError`` for a folder that cannot be read; what `unreadable` throws.
   package func files(unreadable: (BackupError) throws -> Void = { throw $0 }) throws -> [String] {
     var files: [String] = []

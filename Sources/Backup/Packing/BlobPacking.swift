@@ -4,8 +4,9 @@ internal import IPLD
 
 /// Takes blobs from files into an archive.
 ///
-/// A file is taken for the blob that its name says if the name is a CID, and for what its content hashes to otherwise. Its content is hashed when it is
-/// appended in any case, so that a name that lies is found out.
+/// A file is taken for the blob that its name says if the name is a CID, and for what its content
+/// hashes to otherwise. Its content is hashed when it is appended in any case, so that a name that
+/// lies is found out.
 struct BlobPacking {
   /// Files that could not be taken, and why.
   private(set) var refused: [(path: String, why: String)] = []
@@ -17,11 +18,12 @@ struct BlobPacking {
   private var reconciliation: BlobReconciliation
   /// The blobs of the reconciliation that no record refers to.
   private var others: IndexedCIDs
-  /// Those that the CAR carries itself or that were taken from files: a further file under their names is looked at.
+  /// Those that the CAR carries itself or that were taken from files: a further file under their
+  /// names is looked at.
   private var given: Set<CID> = []
 
-  /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and those in the archive, are held
-  /// already.
+  /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and
+  /// those in the archive, are held already.
   init(
     _ repository: CheckedRepository, archive: ArchiveReader?, base: ArchivedSnapshot?,
     keepsExtras: Bool
@@ -51,7 +53,8 @@ struct BlobPacking {
 
   private func isHeld(_ cid: CID) -> Bool { position(of: cid).map(reconciliation.isHeld) ?? false }
 
-  /// Whether a file with this content goes into the archive: if no record refers to it, as a rule only what was lost.
+  /// Whether a file with this content goes into the archive: if no record refers to it, as a rule
+  /// only what was lost.
   private func takes(_ cid: CID) -> Bool {
     table.contains(cid) || keepsExtras || position(of: cid).map(reconciliation.isLost) ?? false
   }

@@ -1,14 +1,15 @@
 internal import Archive
 internal import IPLD
 
-/// What is found out about a CAR on another core while it is inspected on this one: its digest, and which of its sections an archive
-/// has already.
+/// What is found out about a CAR on another core while it is inspected on this one: its digest, and
+/// which of its sections an archive has already.
 ///
 /// Nothing is believed of the CAR here: what is wrong with it, the inspection says.
 struct CARLookahead: Sendable {
   /// The SHA-256 of all of it.
   let sha256: SHA256Digest
-  /// The ordinal of each of its sections in the archive, `UInt64.max` for those that are not there; or why that is not known.
+  /// The ordinal of each of its sections in the archive, `UInt64.max` for those that are not there;
+  /// or why that is not known.
   let ordinals: Result<[UInt64], any Error>
 
   /// Looks at a CAR.

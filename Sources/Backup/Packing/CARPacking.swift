@@ -2,10 +2,11 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// Takes the blocks of a CAR into an archive, those that it does not have yet, and writes down their order.
+/// Takes the blocks of a CAR into an archive, those that it does not have yet, and writes down
+/// their order.
 ///
-/// They were hashed when the CAR was inspected and are not hashed again, so before anything is committed the file has to prove to be
-/// the one that was inspected.
+/// They were hashed when the CAR was inspected and are not hashed again, so before anything is
+/// committed the file has to prove to be the one that was inspected.
 struct CARPacking {
   private let car: MappedFile
   private let inspection: RepositoryInspection
@@ -26,11 +27,13 @@ struct CARPacking {
     return car.withBytes { $0.array(start..<start + inspection.header.length) }
   }
 
-  /// Appends the blocks that are new, in the order of the CAR, and the order if it is too long for a manifest.
+  /// Appends the blocks that are new, in the order of the CAR, and the order if it is too long for
+  /// a manifest.
   ///
   /// - Parameters:
   ///   - writer: the archive.
-  ///   - base: the snapshot before this one of the same account, to which the order may be relative.
+  ///   - base: the snapshot before this one of the same account, to which the order may be
+  ///     relative.
   /// - Returns: What the manifest says of the CAR.
   func pack(
     into writer: inout ArchiveWriter, after base: ArchivedSnapshot?
@@ -72,7 +75,8 @@ struct CARPacking {
     return order
   }
 
-  /// Under a hash function that is unknown here the same CID may name other bytes, and then one file cannot hold both.
+  /// Under a hash function that is unknown here the same CID may name other bytes, and then one
+  /// file cannot hold both.
   private func checkUnverifiable(_ cid: CID, _ body: Span<UInt8>, _ reader: ArchiveReader?) throws {
     guard cid.verify(body) == .cannotVerify else { return }
     guard let stored = try reader?.body(of: cid), stored.span.equals(body) else {

@@ -2,7 +2,8 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// A repository's CAR that was inspected and found to be one that can be packed, with what was found out about it meanwhile.
+/// A repository's CAR that was inspected and found to be one that can be packed, with what was
+/// found out about it meanwhile.
 struct CheckedRepository: Sendable {
   /// The CAR, in a file.
   let car: MappedFile
@@ -13,7 +14,8 @@ struct CheckedRepository: Sendable {
   /// What was found out on the other core.
   let lookahead: CARLookahead
 
-  /// Inspects a CAR, and on another core finds out meanwhile what can be without knowing what comes of that.
+  /// Inspects a CAR, and on another core finds out meanwhile what can be without knowing what comes
+  /// of that.
   ///
   /// - Parameters:
   ///   - car: the file.

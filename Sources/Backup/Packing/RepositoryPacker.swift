@@ -91,7 +91,8 @@ public struct RepositoryPacker {
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - openStorage: opens or makes the file, once it is sure that there is something to put into it.
+  ///   - openStorage: opens or makes the file, once it is sure that there is something to put into
+  ///     it.
   /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
   ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
   ///   checkpoints.
@@ -148,7 +149,8 @@ public struct RepositoryPacker {
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - storage: the archive. It is locked, and nothing is written to it until the CAR has proved to be one to pack.
+  ///   - storage: the archive. It is locked, and nothing is written to it until the CAR has proved
+  ///     to be one to pack.
   /// - Throws: as ``pack(_:folders:into:)`` does.
   public func pack(
     _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
@@ -205,7 +207,8 @@ public struct RepositoryPacker {
         SnapshotDraft.Provenance(
           tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
           milliseconds: { [options] in options.milliseconds() - begin }))
-      var standing = try Standing.of(repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
+      var standing = try Standing.of(
+        repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)
       draft.judge(standing)
       let ending = try draft.end(&writer)

@@ -1,7 +1,8 @@
 public import ATProtocol
 public import IPLD
 
-/// What a server keeps for an account's owner alone: preferences, mutes, bookmarks, drafts, chat (FORMAT 6.6).
+/// What a server keeps for an account's owner alone: preferences, mutes, bookmarks, drafts, chat
+/// (FORMAT 6.6).
 ///
 /// ```
 /// manifest ─ private ─► list                      {"carpackPrivate": [ entry, … ], "did": …}
@@ -12,7 +13,8 @@ public import IPLD
 public struct PrivateData: Equatable, Sendable {
   /// The account.
   public var did: DID
-  /// What is there, or is not given, by the names of the methods, in the order in which they were asked.
+  /// What is there, or is not given, by the names of the methods, in the order in which they were
+  /// asked.
   public var entries: [Entry]
 
   /// What came of one method.

@@ -5,8 +5,8 @@ internal import XRPC
 
 /// Asks a server, as the account's owner, for what it keeps for the owner alone.
 ///
-/// 1. What is not given is no error: servers differ, and an app password may not read conversations.
-///    A login that is refused is one.
+/// 1. What is not given is no error: servers differ, and an app password may not read
+///    conversations. A login that is refused is one.
 /// 2. What came earlier stays until something whole takes its place.
 struct PrivateDataFetcher {
   let did: DID

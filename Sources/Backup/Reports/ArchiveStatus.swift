@@ -2,7 +2,8 @@ package import ATProtocol
 package import Archive
 package import SystemPackage
 
-/// How an archive stands, from its footers, its newest manifests and the marks on the file: nothing is verified.
+/// How an archive stands, from its footers, its newest manifests and the marks on the file: nothing
+/// is verified.
 package struct ArchiveStatus: Sendable {
   /// How the backup of one account stands.
   package struct Account: Sendable {
@@ -14,7 +15,8 @@ package struct ArchiveStatus: Sendable {
     package let snapshotCount: Int
     /// When the newest was made, in RFC 3339.
     package let newest: String
-    /// When a backup last found that the server has nothing newer, or the newest snapshot was made, whichever is later.
+    /// When a backup last found that the server has nothing newer, or the newest snapshot was made,
+    /// whichever is later.
     package let lastCurrent: Moment?
     /// What the newest snapshot holds and lacks.
     package let snapshot: Snapshot
@@ -34,14 +36,16 @@ package struct ArchiveStatus: Sendable {
   package let byteCount: UInt64
   /// Its accounts, the one with the newest snapshot first.
   package let accounts: [Account]
-  /// When all of it was last verified, and what came of that; nil if it never was, or nothing was noted.
+  /// When all of it was last verified, and what came of that; nil if it never was, or nothing was
+  /// noted.
   package let verification: VerificationMark?
   /// How many bytes were committed since then.
   package let bytesSinceVerification: UInt64
 
   /// Looks at an archive.
   ///
-  /// - Throws: ``SnapshotError`` for an archive without a snapshot; `ArchiveError` for one that cannot be read.
+  /// - Throws: ``SnapshotError`` for an archive without a snapshot; `ArchiveError` for one that
+  ///   cannot be read.
   package init(of reader: ArchiveReader, history: SnapshotHistory, path: FilePath) throws {
     byteCount = reader.fileSize
     let newest = history.newestOfAccounts

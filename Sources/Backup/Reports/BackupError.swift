@@ -29,7 +29,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case leftover(String, String?)
   /// A name from the archive that no file may have.
   case hostileName(String)
-  /// A CAR is much longer than what the archive holds: its length, and the most that is put together.
+  /// A CAR is much longer than what the archive holds: its length, and the most that is put
+  /// together.
   case tooLarge(UInt64, limit: UInt64)
   /// A server sends a longer repository than is wanted: how many bytes are.
   case repositoryTooLarge(limit: Int)
@@ -43,7 +44,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case notInRemains(String, String)
   /// An archive that is to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
-  /// An archive that is to be copied does not end with what is committed: its name, and how many bytes follow.
+  /// An archive that is to be copied does not end with what is committed: its name, and how many
+  /// bytes follow.
   case unfinishedArchive(String, UInt64)
   /// A copy of an archive is not what it has to be, so that it was thrown away: why.
   case copyFailed(String)
@@ -53,7 +55,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case notARepository(String)
   /// A server sent a repository in which tree nodes and records are missing: how many.
   case incompleteRepository(nodes: Int, records: Int)
-  /// A server does not give an account's repository out: the account, and what the server says of it.
+  /// A server does not give an account's repository out: the account, and what the server says of
+  /// it.
   case accountUnavailable(String, String)
   /// A server's list of accounts goes on without naming any: the server.
   case endlessList(String)

@@ -4,9 +4,11 @@ package import IPLD
 
 /// Looks for a text in the records of all snapshots of an account.
 ///
-/// Every record is looked at once: all of the first snapshot, and of each later one those that it changed.
+/// Every record is looked at once: all of the first snapshot, and of each later one those that it
+/// changed.
 ///
-/// Invariant: `open` holds the matches that are in the snapshot that was looked at last, which has the number `lastNumber`.
+/// Invariant: `open` holds the matches that are in the snapshot that was looked at last, which has
+/// the number `lastNumber`.
 package struct RecordSearch {
   /// A record with the text, and the snapshots that have it.
   package struct Match: Sendable {
@@ -46,8 +48,10 @@ package struct RecordSearch {
   ///
   /// - Parameters:
   ///   - entries: the snapshots, the oldest first.
-  ///   - each: receives the matches that were deleted or changed since, as that is found; then, in the order of their paths, those of the newest.
-  /// - Throws: what `each` throws; ``BackupError`` if there is no room for a temporary file. What is damaged is in ``gaps``.
+  ///   - each: receives the matches that were deleted or changed since, as that is found; then, in
+  ///     the order of their paths, those of the newest.
+  /// - Throws: what `each` throws; ``BackupError`` if there is no room for a temporary file. What
+  ///   is damaged is in ``gaps``.
   package mutating func run(
     _ entries: [SnapshotHistory.Entry], each: (Match) throws -> Void
   ) throws {

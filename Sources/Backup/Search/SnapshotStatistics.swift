@@ -24,8 +24,8 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var years: [Int: Amount] = [:]
   /// How many records have a key that is no time.
   package private(set) var undated = Amount()
-  /// All blobs that records refer to, by the lengths that are held, or else by the sizes that records
-  /// declare.
+  /// All blobs that records refer to, by the lengths that are held, or else by the sizes that
+  /// records declare.
   package private(set) var blobs = Amount()
   /// Those of them that the archive does not hold.
   package private(set) var missing = Amount()

@@ -18,7 +18,8 @@ package struct TextPattern: Sendable {
     ascii = bytes.allSatisfy { $0 < 0x80 } ? bytes : nil
   }
 
-  /// The first text value of a record in which it is, as much as fits in a line; nil if it is in none.
+  /// The first text value of a record in which it is, as much as fits in a line; nil if it is in
+  /// none.
   ///
   /// Names of fields are not looked at. What is no DAG-CBOR is no text.
   ///
@@ -48,7 +49,8 @@ package struct TextPattern: Sendable {
   private func excerpt(of value: String) -> String? {
     let lowered = value.lowercased()
     guard let place = lowered.firstRange(of: text) else { return nil }
-    // Lower case may be longer or shorter by a few letters; a glance around the place is all that is asked for.
+    // Lower case may be longer or shorter by a few letters; a glance around the place is all that
+    // is asked for.
     let before = lowered.distance(from: lowered.startIndex, to: place.lowerBound)
     let start = max(0, before - Self.shown / 2)
     let piece = value.dropFirst(start).prefix(Self.shown + text.count)

@@ -14,7 +14,8 @@ public struct AccountFacts: Sendable {
   /// Nothing known.
   public init() {}
 
-  /// The longest document that is taken: a DID document has a few kilobytes, a PLC log of many years a few hundred.
+  /// The longest document that is taken: a DID document has a few kilobytes, a PLC log of many
+  /// years a few hundred.
   public static let maximumDocument = 4 << 20
 
   /// Takes handle and server from a DID document, where they are not known otherwise.
@@ -35,7 +36,8 @@ public struct AccountFacts: Sendable {
     pds = pds ?? document.pds
   }
 
-  /// Makes sure that the PLC audit log, if there is one, is the account's, and leads back to its first operation.
+  /// Makes sure that the PLC audit log, if there is one, is the account's, and leads back to its
+  /// first operation.
   ///
   /// - Throws: ``BackupError``.
   func checkPLCLog(of did: DID) throws {

@@ -12,7 +12,8 @@ public import IPLD
 public struct ArchivedSnapshot: Sendable {
   /// The archive.
   public let reader: ArchiveReader
-  /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is left.
+  /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is
+  /// left.
   public let cid: CID?
   /// The manifest.
   public let snapshot: Snapshot
@@ -27,7 +28,8 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// In an archive whose footer is lost, the last manifest that is left.
   ///
-  /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is damaged.
+  /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is
+  ///   damaged.
   public static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
     if let head = reader.generation.head, reader.movedHeads.isEmpty {
       return try ArchivedSnapshot(head.cid, in: reader)
@@ -38,7 +40,8 @@ public struct ArchivedSnapshot: Sendable {
     return try ArchivedSnapshot(newest.cid, in: reader)
   }
 
-  /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there is none.
+  /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there
+  /// is none.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
   static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
@@ -116,7 +119,8 @@ public struct ArchivedSnapshot: Sendable {
 
   /// The snapshot that a manifest describes.
   ///
-  /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used; `ArchiveError` if it is damaged.
+  /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used;
+  ///   `ArchiveError` if it is damaged.
   public init(_ cid: CID, in reader: ArchiveReader) throws {
     self.init(reader: reader, cid: cid, snapshot: try Self.manifest(cid, in: reader))
   }
@@ -147,7 +151,8 @@ public struct ArchivedSnapshot: Sendable {
 
   /// A block of bookkeeping.
   ///
-  /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged or too long.
+  /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged
+  ///   or too long.
   static func block(_ cid: CID, in reader: ArchiveReader) throws -> Block {
     guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
       throw SnapshotError.blockMissing(cid)
@@ -194,7 +199,8 @@ public struct ArchivedSnapshot: Sendable {
     return order
   }
 
-  /// The blobs that are missing for another reason than that they were not given, as noted when the snapshot was made.
+  /// The blobs that are missing for another reason than that they were not given, as noted when the
+  /// snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
   public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
@@ -284,9 +290,11 @@ public struct ArchivedSnapshot: Sendable {
     }
   }
 
-  /// The block of the record with this path, found through the tree; nil if there is no such record.
+  /// The block of the record with this path, found through the tree; nil if there is no such
+  /// record.
   ///
-  /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it is damaged.
+  /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
+  ///   is damaged.
   public func record(_ path: String) throws -> Block? {
     var lookup = MSTLookup(path.utf8)
     let commit = try block(snapshot.commit)
@@ -303,7 +311,8 @@ public struct ArchivedSnapshot: Sendable {
 }
 
 extension ArchiveReader {
-  /// What stands for every section that can be reached by a number, in the order of the file as far as that is known.
+  /// What stands for every section that can be reached by a number, in the order of the file as far
+  /// as that is known.
   var ordinals: Range<UInt64> { 0..<sectionLimit }
 
   /// No section that can be read has this ordinal or a later one.

@@ -2,12 +2,14 @@ internal import Archive
 
 /// Orders relative to that of an earlier snapshot (FORMAT 6.1).
 ///
-/// Servers give a repository in nearly the order of the last time, but now and then in another: then an absolute order takes a run
-/// for every block that is out of place, in every later snapshot, and a relative one only in the first.
+/// Servers give a repository in nearly the order of the last time, but now and then in another:
+/// then an absolute order takes a run for every block that is out of place, in every later
+/// snapshot, and a relative one only in the first.
 extension BlockOrder {
   /// The same order, whose positions are ordinals, relative to `base`.
   ///
-  /// - Returns: The relative order, and the ordinal that the position behind the last one of `base` stands for.
+  /// - Returns: The relative order, and the ordinal that the position behind the last one of `base`
+  ///   stands for.
   package func relative(to base: BlockOrder) -> (order: BlockOrder, first: UInt64) {
     let count = base.count
     let known = Places(base)
@@ -74,7 +76,8 @@ private struct Places {
     case new(Range<UInt64>)
   }
 
-  /// Runs of ordinals with the position of the first, by ordinals; of those that overlap, which is rare, one counts.
+  /// Runs of ordinals with the position of the first, by ordinals; of those that overlap, which is
+  /// rare, one counts.
   private var runs: [(ordinals: Range<UInt64>, position: UInt64)] = []
 
   init(_ order: BlockOrder) {

@@ -45,9 +45,11 @@ struct WrittenOrder {
 }
 
 extension BlockOrder {
-  /// The order relative to that of `basis`, or as it is if that is shorter or many are relative already.
+  /// The order relative to that of `basis`, or as it is if that is shorter or many are relative
+  /// already.
   ///
-  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what asking for the basis throws.
+  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what asking for
+  ///   the basis throws.
   func written(after basis: OrderBasis?) throws -> WrittenOrder {
     let maximumRuns = Self.maximumRuns(ofSections: runs.reduce(0) { max($0, $1.upperBound) })
     let (shortest, base) = try shortest(after: basis)

@@ -3,10 +3,11 @@ internal import IPLD
 
 /// In which order the sections of a CAR come, as runs of successive positions.
 ///
-/// A position is an ordinal of the archive; or, in an order relative to that of an earlier snapshot, a place in that one, behind which
-/// the sections that are new have theirs. Two varints a run: the zigzag encoding of its first position less the expected one, and its
-/// length. A repository that was packed from its CAR is one run, however many blocks it has; one that has changed a little since is a
-/// few runs relative to what it was. See `Docs/FORMAT.md`, section 6.1.
+/// A position is an ordinal of the archive; or, in an order relative to that of an earlier
+/// snapshot, a place in that one, behind which the sections that are new have theirs. Two varints a
+/// run: the zigzag encoding of its first position less the expected one, and its length. A
+/// repository that was packed from its CAR is one run, however many blocks it has; one that has
+/// changed a little since is a few runs relative to what it was. See `Docs/FORMAT.md`, section 6.1.
 public struct BlockOrder: Equatable, Sendable {
   /// Runs up to this length lie in the manifest itself; longer ones in pages.
   static let maximumInline = 1024

@@ -44,8 +44,9 @@ struct GrowthLog {
 
   /// By how many bytes the file grew for this manifest; nil if that is not known.
   ///
-  /// - Parameter previous: the manifest before it. If the footers name another in between, or none, several were written at once, as by compacting, or
-  ///   the manifest was written again without its content, as by pruning.
+  /// - Parameter previous: the manifest before it. If the footers name another in between, or none,
+  ///   several were written at once, as by compacting, or the manifest was written again without
+  ///   its content, as by pruning.
   func bytesAdded(by manifest: CID, after previous: CID?) -> UInt64? {
     guard let position = positions[manifest] else { return nil }
     let length = heads[position].committedLength

@@ -17,7 +17,8 @@ struct ManifestContents {
     unread[commit, default: []].append((manifest, isSound))
   }
 
-  /// Whether the chain of a manifest that says the same leads to its beginning; nil if none says the same.
+  /// Whether the chain of a manifest that says the same leads to its beginning; nil if none says
+  /// the same.
   mutating func same(as manifest: CID, _ commit: CID) -> Bool? {
     for (other, isSound) in unread.removeValue(forKey: commit) ?? [] {
       if let content = content(other) { contents[content] = contents[content] ?? false || isSound }

@@ -1,7 +1,8 @@
 /// A point in time, to the nanosecond, and how exactly it was told.
 ///
-/// Read from RFC 3339, or from the beginning of it: `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:05.5+01:00`. What is left out makes
-/// it as long as the day, minute or second that it names. A time without an offset from UTC is in UTC.
+/// Read from RFC 3339, or from the beginning of it: `2026-11-21`, `2026-11-21T10:00`,
+/// `2026-11-21T10:00:05.5+01:00`. What is left out makes it as long as the day, minute or second
+/// that it names. A time without an offset from UTC is in UTC.
 public struct Moment: Equatable, Sendable {
   /// The seconds since the beginning of 1970, without leap seconds.
   public let seconds: Int64
@@ -11,7 +12,8 @@ public struct Moment: Equatable, Sendable {
   public let length: Int64
 
   private static let second: Int64 = 1_000_000_000
-  /// The longest text that is looked at: all of RFC 3339 with nine digits of a second has 35 characters.
+  /// The longest text that is looked at: all of RFC 3339 with nine digits of a second has 35
+  /// characters.
   static let maximumLength = 40
 
   /// Reads a moment; nil for text that is none.
@@ -100,7 +102,8 @@ public struct Moment: Equatable, Sendable {
     return Int(year)
   }
 
-  /// The days from the beginning of 1970 to a day of the Gregorian calendar; nil if there is no such day.
+  /// The days from the beginning of 1970 to a day of the Gregorian calendar; nil if there is no
+  /// such day.
   private static func days(year: Int64, month: Int64, day: Int64) -> Int64? {
     let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
     let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
@@ -150,7 +153,8 @@ private struct Reader {
     return length < 1_000_000_000 ? (value, length) : nil
   }
 
-  /// The offset from UTC in seconds: `Z`, `+01:00`, or nothing, which says 0; nil for anything else.
+  /// The offset from UTC in seconds: `Z`, `+01:00`, or nothing, which says 0; nil for anything
+  /// else.
   mutating func offset() -> Int64? {
     if isAtEnd || skip("Z") || skip("z") { return 0 }
     let isWest = skip("-")

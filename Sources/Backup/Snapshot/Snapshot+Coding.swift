@@ -260,7 +260,8 @@ private struct Fields {
     return Fields(field)
   }
 
-  /// A list of links of which none comes twice, so that what they lead to is no more than the archive holds.
+  /// A list of links of which none comes twice, so that what they lead to is no more than the
+  /// archive holds.
   func distinctLinks(_ name: String) throws(SnapshotError) -> [CID] {
     let links = try links(name)
     guard Set(links).count == links.count else { throw .malformedField(name) }

@@ -3,7 +3,8 @@ internal import IPLD
 
 /// The manifest as JSON.
 extension Snapshot {
-  /// The content of `backup-metadata.json`: the same for the same snapshot, whenever it is extracted.
+  /// The content of `backup-metadata.json`: the same for the same snapshot, whenever it is
+  /// extracted.
   func metadataJSON(head: CID?) -> [UInt8] {
     var json = JSONWriter(pretty: true)
     json.beginObject()

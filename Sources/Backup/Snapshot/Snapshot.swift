@@ -35,7 +35,8 @@ public struct Snapshot: Equatable, Sendable {
   public var didDocument: CID?
   /// The account's PLC audit log, as received.
   public var plcLog: CID?
-  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked for.
+  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked
+  /// for.
   public var privateData: CID?
   /// Pages that list the blobs held though no record refers to them.
   public var extrasPages: [CID]
@@ -53,7 +54,8 @@ public struct Snapshot: Equatable, Sendable {
   public var unreadable = UnreadableRecords()
   /// What speaks against it, and what of that was accepted.
   public var standing = Standing()
-  /// Whether no footer led to it when it was found in a damaged file, so that it may never have been committed.
+  /// Whether no footer led to it when it was found in a damaged file, so that it may never have
+  /// been committed.
   public var isUnvouched = false
 
   /// How a server gave a repository.
@@ -90,7 +92,8 @@ public struct Snapshot: Equatable, Sendable {
     public var header: [UInt8]
     /// The length in bytes.
     public var byteCount: UInt64
-    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has put it together.
+    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has
+    /// put it together.
     public var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
     public var sectionCount: UInt64
@@ -124,7 +127,8 @@ public struct Snapshot: Equatable, Sendable {
     public var nodes: Int
     /// Distinct blocks.
     public var blocks: Int
-    /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not known.
+    /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not
+    /// known.
     public var recordBlocks: Int?
 
     /// Counts of these.
@@ -181,7 +185,7 @@ extension Snapshot {
 
   /// Whether nothing is missing but blobs that are accepted as lost, and no record may refer to
   /// blobs that are not known.
-  public var isSettled: Bool { 
+  public var isSettled: Bool {
     hasEverythingKnown && !unreadable.mayHideBlobs && !standing.doubts.contains(.behind)
   }
 

@@ -2,7 +2,8 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// A snapshot on its way into an archive: all that its manifest says, and the end of the write that makes it.
+/// A snapshot on its way into an archive: all that its manifest says, and the end of the write that
+/// makes it.
 ///
 /// What is not known of the account this time is what the snapshot before says of it.
 struct SnapshotDraft: Sendable {

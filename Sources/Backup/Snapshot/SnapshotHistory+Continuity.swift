@@ -4,19 +4,20 @@ internal import ATProtocol
 extension SnapshotHistory {
   /// Why a snapshot does not follow from the one before it of the same account.
   public enum Disruption: String, Sendable {
-    /// Its revision is older: a server was put back to an earlier state, or an older CAR was packed.
+    /// Its revision is older: a server was put back to an earlier state, or an older CAR was
+    /// packed.
     case rollback
     /// Its revision is the same, and its commit another one.
     case fork
   }
 
-  /// The snapshots that do not follow from what was there before of the same account, by their indices
-  /// in ``entries``, with the index of the snapshot that says so.
+  /// The snapshots that do not follow from what was there before of the same account, by their
+  /// indices in ``entries``, with the index of the snapshot that says so.
   ///
   /// One is accepted if its snapshot says so, or a later one of the account.
   ///
-  /// A snapshot may be both: put back to an earlier revision, and another commit of it. Snapshots that
-  /// no footer leads to are passed over: nothing says when they were made.
+  /// A snapshot may be both: put back to an earlier revision, and another commit of it. Snapshots
+  /// that no footer leads to are passed over: nothing says when they were made.
   public var disruptions: [(kind: Disruption, before: Int, after: Int, isAccepted: Bool)] {
     struct Question: Hashable {
       let did: DID

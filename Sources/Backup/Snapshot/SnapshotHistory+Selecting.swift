@@ -5,7 +5,8 @@ internal import IPLD
 extension SnapshotHistory {
   /// The newest snapshot of each account, by revision, the newest in the file first.
   ///
-  /// It need not be the one that was added last: a server may have been put back to an earlier state.
+  /// It need not be the one that was added last: a server may have been put back to an earlier
+  /// state.
   public var newestOfAccounts: [Entry] { newest(entries, byRevision: true) }
 
   /// What people call an account: its handle, as it was known last, or its DID.
@@ -50,7 +51,8 @@ extension SnapshotHistory {
   ///   - selector: which.
   ///   - account: of which account; nil for all. It does not change the numbers, but those that
   ///     count back from the newest.
-  /// - Throws: ``SelectionError`` if there is none, or the beginning of a revision or CID fits several.
+  /// - Throws: ``SelectionError`` if there is none, or the beginning of a revision or CID fits
+  ///   several.
   public func select(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
     throws(SelectionError) -> [Entry]
   {
@@ -104,7 +106,8 @@ extension SnapshotHistory {
     return found[0]
   }
 
-  /// Of each account the last in the list that a footer leads to, or else the last; the newest in the file first.
+  /// Of each account the last in the list that a footer leads to, or else the last; the newest in
+  /// the file first.
   ///
   /// - Parameter byRevision: whether one with an older revision than another is not taken.
   private func newest(_ list: [Entry], byRevision: Bool) -> [Entry] {

@@ -22,7 +22,8 @@ public struct SnapshotHistory: Sendable {
   public struct Entry: Equatable, Sendable {
     /// Its number, from 1 for the oldest.
     public internal(set) var number = 0
-    /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it was ever committed.
+    /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it
+    /// was ever committed.
     public internal(set) var isVouched = true
     /// The CID of its manifest.
     public let cid: CID
@@ -163,7 +164,8 @@ public struct SnapshotHistory: Sendable {
   ///   - reader: The archive.
   ///   - heads: The newest manifests by the footers, the newest first, and where each footer lies.
   ///   - limit: How many snapshots are listed.
-  /// - Returns: Where the footer lies from which the chain leads to its beginning; nil if none does.
+  /// - Returns: Where the footer lies from which the chain leads to its beginning; nil if none
+  ///   does.
   private mutating func follow(
     _ reader: ArchiveReader, _ heads: [(cid: CID, offset: UInt64)], _ limit: Int
   ) throws -> UInt64? {

@@ -25,7 +25,8 @@ public enum SnapshotSelector: Equatable, Sendable {
 
   /// How much of a revision has to be given.
   static let minimumRevision = 4
-  /// How much of a CID has to be given: beyond the seven characters that all of them begin with, as much as identifies commits elsewhere.
+  /// How much of a CID has to be given: beyond the seven characters that all of them begin with, as
+  /// much as identifies commits elsewhere.
   ///
   /// It is more than a revision has, so that the two are told apart.
   static let minimumCID = 14

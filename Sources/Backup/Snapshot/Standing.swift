@@ -4,15 +4,16 @@ internal import IPLD
 
 /// What speaks against a snapshot, found when it was made, and what of that the user has accepted.
 ///
-/// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots, too, so that
-///    nobody has to read the whole history to know of it.
-/// 2. A rollback or fork is accepted by the snapshot that says so, and with it all of the kind before; the next
-///    one is a new question.
+/// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots,
+///    too, so that nobody has to read the whole history to know of it.
+/// 2. A rollback or fork is accepted by the snapshot that says so, and with it all of the kind
+///    before; the next one is a new question.
 /// 3. An unconfirmed handle stays accepted as long as the account claims that handle.
 public struct Standing: Equatable, Sendable {
   /// A reason not to take a snapshot for what the account's owner meant.
   public enum Doubt: String, CaseIterable, Sendable {
-    /// A revision is older than that of the snapshot before it: a server was put back to an earlier state.
+    /// A revision is older than that of the snapshot before it: a server was put back to an earlier
+    /// state.
     case rollback
     /// A commit is another one than the snapshot before it has, with the same revision.
     case fork
@@ -25,10 +26,12 @@ public struct Standing: Equatable, Sendable {
     /// A revision is of a time that had not come yet when the snapshot was made.
     case future
 
-    /// Those that keep an account's backup from being taken for genuine until somebody accepts them.
+    /// Those that keep an account's backup from being taken for genuine until somebody accepts
+    /// them.
     ///
-    /// That no key is known is an absence of evidence, and no evidence against anybody. A revision is what a server's
-    /// clock says; and one that the server keeps back is missing, as a blob may be.
+    /// That no key is known is an absence of evidence, and no evidence against anybody. A revision
+    /// is what a server's clock says; and one that the server keeps back is missing, as a blob may
+    /// be.
     static let grave: Set<Doubt> = [.rollback, .fork, .handle]
   }
 
@@ -56,7 +59,8 @@ public struct Standing: Equatable, Sendable {
     if before?.accepted.contains(.handle) == true { accepted.insert(.handle) }
   }
 
-  /// Whether it says the same as an earlier one; that something was accepted before needs no repetition.
+  /// Whether it says the same as an earlier one; that something was accepted before needs no
+  /// repetition.
   func saysNothingNew(after earlier: Standing) -> Bool {
     doubts == earlier.doubts && accepted.isSubset(of: earlier.accepted)
   }
@@ -66,7 +70,8 @@ public struct Standing: Equatable, Sendable {
   /// - Parameters:
   ///   - repository: the new one.
   ///   - archived: the account's snapshot before; nil if it has none.
-  ///   - newest: the revision that the server said was its newest; nil if it was not asked, or did not say.
+  ///   - newest: the revision that the server said was its newest; nil if it was not asked, or did
+  ///     not say.
   ///   - accepting: what the user accepts.
   ///   - now: the moment, in RFC 3339 and UTC.
   /// - Throws: as reading the history of the archive does.

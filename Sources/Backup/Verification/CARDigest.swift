@@ -13,7 +13,8 @@ final class CARDigest {
 
   /// Takes the next bytes.
   ///
-  /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than the manifest says.
+  /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than
+  ///   the manifest says.
   func take(_ bytes: Span<UInt8>) throws(SnapshotError) {
     hash.update(bytes)
     count += UInt64(bytes.count)
@@ -27,7 +28,8 @@ final class CARDigest {
   }
 }
 
-/// The digest of a CAR whose sections lie in the archive in their order, while the archive is read from end to end.
+/// The digest of a CAR whose sections lie in the archive in their order, while the archive is read
+/// from end to end.
 struct CARFollower {
   /// The manifest.
   let manifest: CID

@@ -4,8 +4,9 @@ public import IPLD
 
 /// A signed statement that an archive had a head at a time: `NAME.head`, beside the archive.
 ///
-/// The head commits to everything in the file, so whoever keeps the statement elsewhere, or trusts its key, can tell
-/// later whether anything that was there then is gone or another. Six lines of UTF-8 text, each ended by a line feed:
+/// The head commits to everything in the file, so whoever keeps the statement elsewhere, or trusts
+/// its key, can tell later whether anything that was there then is gone or another. Six lines of
+/// UTF-8 text, each ended by a line feed:
 ///
 /// ```
 /// carpack head 1
@@ -16,7 +17,8 @@ public import IPLD
 /// signature …                     64 bytes in base64url without padding
 /// ```
 ///
-/// The signature is ECDSA over the SHA-256 of the lines before its own, r ‖ s with the lower s, as commits have it.
+/// The signature is ECDSA over the SHA-256 of the lines before its own, r ‖ s with the lower s, as
+/// commits have it.
 public struct HeadStatement: Equatable, Sendable {
   /// The CID of the newest manifest.
   public let head: CID

@@ -20,7 +20,8 @@ public struct IdentityEvidence: Sendable {
 
   /// The account.
   public let did: DID
-  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with one that does not hold.
+  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with one that
+  /// does not hold.
   public let history: PLCHistory?
   /// What speaks against the account's logs: that the newest breaks a rule, or an older one has an
   /// operation that the newest does not know.

@@ -14,7 +14,8 @@ public struct ProofLevels: Sendable {
     case signed
     /// That key follows from the DID, by a history that leads back to its first operation.
     case identityProven = "identity-proven"
-    /// The snapshot follows from the one before it: no earlier revision, and no other commit of the same.
+    /// The snapshot follows from the one before it: no earlier revision, and no other commit of the
+    /// same.
     case continuous
     /// No blob is missing, be it referenced or listed, and every record can be read.
     case complete

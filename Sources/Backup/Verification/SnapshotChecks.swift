@@ -15,15 +15,18 @@ struct SnapshotChecks {
   private var damagedStates: [CID: BlobState] = [:]
   /// How the blobs of the last whole tree stand.
   private var tally = BlobTally()
-  /// Whether CARs are what their manifests say, as far as that was found out while the file was read; by the manifests.
+  /// Whether CARs are what their manifests say, as far as that was found out while the file was
+  /// read; by the manifests.
   private let isExact: [CID: Bool]
   /// What was wrong with the blobs on a page of extras.
   private var extrasPages: [CID: [String]] = [:]
-  /// The list of private data that was checked last, and what is wrong with it: most snapshots share it.
+  /// The list of private data that was checked last, and what is wrong with it: most snapshots
+  /// share it.
   private var checkedPrivateData: (link: CID, damage: [String])?
   /// What the pages say that were read last.
   private var reasons = Reasons()
-  /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have none.
+  /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have
+  /// none.
   private var reported: [Bool] = []
   private var reportedUnreferenced: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
@@ -106,7 +109,8 @@ struct SnapshotChecks {
     if blocks != nil {
       checkFigures(snapshot, tree, &report)
     } else {
-      // What the snapshot never had was missing before any damage, but which it is can no longer be told.
+      // What the snapshot never had was missing before any damage, but which it is can no longer be
+      // told.
       report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
         "the record \($0) is lost"
       }
@@ -126,7 +130,8 @@ struct SnapshotChecks {
 
   // MARK: The CAR and its repository
 
-  /// Checks that the sections of a CAR are there and as long as they should be; answers which they are.
+  /// Checks that the sections of a CAR are there and as long as they should be; answers which they
+  /// are.
   ///
   /// - Parameter isDigested: Whether its digest is compared, too.
   /// - Throws: what is wrong with it.
@@ -175,7 +180,8 @@ struct SnapshotChecks {
     return digest.matches(car)
   }
 
-  /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read where they are.
+  /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read
+  /// where they are.
   ///
   /// Successive snapshots have nearly the same, so what was gathered for one serves the others,
   /// until they lack too much of it.
@@ -298,7 +304,8 @@ struct SnapshotChecks {
     return damage
   }
 
-  /// Counts the blobs to which the last whole tree refers and the one before it does not, and the other way round.
+  /// Counts the blobs to which the last whole tree refers and the one before it does not, and the
+  /// other way round.
   private mutating func countChangedBlobs() {
     let blobs = trees.blobs.entries
     tally.isCounted += repeatElement(false, count: blobs.count - tally.isCounted.count)

@@ -2,18 +2,21 @@ public import ATProtocol
 public import Archive
 internal import IPLD
 
-/// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each tree, every blob.
+/// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each
+/// tree, every blob.
 ///
-/// The file is read, decompressed and hashed once. Of each snapshot its order, its lengths, its tree and its records are checked, and what
-/// snapshots share is not looked at again in each of them. The digest of a whole CAR says nothing of its blocks that their CIDs and the
-/// manifest do not say; it is computed for the snapshots that decide the verdict, or for all.
+/// The file is read, decompressed and hashed once. Of each snapshot its order, its lengths, its
+/// tree and its records are checked, and what snapshots share is not looked at again in each of
+/// them. The digest of a whole CAR says nothing of its blocks that their CIDs and the manifest do
+/// not say; it is computed for the snapshots that decide the verdict, or for all.
 public struct SnapshotVerifier {
   /// How much is looked at.
   public typealias Depth = ArchiveVerifier.Depth
 
   /// Which snapshots are looked at.
   public enum Scope: Sendable {
-    /// All of them. Of an account with several, what the newest lacks decides whether it is incomplete.
+    /// All of them. Of an account with several, what the newest lacks decides whether it is
+    /// incomplete.
     case all
     /// Those of an account; likewise.
     case account(DID)
@@ -28,7 +31,8 @@ public struct SnapshotVerifier {
   /// A verifier.
   ///
   /// - Parameters:
-  ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those that decide.
+  ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those
+  ///     that decide.
   ///   - terms: by what the levels of proof are judged; nil to leave them out.
   ///   - observer: is told how far it is.
   public init(
@@ -105,7 +109,8 @@ public struct SnapshotVerifier {
     return report
   }
 
-  /// The snapshots to look at, the newest first, and the numbers of those that decide whether something is missing.
+  /// The snapshots to look at, the newest first, and the numbers of those that decide whether
+  /// something is missing.
   private func choose(_ scope: Scope, _ history: SnapshotHistory) -> (
     entries: [SnapshotHistory.Entry], judged: Set<Int>
   ) {

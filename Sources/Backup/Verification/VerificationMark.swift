@@ -2,10 +2,10 @@ public import SystemPackage
 
 /// When an archive was last verified, and what came of it.
 ///
-/// It is kept beside the content of the file, in the extended attribute `user.carpack.verified`: the
-/// time, the verdict, and how many bytes were committed then, with a space between. It says something
-/// of this file on this medium, so it is right that most ways to copy a file leave it behind. Where
-/// the file system or the file's owner does not allow it there is none.
+/// It is kept beside the content of the file, in the extended attribute `user.carpack.verified`:
+/// the time, the verdict, and how many bytes were committed then, with a space between. It says
+/// something of this file on this medium, so it is right that most ways to copy a file leave it
+/// behind. Where the file system or the file's owner does not allow it there is none.
 public struct VerificationMark: Equatable, Sendable {
   /// When it was verified, in RFC 3339 and UTC.
   public let time: String

@@ -38,14 +38,15 @@ extension SnapshotVerifier {
     public let isJudged: Bool
     /// Whether the last footer covers it.
     ///
-    /// A snapshot that an unfinished write has left may lack blocks without any damage: they had not
-    /// got to the medium.
+    /// A snapshot that an unfinished write has left may lack blocks without any damage: they had
+    /// not got to the medium.
     public let isCommitted: Bool
     /// Whether the digest of its CAR was compared with the manifest's.
     public internal(set) var isCARDigested = false
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []
-    /// Blobs that are referred to and not there, but for those that a newer snapshot in the report lacks too.
+    /// Blobs that are referred to and not there, but for those that a newer snapshot in the report
+    /// lacks too.
     public internal(set) var missingBlobs: [LostBlob] = []
     /// How many blobs are referred to and not there.
     public internal(set) var missingBlobCount = 0
@@ -62,8 +63,8 @@ extension SnapshotVerifier {
     /// What is proven; nil if that was not asked for, or not everything was looked at.
     public internal(set) var levels: ProofLevels?
 
-    /// What is left of its repository, if that is damaged: how many records, and how many intact blobs
-    /// they refer to.
+    /// What is left of its repository, if that is damaged: how many records, and how many intact
+    /// blobs they refer to.
     public internal(set) var remains: (recordCount: Int, blobCount: Int)?
 
     init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
@@ -86,13 +87,15 @@ extension SnapshotVerifier {
   public struct Report: Sendable {
     /// What was found out about the file.
     public let archive: ArchiveVerification
-    /// What was found out about each snapshot, the newest first; those whose manifests are lost are in ``fileDamage``.
+    /// What was found out about each snapshot, the newest first; those whose manifests are lost are
+    /// in ``fileDamage``.
     public internal(set) var snapshots: [SnapshotReport] = []
     /// What is damaged beyond what ``archive`` says and what is damaged of a snapshot.
     public internal(set) var fileDamage: [String] = []
     /// Whether there are more snapshots than were looked at, because they are too many.
     public internal(set) var isPartial = false
-    /// The first of the records that break the data model, with why; their blocks are kept all the same.
+    /// The first of the records that break the data model, with why; their blocks are kept all the
+    /// same.
     public internal(set) var recordWarnings: [(record: String, why: String)] = []
 
     init(archive: ArchiveVerification) { self.archive = archive }
@@ -111,7 +114,8 @@ extension SnapshotVerifier {
       }
     }
 
-    /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an account or in one that was chosen.
+    /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an
+    /// account or in one that was chosen.
     public var verdict: Verdict {
       let verdicts = snapshots.map(\.verdict)
       if archive.worst == .damaged || !fileDamage.isEmpty || verdicts.contains(.damaged) {

@@ -3,9 +3,11 @@ internal import Archive
 internal import IPLD
 internal import Synchronization
 
-/// What verifying snapshots needs of an archive, taken in while the frames of the file are verified, each decompressed once.
+/// What verifying snapshots needs of an archive, taken in while the frames of the file are
+/// verified, each decompressed once.
 ///
-/// Of a file that turns out damaged it is of no use: what stands where then, only the archive's index and its survey can tell.
+/// Of a file that turns out damaged it is of no use: what stands where then, only the archive's
+/// index and its survey can tell.
 final class VerifyingIntake: Sendable {
   private struct State {
     var census: CensusIntake
@@ -64,7 +66,8 @@ final class VerifyingIntake: Sendable {
     }
   }
 
-  /// The census of the archive, and whether the CARs that were followed are what their manifests say.
+  /// The census of the archive, and whether the CARs that were followed are what their manifests
+  /// say.
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
   func census(_ archive: ArchiveVerification, _ observer: Progress.Observer) throws -> (

@@ -1,7 +1,8 @@
 /// Which blocks a CAR holds and where: a compact hash table from CIDs to places in the CAR's bytes.
 ///
-/// This is all that grows with a repository: twelve bytes for each distinct block, up to twice that after it has grown. The CIDs
-/// themselves stay where they are, in the CAR, which the caller passes to every call.
+/// This is all that grows with a repository: twelve bytes for each distinct block, up to twice that
+/// after it has grown. The CIDs themselves stay where they are, in the CAR, which the caller passes
+/// to every call.
 ///
 /// A block's *place* in the table stays the same until another is inserted.
 public struct BlockTable: Sendable {
@@ -40,7 +41,8 @@ public struct BlockTable: Sendable {
   ///
   /// Slots lie all over memory. All are asked for first, so that they come together.
   ///
-  /// - Parameter marks: answers the marks of the block with this index, which is the first of its CID.
+  /// - Parameter marks: answers the marks of the block with this index, which is the first of its
+  ///   CID.
   package mutating func insert(
     _ sections: [CARSection], _ cids: [CID], in bytes: Span<UInt8>, marks: (Int) -> UInt8
   ) {
@@ -72,7 +74,8 @@ public struct BlockTable: Sendable {
     slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: $0, in: bytes) }
   }
 
-  /// Appends the place of each block that these name, or nil; in less time than one after the other.
+  /// Appends the place of each block that these name, or nil; in less time than one after the
+  /// other.
   package func appendPlaces(of cids: [CommonCID], to places: inout [Int?], in bytes: Span<UInt8>) {
     slots.findAll(cids) {
       CARSection.has($0, at: $1, in: bytes)

@@ -18,7 +18,8 @@ public struct CARSection: Equatable, Sendable {
 
 /// Steps through the sections of a CAR of version 1 that lies in memory or in a mapped file.
 ///
-/// The caller passes the same bytes each time; the cursor keeps nothing but its offset, copies nothing and hashes nothing.
+/// The caller passes the same bytes each time; the cursor keeps nothing but its offset, copies
+/// nothing and hashes nothing.
 ///
 /// Invariant: `offset` is the start of a section or the end of the CAR.
 public struct CARCursor: Sendable {

@@ -1,4 +1,5 @@
-/// The header of a CAR of version 1: `varint(length)` and the DAG-CBOR map `{roots: [link], version: 1}`.
+/// The header of a CAR of version 1: `varint(length)` and the DAG-CBOR map
+/// `{roots: [link], version: 1}`.
 ///
 /// Source: the [CAR v1 specification](https://ipld.io/specs/transport/car/carv1/).
 public struct CARHeader: Equatable, Sendable {

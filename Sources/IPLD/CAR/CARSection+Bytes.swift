@@ -1,6 +1,7 @@
 /// A section that was read before, of which only the place is known where it begins.
 ///
-/// - Precondition: of everything here, that a section of a CAR begins there; ``CARCursor`` finds out whether one does.
+/// - Precondition: of everything here, that a section of a CAR begins there; ``CARCursor`` finds
+///   out whether one does.
 extension CARSection {
   /// The section at `start`, and its CID.
   static func read(at start: Int, in bytes: Span<UInt8>) -> (section: CARSection, cid: CID) {

@@ -1,6 +1,8 @@
-/// Checks a CAR of version 1 while it arrives: every section's length and CID, and every block against its CID.
+/// Checks a CAR of version 1 while it arrives: every section's length and CID, and every block
+/// against its CID.
 ///
-/// Bytes are pushed in as they come; no more than one section and what arrived with it is held. What the blocks mean is not looked at.
+/// Bytes are pushed in as they come; no more than one section and what arrived with it is held.
+/// What the blocks mean is not looked at.
 ///
 /// ```swift
 /// var checker = CARStreamChecker()
@@ -18,7 +20,8 @@ public struct CARStreamChecker: Sendable {
   private let limits: CARLimits
   /// What has arrived and is not a whole section yet.
   private var rest: [UInt8] = []
-  /// How many bytes it takes before another look at ``rest`` is worth it: a section that arrives in many pieces is not parsed for each.
+  /// How many bytes it takes before another look at ``rest`` is worth it: a section that arrives in
+  /// many pieces is not parsed for each.
   private var neededCount = 1
 
   /// A checker of a CAR of which nothing has arrived.
@@ -26,7 +29,8 @@ public struct CARStreamChecker: Sendable {
 
   /// Takes the next bytes.
   ///
-  /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its CID names, with its place in the CAR.
+  /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its
+  ///   CID names, with its place in the CAR.
   public mutating func take(_ bytes: Span<UInt8>) throws(CARError) {
     byteCount += bytes.count
     guard rest.isEmpty else {

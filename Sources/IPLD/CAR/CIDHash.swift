@@ -14,8 +14,8 @@ package struct CIDHash: Sendable {
 
   /// The hash of a CID, all bits of which are of use.
   ///
-  /// A common CID is all but its digest. Of others there are many for one digest, and they are hashed whole, lest they should all
-  /// want the same slot.
+  /// A common CID is all but its digest. Of others there are many for one digest, and they are
+  /// hashed whole, lest they should all want the same slot.
   @inline(__always)
   package func callAsFunction(_ cid: CID) -> UInt64 {
     self(CommonCID(cid)?.digest ?? SHA256.digest(of: cid.bytes.span))
@@ -25,7 +25,8 @@ package struct CIDHash: Sendable {
   @inline(__always)
   package func callAsFunction(_ digest: SHA256Digest) -> UInt64 {
     let words = digest.words
-    // Every bit of the digest, with a bit of the seed on it, goes through two products before it counts.
+    // Every bit of the digest, with a bit of the seed on it, goes through two products before it
+    // counts.
     let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
     let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
     return Self.fold(first ^ seed.2, second ^ seed.1)

@@ -1,6 +1,8 @@
-/// The heart of every table of CIDs: a hash table with open addressing that holds no CID, only a number for each.
+/// The heart of every table of CIDs: a hash table with open addressing that holds no CID, only a
+/// number for each.
 ///
-/// Where the CID with a number is, the table's owner knows, and tells when it is asked. Eight bytes a slot:
+/// Where the CID with a number is, the table's owner knows, and tells when it is asked. Eight bytes
+/// a slot:
 ///
 /// ```
 /// bits 63 … 20   one more than the number; 0 in an empty slot
@@ -10,7 +12,8 @@
 ///
 /// Invariants:
 /// 1. More than a third of the slots are empty.
-/// 2. A CID that is in the table lies at or behind the slot that its hash says, with no empty slot in between.
+/// 2. A CID that is in the table lies at or behind the slot that its hash says, with no empty slot
+///    in between.
 /// 3. No two numbers are of the same CID.
 package struct CIDSlots: Sendable {
   private static let numberShift: UInt64 = 20
@@ -55,7 +58,8 @@ package struct CIDSlots: Sendable {
   ///   - hash: its hash.
   ///   - number: its number, at most ``maximumNumber``.
   ///   - isSame: whether the CID with a number is this one.
-  ///   - cid: the CID with a number, for a table that has to grow; then the slots of all are others.
+  ///   - cid: the CID with a number, for a table that has to grow; then the slots of all are
+  ///     others.
   /// - Returns: its slot, and whether it is new.
   @inline(__always)
   package mutating func insert(
@@ -79,8 +83,8 @@ package struct CIDSlots: Sendable {
 
   /// Finds the slots of these CIDs.
   ///
-  /// Slots lie all over memory, and so do the CIDs that they stand for. Those of a few dozen are looked at first, so that they come
-  /// together.
+  /// Slots lie all over memory, and so do the CIDs that they stand for. Those of a few dozen are
+  /// looked at first, so that they come together.
   ///
   /// - Parameters:
   ///   - cids: which.
@@ -128,7 +132,8 @@ package struct CIDSlots: Sendable {
     slots[slot] |= UInt64(marks) & Self.markMask
   }
 
-  /// Has the memory of the slots brought that will be looked at: they lie all over it, and come together this way.
+  /// Has the memory of the slots brought that will be looked at: they lie all over it, and come
+  /// together this way.
   @inline(__always)
   package mutating func fetch(_ hashes: [UInt64]) {
     for hash in hashes where slots[position(hash)] != 0 { fetchedCount &+= 1 }

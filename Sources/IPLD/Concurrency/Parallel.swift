@@ -13,14 +13,16 @@ package enum Parallel {
   /// How many processors are there to be used: `sysconf` with `_SC_NPROCESSORS_ONLN`.
   package static var processorCount: Int { max(1, Int(sysconf(CInt(_SC_NPROCESSORS_ONLN)))) }
 
-  /// Calls `work` with every number below `count`, on as many threads as there are cores, or in turn if there is one worker.
+  /// Calls `work` with every number below `count`, on as many threads as there are cores, or in
+  /// turn if there is one worker.
   ///
   /// What `work` shares between calls, it guards itself.
   package static func perform(_ count: Int, workers: Int, _ work: @Sendable (Int) -> Void) {
     run(count, threads: min(workers, count), beside: {}, work)
   }
 
-  /// Does the same, and meanwhile calls `own` once, on one of the threads: for what has to be done in order.
+  /// Does the same, and meanwhile calls `own` once, on one of the threads: for what has to be done
+  /// in order.
   package static func perform(
     _ count: Int, workers: Int, beside own: () -> Void, _ work: @Sendable (Int) -> Void
   ) {
@@ -35,10 +37,12 @@ package enum Parallel {
       for index in 0..<count { work(index) }
       return
     }
-    // Each worker takes the next number when it is done with one, so that items of unequal size do not leave a core idle.
+    // Each worker takes the next number when it is done with one, so that items of unequal size do
+    // not leave a core idle.
     let next = Counter()
-    // The check behind withoutActuallyEscaping holds the length of this file's path, also where the path itself is left out of the
-    // build (-file-prefix-map). Under a name without a folder, the same source gives the same bytes wherever it is built.
+    // The check behind withoutActuallyEscaping holds the length of this file's path, also where the
+    // path itself is left out of the build (-file-prefix-map). Under a name without a folder, the
+    // same source gives the same bytes wherever it is built.
     #sourceLocation(file:"ConcurrentPerform.swift",line:43)
     withoutActuallyEscaping(own) { own in
       // One thread calls it, while this one waits: nothing that it touches is touched by two.

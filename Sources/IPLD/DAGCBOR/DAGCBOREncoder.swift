@@ -1,11 +1,13 @@
 /// Writes values as DAG-CBOR: one encoding for each value.
 ///
-/// The building blocks are public, so that large structures can be written without a value in between.
+/// The building blocks are public, so that large structures can be written without a value in
+/// between.
 public enum DAGCBOREncoder {
   /// The encoding of `value`.
   ///
-  /// - Throws: ``DAGCBORError`` for what DAG-CBOR cannot say: floats that are not finite, integers outside
-  ///   −2^64 … 2^64 − 1, nesting beyond ``DAGCBORScanner/maximumDepth``. Its offset counts the bytes written before.
+  /// - Throws: ``DAGCBORError`` for what DAG-CBOR cannot say: floats that are not finite, integers
+  ///   outside −2^64 … 2^64 − 1, nesting beyond ``DAGCBORScanner/maximumDepth``. Its offset counts
+  ///   the bytes written before.
   public static func encode(_ value: IPLDValue) throws(DAGCBORError) -> [UInt8] {
     var bytes: [UInt8] = []
     try append(value, to: &bytes)
@@ -60,7 +62,8 @@ public enum DAGCBOREncoder {
     appendHead(major: 4, UInt64(count), to: &bytes)
   }
 
-  /// Appends the head of a map of `count` entries, whose keys the caller appends in DAG-CBOR's order.
+  /// Appends the head of a map of `count` entries, whose keys the caller appends in DAG-CBOR's
+  /// order.
   public static func appendMapHead(_ count: Int, to bytes: inout [UInt8]) {
     appendHead(major: 5, UInt64(count), to: &bytes)
   }

@@ -1,16 +1,18 @@
 /// Reads DAG-CBOR token by token, strictly, without building a value.
 ///
-/// Every rule of the [DAG-CBOR specification](https://ipld.io/specs/codecs/dag-cbor/spec/) is checked as the tokens go by:
-/// definite lengths, shortest heads, text keys in order (shorter first, then bytewise) and once each, UTF-8, tag 42 only,
-/// floats of 64 bits that are finite. ``DAGCBORProfile/atproto`` adds the rules of AT Protocol's data model.
+/// Every rule of the [DAG-CBOR specification](https://ipld.io/specs/codecs/dag-cbor/spec/) is
+/// checked as the tokens go by: definite lengths, shortest heads, text keys in order (shorter
+/// first, then bytewise) and once each, UTF-8, tag 42 only, floats of 64 bits that are finite.
+/// ``DAGCBORProfile/atproto`` adds the rules of AT Protocol's data model.
 ///
 /// Invariants:
 /// 1. `offset` never passes the end of the bytes, and only grows.
-/// 2. `current` is the innermost open array or map, or stands for the item as a whole; `outer` holds what is around it,
-///    outermost first, never more than ``maximumDepth``; nothing recurses.
+/// 2. `current` is the innermost open array or map, or stands for the item as a whole; `outer`
+///    holds what is around it, outermost first, never more than ``maximumDepth``; nothing recurses.
 /// 3. A claimed count is compared with the bytes that are left before anything is made of it.
 ///
-/// One scanner can read many items, one after the other: call ``restart()`` between them, and it allocates nothing.
+/// One scanner can read many items, one after the other: call ``restart()`` between them, and it
+/// allocates nothing.
 public struct DAGCBORScanner: Sendable {
   /// How deep arrays and maps may nest.
   ///
@@ -93,7 +95,8 @@ public struct DAGCBORScanner: Sendable {
 
   /// Checks one item that takes up all of `bytes`.
   ///
-  /// Says what cheap questions need to know, so that a closer look can be saved for the items that deserve it.
+  /// Says what cheap questions need to know, so that a closer look can be saved for the items that
+  /// deserve it.
   ///
   /// - Parameters:
   ///   - bytes: one item, and nothing else.
@@ -220,7 +223,8 @@ public struct DAGCBORScanner: Sendable {
     return range
   }
 
-  /// Opens an array or a map: every item takes a byte at least, every entry two, so a larger count is cut short already.
+  /// Opens an array or a map: every item takes a byte at least, every entry two, so a larger count
+  /// is cut short already.
   @inline(__always)
   private mutating func open(
     _ bytes: Span<UInt8>, _ count: UInt64, _ kind: Container.Kind, at start: Int
@@ -243,7 +247,8 @@ public struct DAGCBORScanner: Sendable {
     guard major == 3 else { throw DAGCBORError(.keyNotString, offset: start) }
     let key = try readContent(bytes, length)
     guard isUTF8(bytes, key) else { throw DAGCBORError(.notUTF8, offset: key.lowerBound) }
-    // The first key of a map has no predecessor: its head lies before it, so no key has an upper bound of 0.
+    // The first key of a map has no predecessor: its head lies before it, so no key has an upper
+    // bound of 0.
     if last.upperBound > 0 && key.count <= last.count {
       try checkOrder(bytes, last, key, at: start)
     }
@@ -308,7 +313,8 @@ public struct DAGCBORScanner: Sendable {
     }
   }
 
-  /// Eight bytes at a time while they are ASCII, the library's validation from the first that is not.
+  /// Eight bytes at a time while they are ASCII, the library's validation from the first that is
+  /// not.
   @inline(__always)
   private func isUTF8(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     var at = range.lowerBound
@@ -345,8 +351,8 @@ public struct DAGCBORScanner: Sendable {
 public enum DAGCBORProfile: Sendable, CaseIterable {
   /// DAG-CBOR as IPLD specifies it.
   case dagCBOR
-  /// AT Protocol's data model on top: no floats, integers within 64 bits signed, links of version 1 with SHA-256 to
-  /// DAG-CBOR or raw ([data model](https://atproto.com/specs/data-model)).
+  /// AT Protocol's data model on top: no floats, integers within 64 bits signed, links of version 1
+  /// with SHA-256 to DAG-CBOR or raw ([data model](https://atproto.com/specs/data-model)).
   case atproto
 }
 

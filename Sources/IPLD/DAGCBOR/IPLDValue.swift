@@ -49,7 +49,8 @@ extension IPLDValue {
 
 /// Equality is that of the encodings: texts are equal if their bytes are.
 ///
-/// Swift's strings are equal already when they look the same, as `é` in one character and in two do.
+/// Swift's strings are equal already when they look the same, as `é` in one character and in two
+/// do.
 extension IPLDValue {
   /// Whether both have the same encoding.
   public static func == (left: Self, right: Self) -> Bool {
@@ -68,7 +69,8 @@ extension IPLDValue {
   }
 }
 
-/// A map from text to values, its entries in DAG-CBOR's order: shorter keys first, keys of one length by their bytes.
+/// A map from text to values, its entries in DAG-CBOR's order: shorter keys first, keys of one
+/// length by their bytes.
 public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// One entry.
   public struct Entry: Hashable, Sendable {

@@ -1,4 +1,5 @@
-/// Base 32 in lower case without padding: multibase `b` ([RFC 4648](https://www.rfc-editor.org/rfc/rfc4648) section 6).
+/// Base 32 in lower case without padding: multibase `b` ([RFC
+/// 4648](https://www.rfc-editor.org/rfc/rfc4648) section 6).
 public enum Base32 {
   /// Eight characters for five bytes; the last group is filled up with zero bits.
   public static func encode(_ bytes: Span<UInt8>) -> String {
@@ -40,7 +41,8 @@ public enum Base32 {
       &+ (value < 26 ? UInt8(ascii: "a") : UInt8(ascii: "2") &- 26)
   }
 
-  /// The bytes, or nil for a character outside the alphabet, an impossible length, or filling bits that are not zero.
+  /// The bytes, or nil for a character outside the alphabet, an impossible length, or filling bits
+  /// that are not zero.
   public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var buffer: UInt32 = 0
@@ -59,7 +61,8 @@ public enum Base32 {
         bytes.append(UInt8(truncatingIfNeeded: buffer >> UInt32(held)))
       }
     }
-    // 5 bits or more left over mean a character that carried nothing; anything but zeros means another spelling.
+    // 5 bits or more left over mean a character that carried nothing; anything but zeros means
+    // another spelling.
     guard held < 5, buffer & (1 << UInt32(held) - 1) == 0 else { return nil }
     return bytes
   }

@@ -1,7 +1,7 @@
 /// Base 58 with Bitcoin's alphabet: multibase `z`, and the text of a CID of version 0.
 ///
-/// A number written in base 58, with one leading `1` for each leading zero byte. The work grows with the square of the
-/// length, so the length is limited.
+/// A number written in base 58, with one leading `1` for each leading zero byte. The work grows
+/// with the square of the length, so the length is limited.
 public enum Base58 {
   /// The longest text that is decoded; a CID takes 46 to 50 characters.
   public static let maximumLength = 512

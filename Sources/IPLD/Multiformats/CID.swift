@@ -18,10 +18,11 @@ public struct Codec: RawRepresentable, Hashable, Sendable {
 
 /// A content identifier: what bytes are, and the hash of the bytes.
 ///
-/// Binary form, version 1: `varint(1) varint(codec) multihash`. Version 0: a SHA-256 multihash alone, `12 20` and 32 bytes,
-/// and its codec is DAG-PB. Text form: version 1 in base 32 lower case (`b…`) or base 58 (`z…`); version 0 in base 58 without
-/// a prefix (`Qm…`). The canonical text is base 32, or `Qm…` for version 0.
-/// Source: the [CID specification](https://github.com/multiformats/cid).
+/// Binary form, version 1: `varint(1) varint(codec) multihash`. Version 0: a SHA-256 multihash
+/// alone, `12 20` and 32 bytes, and its codec is DAG-PB. Text form: version 1 in base 32 lower case
+/// (`b…`) or base 58 (`z…`); version 0 in base 58 without a prefix (`Qm…`). The canonical text is
+/// base 32, or `Qm…` for version 0. Source: the [CID
+/// specification](https://github.com/multiformats/cid).
 public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// The two versions there are.
   public enum Version: UInt8, Sendable {
@@ -184,7 +185,8 @@ extension CID {
 
   /// Reads the text form: `b…`, `z…` or `Qm…`.
   ///
-  /// - Throws: ``CIDError``; offsets of text count characters, those of what it decodes to count bytes.
+  /// - Throws: ``CIDError``; offsets of text count characters, those of what it decodes to count
+  ///   bytes.
   public init(_ text: some StringProtocol) throws(CIDError) {
     let characters = Array(text.utf8)
     guard characters.count <= Self.maximumLength * 2 else {

@@ -1,4 +1,5 @@
-/// A CID of version 1 with SHA-256 and a codec of one byte, as nearly all are, and all that AT Protocol makes.
+/// A CID of version 1 with SHA-256 and a codec of one byte, as nearly all are, and all that AT
+/// Protocol makes.
 ///
 /// It lies inline as a whole, so that a copy costs no more than its bytes.
 package struct CommonCID: Equatable, Sendable {

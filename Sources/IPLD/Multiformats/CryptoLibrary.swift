@@ -10,7 +10,8 @@ internal import CCrypto
 package enum CryptoLibrary {
   /// Functions of it.
   ///
-  /// Without the library nothing can be said of what is read, as if it were linked: the process ends and says what is missing.
+  /// Without the library nothing can be said of what is read, as if it were linked: the process
+  /// ends and says what is missing.
   ///
   /// - Parameter find: looks them up in the library; `nil` if it has not all of them.
   package static func find<Functions>(_ find: (UnsafeMutableRawPointer?) -> Functions?) -> Functions

@@ -16,7 +16,8 @@ public struct HashFunction: RawRepresentable, Hashable, Sendable {
 
 /// A digest that says which function made it: `varint(function) varint(length) digest`.
 ///
-/// SHA-256 and identity digests can be checked. Others are carried as they are, and ``verify(_:)`` says that it cannot tell.
+/// SHA-256 and identity digests can be checked. Others are carried as they are, and ``verify(_:)``
+/// says that it cannot tell.
 public struct Multihash: Hashable, Sendable {
   /// The longest digest that is read.
   ///
@@ -82,7 +83,8 @@ public struct Multihash: Hashable, Sendable {
 
   /// Whether `bytes` are what the digest was made of.
   ///
-  /// A truncated SHA-256 digest is one that cannot be verified: what it would prove is not what its function promises.
+  /// A truncated SHA-256 digest is one that cannot be verified: what it would prove is not what its
+  /// function promises.
   public func verify(_ bytes: Span<UInt8>) -> Verification {
     switch storage {
     case .sha256(let digest):
@@ -109,7 +111,8 @@ public struct Multihash: Hashable, Sendable {
 
   /// Reads the binary form at `offset` and moves `offset` behind it.
   ///
-  /// - Throws: ``CIDError`` for a bad varint, a digest over ``maximumDigestLength`` or one that the bytes cut short.
+  /// - Throws: ``CIDError`` for a bad varint, a digest over ``maximumDigestLength`` or one that the
+  ///   bytes cut short.
   public init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
     let code = try CIDError.varint(bytes, at: &offset)
     let start = offset

@@ -138,7 +138,8 @@ public struct SHA256: ~Copyable {
   }
 }
 
-/// SHA-256 as libcrypto has it: `SHA256_Init`, `SHA256_Update` and `SHA256_Final`, whose state takes the place of that of the instructions.
+/// SHA-256 as libcrypto has it: `SHA256_Init`, `SHA256_Update` and `SHA256_Final`, whose state
+/// takes the place of that of the instructions.
 private enum CryptoDigest {
   private static let functions: carpack_digest_functions = unsafe CryptoLibrary.find {
     var functions = carpack_digest_functions()

@@ -1,7 +1,8 @@
 /// An unsigned integer of at most 63 bits, seven bits a byte, least significant group first.
 ///
-/// The strict form of the [unsigned-varint](https://github.com/multiformats/unsigned-varint) specification: at most nine
-/// bytes, and the shortest encoding only, so that every integer has exactly one spelling.
+/// The strict form of the [unsigned-varint](https://github.com/multiformats/unsigned-varint)
+/// specification: at most nine bytes, and the shortest encoding only, so that every integer has
+/// exactly one spelling.
 public enum Varint {
   /// The most bytes one may take.
   public static let maximumLength = 9

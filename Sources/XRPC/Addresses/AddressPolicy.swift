@@ -1,7 +1,8 @@
-/// Which addresses may be connected to: a server that is asked for somebody's account must not make this machine ask its own network.
+/// Which addresses may be connected to: a server that is asked for somebody's account must not make
+/// this machine ask its own network.
 ///
-/// Addresses of the public internet may be; others only where the user wants that. It is asked about the address that is being connected to,
-/// so that it does not matter what DNS said before.
+/// Addresses of the public internet may be; others only where the user wants that. It is asked
+/// about the address that is being connected to, so that it does not matter what DNS said before.
 public struct AddressPolicy: Sendable {
   /// Whether any host may be this machine itself: so it is once the user has named a server here.
   public var allowsLoopback: Bool
@@ -28,7 +29,8 @@ public struct AddressPolicy: Sendable {
     self.init(allowsLoopback: allowsLoopback, named: named)
   }
 
-  /// Whether a request for a URL may be sent, judged by its host alone; the address is checked later.
+  /// Whether a request for a URL may be sent, judged by its host alone; the address is checked
+  /// later.
   ///
   /// - Parameters:
   ///   - url: what is asked for.
@@ -46,7 +48,8 @@ public struct AddressPolicy: Sendable {
   /// - Parameters:
   ///   - address: what is connected to.
   ///   - url: what is asked for.
-  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's naming it.
+  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's
+  ///     naming it.
   public func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
     let scope = address.scope
     guard url.isSecure || scope == .loopback else { return false }

@@ -1,7 +1,7 @@
 /// What a host's name tells before it is looked up.
 extension Authority {
-  /// Whether the host cannot be on the public internet: an address that is not global, or a name that
-  /// only a local network or machine knows.
+  /// Whether the host cannot be on the public internet: an address that is not global, or a name
+  /// that only a local network or machine knows.
   ///
   /// Where a proxy looks names up, this is all that can be known.
   var isPrivate: Bool {
@@ -10,7 +10,7 @@ extension Authority {
     return Self.privateSuffixes.contains { host.hasSuffix($0) }
   }
 
-  /// RFC 6761, RFC 6762 (multicast DNS), RFC 8375 (home networks), and ICANN's top level for private
-  /// use.
+  /// RFC 6761, RFC 6762 (multicast DNS), RFC 8375 (home networks), and ICANN's top level for
+  /// private use.
   private static let privateSuffixes = [".localhost", ".local", ".home.arpa", ".internal"]
 }

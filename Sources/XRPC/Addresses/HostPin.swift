@@ -1,4 +1,5 @@
-/// A host with its port and the addresses to use for it, whatever DNS says: `host:port:address`, several addresses with commas between.
+/// A host with its port and the addresses to use for it, whatever DNS says: `host:port:address`,
+/// several addresses with commas between.
 public struct HostPin: Sendable {
   /// The host and the port.
   public let authority: Authority

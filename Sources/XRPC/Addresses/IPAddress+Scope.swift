@@ -1,4 +1,5 @@
-/// What an address is for, by the registries of special-purpose addresses (RFC 6890 and what has been added to them).
+/// What an address is for, by the registries of special-purpose addresses (RFC 6890 and what has
+/// been added to them).
 extension IPAddress {
   /// Where an address leads.
   public enum Scope: String, Sendable {
@@ -24,7 +25,8 @@ extension IPAddress {
   public var scope: Scope {
     // An IPv4 address that is written as an IPv6 one is what is connected to.
     if let v4 = embedded(behind: Self.mapped) { return Self.scope(v4: v4) }
-    // Addresses that gateways make IPv4 addresses of are as good as these, but are never this machine.
+    // Addresses that gateways make IPv4 addresses of are as good as these, but are never this
+    // machine.
     for (prefix, shift) in Self.translated where contains(prefix) {
       let v4 = UInt32(truncatingIfNeeded: bits >> shift)
       return Self.scope(v4: v4) == .global ? .global : .reserved

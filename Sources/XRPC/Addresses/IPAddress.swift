@@ -6,7 +6,8 @@
 
 /// An address of the internet protocol, version 4 or 6.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-  /// The 128 bits of an IPv6 address, or the 32 of an IPv4 address behind the prefix `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
+  /// The 128 bits of an IPv6 address, or the 32 of an IPv4 address behind the prefix
+  /// `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
   let bits: UInt128
   /// Whether it was written, or used, as an IPv4 address.
   let isIPv4: Bool
@@ -23,7 +24,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     isIPv4 = false
   }
 
-  /// Parses an address as it is written (`inet_pton`), without brackets; nil for anything else, names and addresses with zones included.
+  /// Parses an address as it is written (`inet_pton`), without brackets; nil for anything else,
+  /// names and addresses with zones included.
   public init?(_ text: String) {
     var v4 = in_addr()
     var v6 = in6_addr()

@@ -1,6 +1,7 @@
 public import ATProtocol
 
-/// Somebody's being logged in at a server: a token that is renewed when it is over, once for all who use it at the time.
+/// Somebody's being logged in at a server: a token that is renewed when it is over, once for all
+/// who use it at the time.
 ///
 /// Tokens and password are kept in memory only, and go to that server only.
 public actor Session {
@@ -18,9 +19,11 @@ public actor Session {
   /// The tokens of the present, and when they came.
   private var tokens: (value: CreateSession.Output, at: Double)?
   private var renewal: Task<CreateSession.Output, any Error>?
-  /// Whether the server has answered something to the token of the present, so that it was good once.
+  /// Whether the server has answered something to the token of the present, so that it was good
+  /// once.
   private var hasServed = false
-  /// What the server said to the password, which is not sent again: a wrong one often enough locks an account.
+  /// What the server said to the password, which is not sent again: a wrong one often enough locks
+  /// an account.
   private var refusal: XRPCError?
 
   /// A session that begins when it is first needed.
@@ -31,7 +34,8 @@ public actor Session {
   ///   - identifier: a handle, a DID or a mail address.
   ///   - password: the account's password, or an app password.
   ///   - authFactorToken: the code that came by mail, if the account asks for one.
-  ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an account that was taken down has.
+  ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an
+  ///     account that was taken down has.
   public init(
     service: String, network: Network, identifier: String, password: Secret,
     authFactorToken: Secret? = nil, allowTakendown: Bool = false
@@ -51,7 +55,8 @@ public actor Session {
   /// - Throws: what logging in throws.
   public func account() async throws -> DID { try await current().did }
 
-  /// The token for requests; begins the session, or renews the token if by its own account it is about to end.
+  /// The token for requests; begins the session, or renews the token if by its own account it is
+  /// about to end.
   ///
   /// - Throws: ``XRPCError`` if the server refuses; ``TransportError``.
   func accessToken() async throws -> Secret {
@@ -73,7 +78,8 @@ public actor Session {
     let present = try await current()
     // Somebody else has done it in the meantime.
     guard present.accessJwt == refused else { return true }
-    // However young it is, one that was good and is said to have expired has: there are servers with tokens for seconds.
+    // However young it is, one that was good and is said to have expired has: there are servers
+    // with tokens for seconds.
     guard isOlder(than: Self.leastAge) || renewal != nil || isExpired && hasServed else {
       return false
     }
@@ -122,7 +128,8 @@ extension Session {
     return try await shared { try await $0.refresh(tokens.value) }
   }
 
-  /// Does it once for all who want it at the time; who is cancelled does not cancel it for the others.
+  /// Does it once for all who want it at the time; who is cancelled does not cancel it for the
+  /// others.
   private func shared(
     _ work: @escaping @Sendable (Session) async throws -> CreateSession.Output
   ) async throws -> CreateSession.Output {

@@ -1,4 +1,5 @@
-/// Finds what looks like a JSON web token (RFC 7519), to hide it in everything that a message quotes.
+/// Finds what looks like a JSON web token (RFC 7519), to hide it in everything that a message
+/// quotes.
 ///
 /// A server may put tokens where none belong, also ones that were never sent from here.
 enum TokenShape {
@@ -10,7 +11,8 @@ enum TokenShape {
   private static let beginning = Array("eyJ".unicodeScalars)
   /// The least length of a word that begins like a header and is hidden, whatever follows.
   private static let minimumHeader = 12
-  /// The least length of three parts with dots between that are hidden: no host name ends like that.
+  /// The least length of three parts with dots between that are hidden: no host name ends like
+  /// that.
   private static let minimumPart = 16
 
   /// A text without what looks like tokens.

@@ -21,7 +21,8 @@ public struct XRPCClient: Sendable {
 
   /// Calls a method that answers with JSON.
   ///
-  /// - Throws: ``XRPCError`` if the server refuses or answers with something else; ``TransportError`` if no whole answer came; `CancellationError`.
+  /// - Throws: ``XRPCError`` if the server refuses or answers with something else;
+  ///   ``TransportError`` if no whole answer came; `CancellationError`.
   public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
     let request = Self.request(query, service)
     let (delivery, body, secrets) = try await deliver(request, for: query) { response in
@@ -56,14 +57,16 @@ public struct XRPCClient: Sendable {
 
   /// Calls a method that answers with bytes, and few of them.
   ///
-  /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and ``TransportError`` if there are more.
+  /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and
+  ///   ``TransportError`` if there are more.
   public func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
     try await self.stream(stream) { response in
       try await response.body.collect(upTo: limit, of: service + "/xrpc/" + stream.nsid)
     }
   }
 
-  /// Sends the request for a call, with the session's token if it is for this server, and once more with another token if that one is over.
+  /// Sends the request for a call, with the session's token if it is for this server, and once more
+  /// with another token if that one is over.
   private func deliver<E: XRPCEndpoint, Value>(
     _ request: HTTPRequest, for endpoint: E, from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
@@ -103,7 +106,8 @@ public struct XRPCClient: Sendable {
     return request
   }
 
-  /// A text as it stands in a query: everything but unreserved characters (RFC 3986, section 2.3) is written in hexadecimal digits.
+  /// A text as it stands in a query: everything but unreserved characters (RFC 3986, section 2.3)
+  /// is written in hexadecimal digits.
   static func percentEncoded(_ text: String) -> String {
     var encoded: [UInt8] = []
     let digits = Array("0123456789ABCDEF".utf8)

@@ -9,11 +9,13 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   public var host: String
   /// The status of the answer; 200 if its body is wrong.
   public var status: Int
-  /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no XRPC error.
+  /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no
+  /// XRPC error.
   public var name: String?
   /// What the server says about it, in one line.
   public var message: String?
-  /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that wants money first.
+  /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that
+  /// wants money first.
   public var excerpt: String?
   /// What is wrong with the body of an answer of success; nil if there was none.
   public var fault: String?

@@ -3,7 +3,8 @@ internal import Synchronization
 /// The bounded buffer between the thread that receives a body and the task that reads it.
 ///
 /// 1. What is put in comes out in the same order, all of it before the end or the error.
-/// 2. It is full from ``capacity`` pieces on; the transfer waits then, and goes on as soon as one is taken.
+/// 2. It is full from ``capacity`` pieces on; the transfer waits then, and goes on as soon as one
+///    is taken.
 /// 3. Nobody waits on a pipe that has ended.
 final class BodyPipe: Sendable {
   /// How many pieces may wait to be read.

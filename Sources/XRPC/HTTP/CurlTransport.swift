@@ -39,8 +39,9 @@ public final class CurlTransport: HTTPTransport {
 
   /// Sends a request, and returns when the head of the answer is there.
   ///
-  /// If only the rest of a body was asked for and the server answers with another part, or says that there is none (416), the whole is asked for at once.
-  /// A redirection that is not followed is an answer like others.
+  /// If only the rest of a body was asked for and the server answers with another part, or says
+  /// that there is none (416), the whole is asked for at once. A redirection that is not followed
+  /// is an answer like others.
   ///
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
   public func send(_ request: HTTPRequest) async throws -> HTTPResponse {

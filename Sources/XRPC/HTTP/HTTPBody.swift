@@ -1,6 +1,7 @@
 /// The body of an answer, in the pieces it arrives in.
 ///
-/// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is let go of.
+/// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is
+/// let go of.
 public struct HTTPBody: AsyncSequence, Sendable {
   /// Some bytes, at least one.
   public typealias Element = [UInt8]
@@ -41,7 +42,8 @@ public struct HTTPBody: AsyncSequence, Sendable {
 
     /// The next bytes; nil at the end.
     ///
-    /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow; `CancellationError`.
+    /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow;
+    ///   `CancellationError`.
     public func next() async throws -> [UInt8]? { try await handle.pipe.next() }
   }
 
@@ -78,7 +80,8 @@ public struct HTTPBody: AsyncSequence, Sendable {
     return bytes
   }
 
-  /// Has something done when nothing more will come: the transfer has ended, well or with an error, or was given up.
+  /// Has something done when nothing more will come: the transfer has ended, well or with an error,
+  /// or was given up.
   func whenEnded(_ action: @escaping @Sendable ((any Error)?) -> Void) {
     handle.pipe.whenEnded(action)
   }

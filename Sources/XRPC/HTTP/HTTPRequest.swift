@@ -12,7 +12,8 @@ public struct HTTPRequest: Sendable {
   public var method: Method
   /// The absolute URL, `http` or `https`.
   public var url: String { didSet { parsed = nil } }
-  /// Header fields beside those that the transport sets itself (`Host`, `User-Agent`, `Accept-Encoding`).
+  /// Header fields beside those that the transport sets itself (`Host`, `User-Agent`,
+  /// `Accept-Encoding`).
   public var fields: [(name: String, value: String)]
   /// What is sent along.
   public var body: [UInt8]
@@ -28,11 +29,13 @@ public struct HTTPRequest: Sendable {
   public var isStreamed: Bool
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   public var isPrepared = false
-  /// Whether a redirection is followed; a request that carries a secret is not sent to where a server points.
+  /// Whether a redirection is followed; a request that carries a secret is not sent to where a
+  /// server points.
   public var followsRedirects: Bool
   /// Whether it has to have a connection that no other request has had.
   ///
-  /// On one that was used before, libcurl asks again by itself, up to five times, if the server closes it without a word.
+  /// On one that was used before, libcurl asks again by itself, up to five times, if the server
+  /// closes it without a word.
   var wantsNewConnection = false
   /// How often it is sent at most; nil for as often as the user set.
   ///

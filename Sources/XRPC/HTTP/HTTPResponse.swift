@@ -28,7 +28,8 @@ public struct HTTPResponse: Sendable {
   /// Whether the status is one of success.
   public var isSuccess: Bool { 200..<300 ~= status }
 
-  /// How long the body is going to be, in bytes; nil if the server does not say, or if it comes compressed.
+  /// How long the body is going to be, in bytes; nil if the server does not say, or if it comes
+  /// compressed.
   public var contentLength: UInt64? {
     guard self["content-encoding"] == nil else { return nil }
     return self["content-length"].flatMap { UInt64($0) }
@@ -44,7 +45,8 @@ public struct HTTPResponse: Sendable {
   func bodyStart(askedFor offset: UInt64) -> UInt64? {
     switch status {
     case 206:
-      // Also a part that was not asked for is the whole if it begins at 0: whether it ends too early the content tells.
+      // Also a part that was not asked for is the whole if it begins at 0: whether it ends too
+      // early the content tells.
       let range = self["content-range"].flatMap { ContentRange($0) }
       return range?.first == offset ? offset : nil
     case 416: return offset == 0 ? 0 : nil

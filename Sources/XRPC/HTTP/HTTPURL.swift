@@ -1,6 +1,7 @@
 internal import CCurl
 
-/// A URL of `http` or `https`, taken apart by the parser that connects by it, so that what was checked is what is used.
+/// A URL of `http` or `https`, taken apart by the parser that connects by it, so that what was
+/// checked is what is used.
 ///
 /// The C functions are libcurl's `curl_url_set` and `curl_url_get`.
 public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {

@@ -8,7 +8,8 @@ internal import Synchronization
 
 /// The proxy that the environment names for `https`, and the hosts it is not for.
 ///
-/// libcurl would read the same variables; but whoever decides about addresses has to know who is connected to.
+/// libcurl would read the same variables; but whoever decides about addresses has to know who is
+/// connected to.
 struct ProxySettings: Sendable {
   private let proxy: String?
   private let exceptions: [Substring]
@@ -46,7 +47,8 @@ struct ProxySettings: Sendable {
     exceptions = (variable("no_proxy", "NO_PROXY") ?? "").lowercased().split { ", \t".contains($0) }
   }
 
-  /// The proxy to a URL; nil for none, which is so for this machine, for pinned and excepted hosts, and for all that is not secure.
+  /// The proxy to a URL; nil for none, which is so for this machine, for pinned and excepted hosts,
+  /// and for all that is not secure.
   ///
   /// The first use is an event, ``NetworkEvent/proxy(_:)``.
   func proxy(for url: HTTPURL) -> String? {

@@ -36,7 +36,8 @@ struct Reception {
 
   /// Checks that nothing is missing, when no more is to come.
   ///
-  /// - Throws: ``TransportError`` if the head never ended, or the body is shorter than the head says.
+  /// - Throws: ``TransportError`` if the head never ended, or the body is shorter than the head
+  ///   says.
   func finish() throws(TransportError) {
     guard head.isComplete else {
       throw TransportError(.cutOff("it has no head"), url: "\(url)")

@@ -3,7 +3,8 @@ internal import IPLD
 /// The head of an answer while it arrives, line by line.
 ///
 /// Invariants:
-/// 1. No more than ``maximumBytes`` of lines are taken, trailers and informational answers (1xx) among them.
+/// 1. No more than ``maximumBytes`` of lines are taken, trailers and informational answers (1xx)
+///    among them.
 /// 2. ``isComplete`` stays true once it is; what comes then are trailers, which nobody asked for.
 struct ResponseHead {
   /// How long all lines together may be.

@@ -20,7 +20,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case cutOff(String)
     /// The answer is not HTTP, or its head is too long.
     case malformedAnswer(String)
-    /// The address is one that no server on the internet has: private, loopback, link-local, or the like.
+    /// The address is one that no server on the internet has: private, loopback, link-local, or the
+    /// like.
     case refusedAddress(String)
     /// A redirection leads to where none is followed.
     case refusedRedirect(String)

@@ -26,7 +26,8 @@ public struct DIDResolver: Sendable {
 
   /// The DID document, as it came and as it reads; one request.
   ///
-  /// - Throws: ``IdentityError`` if there is none, or what came is none or another's; `CancellationError`.
+  /// - Throws: ``IdentityError`` if there is none, or what came is none or another's;
+  ///   `CancellationError`.
   public func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
     let bytes = try await fetch(
       try documentURL(of: did), "the DID document of \(did)", of: did,
@@ -49,7 +50,8 @@ public struct DIDResolver: Sendable {
 
   /// The history of a `did:plc`, as it came: `PLCLog` reads it.
   ///
-  /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer; `CancellationError`.
+  /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer;
+  ///   `CancellationError`.
   public func plcLog(of did: DID) async throws -> [UInt8] {
     guard did.method == "plc", Self.isPLC(did.methodSpecificID) else {
       throw IdentityError.unsupportedDID(did)
@@ -72,7 +74,8 @@ public struct DIDResolver: Sendable {
     switch response.status {
     case 200..<300: return body
     case 404:
-      // The directory says "DID not available" of a tombstone and "DID not registered" of what never was.
+      // The directory says "DID not available" of a tombstone and "DID not registered" of what
+      // never was.
       throw String(decoding: body, as: UTF8.self).contains("not available")
         ? IdentityError.didGone(did) : IdentityError.didNotFound(did)
     case 410: throw IdentityError.didGone(did)
@@ -90,7 +93,8 @@ public struct DIDResolver: Sendable {
       }
   }
 
-  /// The server of a `did:web`: a host name; with a port (`%3A` in front), and over http, only where it is this machine and the user works with it.
+  /// The server of a `did:web`: a host name; with a port (`%3A` in front), and over http, only
+  /// where it is this machine and the user works with it.
   private func webOrigin(of did: DID) throws(IdentityError) -> ServerOrigin {
     let id = did.methodSpecificID
     let host = id.prefix { $0 != "%" }
@@ -124,7 +128,8 @@ public struct DIDResolver: Sendable {
 }
 
 extension NetworkOptions {
-  /// Whether the user named a server on this machine, and so is developing: servers here may be asked for other things, too.
+  /// Whether the user named a server on this machine, and so is developing: servers here may be
+  /// asked for other things, too.
   var namesLoopback: Bool {
     allowsLoopback
       || [plcDirectory, dnsOverHTTPS, handleResolver, pds].contains {

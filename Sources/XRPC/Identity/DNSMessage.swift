@@ -25,7 +25,8 @@ package enum DNSMessage {
 
   /// The TXT records among the answers, the strings of each put together.
   ///
-  /// Whose name they stand under is not compared: an alias (CNAME) may lie between it and what was asked for.
+  /// Whose name they stand under is not compared: an alias (CNAME) may lie between it and what was
+  /// asked for.
   ///
   /// - Throws: ``DNSError`` if the message ends early or says that there was an error.
   package static func txtRecords(in message: Span<UInt8>) throws(DNSError) -> [String] {
@@ -61,7 +62,8 @@ package enum DNSMessage {
     return records
   }
 
-  /// Steps over a name: labels with their lengths, up to one of no length or a pointer to the rest, which is not followed.
+  /// Steps over a name: labels with their lengths, up to one of no length or a pointer to the rest,
+  /// which is not followed.
   private static func skipName(_ message: Span<UInt8>, _ offset: inout Int) throws(DNSError) {
     while true {
       guard let length = message.readByte(&offset) else { throw .malformed }
@@ -77,7 +79,8 @@ package enum DNSMessage {
     }
   }
 
-  /// The strings of a record, each behind its length in one byte, put together; what is no UTF-8 in them cannot be a DID.
+  /// The strings of a record, each behind its length in one byte, put together; what is no UTF-8 in
+  /// them cannot be a DID.
   private static func text(of data: Span<UInt8>) throws(DNSError) -> String {
     var offset = 0
     var text: [UInt8] = []

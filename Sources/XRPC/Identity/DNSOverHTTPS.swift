@@ -3,8 +3,8 @@ internal import IPLD
 
 /// A DNS resolver that is asked over HTTPS and answers in JSON, `application/dns-json`.
 ///
-/// Public resolvers have such an interface; there is no RFC for it. What it says is what a DNS message says: `Status` is the response code,
-/// `Answer` a list of records with `type` and `data`.
+/// Public resolvers have such an interface; there is no RFC for it. What it says is what a DNS
+/// message says: `Status` is the response code, `Answer` a list of records with `type` and `data`.
 public struct DNSOverHTTPS: TXTResolver {
   private static let maximumAnswer = 64 << 10
   private static let txt = 16
@@ -57,7 +57,8 @@ public struct DNSOverHTTPS: TXTResolver {
     }
   }
 
-  /// The text of a record: bare, or strings in quotation marks with blanks between them, as zone files have it (RFC 1035, section 5.1).
+  /// The text of a record: bare, or strings in quotation marks with blanks between them, as zone
+  /// files have it (RFC 1035, section 5.1).
   package static func text(of data: String) -> String {
     guard data.utf8.first == UInt8(ascii: "\"") else { return data }
     var text: [UInt8] = []

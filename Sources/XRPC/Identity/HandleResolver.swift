@@ -3,9 +3,10 @@ internal import IPLD
 
 /// Finds the account that a handle leads to.
 ///
-/// Source: [handle](https://atproto.com/specs/handle), "handle resolution". DNS and the handle's own website are asked at the same time, and DNS
-/// counts if both answer. Names that are not on the internet (``isForDevelopment(_:)``) are asked about only where the user named a server
-/// on this machine, or an address for them.
+/// Source: [handle](https://atproto.com/specs/handle), "handle resolution". DNS and the handle's
+/// own website are asked at the same time, and DNS counts if both answer. Names that are not on the
+/// internet (``isForDevelopment(_:)``) are asked about only where the user named a server on this
+/// machine, or an address for them.
 public struct HandleResolver: Sendable {
   /// What came of it.
   public struct Answer: Hashable, Sendable {
@@ -15,7 +16,8 @@ public struct HandleResolver: Sendable {
     public var source: String
     /// The account that the handle's website names, if that is another one than DNS does.
     public var conflict: DID?
-    /// Whether it was the handle's own domain, or a server that resolves handles, that said so; if not, the account's document has to say it, too.
+    /// Whether it was the handle's own domain, or a server that resolves handles, that said so; if
+    /// not, the account's document has to say it, too.
     public var isAuthoritative = true
   }
 
@@ -23,7 +25,8 @@ public struct HandleResolver: Sendable {
   package struct Limits: Sendable {
     /// For a website, beside the transport's own patience.
     package var website: Duration = .seconds(15)
-    /// For the website when DNS has answered: long enough to see a conflict, short enough not to be noticed.
+    /// For the website when DNS has answered: long enough to see a conflict, short enough not to be
+    /// noticed.
     package var conflict: Duration = .seconds(3)
 
     package init() {}
@@ -80,7 +83,8 @@ public struct HandleResolver: Sendable {
 
   /// The account that a handle leads to.
   ///
-  /// - Throws: ``IdentityError`` if it leads to none, to several, or could not be asked about; `CancellationError`.
+  /// - Throws: ``IdentityError`` if it leads to none, to several, or could not be asked about;
+  ///   `CancellationError`.
   public func resolve(_ handle: Handle) async throws -> Answer {
     guard handle.topLevel != "invalid" else { throw IdentityError.unresolvableHandle(handle) }
     var attempts: [Attempt] = []
@@ -102,12 +106,14 @@ public struct HandleResolver: Sendable {
     return try await resolveForDevelopment(handle)
   }
 
-  /// Whether a handle is a name that nobody has on the internet: under a top-level domain that no account may use, or under `test`.
+  /// Whether a handle is a name that nobody has on the internet: under a top-level domain that no
+  /// account may use, or under `test`.
   public static func isForDevelopment(_ handle: Handle) -> Bool {
     handle.hasReservedTopLevel || handle.topLevel == "test"
   }
 
-  /// Asks those on this machine who may know: the address that the handle is pinned to, then each server that the user named.
+  /// Asks those on this machine who may know: the address that the handle is pinned to, then each
+  /// server that the user named.
   private func resolveForDevelopment(_ handle: Handle) async throws -> Answer {
     var attempts: [Attempt] = []
     if let website = try pinnedWebsite(of: handle) {
@@ -125,7 +131,8 @@ public struct HandleResolver: Sendable {
     throw Self.failure(handle, attempts)
   }
 
-  /// The website of a handle that the user gave an address to: on the usual port, or on any port of this machine, without TLS.
+  /// The website of a handle that the user gave an address to: on the usual port, or on any port of
+  /// this machine, without TLS.
   private func pinnedWebsite(of handle: Handle) throws -> String? {
     for text in options.hostPins {
       let pin = try HostPin(text)
@@ -299,7 +306,8 @@ public struct HandleResolver: Sendable {
     }
   }
 
-  /// Asks a server that resolves handles; one on this machine that does not may be a bare directory with a file.
+  /// Asks a server that resolves handles; one on this machine that does not may be a bare directory
+  /// with a file.
   private func ask(server: String, _ handle: Handle, _ attempts: inout [Attempt]) async throws
     -> Answer?
   {

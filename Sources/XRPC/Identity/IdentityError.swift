@@ -2,7 +2,8 @@ public import ATProtocol
 
 /// Why an account could not be found out about.
 public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The handle is one that no account can have, or one that only a server of a developer's own knows, and none was named.
+  /// The handle is one that no account can have, or one that only a server of a developer's own
+  /// knows, and none was named.
   case unresolvableHandle(Handle)
   /// The handle leads to no DID: what was asked, and what came of it.
   case handleNotFound(Handle, [String])
@@ -10,8 +11,8 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   case handleUnreachable(Handle, [String])
   /// The handle leads to a private address: what was tried, and what came of it.
   case handleRefused(Handle, [String])
-  /// The server that was asked about the handle has a certificate that does not hold: what was tried,
-  /// and what came of it.
+  /// The server that was asked about the handle has a certificate that does not hold: what was
+  /// tried, and what came of it.
   case handleUntrusted(Handle, [String])
   /// DNS names several DIDs for a handle.
   case ambiguousHandle(Handle, [DID])

@@ -1,6 +1,7 @@
 public import ATProtocol
 
-/// Finds out about accounts: from a handle or a DID to the document, the server and the key, and back to the handle.
+/// Finds out about accounts: from a handle or a DID to the document, the server and the key, and
+/// back to the handle.
 ///
 /// Source: [identity](https://atproto.com/guides/identity). Nothing is asked that is not needed.
 public struct IdentityResolver: Sendable {
@@ -25,13 +26,14 @@ public struct IdentityResolver: Sendable {
 
   /// Finds out about an account.
   ///
-  /// A handle that does not lead to the account that was asked for by its DID, or whose account does not claim it, is a warning: the account
-  /// is known all the same.
+  /// A handle that does not lead to the account that was asked for by its DID, or whose account
+  /// does not claim it, is a warning: the account is known all the same.
   ///
   /// - Parameters:
   ///   - account: a handle, or a DID.
   ///   - confirmingHandle: whether the handle that a DID's document claims is asked about.
-  /// - Throws: ``IdentityError`` if a handle leads to no account, or there is no document; `CancellationError`.
+  /// - Throws: ``IdentityError`` if a handle leads to no account, or there is no document;
+  ///   `CancellationError`.
   public func resolve(_ account: ATIdentifier, confirmingHandle: Bool = true) async throws
     -> ResolvedIdentity
   {

@@ -4,7 +4,8 @@ public import ATProtocol
 public struct ResolvedIdentity: Sendable {
   /// The account.
   public var did: DID
-  /// The handle, if it was asked about and leads to the account, as the account's document leads to it.
+  /// The handle, if it was asked about and leads to the account, as the account's document leads to
+  /// it.
   public var handle: Handle?
   /// The handle that the account's document claims.
   public var claimedHandle: Handle?
@@ -46,7 +47,8 @@ public enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
   case handleNotClaimed(Handle, claimed: Handle?)
   /// The document claims a handle that leads to another account.
   case handleLeadsElsewhere(Handle, DID)
-  /// The document claims a handle that does not lead to the account: what was asked, and what came of it.
+  /// The document claims a handle that does not lead to the account: what was asked, and what came
+  /// of it.
   case handleNotConfirmed(Handle, IdentityError)
   /// The document lacks something.
   case gap(DIDDocumentGap)

@@ -5,13 +5,15 @@ internal import Synchronization
 
 /// The system's DNS resolver, which goes by `resolv.conf`.
 ///
-/// The C function is `res_nquery`. It blocks, so each question has a thread of its own, which is left alone if it takes too long.
+/// The C function is `res_nquery`. It blocks, so each question has a thread of its own, which is
+/// left alone if it takes too long.
 public struct SystemDNS: TXTResolver {
   /// How long an answer is waited for.
   public static let timeLimit: Duration = .seconds(5)
   /// How long one server of `resolv.conf` is given, in seconds.
   private static let serverSeconds: CInt = 2
-  /// The longest answer that is read; a longer one is read as far as it goes, which makes it malformed.
+  /// The longest answer that is read; a longer one is read as far as it goes, which makes it
+  /// malformed.
   private static let maximumAnswer = 1 << 16
 
   /// The resolver.
@@ -53,7 +55,8 @@ public struct SystemDNS: TXTResolver {
   }
 }
 
-/// An answer that is waited for, and given once: by the resolver, by the clock, or because nobody waits any more.
+/// An answer that is waited for, and given once: by the resolver, by the clock, or because nobody
+/// waits any more.
 private final class LookedUp: Sendable {
   private typealias Continuation = CheckedContinuation<[String], any Error>
 

@@ -2,7 +2,8 @@
 ///
 /// ``SystemDNS`` and ``DNSOverHTTPS`` are the real ones.
 public protocol TXTResolver: Sendable {
-  /// The TXT records of a name, the strings of each put together; none if the name or the records do not exist.
+  /// The TXT records of a name, the strings of each put together; none if the name or the records
+  /// do not exist.
   ///
   /// - Throws: ``DNSError`` if there was no answer, or none that can be read; `CancellationError`.
   func records(of name: String) async throws -> [String]

@@ -24,7 +24,8 @@ public struct CreateSession: XRPCQuery {
   public var password: Secret
   /// The code that came by mail.
   public var authFactorToken: Secret?
-  /// Whether a session is wanted, too, that can do no more than fetch what an account that was taken down has.
+  /// Whether a session is wanted, too, that can do no more than fetch what an account that was
+  /// taken down has.
   public var allowTakendown: Bool
 
   /// Logs in.

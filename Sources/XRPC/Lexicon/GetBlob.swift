@@ -3,7 +3,8 @@ public import IPLD
 
 /// `com.atproto.sync.getBlob`: the bytes of a blob.
 public struct GetBlob: XRPCStream {
-  /// The errors it declares; the reference server says `InvalidRequest` where it should say `BlobNotFound`.
+  /// The errors it declares; the reference server says `InvalidRequest` where it should say
+  /// `BlobNotFound`.
   public enum DeclaredError: String, Sendable, CaseIterable {
     /// The server does not have it.
     case blobNotFound = "BlobNotFound"

@@ -3,7 +3,8 @@ public import IPLD
 
 /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.
 ///
-/// The reference server gives a cursor with every page that is not empty: the end is an empty page or one without a cursor, never a short one.
+/// The reference server gives a cursor with every page that is not empty: the end is an empty page
+/// or one without a cursor, never a short one.
 public struct ListBlobs: XRPCQuery {
   /// What it declares.
   public typealias DeclaredError = RepoError

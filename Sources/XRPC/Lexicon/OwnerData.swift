@@ -1,6 +1,8 @@
-/// What a server keeps for an account's owner alone, and what is in no repository, one kind at a time.
+/// What a server keeps for an account's owner alone, and what is in no repository, one kind at a
+/// time.
 ///
-/// The answer is what the lexicon of its ``Kind`` says: JSON, page by page where ``Kind/isPaged``, or lines of JSON.
+/// The answer is what the lexicon of its ``Kind`` says: JSON, page by page where ``Kind/isPaged``,
+/// or lines of JSON.
 public struct OwnerData: XRPCStream {
   /// What is asked for; the raw value is the name of the method.
   public enum Kind: String, CaseIterable, Sendable {
@@ -66,7 +68,8 @@ public struct OwnerData: XRPCStream {
     return parameters
   }
 
-  /// The service behind the server, where it has to be named (<https://atproto.com/specs/xrpc>, service proxying).
+  /// The service behind the server, where it has to be named (<https://atproto.com/specs/xrpc>,
+  /// service proxying).
   public var fields: [(name: String, value: String)] {
     kind.service.map { [("atproto-proxy", $0)] } ?? []
   }

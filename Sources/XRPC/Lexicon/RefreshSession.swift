@@ -1,4 +1,5 @@
-/// `com.atproto.server.refreshSession`: another token instead of one that is over; the refresh token goes along as the authorization.
+/// `com.atproto.server.refreshSession`: another token instead of one that is over; the refresh
+/// token goes along as the authorization.
 public struct RefreshSession: XRPCQuery {
   /// The errors it declares.
   public enum DeclaredError: String, Sendable, CaseIterable {

@@ -1,6 +1,7 @@
 internal import Synchronization
 
-/// A transport that waits for a host that is away, and does not ask one again and again that stays away.
+/// A transport that waits for a host that is away, and does not ask one again and again that stays
+/// away.
 ///
 /// A server that is restarted refuses connections for a while, or the proxy before it says that it
 /// has no answer. What is asked of it then waits, as long as
@@ -27,7 +28,8 @@ package final class CircuitBreaker: HTTPTransport {
 
   /// Sends a request, if need be when its host is there again.
   ///
-  /// - Throws: ``TransportError`` also if the host has been away for so long that it is not asked for now.
+  /// - Throws: ``TransportError`` also if the host has been away for so long that it is not asked
+  ///   for now.
   package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     let url = try request.target()
     while true {
@@ -43,7 +45,8 @@ package final class CircuitBreaker: HTTPTransport {
     do { return .success(try await next.send(request)) } catch { return .failure(error) }
   }
 
-  /// Waits until the host may be asked; answers whether the request tries whether it is there again.
+  /// Waits until the host may be asked; answers whether the request tries whether it is there
+  /// again.
   private func admit(_ url: HTTPURL, waits: Bool) async throws -> Bool {
     while true {
       let now = clock.now
@@ -76,7 +79,8 @@ struct HostState {
     case answered
     /// It could not be connected to.
     case notConnected
-    /// A proxy had no answer from it, or it broke off, or stood still: which may be about that one request.
+    /// A proxy had no answer from it, or it broke off, or stood still: which may be about that one
+    /// request.
     case failed
     /// Nothing is known: the request was not for this host in the end, or was broken off here.
     case unknown
@@ -113,7 +117,8 @@ struct HostState {
 
   /// How many failures in a row are too many, if they have lasted for ``restLength``.
   private static let maximumFailures = 30
-  /// How many failures in a row make a host that is away, where each by itself could be about one request.
+  /// How many failures in a row make a host that is away, where each by itself could be about one
+  /// request.
   private static let leastFailures = 8
   /// For how long a host is left alone, in seconds.
   private static let restLength = 60.0

@@ -26,7 +26,8 @@ enum HTTPDate {
     return number
   }
 
-  /// Days since 1970 in the Gregorian calendar; years are taken to begin in March, so that leap days come last.
+  /// Days since 1970 in the Gregorian calendar; years are taken to begin in March, so that leap
+  /// days come last.
   private static func dayNumber(year: Int, month: Int, day: Int) -> Int {
     let shifted = month > 2 ? year : year - 1
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1

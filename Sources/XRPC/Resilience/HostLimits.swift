@@ -31,7 +31,8 @@ package final class HostLimits: Sendable {
     /// How many overloads there were in a row.
     var refusals = 0
     var patience = HostLimits.fullPatience
-    /// Until when nothing is asked: it would have every request wait for what the ones before have waited for.
+    /// Until when nothing is asked: it would have every request wait for what the ones before have
+    /// waited for.
     var restsUntil = 0.0
   }
 
@@ -44,7 +45,8 @@ package final class HostLimits: Sendable {
   private let places: Places
   private let state: Mutex<State>
 
-  /// How many overloads in a row are waited out if the host names a time for each; a third of them if it does not.
+  /// How many overloads in a row are waited out if the host names a time for each; a third of them
+  /// if it does not.
   private static let fullPatience = 30
   /// How long a host is left alone that has used up all patience, in seconds.
   private static let restLength = 60.0
@@ -83,7 +85,8 @@ package final class HostLimits: Sendable {
 
   /// Waits until a request may be sent.
   ///
-  /// - Throws: ``TransportError`` if the host has refused so much that it is left alone; `CancellationError`.
+  /// - Throws: ``TransportError`` if the host has refused so much that it is left alone;
+  ///   `CancellationError`.
   func acquire(for url: HTTPURL) async throws -> Permission {
     let seat = try await places.take()
     do {
@@ -105,7 +108,8 @@ package final class HostLimits: Sendable {
 
   /// Takes in what the head of an answer says.
   ///
-  /// - Returns: Whether the request was refused for its being too much, and may be sent again when the host allows it.
+  /// - Returns: Whether the request was refused for its being too much, and may be sent again when
+  ///   the host allows it.
   func learn(_ permission: Permission, from status: Int, _ fields: RateLimitFields) -> Bool {
     let now = clock.now
     let (isRefused, concurrency) = state.withLock { state -> (Bool, Int) in
@@ -157,7 +161,8 @@ extension HostLimits {
     return concurrency + 1
   }
 
-  /// The host wants fewer requests: it is left alone for the time it names, or for longer and longer.
+  /// The host wants fewer requests: it is left alone for the time it names, or for longer and
+  /// longer.
   private func noteRefusal(
     _ state: inout State, _ permission: Permission, wait: Double?, now: Double
   ) -> Int {

@@ -74,7 +74,8 @@ package final class RateLimit: HTTPTransport {
     }
   }
 
-  /// Sends a request when there is a place among all transfers, which it keeps to the end of the body.
+  /// Sends a request when there is a place among all transfers, which it keeps to the end of the
+  /// body.
   private func receive(_ request: HTTPRequest) async throws -> HTTPResponse {
     let seat = try await all.take()
     do {

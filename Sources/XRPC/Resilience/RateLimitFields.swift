@@ -1,7 +1,8 @@
 /// What an answer says about how much may be asked, and when.
 ///
-/// `RateLimit-Limit`, `-Remaining`, `-Reset` and `-Policy` as the reference server sends them (the earlier drafts of the IETF's "RateLimit header fields"), and
-/// `Retry-After` (RFC 9110, section 10.2.3).
+/// `RateLimit-Limit`, `-Remaining`, `-Reset` and `-Policy` as the reference server sends them (the
+/// earlier drafts of the IETF's "RateLimit header fields"), and `Retry-After` (RFC 9110, section
+/// 10.2.3).
 struct RateLimitFields: Equatable {
   /// How many requests a window has.
   var limit: Int?
@@ -16,9 +17,11 @@ struct RateLimitFields: Equatable {
 
   /// The longest that is waited because a server says so; then it is asked again.
   static let longestWait: Double = 330
-  /// The longest window that anybody has, a day: a reset farther away is no reset, and what is said of that window counts for nothing.
+  /// The longest window that anybody has, a day: a reset farther away is no reset, and what is said
+  /// of that window counts for nothing.
   private static let longestWindow: Double = 86_400
-  /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no window lasts thirty years.
+  /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no
+  /// window lasts thirty years.
   private static let leastMoment: Double = 1e9
 
   /// Nothing was said.

@@ -1,6 +1,8 @@
-/// Does something again that failed for a reason that may pass: exponential backoff with full jitter.
+/// Does something again that failed for a reason that may pass: exponential backoff with full
+/// jitter.
 ///
-/// Each wait is a random part of a time that doubles, so that many who failed at once do not come back at once.
+/// Each wait is a random part of a time that doubles, so that many who failed at once do not come
+/// back at once.
 package struct Retry: Sendable {
   /// How often something is done at most.
   var attempts: Int
@@ -55,7 +57,8 @@ package struct Retry: Sendable {
 
   /// Whether an answer of this status may be another one the next time.
   ///
-  /// The reference server answers 500 for ever where it has lost a blob, so attempts are counted for these.
+  /// The reference server answers 500 for ever where it has lost a blob, so attempts are counted
+  /// for these.
   static func isTransient(status: Int) -> Bool {
     switch status {
     // 52x: a proxy in front had no answer from the server.

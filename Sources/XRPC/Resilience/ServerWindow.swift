@@ -19,7 +19,8 @@ struct ServerWindow {
     self.limit = limit
     self.remaining = min(remaining, limit)
     length = max(1, said.window ?? said.reset ?? Self.assumedLength)
-    // A server that is asked to wait for says so in the same answer as when the window ends; the wait is meant for this client.
+    // A server that is asked to wait for says so in the same answer as when the window ends; the
+    // wait is meant for this client.
     resetAt = now + (said.retryAfter ?? said.reset ?? length)
   }
 
@@ -33,7 +34,8 @@ struct ServerWindow {
     if isSame { remaining = fewest }
   }
 
-  /// How many seconds it takes until another request will be answered, with so many on their way; nil if nothing is known any more.
+  /// How many seconds it takes until another request will be answered, with so many on their way;
+  /// nil if nothing is known any more.
   mutating func wait(now: Double, underWay: Int) -> Double? {
     if now >= resetAt {
       guard !isAssumed else { return nil }

@@ -5,7 +5,8 @@ internal import Synchronization
 
 /// The events of a backup, kept for a hook as `--json` prints them, but for the progress.
 ///
-/// They lie in a file without a name: a backup of many accounts has more of them than belongs in memory.
+/// They lie in a file without a name: a backup of many accounts has more of them than belongs in
+/// memory.
 final class EventRecord: Sendable {
   private struct State {
     let file: TemporaryFile?
@@ -55,7 +56,8 @@ final class EventRecord: Sendable {
     }
   }
 
-  /// A descriptor from which all of it is read, to be used as long as this exists; -1 if there is none.
+  /// A descriptor from which all of it is read, to be used as long as this exists; -1 if there is
+  /// none.
   func open() -> CInt {
     Self.recording.withLock { $0 = nil }
     return state.withLock { state in

@@ -8,10 +8,12 @@ internal import SystemPackage
   internal import Musl
 #endif
 
-/// A program that runs beside this one, without a shell; when its time is over it is ended with all that it started.
+/// A program that runs beside this one, without a shell; when its time is over it is ended with all
+/// that it started.
 ///
-/// It has a process group of its own, standard input from a file, and what it prints goes to standard error, where it
-/// does not mix with results. No other open file is passed on, and no variable of carpack's, which may be secrets.
+/// It has a process group of its own, standard input from a file, and what it prints goes to
+/// standard error, where it does not mix with results. No other open file is passed on, and no
+/// variable of carpack's, which may be secrets.
 struct HookProcess {
   /// How it ended.
   enum End {
@@ -113,7 +115,8 @@ struct HookProcess {
       if found == number { return Self.end(status) }
       if found < 0, errno != EINTR { return .unknown }
       guard .now < moment, !(isCancellable && Task.isCancelled) else { return nil }
-      // A task of its own, for sleeping ends at once in one that was cancelled, where a child is still to be waited for.
+      // A task of its own, for sleeping ends at once in one that was cancelled, where a child is
+      // still to be waited for.
       _ = await Task.detached { [pause] in try await Task.sleep(for: pause) }.result
       pause = min(pause * 2, Self.longestPause)
     }
@@ -140,7 +143,8 @@ struct HookProcess {
     return variables + ["\(Hooks.statusVariable)=\(status.number)"]
   }
 
-  /// How many descriptors are looked at; those of archives and connections are closed for programs anyway.
+  /// How many descriptors are looked at; those of archives and connections are closed for programs
+  /// anyway.
   private static let maximumDescriptors = 4096
 
   /// Has no file that is open here stay open in programs that are started.

@@ -19,7 +19,8 @@ struct Hooks {
   /// The variable that tells a program the exit status of the backup.
   static let statusVariable = "CARPACK_STATUS"
 
-  /// Runs the program for a backup that ended with this status, if there is one, and says what goes wrong with it.
+  /// Runs the program for a backup that ended with this status, if there is one, and says what goes
+  /// wrong with it.
   ///
   /// - Parameter report: What it reads on standard input.
   func run(after status: ExitStatus, report: EventRecord) {

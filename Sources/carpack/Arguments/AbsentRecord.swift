@@ -53,8 +53,8 @@ extension OpenedArchive {
       hint: number.map { "snapshot \($0) has it: --at \($0)" }, status: .noInput)
   }
 
-  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that has
-  /// it; nil if none of the snapshots has it.
+  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that
+  /// has it; nil if none of the snapshots has it.
   func recordPath(_ selector: String, in entries: [SnapshotHistory.Entry]) throws -> String? {
     guard case .records(let pattern, _) = try Selector(selector) else { return nil }
     if let path = pattern.exactPath {

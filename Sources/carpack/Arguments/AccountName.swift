@@ -3,8 +3,9 @@ internal import ATProtocol
 extension ATIdentifier {
   /// Reads what a person calls an account, in every spelling that people paste.
   ///
-  /// A handle, with or without `@` in front or a dot at the end; a DID in any case; an at:// URI into the account; the address of its page
-  /// (`https://bsky.app/profile/…`). White space and invisible marks around it, which browsers copy along, do not count.
+  /// A handle, with or without `@` in front or a dot at the end; a DID in any case; an at:// URI
+  /// into the account; the address of its page (`https://bsky.app/profile/…`). White space and
+  /// invisible marks around it, which browsers copy along, do not count.
   ///
   /// - Throws: ``Failure``.
   init(account given: String) throws {
@@ -36,7 +37,8 @@ extension ATIdentifier {
     return String(name)
   }
 
-  /// The account whose page has this address, `https://HOST/profile/ACCOUNT…`; nil if it is no such address.
+  /// The account whose page has this address, `https://HOST/profile/ACCOUNT…`; nil if it is no such
+  /// address.
   private static func profile(_ text: String) -> String? {
     let scheme = "https://"
     let address = text.hasPrefix(scheme) ? text.dropFirst(scheme.count) : text[...]

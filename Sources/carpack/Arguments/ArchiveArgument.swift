@@ -49,7 +49,8 @@ struct ArchivesArgument: ParsableArguments {
 extension OpenedArchive {
   /// Opens an archive; `-` is standard input.
   ///
-  /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
+  /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
+  ///   and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(_ file: String, _ limits: ReadLimits) throws {
     if BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
     let input = try InputFile(file)

@@ -9,7 +9,8 @@ enum CARInput {
 
   /// The CAR in a file: what zstd or gzip compressed is decompressed to a temporary file.
   ///
-  /// - Throws: ``Failure`` for an archive, a text, an empty file, and for what cannot be decompressed.
+  /// - Throws: ``Failure`` for an archive, a text, an empty file, and for what cannot be
+  ///   decompressed.
   static func open(_ file: InputFile) throws -> InputFile {
     if let failure = OtherInput.noCAR(file) { throw failure }
     guard let form = file.withBytes({ CompressedStream($0) }) else { return file }

@@ -3,7 +3,8 @@ internal import ArgumentParser
 internal import Backup
 internal import SystemPackage
 
-/// The archives that a verb changes, each of which is named: a folder might hold one that was not meant.
+/// The archives that a verb changes, each of which is named: a folder might hold one that was not
+/// meant.
 struct ChangedArchives: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The archives; folders are not searched.", valueName: "archive"),

@@ -21,7 +21,8 @@ struct RecordFilterOptions: ParsableArguments {
     help: ArgumentHelp("Only records made at this time or earlier, likewise.", valueName: "time"))
   var until: Date?
 
-  /// A date or time as a person writes it: `2026`, `2026-11`, `2026-11-21`, `2026-11-21T10:00`; or how long ago.
+  /// A date or time as a person writes it: `2026`, `2026-11`, `2026-11-21`, `2026-11-21T10:00`; or
+  /// how long ago.
   struct Date: ExpressibleByArgument {
     let moment: Moment
 

@@ -9,7 +9,8 @@ struct NamedArchives {
   /// Whether one archive was named, so that it needs no name in what is said.
   var isOne: Bool { paths.count == 1 && !BlobFolder.isFolder(paths[0]) }
 
-  /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the order of their paths.
+  /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
+  /// order of their paths.
   ///
   /// A folder that cannot be read is said, and does not keep the others from being searched.
   ///
@@ -37,7 +38,8 @@ struct NamedArchives {
 
   /// Looks at each of them.
   ///
-  /// What goes wrong with one of several is said, and does not keep the others from being looked at.
+  /// What goes wrong with one of several is said, and does not keep the others from being looked
+  /// at.
   ///
   /// - Parameter look: Answers what the archive comes to.
   /// - Returns: The worst of all, and how many came to what.

@@ -5,7 +5,8 @@ internal import XRPC
 
 /// Which servers a verb asks, how it reaches them and how often.
 ///
-/// What is not given on the command line is looked for in the environment; a variable without text counts as none.
+/// What is not given on the command line is looked for in the environment; a variable without text
+/// counts as none.
 struct NetworkCommandOptions: ParsableArguments {
   /// Who asks, as every request says.
   private static let userAgent =
@@ -196,7 +197,8 @@ extension NetworkEvent {
     }
   }
 
-  /// What a person is told who waits: for whom, until when and why; nil for anything else than a wait.
+  /// What a person is told who waits: for whom, until when and why; nil for anything else than a
+  /// wait.
   var waitingLine: String? {
     guard case .wait(let host, let seconds, let why) = self else { return nil }
     return

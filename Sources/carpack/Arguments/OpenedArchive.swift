@@ -4,7 +4,8 @@ internal import Backup
 
 /// An archive that has been opened, and the file it lies in.
 ///
-/// It remembers what had to be done to read it, and says so once, when it is asked for its ``status``.
+/// It remembers what had to be done to read it, and says so once, when it is asked for its
+/// ``status``.
 final class OpenedArchive {
   let reader: ArchiveReader
   let input: InputFile
@@ -26,7 +27,8 @@ final class OpenedArchive {
     }
   }
 
-  /// The snapshots that were asked for, one at most of each account; without a wish, the newest of each.
+  /// The snapshots that were asked for, one at most of each account; without a wish, the newest of
+  /// each.
   ///
   /// Of an archive that has lost all manifests, what is left.
   func snapshots(_ options: SnapshotOptions) throws -> [ArchivedSnapshot] {
@@ -123,8 +125,8 @@ final class OpenedArchive {
     }
   }
 
-  /// Why the newest manifest cannot be used, if that is not damage: a later version wrote it, and an
-  /// older one in its place would mislead.
+  /// Why the newest manifest cannot be used, if that is not damage: a later version wrote it, and
+  /// an older one in its place would mislead.
   private func newestIsForeign(_ history: SnapshotHistory) -> SnapshotError? {
     guard let first = history.breaks.first(where: { $0.isOfManifest }), first.after == nil,
       case .unusableManifest(_, let error) = first.reason
@@ -133,7 +135,8 @@ final class OpenedArchive {
     return error
   }
 
-  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what was done.
+  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what
+  /// was done.
   var status: ExitStatus {
     var status = ExitStatus.success
     for broken in knownHistory?.breaks ?? [] where broken.isOfManifest && !isSalvaged {

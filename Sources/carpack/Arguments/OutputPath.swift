@@ -12,7 +12,8 @@ enum OutputPath {
     try BlobFolder.make(path)
   }
 
-  /// The archive to write: the path itself, or in the folder that it names a file called after the input.
+  /// The archive to write: the path itself, or in the folder that it names a file called after the
+  /// input.
   ///
   /// Nil for a folder, where the input has no name.
   static func archive(_ path: String, for input: String) -> String? {

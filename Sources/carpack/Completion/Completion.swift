@@ -10,10 +10,12 @@ internal import ATProtocol
 
 /// The answer to a shell that completes a command line.
 ///
-/// The scripts of ``CompletionScript`` call `carpack ---complete`. It writes one line that says which files fit, if
-/// any (see ``CompletionAnswer/Files``), then one candidate a line, with a tab before its description.
+/// The scripts of ``CompletionScript`` call `carpack ---complete`. It writes one line that says
+/// which files fit, if any (see ``CompletionAnswer/Files``), then one candidate a line, with a tab
+/// before its description.
 ///
-/// It says nothing else, changes nothing, and ends after two seconds of computing, whatever the archive is.
+/// It says nothing else, changes nothing, and ends after two seconds of computing, whatever the
+/// archive is.
 enum Completion {
   /// The first argument of such a call.
   ///
@@ -57,7 +59,8 @@ struct CompletionAnswer: Equatable {
   enum Files: Equatable {
     case none
     case folders
-    /// Files with one of these suffixes, and folders on the way to them; all files if there is no suffix.
+    /// Files with one of these suffixes, and folders on the way to them; all files if there is no
+    /// suffix.
     case files(suffixes: [String])
 
     fileprivate var text: String {

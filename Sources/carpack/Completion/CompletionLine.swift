@@ -1,4 +1,5 @@
-/// A command line that is being typed: the words before the cursor, the one at it, and those behind it.
+/// A command line that is being typed: the words before the cursor, the one at it, and those behind
+/// it.
 struct CompletionLine: Equatable {
   /// The words between the command's name and the cursor.
   var before: [String] = []
@@ -11,7 +12,8 @@ struct CompletionLine: Equatable {
   /// Whether the shell shows what candidates mean.
   var showsDescriptions = true
 
-  /// Reads what a script says: the shell's name, and the line in the form in which that shell has it.
+  /// Reads what a script says: the shell's name, and the line in the form in which that shell has
+  /// it.
   init?(_ arguments: [String]) {
     switch arguments.first {
     case "bash" where arguments.count == 4:
@@ -32,7 +34,8 @@ struct CompletionLine: Equatable {
 
   /// Reads a line of bash, cut at the cursor.
   ///
-  /// - Parameter breaks: At which characters readline divides a word: it replaces only what follows the last of them.
+  /// - Parameter breaks: At which characters readline divides a word: it replaces only what follows
+  ///   the last of them.
   private init(bash text: String, after rest: String, breaks: String) {
     let split = ShellWords(text)
     guard let command = split.words.firstIndex(where: { !Self.isAssignment($0) }) else { return }

@@ -1,4 +1,5 @@
-/// What is being typed at the cursor, found by going along the words before it as the command would.
+/// What is being typed at the cursor, found by going along the words before it as the command
+/// would.
 struct CompletionRequest {
   /// What stands at the cursor.
   enum Place {
@@ -102,7 +103,8 @@ struct CompletionRequest {
   }
 }
 
-/// Goes along the words of a line: which verb it is, which options were given, what stands in which place.
+/// Goes along the words of a line: which verb it is, which options were given, what stands in which
+/// place.
 struct CommandWalk {
   private var command: CommandTree.Command
   private let root: CommandTree.Command

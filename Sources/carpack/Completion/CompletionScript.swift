@@ -1,7 +1,9 @@
-/// What a shell reads to complete the command's words: `carpack --generate-completion-script SHELL`.
+/// What a shell reads to complete the command's words:
+/// `carpack --generate-completion-script SHELL`.
 ///
-/// Each script hands the line over to the command itself (``Completion``), so that it knows the verbs and options of
-/// the carpack that is installed, and what is in the archive that is named on the line.
+/// Each script hands the line over to the command itself (``Completion``), so that it knows the
+/// verbs and options of the carpack that is installed, and what is in the archive that is named on
+/// the line.
 enum CompletionScript: String {
   case bash, zsh, fish
 

@@ -57,7 +57,8 @@ struct TreeKeys {
     {
       let group = Array(key.prefix(length(key) ?? key.count))
       found.append(String(decoding: group, as: UTF8.self))
-      // Nothing that begins with the group is behind this; keys are ASCII. Of a whole key, the next may begin with it.
+      // Nothing that begins with the group is behind this; keys are ASCII. Of a whole key, the next
+      // may begin with it.
       lower = group + [group.count == key.count ? 0 : 0xff]
     }
     return found

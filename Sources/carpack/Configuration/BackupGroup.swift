@@ -3,7 +3,8 @@ internal import ArgumentParser
 internal import Backup
 internal import SystemPackage
 
-/// Accounts of one backup that go the same way: most as the command line has it, others as the configuration has it.
+/// Accounts of one backup that go the same way: most as the command line has it, others as the
+/// configuration has it.
 struct BackupGroup {
   var accounts: [ATIdentifier]
   let destination: AccountBackup.Destination
@@ -14,7 +15,8 @@ struct BackupGroup {
   /// - Parameters:
   ///   - accounts: Those that are to be backed up.
   ///   - common: How they are backed up if nothing else is said.
-  ///   - destination: Where archives go if nothing else is said; asked for only if that is so of some account.
+  ///   - destination: Where archives go if nothing else is said; asked for only if that is so of
+  ///     some account.
   ///   - failed: Is told of an account that cannot be backed up as it is configured.
   /// - Throws: What `destination` throws, and a configuration that cannot be read.
   static func groups(

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import TOML
 
-/// What the user's configuration file says: defaults of options, accounts, and what follows a backup.
+/// What the user's configuration file says: defaults of options, accounts, and what follows a
+/// backup.
 struct Configuration {
   /// A setting that stands in the file.
   struct Entry {
@@ -76,7 +77,8 @@ struct Configuration {
   /// The option that does without the file.
   static let absence = "no-config"
 
-  /// What the file says, read once when it is first asked for; nil without a file, and with `--no-config`.
+  /// What the file says, read once when it is first asked for; nil without a file, and with
+  /// `--no-config`.
   ///
   /// - Throws: ``Failure``.
   static func ofUser() throws -> Configuration? { try loaded.get() }

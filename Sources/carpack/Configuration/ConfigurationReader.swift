@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import TOML
 
-/// Reads a configuration file: what it does not know is an error, for a default that is misspelt would go unnoticed.
+/// Reads a configuration file: what it does not know is an error, for a default that is misspelt
+/// would go unnoticed.
 struct ConfigurationReader {
   private var configuration: Configuration
 
@@ -110,7 +111,8 @@ struct ConfigurationReader {
       words.append(text)
     }
     guard !words[0].isEmpty else { throw wanted }
-    // A program without a folder is looked for as a shell would; one in a folder must not depend on the current one.
+    // A program without a folder is looked for as a shell would; one in a folder must not depend on
+    // the current one.
     if words[0].contains("/") {
       guard let path = Configuration.expanded(words[0]) else {
         throw self.wanted("a program with a path from / or ~/, or a name alone", entry)

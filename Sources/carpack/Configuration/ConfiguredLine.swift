@@ -34,7 +34,8 @@ struct ConfiguredLine {
 
   private static let help: Set<String> = ["-h", "--help", "--version", "--experimental-dump-help"]
 
-  /// The words of the verb, two if it is one below another; nil if the line does not begin with one.
+  /// The words of the verb, two if it is one below another; nil if the line does not begin with
+  /// one.
   private static func verb(_ arguments: [String]) -> [String]? {
     for count in [2, 1] where arguments.count >= count {
       let words = Array(arguments.prefix(count))

@@ -88,7 +88,8 @@ struct Setting {
   /// Those of a verb.
   static func all(of verb: String) -> [Setting] { all.filter { $0.verbs.contains(verb) } }
 
-  /// The tables that it may stand in, but for the one for all verbs: of `fetch repo` that is `fetch`.
+  /// The tables that it may stand in, but for the one for all verbs: of `fetch repo` that is
+  /// `fetch`.
   var sections: [String] { verbs.map { String($0.prefix { $0 != " " }) } }
 
   /// The word that takes back a flag which the file sets.

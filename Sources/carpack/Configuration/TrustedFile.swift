@@ -10,9 +10,9 @@ internal import SystemPackage
 
 /// A file that decides what is run: read only if no one but the user and root can have written it.
 ///
-/// The file and its folder belong to the user or root, and neither group nor others may write to them. In no folder on
-/// the way there, the way of symbolic links included, can others put something else in its place. Therefore what was
-/// checked is what is opened.
+/// The file and its folder belong to the user or root, and neither group nor others may write to
+/// them. In no folder on the way there, the way of symbolic links included, can others put
+/// something else in its place. Therefore what was checked is what is opened.
 struct TrustedFile {
   /// How many symbolic links are followed, as Linux does.
   private static let maximumLinks = 40
@@ -110,7 +110,8 @@ struct TrustedFile {
 
   /// Checks a folder on the way: no one else can put another in the place of what is in it.
   ///
-  /// Where a service sees no other users than its own, root goes by the same number as they do: that of `/`.
+  /// Where a service sees no other users than its own, root goes by the same number as they do:
+  /// that of `/`.
   private static func checkAncestor(_ status: stat, _ place: String, root: uid_t) throws {
     guard isTrusted(status.st_uid) || status.st_uid == root else {
       throw refused(place, "belongs to another user", doWithout)

@@ -31,7 +31,8 @@ extension JSONWriter {
 extension Console {
   private static let words = Host.arguments.prefix { $0 != "--" }
 
-  /// Whether what is said is to be JSON: known before the arguments are parsed, for what is wrong with them is said as well.
+  /// Whether what is said is to be JSON: known before the arguments are parsed, for what is wrong
+  /// with them is said as well.
   static let isJSON = words.contains("--json")
   /// Whether JSON is indented.
   static let isPretty = words.contains("--pretty")

@@ -9,7 +9,8 @@ struct ByteSize: ExpressibleByArgument {
 
   init(_ bytes: Int) { self.bytes = bytes }
 
-  /// Reads a number, 1 at least, with or without a decimal point, and a unit in upper or lower case.
+  /// Reads a number, 1 at least, with or without a decimal point, and a unit in upper or lower
+  /// case.
   init?(argument: String) {
     let number = argument.prefix { $0 >= "0" && $0 <= "9" || $0 == "." }
     let unit = argument[number.endIndex...].drop { $0 == " " }

@@ -29,7 +29,8 @@ enum Console {
   /// Whether lines on standard error can be taken away again.
   static let canRedraw = isTerminal && !isDumb
 
-  /// Opens something under the numbers of standard input, output and error that are closed, before anything else is.
+  /// Opens something under the numbers of standard input, output and error that are closed, before
+  /// anything else is.
   ///
   /// Otherwise the first file that is opened would get the number, and results would be written
   /// into it. What is opened is a folder, so that reading from it fails, and writing to it as to a
@@ -57,7 +58,8 @@ enum Console {
     print(bytes.span)
   }
 
-  /// What stands in front of a line of results that says what changed, in a colour where results go to a terminal.
+  /// What stands in front of a line of results that says what changed, in a colour where results go
+  /// to a terminal.
   enum Sign: String {
     case plus = "+"
     case change = "~"
@@ -79,7 +81,8 @@ enum Console {
     print(bytes.span)
   }
 
-  /// Text in which nothing rules the terminal: records and archives may say anything, and what they say is shown.
+  /// Text in which nothing rules the terminal: records and archives may say anything, and what they
+  /// say is shown.
   ///
   /// Control characters are written as escapes, except the colours that are set here, and line
   /// feeds where they are kept.
@@ -87,7 +90,8 @@ enum Console {
   /// - Parameters:
   ///   - text: what is to be shown.
   ///   - keepingLines: whether line feeds stay.
-  ///   - stream: where it goes: colours that are set here are taken out again unless that is a terminal.
+  ///   - stream: where it goes: colours that are set here are taken out again unless that is a
+  ///     terminal.
   static func visible(
     _ text: String, keepingLines: Bool, on stream: Stream = .error
   ) -> String {
@@ -124,12 +128,14 @@ enum Console {
     if isLarge { flush() }
   }
 
-  /// Writes bytes of unknown content through at once, as they are, or to a terminal as text in which nothing rules it.
+  /// Writes bytes of unknown content through at once, as they are, or to a terminal as text in
+  /// which nothing rules it.
   ///
   /// - Parameters:
   ///   - forcesTerminal: whether a terminal gets them as they are, too.
   ///   - produce: Hands the bytes, piece by piece, to the sink it is given.
-  /// - Throws: ``Failure`` for bytes that are no text, before any is written to a terminal; what `produce` throws.
+  /// - Throws: ``Failure`` for bytes that are no text, before any is written to a terminal; what
+  ///   `produce` throws.
   static func writeContent<Value>(
     forcesTerminal: Bool = false, _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
   ) throws -> Value {
@@ -156,7 +162,8 @@ enum Console {
       status: .usage)
   }
 
-  /// Writes bytes of results through at once: for large ones, and where the caller has to know that they arrived.
+  /// Writes bytes of results through at once: for large ones, and where the caller has to know that
+  /// they arrived.
   static func write(_ bytes: Span<UInt8>) throws {
     flush()
     do {
@@ -209,7 +216,8 @@ enum Console {
     return Int(size.ws_col)
   }
 
-  /// Asks on the terminal for something that is not shown while it is typed; nil if there is no terminal to ask on.
+  /// Asks on the terminal for something that is not shown while it is typed; nil if there is no
+  /// terminal to ask on.
   ///
   /// - Returns: What was typed, without the end of the line.
   static func askSecret(_ prompt: String) -> String? {

@@ -26,7 +26,8 @@ enum Host {
 
   /// The arguments of the process, without the name of the program.
   ///
-  /// Swift 6.3 reads its `CommandLine.arguments` from `/proc/self`, and has none where `/proc` is not mounted.
+  /// Swift 6.3 reads its `CommandLine.arguments` from `/proc/self`, and has none where `/proc` is
+  /// not mounted.
   static var arguments: [String] {
     let count = carpack_argument_count()
     guard count > 0 else { return Array(CommandLine.arguments.dropFirst()) }

@@ -10,12 +10,15 @@ internal import Synchronization
 
 /// What happens on Ctrl-C, and when a file that is being read is cut off by somebody else.
 ///
-/// Ctrl-C ends the process at once, except while somebody is to be notified: then it does so only when it comes a second time.
+/// Ctrl-C ends the process at once, except while somebody is to be notified: then it does so only
+/// when it comes a second time.
 enum Interruption {
-  /// The address of the name of the file to remove, as C wants it, or 0; a signal handler may neither allocate nor lock.
+  /// The address of the name of the file to remove, as C wants it, or 0; a signal handler may
+  /// neither allocate nor lock.
   private static let temporary = Atomic<UInt>(0)
 
-  /// The descriptor to write to when a signal comes, or -1 if nobody is to be notified, or has been already.
+  /// The descriptor to write to when a signal comes, or -1 if nobody is to be notified, or has been
+  /// already.
   private static let notified = Atomic<CInt>(-1)
   /// The exit status of the signal that somebody was notified of, or 0.
   private static let status = Atomic<CInt>(0)
@@ -100,7 +103,8 @@ enum Interruption {
     errno = saved
   }
 
-  /// What is said when a signal ends the process: made when the signals are installed, for a handler may not allocate.
+  /// What is said when a signal ends the process: made when the signals are installed, for a
+  /// handler may not allocate.
   private static let farewell: StaticString =
     Console.isJSON
     ? "{\"schema\":\"carpack.message\",\"version\":1,\"kind\":\"interrupted\",\"file\":null,\"text\":\"a signal\"}\n"

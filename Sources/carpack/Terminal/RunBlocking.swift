@@ -2,9 +2,11 @@ internal import Synchronization
 
 /// Runs what waits for the network, and waits for it.
 ///
-/// The first signal to stop cancels it: it finishes what it must and throws, or returns what it has. The second ends the process at once.
+/// The first signal to stop cancels it: it finishes what it must and throws, or returns what it
+/// has. The second ends the process at once.
 ///
-/// - Throws: What `body` throws; ``ExitStatus`` of the signal if that is `CancellationError` and a signal was the cause.
+/// - Throws: What `body` throws; ``ExitStatus`` of the signal if that is `CancellationError` and a
+///   signal was the cause.
 func runBlocking<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws
   -> Value
 {

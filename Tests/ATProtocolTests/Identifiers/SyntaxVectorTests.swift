@@ -24,8 +24,8 @@ struct SyntaxVector: Sendable, CustomTestStringConvertible {
 
   /// All vectors of the types above in the corpus's files whose name ends with `suffix`.
   ///
-  /// Lines that are empty or start with `#` are not vectors; spaces at either end of a line are part of
-  /// the vector.
+  /// Lines that are empty or start with `#` are not vectors; spaces at either end of a line are
+  /// part of the vector.
   static func all(suffix: String) -> [SyntaxVector] {
     Corpus.files(under: "atproto-interop-tests/syntax", suffix: suffix).flatMap { path in
       let file = String(path.split(separator: "/").last ?? "")

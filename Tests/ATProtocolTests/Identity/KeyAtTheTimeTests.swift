@@ -34,7 +34,8 @@ import Testing
     return try log.history().judge(commit, now: Self.now)
   }
 
-  /// Key one from hour 0, key two from hour 100, key one again from hour 200, and no change of key at hour 250.
+  /// Key one from hour 0, key two from hour 100, key one again from hour 200, and no change of key
+  /// at hour 250.
   private func moved() throws -> MadeLog {
     var log = MadeLog()
     try log.append(MadeLog.operation(), hours: 0)

@@ -1,7 +1,8 @@
 import ATProtocol
 import Testing
 
-/// A key of each curve, in every form it is written in, and what its private half signed; made once with another implementation.
+/// A key of each curve, in every form it is written in, and what its private half signed; made once
+/// with another implementation.
 struct SampleKey: Sendable, CustomTestStringConvertible {
   let curve: VerificationKey.Curve
   let didKey: String

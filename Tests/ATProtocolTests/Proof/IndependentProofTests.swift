@@ -4,7 +4,8 @@ import StandIn
 import TestSupport
 import Testing
 
-/// Proofs that are judged here, and by a program of another language that shares nothing with this one.
+/// Proofs that are judged here, and by a program of another language that shares nothing with this
+/// one.
 @Suite(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
 struct `Proofs that two programs judge` {
   /// A proof, what it is about, and what it says if it holds.

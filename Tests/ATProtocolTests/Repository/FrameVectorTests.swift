@@ -115,7 +115,8 @@ struct `Slices of repositories in a relay's frames` {
     }
   }
 
-  /// The accounts' signing keys, by the DID documents that the directory had when the frames were sent.
+  /// The accounts' signing keys, by the DID documents that the directory had when the frames were
+  /// sent.
   private static let keys: [String: VerificationKey] = {
     guard let bytes = try? Corpus.bytes("firehose/did_docs.json"),
       let documents = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any]

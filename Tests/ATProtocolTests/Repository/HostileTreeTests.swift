@@ -2,7 +2,8 @@ import ATProtocol
 import IPLD
 import Testing
 
-/// Trees that are made to cost more than their bytes: each walk has to end in a time in proportion to them.
+/// Trees that are made to cost more than their bytes: each walk has to end in a time in proportion
+/// to them.
 @Suite(.timeLimit(.minutes(15))) struct `A hostile tree` {
   private typealias Entry = HandMadeTree.Entry
 

@@ -68,7 +68,8 @@ import Testing
     var random = SeededGenerator()
     print("Stretches of a tree: \(random)")
     let start = "\(random)"
-    // Whole subtrees come and go, so that what is left is cut in other ways, and hangs at other places.
+    // Whole subtrees come and go, so that what is left is cut in other ways, and hangs at other
+    // places.
     for round in 0..<200 {
       var (old, new): (Leaves, Leaves) = ([:], [:])
       for number in 0..<500 { old[numbered(number)] = .example(number % 10) }

@@ -4,7 +4,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// The tests of `mst-test-suite`: differences of trees of seven keys, whose nodes are cut in every way there is.
+/// The tests of `mst-test-suite`: differences of trees of seven keys, whose nodes are cut in every
+/// way there is.
 @Suite(.enabled(if: Corpus.isPresent, "\(Corpus.absence)"))
 struct `Tree difference vectors` {
   struct Vector: Decodable {
@@ -67,7 +68,8 @@ struct `Tree difference vectors` {
         #expect(found.records.map(line) == operations, "\(name)")
       }
     }
-    // Where one tree has keys before a subtree of both, the other cannot tell without looking into it.
+    // Where one tree has keys before a subtree of both, the other cannot tell without looking into
+    // it.
     #expect(loadedInVainCount * 40 < loadedCount)
     #expect(trees.count == 128)
   }

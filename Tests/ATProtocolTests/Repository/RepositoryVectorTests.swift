@@ -4,7 +4,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// What a `*.expected.json` of the corpus says about the CAR beside it, by the recipe in the corpus's index.
+/// What a `*.expected.json` of the corpus says about the CAR beside it, by the recipe in the
+/// corpus's index.
 struct ExpectedRepository: Decodable, Sendable {
   let file: String
   let bytes: Int

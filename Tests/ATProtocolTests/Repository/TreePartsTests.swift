@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct `A large repository that several cores inspect` {
-  /// A repository with a bit of everything: records under two keys, blobs, floats, bytes that are no record.
+  /// A repository with a bit of everything: records under two keys, blobs, floats, bytes that are
+  /// no record.
   private struct Repository {
     var tree = HandMadeTree()
     var root = CID.example()

@@ -163,7 +163,8 @@ import Testing
       let report = try await scene.backUp(account, into: Self.file)
       #expect(report.snapshot.fetched?.since != nil)
       #expect(report.snapshot.car.sha256 == nil, "nobody has put it together")
-      // Four paths of nodes, with some fifty entries each, and the index; 3,000 positions written out would be more.
+      // Four paths of nodes, with some fifty entries each, and the index; 3,000 positions written
+      // out would be more.
       #expect(report.bytesAdded < 40_000, "\(report.bytesAdded)")
       if case .inline(let runs) = report.snapshot.car.order {
         #expect(runs.count < 600, "\(runs.count)")

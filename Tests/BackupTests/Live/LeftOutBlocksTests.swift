@@ -80,7 +80,8 @@ import Testing
     #expect(report.snapshot.fetched?.since == rev)
     #expect(report.snapshot.fetched?.leftOut?.blocks == 30_000)
     #expect(report.bytesAdded < 20_000)
-    // A further change is added to what is there, and says nothing of blocks that did not come with it.
+    // A further change is added to what is there, and says nothing of blocks that did not come with
+    // it.
     scene.server.behaviour.foreignBlocks = nil
     try account.commit([account.post("3zzzzzzzzzzzy", "another")])
     let next = try await scene.backUp(account, into: Self.file)

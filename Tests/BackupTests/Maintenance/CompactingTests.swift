@@ -11,10 +11,11 @@ import Testing
   private static let blobs = (0..<6).map { [UInt8](repeating: UInt8($0), count: 50_000 * ($0 + 1)) }
   private static let extra = Array("an extra that no record refers to".utf8)
 
-  /// An archive of two accounts, of whose snapshots most are forgotten, and the CARs of those that are kept.
+  /// An archive of two accounts, of whose snapshots most are forgotten, and the CARs of those that
+  /// are kept.
   ///
-  /// It has what an archive can have: blobs that only forgotten snapshots refer to, some that came later than what refers to them, extras, missing ones, documents,
-  /// orders in pages.
+  /// It has what an archive can have: blobs that only forgotten snapshots refer to, some that came
+  /// later than what refers to them, extras, missing ones, documents, orders in pages.
   private func forgetful(_ random: inout SeededGenerator) throws -> (Series, cars: [[UInt8]]) {
     var series = try Series()
     var cars: [String: [UInt8]] = [:]

@@ -1,7 +1,8 @@
 import Archive
 import Synchronization
 
-/// A storage over another that does one thing wrong: the operation with a certain number fails, or writes another byte.
+/// A storage over another that does one thing wrong: the operation with a certain number fails, or
+/// writes another byte.
 final class FaultyStorage: ArchiveStorage {
   enum Fault {
     /// An operation fails.

@@ -69,8 +69,8 @@ extension ArchiveReader {
   }
 }
 
-/// Whether those accept a file that know nothing of this project's code: `zstd -t`, and the reader that was written from the document, where there
-/// is a Python to run it with.
+/// Whether those accept a file that know nothing of this project's code: `zstd -t`, and the reader
+/// that was written from the document, where there is a Python to run it with.
 func isAccepted(_ path: String) throws -> Bool {
   guard try ZstdProgram.accepts(path) else { return false }
   return try !IndependentReader.isPresent || IndependentReader.run(["verify", path]).status == 0

@@ -76,7 +76,8 @@ import Testing
         blocks.append(Block(cid: cid, bytes: [UInt8(blocks.count)]))
       }
     }
-    // A codec of two bytes and a digest of 31 make the same length as a codec of one and a digest of 32.
+    // A codec of two bytes and a digest of 31 make the same length as a codec of one and a digest
+    // of 32.
     let short = Multihash(function: .sha256, digest: Array(digest.bytes.dropFirst()))
     let cid = CID(codec: Codec(rawValue: 0x80), multihash: short)
     #expect(cid.bytes.count == 36)
@@ -157,7 +158,8 @@ import Testing
     expect(try table(of: bytes).0, bytes, has: blocks)
   }
 
-  /// Were the digest alone to decide on the place, as many blocks as this would take as many steps squared.
+  /// Were the digest alone to decide on the place, as many blocks as this would take as many steps
+  /// squared.
   @Test func `is not slowed down by one digest under many codecs`() throws {
     let digest = SHA256.digest(of: [0].span)
     let blocks = (0..<20_000).map {

@@ -2,7 +2,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// What came of reading a CAR: its roots, the blocks up to the end or the first error, and that error.
+/// What came of reading a CAR: its roots, the blocks up to the end or the first error, and that
+/// error.
 struct CARReading: Equatable {
   private(set) var roots: [CID]?
   private(set) var blocks: [Block] = []
@@ -66,7 +67,8 @@ struct CARReading: Equatable {
 
 /// A CAR put together for a test.
 enum SampleCAR {
-  /// Blocks of every kind of CID: of AT Protocol's, of version 0, identity, and one whose function is not known.
+  /// Blocks of every kind of CID: of AT Protocol's, of version 0, identity, and one whose function
+  /// is not known.
   static let blocks: [Block] = {
     let bodies: [[UInt8]] = [
       [0xa0], Array("hello world".utf8), [], [UInt8](repeating: 7, count: 300),
@@ -95,7 +97,8 @@ enum SampleCAR {
     return (bytes, starts)
   }()
 
-  /// A CAR of version 2 around `inner`, which begins at `start` and is followed by something that is not read.
+  /// A CAR of version 2 around `inner`, which begins at `start` and is followed by something that
+  /// is not read.
   static func version2(
     _ inner: [UInt8], start: UInt64 = 60, length: UInt64? = nil, tail: [UInt8] = [0xff, 0xff]
   ) -> [UInt8] {

@@ -26,7 +26,8 @@ import Testing
     #expect(CARVersion2.pragma.count == 11)
   }
 
-  /// In a pipe, all that has come is read before the cut shows; unlike a CAR of version 1 it shows everywhere.
+  /// In a pipe, all that has come is read before the cut shows; unlike a CAR of version 1 it shows
+  /// everywhere.
   @Test func `is refused wherever it is cut`() throws {
     let bytes = SampleCAR.version2(inner, start: 60)
     for length in 0..<bytes.count {

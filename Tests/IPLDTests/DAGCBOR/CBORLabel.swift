@@ -1,7 +1,8 @@
 import IPLD
 import TestSupport
 
-/// One vector of `cbor/cbor-labels.json`: bytes from somebody's test suite, and whether they are DAG-CBOR.
+/// One vector of `cbor/cbor-labels.json`: bytes from somebody's test suite, and whether they are
+/// DAG-CBOR.
 struct CBORLabel: Decodable, CustomStringConvertible {
   enum Verdict: String, Decodable {
     case accept, reject
@@ -40,7 +41,8 @@ struct CBORLabel: Decodable, CustomStringConvertible {
     }
   }
 
-  /// The vector's bytes: in the label itself, in a file that it names, or in the file that it was taken from.
+  /// The vector's bytes: in the label itself, in a file that it names, or in the file that it was
+  /// taken from.
   func payload() throws -> [UInt8] {
     if let hex { return try [UInt8](hex: hex) }
     if let payloadFile { return try Corpus.bytes(payloadFile) }

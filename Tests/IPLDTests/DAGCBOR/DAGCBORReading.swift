@@ -28,7 +28,8 @@ struct DAGCBORReading {
 
   /// What must hold for any bytes whatever and does not: nil when all is well.
   ///
-  /// The scanner agrees with the decoder, an error lies within the bytes, and what was decoded encodes to the same bytes.
+  /// The scanner agrees with the decoder, an error lies within the bytes, and what was decoded
+  /// encodes to the same bytes.
   var inconsistency: String? {
     switch (decoded, checked) {
     case (.failure(let error), .failure(let other)):

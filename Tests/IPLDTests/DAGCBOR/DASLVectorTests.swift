@@ -43,8 +43,9 @@ private struct DASLVector: Decodable, CustomStringConvertible {
     }
   }
 
-  /// DASL reads DAG-CBOR's "IEEE 754 special values are not allowed" so as to include negative zero; the DAG-CBOR
-  /// specification names NaN and the infinities only, negative zero has one encoding there, and it is accepted.
+  /// DASL reads DAG-CBOR's "IEEE 754 special values are not allowed" so as to include negative
+  /// zero; the DAG-CBOR specification names NaN and the infinities only, negative zero has one
+  /// encoding there, and it is accepted.
   func isNegativeZero() throws -> Bool {
     try float().map { $0 == 0 && $0.sign == .minus } ?? false
   }
@@ -77,7 +78,8 @@ struct `DASL's vectors` {
     }
   }
 
-  /// Such CIDs (version 0, other codecs, other hashes, other lengths) are legal in IPLD; AT Protocol refuses them too.
+  /// Such CIDs (version 0, other codecs, other hashes, other lengths) are legal in IPLD; AT
+  /// Protocol refuses them too.
   @Test func `of CIDs that DASL refuses are refused as AT Protocol's`() throws {
     let vectors = try DASLVector.all().filter {
       $0.type == .refusedIn && $0.speaks(for: ["dasl-cid"])
@@ -90,7 +92,8 @@ struct `DASL's vectors` {
     }
   }
 
-  /// Only floats get as far as our encoder: a value has no way to hold the others, and the decoder makes none of them.
+  /// Only floats get as far as our encoder: a value has no way to hold the others, and the decoder
+  /// makes none of them.
   @Test func `of values that must not be encoded are not`() throws {
     let vectors = try DASLVector.all().filter {
       $0.type == .refusedOut && $0.speaks(for: ["dag-cbor", "basic"])

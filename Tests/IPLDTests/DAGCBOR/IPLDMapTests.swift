@@ -2,7 +2,8 @@ import IPLD
 import Testing
 
 @Suite struct `A map` {
-  /// The letter é as one scalar, and as an e with an accent to follow: equal to `String`, different as bytes.
+  /// The letter é as one scalar, and as an e with an accent to follow: equal to `String`, different
+  /// as bytes.
   private let composed = "\u{e9}"
   private let decomposed = "e\u{301}"
 

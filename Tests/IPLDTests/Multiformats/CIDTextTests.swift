@@ -47,7 +47,8 @@ import Testing
       ("\(raw)=", .notInAlphabet, 1),
       ("cid:\(raw)", .unknownMultibase, 0),
       ("ipfs://\(raw)", .unknownMultibase, 0),
-      // Base 32 in capitals, base 16, base 64, base 36: other encodings of CIDs, which AT Protocol does not use.
+      // Base 32 in capitals, base 16, base 64, base 36: other encodings of CIDs, which AT Protocol
+      // does not use.
       (raw.uppercased(), .unknownMultibase, 0),
       ("b" + raw.dropFirst().uppercased(), .notInAlphabet, 1),
       (
@@ -59,7 +60,8 @@ import Testing
       ("1", .unknownMultibase, 0),
       ("é", .unknownMultibase, 0),
       ("\0", .unknownMultibase, 0),
-      // The last character of base 32 has two bits that say nothing, and they must be zero: e, then f, g, h.
+      // The last character of base 32 has two bits that say nothing, and they must be zero: e, then
+      // f, g, h.
       (raw.dropLast() + "f", .notInAlphabet, 1),
       (raw.dropLast() + "g", .notInAlphabet, 1),
       (raw.dropLast() + "h", .notInAlphabet, 1),
@@ -130,13 +132,15 @@ struct `AT Protocol's vectors of CID texts` {
   @Test func `that are invalid are refused`() throws {
     for line in try lines("cid_syntax_invalid.txt") {
       guard let cid = try? CID(line) else { continue }
-      // A text of version 0 is a CID; that AT Protocol does not want it is for the data model to say, and it does.
+      // A text of version 0 is a CID; that AT Protocol does not want it is for the data model to
+      // say, and it does.
       #expect(cid.version == .v0, "\(line)")
       #expect(!cid.isATProtocolLink, "\(line)")
     }
   }
 
-  /// The vectors test a pattern of letters and digits, which is all that AT Protocol's syntax asks for.
+  /// The vectors test a pattern of letters and digits, which is all that AT Protocol's syntax asks
+  /// for.
   ///
   /// Some are in other multibases and some are no CIDs at all: those need not be read.
   @Test func `that are valid and name SHA-256 are read`() throws {

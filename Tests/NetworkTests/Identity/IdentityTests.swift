@@ -124,7 +124,8 @@ struct `An identity on the network` {
     defer { server.stop() }
     let did = "did:web:127.0.0.1%3A\(server.server.port)"
     server.add(try StandInAccount("alice", handle: Self.handle, did: did))
-    // The host as it comes back from the request's field is in lower case, and so is its percent sign's number.
+    // The host as it comes back from the request's field is in lower case, and so is its percent
+    // sign's number.
     let identity = try await resolve(did, server)
     #expect(identity.did.text == did)
     #expect(identity.handle?.text == Self.handle)

@@ -2,10 +2,12 @@ import ATProtocol
 import IPLD
 import TestSupport
 
-/// What a server has stored of an account, with what it knows to answer `since`: in which revision each block and record was written.
+/// What a server has stored of an account, with what it knows to answer `since`: in which revision
+/// each block and record was written.
 ///
 /// Invariants:
-/// 1. `blocks` holds every block that there ever was; those that the current tree leads to, and the commit, are marked.
+/// 1. `blocks` holds every block that there ever was; those that the current tree leads to, and the
+///    commit, are marked.
 /// 2. A record's revision is the last one that wrote it.
 struct AccountState: Sendable {
   struct StoredBlock {

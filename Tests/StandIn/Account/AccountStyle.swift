@@ -6,7 +6,8 @@ public struct AccountStyle: Sendable, Hashable {
   public var namesPreviousCommit = false
   /// Whether revisions are counted from 1, instead of being points in time.
   public var countsRevisions = false
-  /// Whether the DID document is of the old kind: key types of 2019, not compressed and without a codec.
+  /// Whether the DID document is of the old kind: key types of 2019, not compressed and without a
+  /// codec.
   public var hasLegacyDocument = false
 
   /// What the reference server does.

@@ -1,7 +1,8 @@
 public import IPLD
 import TestSupport
 
-/// A blob of an account: bytes that are there, or so many bytes of noise that follow from a seed and are made when they are sent.
+/// A blob of an account: bytes that are there, or so many bytes of noise that follow from a seed
+/// and are made when they are sent.
 public struct BlobContent: Sendable {
   /// How many bytes are made at a time.
   static let tile = 64 << 10
@@ -75,7 +76,8 @@ public struct BlobContent: Sendable {
       var start = range.lowerBound
       while start < range.upperBound {
         let number = start / tile
-        // A tile is the same noise everywhere, and the number that it is combined with is the tile's own.
+        // A tile is the same noise everywhere, and the number that it is combined with is the
+        // tile's own.
         var generator = SeededGenerator(seed: seed &+ UInt64(number) &* 0xd1b5_4a32_d192_ed03)
         let key = generator.next()
         for index in words.indices { words[index] = noise[index] ^ key }

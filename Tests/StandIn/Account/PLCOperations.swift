@@ -45,7 +45,8 @@ struct PLCOperations: Sendable {
   /// The log, as JSON.
   var auditLog: String { IPLDValue.array(entries).json() }
 
-  /// Says what an account is from a time on; without one, from a second after the last operation on.
+  /// Says what an account is from a time on; without one, from a second after the last operation
+  /// on.
   mutating func append(_ claims: Claims, at given: String? = nil) throws {
     let time = given ?? later()
     var operation: IPLDMap = [

@@ -1,9 +1,11 @@
 import CCrypto
 import IPLD
 
-/// A key with which an account of the tests signs its commits: ECDSA with SHA-256, on either of AT Protocol's curves.
+/// A key with which an account of the tests signs its commits: ECDSA with SHA-256, on either of AT
+/// Protocol's curves.
 ///
-/// Key and nonces follow from a text, so that the same commits come out each time. Such a key protects nothing.
+/// Key and nonces follow from a text, so that the same commits come out each time. Such a key
+/// protects nothing.
 public struct SigningKey: Sendable {
   /// The two curves that there are.
   public enum Curve: Sendable, Hashable {
@@ -28,12 +30,14 @@ public struct SigningKey: Sendable {
     secret = Arithmetic(curve).scalar(SHA256.digest(of: text.span).bytes)
   }
 
-  /// The public key as a DID document has it: `z`, and in base 58 the codec and the compressed point.
+  /// The public key as a DID document has it: `z`, and in base 58 the codec and the compressed
+  /// point.
   public var multikey: String {
     "z" + Base58.encode(curve.codec + Arithmetic(curve).publicPoint(of: secret, compressed: true))
   }
 
-  /// The public key as DID documents had it once: `z`, and in base 58 the point, not compressed, and no codec.
+  /// The public key as DID documents had it once: `z`, and in base 58 the point, not compressed,
+  /// and no codec.
   public var legacyMultibase: String {
     "z" + Base58.encode(Arithmetic(curve).publicPoint(of: secret, compressed: false))
   }
@@ -112,7 +116,8 @@ public struct SigningKey: Sendable {
     return Array(bytes[..<length])
   }
 
-  /// `r` is the abscissa of the nonce's point, `s` = (digest + r · secret) / nonce; and −s is as good as s.
+  /// `r` is the abscissa of the nonce's point, `s` = (digest + r · secret) / nonce; and −s is as
+  /// good as s.
   func signature(digest: [UInt8], secret: [UInt8], nonce: [UInt8], highS: Bool) -> [UInt8] {
     let point = unsafe EC_POINT_new(group)!
     let nonce = unsafe integer(nonce)

@@ -40,10 +40,11 @@ extension StandInAccount {
     try commit(writes)
   }
 
-  /// An account that lies in a folder as those in `Fixtures` do: `NAME.car`, `NAME-later.car`, `blobs`, `did-document.json`,
-  /// `plc-audit-log.json`.
+  /// An account that lies in a folder as those in `Fixtures` do: `NAME.car`, `NAME-later.car`,
+  /// `blobs`, `did-document.json`, `plc-audit-log.json`.
   ///
-  /// ``advance()`` goes on to the later CAR, and after that to commits that are made up, signed with the fixture's own key.
+  /// ``advance()`` goes on to the later CAR, and after that to commits that are made up, signed
+  /// with the fixture's own key.
   ///
   /// - Throws: if something is missing or is not what it should be.
   public convenience init(folder: String) throws {

@@ -3,7 +3,8 @@ public import IPLD
 import Synchronization
 import TestSupport
 
-/// An account on a ``StandInPDS``: a repository with true signatures, blobs, a DID document and a PLC log, which can change while it is served.
+/// An account on a ``StandInPDS``: a repository with true signatures, blobs, a DID document and a
+/// PLC log, which can change while it is served.
 public final class StandInAccount: Sendable {
   /// What a server says about an account as a whole.
   public enum Status: String, Sendable, CaseIterable {
@@ -35,7 +36,8 @@ public final class StandInAccount: Sendable {
   public let key: SigningKey
   /// What its commits are like.
   public let style: AccountStyle
-  /// The DID document as it was received from elsewhere, but for the address of the server; nil to make one.
+  /// The DID document as it was received from elsewhere, but for the address of the server; nil to
+  /// make one.
   let documentTemplate: IPLDValue?
 
   private let state: Mutex<AccountState>
@@ -115,7 +117,8 @@ public final class StandInAccount: Sendable {
   /// The PLC log as JSON.
   public var auditLog: String { state.withLock { $0.operations.auditLog } }
 
-  /// The PLC log, which ends with an operation that names the server and the handle as they are now.
+  /// The PLC log, which ends with an operation that names the server and the handle as they are
+  /// now.
   ///
   /// - Parameter server: the server that it is on, where it names no other.
   func auditLog(on server: String) throws -> String {
@@ -190,7 +193,8 @@ public final class StandInAccount: Sendable {
 
   /// Uploads a blob.
   ///
-  /// - Parameter referenced: false if no record will refer to it; some servers list it all the same.
+  /// - Parameter referenced: false if no record will refer to it; some servers list it all the
+  ///   same.
   public func upload(_ blob: BlobContent, referenced: Bool = true) {
     state.withLock {
       $0.blobs[blob.cid] = blob
@@ -266,8 +270,8 @@ public final class StandInAccount: Sendable {
     }
   }
 
-  /// Goes on to the account's next revision: the next CAR that it came with, or else a commit that deletes the oldest post and writes
-  /// three new ones, of which one shows a new blob.
+  /// Goes on to the account's next revision: the next CAR that it came with, or else a commit that
+  /// deletes the oldest post and writes three new ones, of which one shows a new blob.
   public func advance() throws {
     let step = try state.withLock { state -> Int? in
       if let car = state.pending.first {

@@ -7,7 +7,8 @@ public enum Distortion: Sendable, Hashable {
   case cut(at: Place)
   /// The connection is reset in the middle.
   case reset(at: Place)
-  /// The body ends in the middle, and the head announces no more than that: to all appearances it is whole.
+  /// The body ends in the middle, and the head announces no more than that: to all appearances it
+  /// is whole.
   case shortened(to: Place)
   /// One bit is another one.
   case corrupted(at: Place)

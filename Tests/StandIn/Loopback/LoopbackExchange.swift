@@ -22,8 +22,8 @@ public struct LoopbackExchange: Sendable {
   public internal(set) var bytesSent = 0
   /// Whether all of the answer was sent, and as it should be.
   public internal(set) var isWhole = false
-  /// Whether the client has read everything that was sent; nil as long as that is not known, which is until it asks for something else
-  /// or ends the connection.
+  /// Whether the client has read everything that was sent; nil as long as that is not known, which
+  /// is until it asks for something else or ends the connection.
   public internal(set) var wasRead: Bool?
   /// What was done to the answer, if something was.
   public internal(set) var fault: String?

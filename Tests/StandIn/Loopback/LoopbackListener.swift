@@ -4,7 +4,8 @@ import Synchronization
 /// What a ``LoopbackServer`` runs on: the port, a thread for each connection, the log.
 ///
 /// Invariants:
-/// 1. `open` holds the connections that have not been closed; each is closed by its own thread, after it has been taken out.
+/// 1. `open` holds the connections that have not been closed; each is closed by its own thread,
+///    after it has been taken out.
 /// 2. Once `isStopped` is set no connection is added to `open`.
 final class LoopbackListener: Sendable {
   private struct State {
@@ -115,7 +116,8 @@ final class LoopbackListener: Sendable {
         break
       }
     }
-    // A client that closes its end after it has read everything is told from one that goes with something unread: that is a reset.
+    // A client that closes its end after it has read everything is told from one that goes with
+    // something unread: that is a reset.
     settle(previous, wasRead: wasReadToTheEnd ?? (connection.lastArrival == .end))
     state.withLock { _ = $0.open.remove(socket) }
     socket.close()

@@ -1,4 +1,5 @@
-/// The answer to one request, as a handler of a ``LoopbackServer`` writes it: all at once, or in pieces and as badly as a test needs.
+/// The answer to one request, as a handler of a ``LoopbackServer`` writes it: all at once, or in
+/// pieces and as badly as a test needs.
 ///
 /// It belongs to the thread of its connection, and is of no use after the handler has returned.
 public final class LoopbackResponse {
@@ -34,7 +35,8 @@ public final class LoopbackResponse {
   private(set) var endsConnection = false
   private(set) var resetsConnection = false
 
-  /// Up to this length a piece of a body is copied, so that it goes out together with what is around it.
+  /// Up to this length a piece of a body is copied, so that it goes out together with what is
+  /// around it.
   private static let smallPiece = 16 << 10
 
   private let socket: Socket
@@ -145,7 +147,8 @@ public final class LoopbackResponse {
     switch distortion {
     case .cut?, .reset?, .stalled?: if let distortion, !isHead { try stopShort(distortion) }
     case .misannounced(let difference)?:
-      // A client that was promised more waits for it; one that was promised less has left bytes behind.
+      // A client that was promised more waits for it; one that was promised less has left bytes
+      // behind.
       if difference != 0 { endsConnection = true }
     case .endless?: if !isHead { try sendZerosForEver() }
     case .shortened?, .corrupted?, .dripping?, nil: break

@@ -1,4 +1,5 @@
-/// An HTTP/1.1 server on 127.0.0.1 for tests: whatever arrives is given to a closure, and everything is written down.
+/// An HTTP/1.1 server on 127.0.0.1 for tests: whatever arrives is given to a closure, and
+/// everything is written down.
 ///
 /// ```swift
 /// let server = try LoopbackServer { request, response in
@@ -7,7 +8,8 @@
 /// defer { server.stop() }
 /// ```
 ///
-/// Each connection has a thread, and is kept open from one request to the next. The server stops when it is let go of.
+/// Each connection has a thread, and is kept open from one request to the next. The server stops
+/// when it is let go of.
 public final class LoopbackServer: Sendable {
   /// What answers requests; it is called on the thread of the connection.
   public typealias Handler = @Sendable (LoopbackRequest, LoopbackResponse) throws -> Void
@@ -18,8 +20,10 @@ public final class LoopbackServer: Sendable {
   ///
   /// - Parameters:
   ///   - port: where it listens; 0 for a port that is free.
-  ///   - settled: is told of each exchange once nothing more will become known of it, on the thread of its connection.
-  ///   - handler: what answers. What it throws before it has sent anything is answered with status 500.
+  ///   - settled: is told of each exchange once nothing more will become known of it, on the thread
+  ///     of its connection.
+  ///   - handler: what answers. What it throws before it has sent anything is answered with status
+  ///     500.
   /// - Throws: if it cannot listen there.
   public init(
     port: UInt16 = 0, settled: @escaping @Sendable (LoopbackExchange) -> Void = { _ in },

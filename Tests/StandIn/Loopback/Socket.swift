@@ -16,7 +16,8 @@ struct Socket: Hashable, Sendable {
     case bytes(Int)
     /// The other side has sent all that it had to send.
     case end
-    /// The connection is gone, and bytes that had been sent to the other side may not have been read.
+    /// The connection is gone, and bytes that had been sent to the other side may not have been
+    /// read.
     case broken
   }
 
@@ -132,7 +133,8 @@ struct Socket: Hashable, Sendable {
     return count == 0 ? .end : .broken
   }
 
-  /// Sends all of the bytes: `send`; answers how many the system took before the connection was gone.
+  /// Sends all of the bytes: `send`; answers how many the system took before the connection was
+  /// gone.
   func send(_ bytes: Span<UInt8>) -> Int {
     unsafe bytes.withUnsafeBytes { buffer in
       #if canImport(Darwin)
@@ -170,7 +172,8 @@ struct Socket: Hashable, Sendable {
     return unsafe poll(&entry, 1, milliseconds) > 0 && entry.revents & events != 0
   }
 
-  /// Says that nothing more will be sent, and waits until the other side has ended its direction, too: `shutdown`.
+  /// Says that nothing more will be sent, and waits until the other side has ended its direction,
+  /// too: `shutdown`.
   ///
   /// - Returns: whether it did, and so has read everything.
   func finish(within seconds: CInt) -> Bool {
@@ -197,7 +200,8 @@ struct Socket: Hashable, Sendable {
     #endif
   }
 
-  /// Has `close` break the connection with a reset, and throw away what has not been sent: `SO_LINGER`.
+  /// Has `close` break the connection with a reset, and throw away what has not been sent:
+  /// `SO_LINGER`.
   func makeCloseReset() {
     var value = linger(l_onoff: 1, l_linger: 0)
     _ = unsafe setsockopt(

@@ -1,7 +1,7 @@
 /// How a server departs from what the lexicons say, one field for each departure that was observed.
 ///
-/// The fields' first values are those of a server that departs in nothing. ``typescript``, ``millipds``, ``cocoon`` and ``arroba``
-/// behave as these servers were seen to.
+/// The fields' first values are those of a server that departs in nothing. ``typescript``,
+/// ``millipds``, ``cocoon`` and ``arroba`` behave as these servers were seen to.
 public struct Behaviour: Sendable, Hashable {
   /// What a server does with `since` in `getRepo`.
   public enum Since: Sendable, Hashable {

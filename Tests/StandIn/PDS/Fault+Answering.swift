@@ -49,7 +49,8 @@ extension Fault {
     }
   }
 
-  /// Answers, if it is a fault that takes the place of the answer; otherwise the answer has to bring it about.
+  /// Answers, if it is a fault that takes the place of the answer; otherwise the answer has to
+  /// bring it about.
   func answer(_ call: Call) throws -> Bool {
     let (request, response) = (call.request, call.response)
     switch self {

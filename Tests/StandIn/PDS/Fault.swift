@@ -32,7 +32,8 @@ public enum Fault: Sendable, Hashable {
   case deepJSON(depth: Int)
   /// Other bytes than those asked for, as many.
   case otherContent
-  /// A CAR without every third of its blocks but the first: the tree has changed while it was written.
+  /// A CAR without every third of its blocks but the first: the tree has changed while it was
+  /// written.
   case lacksBlocks
   /// A CAR whose commit nobody has signed.
   case badSignature
@@ -128,8 +129,8 @@ public struct FaultRule: Sendable {
   }
 }
 
-/// Faults that befall answers at random, and each time the same for the same requests: what happens depends on the seed, on what is
-/// asked for, and how often it has been.
+/// Faults that befall answers at random, and each time the same for the same requests: what happens
+/// depends on the seed, on what is asked for, and how often it has been.
 public struct RandomFaults: Sendable {
   /// How likely a fault is, 0 to 1.
   public var rate: Double

@@ -6,7 +6,8 @@ public struct ForeignBlocks: Sendable, Hashable {
   public var count: Int
   /// How many bytes each has; 8 at least if they are verifiable.
   public var size: Int
-  /// Whether their CIDs are digests of SHA-256; otherwise their hash function is one that nobody knows.
+  /// Whether their CIDs are digests of SHA-256; otherwise their hash function is one that nobody
+  /// knows.
   public var isVerifiable: Bool
 
   /// Blocks of this kind.

@@ -1,4 +1,5 @@
-/// gzip (RFC 1952) without a compressor: bytes as they are, and zeros as densely as deflate can have them.
+/// gzip (RFC 1952) without a compressor: bytes as they are, and zeros as densely as deflate can
+/// have them.
 enum Gzip {
   private static let header: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
 
@@ -24,18 +25,19 @@ enum Gzip {
 
   /// Something that grows to about so many zeros, a thousand times its length.
   ///
-  /// A block with codes of its own (RFC 1951, section 3.2.7) in which "258 bytes as before" takes two bits. The checksum at the end is
-  /// wrong: whoever gets there has read too much already.
+  /// A block with codes of its own (RFC 1951, section 3.2.7) in which "258 bytes as before" takes
+  /// two bits. The checksum at the end is wrong: whoever gets there has read too much already.
   static func bomb(of count: Int) -> [UInt8] {
     var bits = BitWriter(header)
     bits.write(1, 1)
     bits.write(2, 2)
-    // Lengths of codes are given for the literals 0 to 285 and the distance 0; four codes are in use: 0, 256 and 285 with two bits,
-    // or one, and the distance with one.
+    // Lengths of codes are given for the literals 0 to 285 and the distance 0; four codes are in
+    // use: 0, 256 and 285 with two bits, or one, and the distance with one.
     bits.write(286 - 257, 5)
     bits.write(0, 5)
     bits.write(18 - 4, 4)
-    // The code lengths' own lengths, in the order 16 17 18 0 8 7 9 6 10 5 11 4 12 3 13 2 14 1 15: 18, 2 and 1 are used.
+    // The code lengths' own lengths, in the order 16 17 18 0 8 7 9 6 10 5 11 4 12 3 13 2 14 1 15:
+    // 18, 2 and 1 are used.
     for symbol in [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1] {
       bits.write([18: 1, 2: 2, 1: 2][symbol] ?? 0, 3)
     }

@@ -1,7 +1,8 @@
 import TestSupport
 
 extension RandomFaults {
-  /// The numbers that decide about one request: they follow from the seed, from what is asked for, and how often it was before.
+  /// The numbers that decide about one request: they follow from the seed, from what is asked for,
+  /// and how often it was before.
   func generator(_ target: String, _ attempt: UInt64) -> SeededGenerator {
     // FNV-1a, for Swift's own hashes are others in each process.
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -1,7 +1,8 @@
 import ATProtocol
 import IPLD
 
-/// What is said about accounts beside their repositories: by the server, the DID directory, the handles' hosts and the DNS.
+/// What is said about accounts beside their repositories: by the server, the DID directory, the
+/// handles' hosts and the DNS.
 extension StandInPDS {
   func describeRepo(_ call: Call) throws {
     let account = try account(call, parameter: "repo")

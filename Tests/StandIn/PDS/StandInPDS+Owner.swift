@@ -8,7 +8,8 @@ extension StandInPDS {
     "app.bsky.notification.", "chat.bsky.",
   ]
 
-  /// Answers with a page as it was set, the first for no cursor and the one with the cursor's number else.
+  /// Answers with a page as it was set, the first for no cursor and the one with the cursor's
+  /// number else.
   func answerOwner(_ method: String, _ call: Call) throws {
     guard let did = try authenticated(call), let account = find(did) else {
       return try call.refuse(401, "AuthenticationRequired", "Authentication Required")

@@ -3,16 +3,18 @@ import Foundation
 import IPLD
 import Synchronization
 
-/// A personal data server on loopback, and the DID directory, the handles' hosts and the DNS resolver that go with it.
+/// A personal data server on loopback, and the DID directory, the handles' hosts and the DNS
+/// resolver that go with it.
 ///
 /// ```swift
 /// let account = try StandInAccount("alice")
 /// let server = try StandInPDS(accounts: [account], behaviour: .cocoon)
 /// ```
 ///
-/// One port answers as all of them: XRPC under `/xrpc/`, the directory under `/did:plc:…`, handles under `/.well-known/atproto-did`,
-/// did:web under `/.well-known/did.json`, DNS over HTTPS under `/dns-query`. What is not asked for by a test is as in ``Behaviour``; what
-/// goes wrong is said by ``play(_:)``, and by ``randomFaults``.
+/// One port answers as all of them: XRPC under `/xrpc/`, the directory under `/did:plc:…`, handles
+/// under `/.well-known/atproto-did`, did:web under `/.well-known/did.json`, DNS over HTTPS under
+/// `/dns-query`. What is not asked for by a test is as in ``Behaviour``; what goes wrong is said by
+/// ``play(_:)``, and by ``randomFaults``.
 public final class StandInPDS: Sendable {
   struct State {
     var accounts: [String: StandInAccount] = [:]
@@ -23,7 +25,8 @@ public final class StandInPDS: Sendable {
     var attempts: [String: UInt64] = [:]
     var sessions = Sessions()
     var window = RateWindow()
-    /// DID documents, TXT records and well-known files that are given instead of those that follow from the accounts.
+    /// DID documents, TXT records and well-known files that are given instead of those that follow
+    /// from the accounts.
     var documents: [String: String] = [:]
     var auditLogs: [String: String] = [:]
     var textRecords: [String: [String]] = [:]
@@ -101,8 +104,8 @@ public final class StandInPDS: Sendable {
   /// Gives this as a DID's PLC log, whatever it is.
   public func setAuditLog(_ log: String?, for did: String) { update { $0.auditLogs[did] = log } }
 
-  /// Has document and PLC log of an account name another key from a time on, as after a move; what signs
-  /// its commits stays.
+  /// Has document and PLC log of an account name another key from a time on, as after a move; what
+  /// signs its commits stays.
   public func nameKey(_ key: SigningKey, for account: StandInAccount, at time: String) throws {
     try account.name(key, at: time)
     let document = document(of: account).json()
@@ -111,7 +114,8 @@ public final class StandInPDS: Sendable {
       for: account.did)
   }
 
-  /// Gives these as the texts of a handle's `_atproto` name in the DNS; none for a name that does not exist.
+  /// Gives these as the texts of a handle's `_atproto` name in the DNS; none for a name that does
+  /// not exist.
   public func setTextRecords(_ texts: [String]?, for handle: String) {
     update { $0.textRecords[handle] = texts }
   }

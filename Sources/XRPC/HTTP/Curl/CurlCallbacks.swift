@@ -6,7 +6,8 @@ internal import CCurl
   internal import Glibc
 #endif
 
-/// The functions that libcurl calls, all on the event thread while it performs a transfer, which is what their context is.
+/// The functions that libcurl calls, all on the event thread while it performs a transfer, which is
+/// what their context is.
 enum CurlCallbacks {
   /// `CURLOPT_HEADERFUNCTION`: one line.
   static let head: curl_write_callback = { data, size, count, context in
@@ -41,7 +42,8 @@ enum CurlCallbacks {
     return descriptor
   }
 
-  /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened under another rule.
+  /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened
+  /// under another rule.
   static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
     guard let transfer = unsafe transfer(context), let remote = unsafe remote,
       let ip = unsafe IPAddress(String(cString: remote)), transfer.permitsConnection(to: ip)

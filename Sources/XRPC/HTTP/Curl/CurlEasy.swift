@@ -55,7 +55,8 @@ final class CurlEasy {
     unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
-  /// Sets the functions that libcurl calls, and what it calls them with; false if it is too old to know one of them.
+  /// Sets the functions that libcurl calls, and what it calls them with; false if it is too old to
+  /// know one of them.
   func setCallbacks(
     head: curl_write_callback, body: curl_write_callback, socket: curl_opensocket_callback,
     beforeRequest: curl_prereq_callback, context: UnsafeMutableRawPointer

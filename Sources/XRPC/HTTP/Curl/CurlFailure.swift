@@ -45,7 +45,8 @@ enum CurlFailure {
       CURLE_BAD_FUNCTION_ARGUMENT:
       return .unavailable(what)
     default:
-      // CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING, and what else happens on the way.
+      // CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM,
+      // CURLE_BAD_CONTENT_ENCODING, and what else happens on the way.
       return wasSent ? .cutOff(what) : .notConnected(what)
     }
   }
@@ -53,8 +54,8 @@ enum CurlFailure {
   /// `CURLE_TOO_LARGE`, which older headers do not have.
   private static let tooLarge = CURLcode(100)
 
-  /// Whether a handshake failed for a reason that stays: a TLS alert, or a certificate that does not
-  /// hold.
+  /// Whether a handshake failed for a reason that stays: a TLS alert, or a certificate that does
+  /// not hold.
   private static func isVerdict(_ explanation: String) -> Bool {
     let text = explanation.lowercased()
     return ["certificate", "alert", "unsupported protocol"].contains { text.contains($0) }

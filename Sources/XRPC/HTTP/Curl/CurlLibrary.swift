@@ -8,8 +8,8 @@ internal import CCurl
 
 /// libcurl, opened when it is first needed (`dlopen`), and the functions of it that are used.
 ///
-/// This file and the shim are all that know how it is called; nothing links it, so that commands that stay at home start as fast as if it
-/// were not there.
+/// This file and the shim are all that know how it is called; nothing links it, so that commands
+/// that stay at home start as fast as if it were not there.
 @safe
 struct CurlLibrary: @unchecked Sendable {
   typealias Easy = UnsafeMutableRawPointer

@@ -8,7 +8,8 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`, `CURL *`).
+/// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`,
+/// `CURL *`).
 ///
 /// Others leave their wishes in an inbox and wake it. It lives until ``close()``.
 @safe

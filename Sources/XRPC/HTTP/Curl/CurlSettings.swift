@@ -10,7 +10,8 @@ struct CurlSettings: Sendable {
   /// How long it may take until there is a connection, TLS included.
   var connectSeconds = 30
 
-  /// In how many seconds all of a short answer has to be here, the connection not counted; nil for a long one.
+  /// In how many seconds all of a short answer has to be here, the connection not counted; nil for
+  /// a long one.
   var totalSeconds: Int?
 
   /// A transfer that brings less than this in a second, over the time of a stall, stands still: on
@@ -18,7 +19,8 @@ struct CurlSettings: Sendable {
   static let leastBytesPerSecond = 256
   /// How much is read at once.
   static let bufferSize = 128 << 10
-  /// How much is read at once of what is compressed: libcurl keeps what a paused transfer's piece decompresses to, which may be a thousand times as much.
+  /// How much is read at once of what is compressed: libcurl keeps what a paused transfer's piece
+  /// decompresses to, which may be a thousand times as much.
   static let compressedBufferSize = 16 << 10
   /// How much libcurl hands over at once (`CURL_MAX_WRITE_SIZE`).
   static let longestWrite = 16 << 10
@@ -48,7 +50,8 @@ extension CurlEasy {
     set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
     set(CURLOPT_USERAGENT, settings.userAgent)
-    // Signals belong to the program, and a name that is being looked up must not hold up what ends a transfer.
+    // Signals belong to the program, and a name that is being looked up must not hold up what ends
+    // a transfer.
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_CONNECTTIMEOUT, settings.connectSeconds)

@@ -41,7 +41,8 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   /// Whether some address was permitted: its connection then decides how the transfer ended.
   private var hasPermittedAddress = false
 
-  /// How many bytes of a body are gathered before they are handed on: for each time the reader is woken.
+  /// How many bytes of a body are gathered before they are handed on: for each time the reader is
+  /// woken.
   private static let pieceLength = 128 << 10
 
   init(_ order: Order, loop: CurlLoop) {

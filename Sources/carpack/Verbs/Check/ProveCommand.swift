@@ -4,7 +4,8 @@ internal import ArgumentParser
 internal import Backup
 internal import IPLD
 
-/// `carpack prove`: that an account had a record, or had none, in a file for those who have no archive.
+/// `carpack prove`: that an account had a record, or had none, in a file for those who have no
+/// archive.
 struct ProveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prove",

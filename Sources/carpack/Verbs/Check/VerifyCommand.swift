@@ -90,8 +90,8 @@ struct VerifyCommand: ReportingCommand {
     let wanted = try scope(opened)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
-    // What was asked of some snapshots only says nothing of the whole file. Where the file is not ours, or its
-    // medium takes no notes, none is left.
+    // What was asked of some snapshots only says nothing of the whole file. Where the file is not
+    // ours, or its medium takes no notes, none is left.
     if !quick, case .all = wanted {
       VerificationMark(
         time: Host.now, verdict: report.verdict,

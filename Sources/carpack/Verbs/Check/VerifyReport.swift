@@ -98,7 +98,8 @@ struct VerifyReport {
     Console.print("  \(Quantity.allSafe(records: records, blobs: blobs))")
   }
 
-  /// Says what is damaged of the snapshots: what several have in common only once, of the newest of them.
+  /// Says what is damaged of the snapshots: what several have in common only once, of the newest of
+  /// them.
   private func sayDamage() {
     var said: Set<String> = []
     for snapshot in report.snapshots {

@@ -69,7 +69,8 @@ struct InterruptibleExtraction {
   let overwrites: Bool
   let observer: Progress.Observer
 
-  /// Extracts snapshots into a folder, each account into one of its own, unless something is in the way of any.
+  /// Extracts snapshots into a folder, each account into one of its own, unless something is in the
+  /// way of any.
   ///
   /// - Throws: ``ExitStatus`` of the signal that interrupted it, and what the extraction throws.
   func run(_ snapshots: [ArchivedSnapshot]) throws -> SnapshotExtractor.Report {

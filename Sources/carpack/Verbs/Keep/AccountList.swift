@@ -4,7 +4,8 @@ internal import IPLD
 
 /// A file of accounts, one a line.
 ///
-/// Of each line the first word counts; what follows may say who that is. Empty lines and lines that begin with `#` do not count.
+/// Of each line the first word counts; what follows may say who that is. Empty lines and lines that
+/// begin with `#` do not count.
 struct AccountList {
   /// The accounts, in the order of the lines.
   private(set) var accounts: [ATIdentifier] = []
@@ -13,7 +14,8 @@ struct AccountList {
 
   /// Reads a list; `-` is standard input.
   ///
-  /// - Throws: `BackupError` for a file that cannot be read; ``Failure`` for a list without an account.
+  /// - Throws: `BackupError` for a file that cannot be read; ``Failure`` for a list without an
+  ///   account.
   init(_ path: String) throws {
     let file = try InputFile(path)
     let text = file.withBytes { String(decoding: $0.array, as: UTF8.self) }

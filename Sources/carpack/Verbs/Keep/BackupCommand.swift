@@ -174,8 +174,8 @@ struct BackupCommand: ParsableCommand {
     return options
   }
 
-  /// The accounts that are named on the command line and in the list, or else in the configuration, each once, and what
-  /// is wrong with lines of the list.
+  /// The accounts that are named on the command line and in the list, or else in the configuration,
+  /// each once, and what is wrong with lines of the list.
   private func namedAccounts() throws -> (accounts: [ATIdentifier], failures: [Failure]) {
     var found = try accounts.map { word in
       if let failure = Self.mistakenFile(word) { throw failure }

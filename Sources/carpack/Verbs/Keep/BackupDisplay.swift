@@ -3,7 +3,8 @@ internal import Backup
 internal import Synchronization
 internal import XRPC
 
-/// Shows how backups get on: live lines on a terminal, a line for each step where there is none, or events as JSON, one a line.
+/// Shows how backups get on: live lines on a terminal, a line for each step where there is none, or
+/// events as JSON, one a line.
 final class BackupDisplay: Sendable {
   /// How it is shown.
   enum Style {
@@ -147,7 +148,8 @@ final class BackupDisplay: Sendable {
     }
   }
 
-  /// The servers that may give missing blobs to the account's owner, in the order in which they said so.
+  /// The servers that may give missing blobs to the account's owner, in the order in which they
+  /// said so.
   var serversThatWantLogin: [String] { state.withLock { $0.wantLogin } }
 
   /// Counts a blob that has come; answers whether it is to be told.

@@ -164,7 +164,8 @@ struct PackCommand: ReportingCommand {
     }
   }
 
-  /// Packs into a file without a name, and then copies that: an archive needs a file that can be written to twice.
+  /// Packs into a file without a name, and then copies that: an archive needs a file that can be
+  /// written to twice.
   private func packToStandardOutput() throws {
     let input = try openInput()
     let packer = try packer(input)
