@@ -162,7 +162,7 @@ let package = Package(
     .testTarget(
       name: "KitTests",
       dependencies: [
-        "ATProtocol", "Backup", "CarpackKit", "TestSupport", "XRPC",
+        "ATProtocol", "Backup", "CarpackKit", "StandIn", "TestSupport", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

@@ -8,9 +8,10 @@ internal import SystemPackage
 /// let archive = try Archive(path: "alice.example.com.car.zst")
 /// for try await record in try archive.snapshot().records { print(record.path) }
 /// ```
-/// Nothing is read before it is asked for, and everything that is read is compared with its CID. A
-/// name in the way of the module `Archive`, whose types (`ArchiveReader` and others) this module
-/// exports.
+/// Nothing is read before it is asked for, and everything that is read is compared with its CID.
+///
+/// The module `Archive` has the same name. Its types are exported, too, and are written without it
+/// where this one is imported: `ArchiveReader`, not `Archive.ArchiveReader`.
 public struct Archive: Sendable {
   /// What reads the file.
   public let reader: ArchiveReader

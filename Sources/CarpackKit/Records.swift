@@ -39,18 +39,29 @@ public struct Records: AsyncSequence, Sendable {
     private let snapshot: ArchivedSnapshot
     private let blocks: SnapshotBlocks
     private var walker: MSTWalker?
+    private var isOver = false
 
     init(_ snapshot: ArchivedSnapshot) {
       self.snapshot = snapshot
       blocks = SnapshotBlocks(snapshot, keepsRecords: true)
     }
 
-    /// The next record; nil behind the last.
+    /// The next record; nil behind the last, and after an error.
     ///
     /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
     ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks
     ///   its rules.
     public mutating func next() async throws -> Element? {
+      guard !isOver else { return nil }
+      do {
+        return try step()
+      } catch {
+        isOver = true
+        throw error
+      }
+    }
+
+    private mutating func step() throws -> Element? {
       if walker == nil {
         let commit = try body(of: snapshot.snapshot.commit)
         walker = MSTWalker(root: try Commit(commit.span).data)

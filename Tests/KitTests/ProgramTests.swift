@@ -1,5 +1,7 @@
 import CarpackKit
 import Foundation
+import StandIn
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -49,28 +51,80 @@ import Testing
     #expect(try check(folder.file("repo.car")).contains("missing"))
   }
 
-  @Test func `stop at a record that is not there`() async throws {
-    let path = "\(Command.packageRoot)/Fixtures/archives/one.car.zst"
+  @Test func `stop at a record that is not there, and go no further`() async throws {
     let folder = try TemporaryFolder()
-    var bytes = try Array(Data(contentsOf: URL(filePath: path)))
+    var bytes = try Array(Data(contentsOf: URL(filePath: Self.archive)))
     for index in 200..<400 { bytes[index] ^= 0xff }
     try folder.write("damaged.car.zst", bytes)
-    await #expect(throws: (any Error).self) {
-      _ = try await listRecords(of: folder.file("damaged.car.zst"))
+    let path = folder.file("damaged.car.zst")
+    await #expect(throws: ArchiveError.self) { _ = try await listRecords(of: path) }
+    var records = try Archive(path: path).snapshot().records.makeAsyncIterator()
+    do {
+      while let record = try await records.next() { #expect(!record.bytes.isEmpty) }
+      Issue.record("nothing is damaged")
+    } catch is ArchiveError {
+      #expect(try await records.next() == nil)
     }
   }
 
+  @Test func `print every path`() async throws {
+    try await printPaths(of: Self.archive)
+  }
+
+  @Test func `ask where an account stands, and back it up`() async throws {
+    let account = try StandInAccount("alice", posts: 3, blobs: 2)
+    let server = try StandInPDS(accounts: [account])
+    var options = NetworkOptions(userAgent: "tests")
+    options.plcDirectory = server.url
+    options.handleResolver = server.url
+    options.allowsLoopback = true
+    let did = try DID(account.did)
+    #expect(try await latestCommit(of: did, at: server.url, with: options).cid == account.head)
+    // Nobody is made to ask this machine who has not said so.
+    await #expect(throws: (any Error).self) { try await latestCommit(of: did, at: server.url) }
+    let folder = try TemporaryFolder()
+    let isWhole = try await backUp(
+      .did(did), into: FilePath(folder.path), over: Network(options),
+      options: AccountBackup.Options(
+        tool: "tests", hostSystem: "Linux", now: { "2026-01-02T03:04:05Z" }, milliseconds: { 0 }))
+    #expect(isWhole)
+    let archive = try Archive(path: folder.file("alice.example.com.car.zst"))
+    #expect(try archive.snapshot(of: "alice.example.com").snapshot.commit == account.head)
+    #expect(try archive.snapshot("1", of: account.did).snapshot.did == did)
+    #expect(throws: (any Error).self) { try archive.snapshot(of: "bob.example.com") }
+    #expect(try archive.verify().verdict == .intact)
+  }
+
+  @Test func `hand over a blob in pieces, and no more at once than is asked for`() throws {
+    let snapshot = try Archive(path: Self.archive).snapshot()
+    var held = 0
+    for blob in try snapshot.blobs() {
+      var pieces: [UInt8] = []
+      let isHeld = try snapshot.readBlob(blob.cid) { pieces += $0.array }
+      #expect(try snapshot.blob(blob.cid) == (isHeld ? pieces : nil))
+      guard isHeld else { continue }
+      held += 1
+      #expect(CID.blob(pieces) == blob.cid)
+      #expect(throws: ArchiveError.self) {
+        try snapshot.blob(blob.cid, limit: pieces.count - 1)
+      }
+    }
+    #expect(held > 0)
+  }
+
   @Test(arguments: [
-    ("ListRecords", "CarpackKit"), ("SavePictures", "CarpackKit"), ("CheckCAR", "CarpackKit"),
-    ("LatestCommit", "XRPC"), ("BackUp", "Backup"),
+    ("ListRecords", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
+    ("SavePictures", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
+    ("CheckCAR", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
+    ("LatestCommit", "Sources/XRPC/XRPC.docc/XRPC.md"),
+    ("BackUp", "Sources/Backup/Backup.docc/Backup.md"), ("PrintPaths", "README.md"),
   ])
-  func `are the code that is tested`(_ name: String, of module: String) throws {
+  func `are the code that is tested`(_ name: String, in article: String) throws {
     func text(_ path: String) throws -> String {
       try String(contentsOf: URL(filePath: "\(Command.packageRoot)/\(path)"), encoding: .utf8)
     }
     let code = try text("Tests/KitTests/Programs/\(name).swift")
     #expect(code.split(separator: "\n").count <= 20)
-    let article = try text("Sources/\(module)/\(module).docc/\(module).md")
-    #expect(article.contains("```swift\n\(code)```"))
+    #expect(try text(article).contains("```swift\n\(code)```"))
   }
 }
