@@ -391,6 +391,8 @@ add("inspect", "`carpack inspect`: what is in a CAR. Of a CAR without a commit t
         ("legacyBlobCidsSha256", "string", "the same for these"), ("legacyBlobCids", Array("cid"), "their CIDs"),
         ("unreachableBlockCount", "int", "blocks that the tree does not lead to"),
         ("complete", "bool", "whether nothing is missing"), ("wellFormed", "bool", "whether nothing breaks a rule"),
+        ("signed", "bool", "with --key or --identity: whether a key that may have signed did"),
+        ("why", "string", "with `signed`: why"),
     )])
 
 DAMAGE = (

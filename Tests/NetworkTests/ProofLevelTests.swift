@@ -32,6 +32,37 @@ struct `What is proven of a snapshot` {
     }
   }
 
+  @Test
+  func `is what inspect says of a CAR whose signer is known, and not of one that was changed`()
+    throws
+  {
+    let scene = try NetworkScene(posts: 8, blobs: 3)
+    let car = scene.account.car()
+    try scene.folder.write("log.json", Array(scene.account.auditLog.utf8))
+    let stranger = SigningKey(seed: "carpack stand-in: a stranger")
+    func inspect(_ bytes: [UInt8], _ option: String) throws -> Command.Result {
+      try scene.folder.write("repo.car", bytes)
+      let result = try scene.command.run("carpack inspect repo.car \(option)")
+      let json = try scene.command.run("carpack inspect --json repo.car \(option)")
+      #expect(json.status == result.status)
+      #expect(OutputSchema.faults(in: json.text + json.errors).isEmpty)
+      return result
+    }
+    for option in ["--key did:key:\(scene.account.key.multikey)", "--identity log.json"] {
+      let good = try inspect(car, option)
+      #expect(good.status == 0 && good.text.contains("signed     signed with"), "\(good.text)")
+      for place in stride(from: 70, to: car.count, by: car.count / 20) {
+        var flipped = car
+        flipped[place] ^= 4
+        let bad = try inspect(flipped, option)
+        #expect([10, 11, 12].contains(bad.status), "byte \(place): \(bad.status)")
+      }
+    }
+    let other = try inspect(car, "--key did:key:\(stranger.multikey)")
+    #expect(other.status == 12 && other.errors.contains("not signed with the key given"))
+    #expect(try inspect(car, "--key did:key:zQ3sh").status == 64)
+  }
+
   @Test func `is everything, by the archive alone`() throws {
     let scene = try NetworkScene(posts: 8, blobs: 3)
     #expect(try scene.backUp().status == 0)

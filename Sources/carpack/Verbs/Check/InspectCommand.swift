@@ -16,12 +16,15 @@ struct InspectCommand: ReportingCommand {
 
       Records that break the data model are warned about. One that cannot be read (it is no DAG-CBOR, or nested deeper than \(DAGCBORScanner.maximumDepth) levels) is searched for blobs as far as its bytes can be walked.
 
-      Exit status: 0 complete and well-formed, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed.
+      Who signed is judged by --key, or by --identity: the PLC log of the account (as "carpack fetch plc-log" writes it) or its DID document. Without either the signature is not looked at.
+
+      Exit status: 0 complete and well-formed, 12 not signed by a key that may have, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed.
       """,
       examples: [
         "carpack inspect alice.car",
         "carpack inspect --records --json alice.car",
         "carpack fetch repo alice.example.com | carpack inspect -",
+        "carpack inspect alice.car --identity plc-audit-log.json",
       ]))
 
   @Argument(
@@ -37,6 +40,7 @@ struct InspectCommand: ReportingCommand {
   @Flag(help: "List every blob that records refer to: CID, media type, size, record.")
   var blobs = false
 
+  @OptionGroup var signer: SignerOptions
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
@@ -54,7 +58,8 @@ struct InspectCommand: ReportingCommand {
       return try RepositoryInspector.inspect(bytes, progress: progress) { report.visit($0) }
     }
     Console.endProgress()
-    report.finish(inspection, file)
+    let signed = try signer.isGiven ? inspection.commit.map(signer.judge) : nil
+    report.finish(inspection, signed, file)
     let status = Self.status(inspection)
     if status == .damaged {
       Failure(Self.complaint(inspection), status: status).say()
@@ -71,6 +76,10 @@ struct InspectCommand: ReportingCommand {
     if inspection.recordWarningCount > 20 {
       common.say(
         .warning, "and \(Quantity.grouped(inspection.recordWarningCount - 20)) more like these")
+    }
+    if case .fails(let why)? = signed {
+      Console.say(.notGenuine, "\(file.name): \(why)")
+      throw ExitStatus.worst(status, .notGenuine)
     }
     if status != .success { throw status }
   }

@@ -56,17 +56,25 @@ struct InspectReport {
   }
 
   /// Prints the rest.
-  mutating func finish(_ inspection: RepositoryInspection, _ file: InputFile) {
+  ///
+  /// - Parameter signed: who signed the commit; nil if that was not asked for, or there is none.
+  mutating func finish(
+    _ inspection: RepositoryInspection, _ signed: ProofLevels.Finding?, _ file: InputFile
+  ) {
     if isJSON {
       begin()
       if listsRecords { json.endArray() }
       if listsBlobs { writeBlobs(inspection) }
       writeFields(inspection, file)
+      if let signed {
+        json.field("signed", signed.isHeld)
+        json.field("why", signed.why)
+      }
       Console.finish(&json)
     } else {
       lines.print()
       if listsBlobs { printBlobs(inspection) }
-      if !listsRecords && !listsBlobs { printSummary(inspection, file) }
+      if !listsRecords && !listsBlobs { printSummary(inspection, signed, file) }
     }
   }
 
@@ -78,7 +86,9 @@ struct InspectReport {
     }
   }
 
-  private func printSummary(_ inspection: RepositoryInspection, _ file: InputFile) {
+  private func printSummary(
+    _ inspection: RepositoryInspection, _ signed: ProofLevels.Finding?, _ file: InputFile
+  ) {
     func row(_ name: String, _ text: String) {
       Console.print("  \(name)\(String(repeating: " ", count: max(1, 11 - name.count)))\(text)")
     }
@@ -92,6 +102,7 @@ struct InspectReport {
       row("account", commit.did.text)
       row("revision", commit.rev?.text ?? "none (a commit of version 2 has none)")
       row("commit", "\(inspection.header.roots[0]), version \(commit.version)")
+      if let signed { row("signed", signed.why) }
     }
     row(
       "CAR",

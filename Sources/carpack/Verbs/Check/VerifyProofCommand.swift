@@ -35,13 +35,7 @@ struct VerifyProofCommand: ReportingCommand {
   @Option(help: ArgumentHelp("The account that it has to be of.", valueName: "did"))
   var did: String?
 
-  @Option(help: ArgumentHelp("The key that has to have signed.", valueName: "did:key"))
-  var key: String?
-
-  @Option(
-    help: ArgumentHelp("The account's PLC log or DID document.", valueName: "file"),
-    completion: .file(extensions: ["json"]))
-  var identity: String?
+  @OptionGroup var signer: SignerOptions
 
   @OptionGroup var reporting: ReportOptions
 
@@ -58,7 +52,7 @@ struct VerifyProofCommand: ReportingCommand {
     if let did, proof.did.text != did {
       throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)
     }
-    let verdict = try signature(of: proof.commit)
+    let verdict = try signer.judge(proof.commit)
     if json { writeJSON(proof, verdict) } else { write(proof, verdict) }
     Console.flush()
     if case .fails(let why) = verdict {
@@ -69,41 +63,6 @@ struct VerifyProofCommand: ReportingCommand {
 
   private func path(_ text: String) throws(RecordProofFault) -> RecordPath {
     do throws(IdentifierError) { return try RecordPath(text) } catch { throw .pathUnknown }
-  }
-
-  /// Who signed, as far as that was asked for.
-  private func signature(of commit: Commit) throws -> ProofLevels.Finding {
-    if let key {
-      do throws(VerificationKeyError) {
-        return commit.isSigned(by: try VerificationKey(didKey: key))
-          ? .holds("signed with the key given") : .fails("not signed with the key given")
-      } catch {
-        throw Failure("--key: \(error)", status: .usage)
-      }
-    }
-    guard let identity else {
-      return .noEvidence("not looked at: --identity or --key says who may have signed")
-    }
-    guard let now = UnixTime(Host.now) else {
-      throw Failure("the clock is not to be read", status: .failure)
-    }
-    let bytes = try InputFile(identity).withBytes { $0.array }
-    let verdict: SignatureVerdict
-    do {
-      if let document = Self.document(bytes) {
-        verdict = document.judge(commit, now: now)
-      } else {
-        let log = try PLCLog(bytes.span, of: commit.did)
-        verdict = try PLCHistory(validating: log, of: commit.did).judge(commit, now: now)
-      }
-    } catch let error where error is PLCLogError || error is PLCFault {
-      throw Failure("\(identity): \(error)", status: .notGenuine, at: identity)
-    }
-    return verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)")
-  }
-
-  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
-    do throws(DIDDocumentError) { return try DIDDocument(bytes.span) } catch { return nil }
   }
 
   private func write(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
