@@ -31,7 +31,7 @@ struct `Proofs of single records` {
     _ = try run("prove \(archive) a.b.c/gone -o now.car")
     let then = try run("verify-proof then.car --identity log.json")
     #expect(then.text.contains("a.b.c/gone was there: bafyrei"), "\(then.text)")
-    #expect(then.text.contains("\"text\": \"once\""), "\(then.text)")
+    #expect(then.text.contains("\n  \"text\": \"once\""), "\(then.text)")
     #expect(then.text.contains("signed with the account's current key"), "\(then.text)")
     let now = try run("verify-proof now.car --record a.b.c/gone --identity document.json")
     #expect(now.text.contains("a.b.c/gone was not there"), "\(now.text)")

@@ -72,7 +72,7 @@ struct VerifyProofCommand: ReportingCommand {
       isThere = true
       Console.print("\(proof.path.text) was there: \(cid)")
       let rendering = RecordRendering(bytes.span)
-      if rendering.isJSON { Console.print(String(decoding: rendering.bytes, as: UTF8.self)) }
+      if rendering.isJSON { Console.print(rendering.bytes.span) }
     case .absent:
       isThere = false
       Console.print("\(proof.path.text) was not there")
