@@ -22,7 +22,7 @@ ARCHIVE = os.path.join(HERE, "Fixtures/archives/several.car.zst")
 # What is typed before Tab (pressed twice at most), and what the line is then, or which words are on the screen.
 CASES = [
     ("verbs", "carpack ", ["backup", "verify", "extract"]),
-    ("one verb", "carpack verif", "carpack verify "),
+    ("one verb", "carpack repai", "carpack repair "),
     ("help VERB", "carpack help resol", "carpack help resolve "),
     ("a verb of a few letters", "carpack conf", "carpack config "),
     ("verbs below a verb", "carpack fetch plc", "carpack fetch plc-log "),
