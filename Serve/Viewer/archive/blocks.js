@@ -1,0 +1,105 @@
+// Blocks by their CIDs, in a table of numbers: a hundred thousand of them are no objects.
+
+import { cidAt, varint } from "./cid.js";
+import { hasDigest } from "./sha256.js";
+
+/** The blocks of the frames that were read, found by CID. */
+export class BlockTable {
+  constructor() {
+    this.pages = [];
+    this.count = 0;
+    this.page = new Uint32Array(1024);
+    this.start = new Uint32Array(1024);
+    this.body = new Uint32Array(1024);
+    this.end = new Uint32Array(1024);
+    this.isChecked = new Uint8Array(1024);
+    this.slots = new Int32Array(4096).fill(-1);
+  }
+
+  /** Adds a section: a CID that begins at `start` of `content`, and a body behind it up to `end`. */
+  add(content, start, body, end) {
+    if (this.pages.at(-1) !== content) this.pages.push(content);
+    if (this.count === this.page.length) this.grow();
+    const number = this.count++;
+    this.page[number] = this.pages.length - 1;
+    [this.start[number], this.body[number], this.end[number], this.isChecked[number]] = [start, body, end, 0];
+    this.put(number);
+    return number;
+  }
+
+  /** Adds the sections of a pack's content; answers how many there are. */
+  addPack(content) {
+    let count = 0;
+    for (let at = 0; at < content.length; count++) {
+      const [length, start] = varint(content, at);
+      const end = start + length;
+      const { end: body } = cidAt(content, start);
+      if (end > content.length || body > end) throw new Error("a section does not hold");
+      this.add(content, start, body, end);
+      at = end;
+    }
+    return count;
+  }
+
+  /** The number of the block with a CID; -1 if it is not there. */
+  find(cid) {
+    const mask = this.slots.length - 1;
+    for (let slot = hashOf(cid, 0, cid.length) & mask; this.slots[slot] >= 0; slot = slot + 1 & mask) {
+      if (this.isCID(this.slots[slot], cid)) return this.slots[slot];
+    }
+    return -1;
+  }
+
+  isCID(number, cid) {
+    const start = this.start[number];
+    if (this.body[number] - start !== cid.length) return false;
+    const page = this.pages[this.page[number]];
+    for (let i = cid.length - 1; i >= 0; i--) if (page[start + i] !== cid[i]) return false;
+    return true;
+  }
+
+  /** The bytes of a block's CID. */
+  cid(number) {
+    return this.pages[this.page[number]].slice(this.start[number], this.body[number]);
+  }
+
+  /** The bytes of a block; they are shared. */
+  bytes(number) {
+    return this.pages[this.page[number]].subarray(this.body[number], this.end[number]);
+  }
+
+  /** Whether a block hashes to its CID; null where its hash function is unknown. Each block is hashed once. */
+  matches(number) {
+    if (this.isChecked[number]) return this.isChecked[number] === 1 ? true : this.isChecked[number] === 2 ? false : null;
+    const page = this.pages[this.page[number]];
+    const { hash, digest } = cidAt(page, this.start[number]);
+    const matches = hash === 0x12 ? hasDigest(page, this.body[number], this.end[number], page, digest) : null;
+    this.isChecked[number] = matches === null ? 3 : matches ? 1 : 2;
+    return matches;
+  }
+
+  put(number) {
+    const mask = this.slots.length - 1;
+    const page = this.pages[this.page[number]];
+    let slot = hashOf(page, this.start[number], this.body[number]) & mask;
+    while (this.slots[slot] >= 0) slot = slot + 1 & mask;
+    this.slots[slot] = number;
+  }
+
+  grow() {
+    for (const name of ["page", "start", "body", "end", "isChecked"]) {
+      const grown = new this[name].constructor(this[name].length * 2);
+      grown.set(this[name]);
+      this[name] = grown;
+    }
+    this.slots = new Int32Array(this.slots.length * 2).fill(-1);
+    for (let number = 0; number < this.count; number++) this.put(number);
+  }
+}
+
+/** A number for the last bytes of a CID, which are those of a digest. */
+function hashOf(bytes, start, end) {
+  let hash = 0;
+  for (let i = Math.max(start, end - 5); i < end; i++) hash = Math.imul(hash, 31) + bytes[i] * 0x9e3b | 0;
+  return hash ^ hash >>> 15;
+}

@@ -1,0 +1,124 @@
+// DAG-CBOR: https://ipld.io/specs/codecs/dag-cbor/spec/
+//
+// Values become: null, booleans, numbers (BigInt beyond 2^53), strings, Uint8Array, arrays, objects without a prototype,
+// and CIDs.
+
+import { CID, cidAt, Malformed } from "./cid.js";
+
+/** Records are not nested deeper. */
+const MAXIMUM_DEPTH = 256;
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The value that takes up `bytes` from `start` up to `end`. */
+export function decode(bytes, start = 0, end = bytes.length) {
+  const reader = new Reader(bytes, start, end);
+  const value = reader.value(0);
+  if (reader.at !== end) throw new Malformed("there is something behind a value");
+  return value;
+}
+
+class Reader {
+  constructor(bytes, at, end) {
+    [this.bytes, this.at, this.end] = [bytes, at, end];
+  }
+
+  value(depth) {
+    if (this.at >= this.end) throw new Malformed("a value is cut short");
+    const head = this.bytes[this.at++];
+    const info = head & 31;
+    switch (head >> 5) {
+      case 0: return this.number(info);
+      case 1: {
+        const number = this.number(info);
+        return typeof number === "bigint" ? -1n - number : -1 - number;
+      }
+      case 2: {
+        const at = this.skip(this.number(info));
+        return this.bytes.slice(at, this.at);
+      }
+      case 3: return this.text(info);
+      case 4: {
+        const count = this.count(info, depth);
+        const list = [];
+        for (let i = 0; i < count; i++) list.push(this.value(depth + 1));
+        return list;
+      }
+      case 5: {
+        const count = this.count(info, depth);
+        const map = Object.create(null);
+        for (let i = 0; i < count; i++) {
+          const key = this.at < this.end ? this.bytes[this.at++] : 0;
+          if (key >> 5 !== 3) throw new Malformed("a key is no text");
+          map[this.text(key & 31)] = this.value(depth + 1);
+        }
+        return map;
+      }
+      case 6: {
+        if (this.number(info) !== 42) throw new Malformed("a tag is no link");
+        const bytes = this.value(depth + 1);
+        if (!(bytes instanceof Uint8Array) || bytes[0] !== 0 || cidAt(bytes, 1).end !== bytes.length) {
+          throw new Malformed("a link does not hold");
+        }
+        return new CID(bytes.subarray(1));
+      }
+      default: return this.simple(info);
+    }
+  }
+
+  simple(info) {
+    switch (info) {
+      case 20: return false;
+      case 21: return true;
+      case 22: return null;
+      case 27: {
+        const at = this.skip(8);
+        return new DataView(this.bytes.buffer, this.bytes.byteOffset + at, 8).getFloat64(0);
+      }
+      default: throw new Malformed("a value is none of DAG-CBOR's");
+    }
+  }
+
+  number(info) {
+    if (info < 24) return info;
+    if (info > 27) throw new Malformed("a value has no length");
+    const width = 1 << info - 24;
+    const at = this.skip(width);
+    let value = 0;
+    for (let i = 0; i < width; i++) value = value * 256 + this.bytes[at + i];
+    if (value <= Number.MAX_SAFE_INTEGER) return value;
+    return new DataView(this.bytes.buffer, this.bytes.byteOffset + at, 8).getBigUint64(0);
+  }
+
+  text(info) {
+    const at = this.skip(this.number(info));
+    const { bytes, at: end } = this;
+    if (end - at < 24) {
+      // Most texts are short and ASCII.
+      let text = "";
+      let i = at;
+      for (; i < end && bytes[i] < 128; i++) text += String.fromCharCode(bytes[i]);
+      if (i === end) return text;
+    }
+    try {
+      return utf8.decode(bytes.subarray(at, end));
+    } catch {
+      throw new Malformed("a text is not UTF-8");
+    }
+  }
+
+  count(info, depth) {
+    const count = this.number(info);
+    if (depth >= MAXIMUM_DEPTH) throw new Malformed("values are nested too deeply");
+    // Each item takes a byte at least.
+    if (count > this.end - this.at) throw new Malformed("a list is cut short");
+    return count;
+  }
+
+  /** Steps over so many bytes; answers where they begin. */
+  skip(count) {
+    const at = this.at;
+    if (typeof count !== "number" || count > this.end - at) throw new Malformed("a value is cut short");
+    this.at += count;
+    return at;
+  }
+}
