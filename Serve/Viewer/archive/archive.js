@@ -1,6 +1,5 @@
 // An archive: its footer, its index, its sections (Docs/FORMAT.md, sections 2 to 6.2).
 
-import { BlockTable } from "./blocks.js";
 import { decode } from "./cbor.js";
 import { CID, cidAt, Malformed, varint } from "./cid.js";
 import { isSkippable, isSound, Segment } from "./segment.js";
@@ -84,7 +83,7 @@ export class Archive {
 
   /** Reads ranges, neighbouring ones at once, and hands over the bytes of each in the order of their offsets. */
   async readRanges(ranges, take) {
-    const sorted = ranges.toSorted((left, right) => left.start - right.start);
+    const sorted = [...ranges].sort((left, right) => left.start - right.start);
     for (let first = 0; first < sorted.length;) {
       let last = first;
       let end = sorted[first].end;
@@ -114,12 +113,13 @@ export class Archive {
     return { start: this.offsets[frame], end: this.offsets[frame] + this.lengths[frame], frame };
   }
 
-  /** Reads the sections with these ordinals into a table, and whatever else is in their frames. */
+  /** Reads the sections with these ordinals into a table, and whatever else is in their frames; of frames that are there, nothing. */
   async load(ordinals, table, progress = () => {}) {
     const frames = new Set();
     for (const ordinal of ordinals) {
       const frame = this.frameOf(ordinal);
-      if (frame < 0) continue;
+      if (frame < 0 || table.frames.has(frame)) continue;
+      table.frames.add(frame);
       frames.add(frame);
       for (let next = frame + 1; this.firsts[next] === this.firsts[frame] && this.firsts[frame] === ordinal; next++) frames.add(next);
     }
@@ -247,7 +247,7 @@ export class Archive {
       one = await this.manifest(order.base);
     }
     let base = null;
-    for (const one of chain.toReversed()) base = resolve(await this.runs(one), one.car, base, this.footer.sections);
+    for (const one of chain.reverse()) base = resolve(await this.runs(one), one.car, base, this.footer.sections);
     return base;
   }
 
@@ -376,5 +376,3 @@ async function matches(bytes, cid) {
   if (bytes.length < LARGE || !globalThis.crypto?.subtle) return hasDigest(bytes, 0, bytes.length, cid, digest);
   return isSame(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)), cid.subarray(digest));
 }
-
-export { BlockTable };

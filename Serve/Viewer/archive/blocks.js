@@ -7,6 +7,8 @@ import { hasDigest } from "./sha256.js";
 export class BlockTable {
   constructor() {
     this.pages = [];
+    /** The frames whose sections are in it, by their numbers. */
+    this.frames = new Set();
     this.count = 0;
     this.page = new Uint32Array(1024);
     this.start = new Uint32Array(1024);

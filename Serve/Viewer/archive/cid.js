@@ -49,6 +49,11 @@ export class CID {
     return this.known ??= this.bytes[0] === 0x12 ? base58(this.bytes) : "b" + base32(this.bytes);
   }
 
+  /** The same, by the name that links have in AT Protocol's JSON. */
+  get $link() {
+    return this.text;
+  }
+
   toJSON() {
     return { $link: this.text };
   }

@@ -9,10 +9,9 @@ const latin = new TextDecoder("utf-8");
 
 /** The records of a snapshot. Invariant: `paths` ascends; record i is block `places[i]` of the table, or missing (-1). */
 export class Repository {
-  /** Reads a snapshot's repository, all of it but the blobs. */
-  static async read(archive, manifest, progress = () => {}) {
+  /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
+  static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
     const repository = new Repository();
-    const table = new BlockTable();
     Object.assign(repository, { archive, manifest, table, paths: [], problems: [], places: [] });
     await archive.load(await archive.order(manifest), table, progress);
     await repository.walk();

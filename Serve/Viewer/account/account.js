@@ -1,0 +1,220 @@
+// What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
+
+import { CID } from "../archive/cid.js";
+import { blobOf, embedsOf } from "./shape.js";
+
+const POST = "app.bsky.feed.post";
+const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
+/** What a post is, as bits. */
+export const IS = { reply: 1, image: 2, video: 4, quote: 8, link: 16 };
+
+/** The time that a record key stands for, in milliseconds; NaN for one that is no TID. */
+export function tidTime(rkey) {
+  if (rkey.length !== 13) return NaN;
+  let value = 0n;
+  for (const char of rkey) {
+    const digit = DIGITS.indexOf(char);
+    if (digit < 0) return NaN;
+    value = value << 5n | BigInt(digit);
+  }
+  const time = Number(value >> 10n) / 1000;
+  return time > 0 && time < 4e12 ? time : NaN;
+}
+
+/** When a record says that it was made, or its key; NaN if neither does. */
+export function timeOf(value, rkey) {
+  const said = typeof value?.createdAt === "string" ? Date.parse(value.createdAt) : NaN;
+  return said > 0 && said < 4e12 ? said : tidTime(rkey);
+}
+
+/** All texts that a person wrote in a record, in one. */
+export function textOf(value) {
+  const parts = [];
+  const take = (text) => { if (typeof text === "string" && text) parts.push(text); };
+  for (const name of ["text", "displayName", "description", "name", "title", "content"]) take(value?.[name]);
+  const { images, video, link } = embedsOf(value);
+  for (const image of images) take(image?.alt);
+  take(video?.alt);
+  take(link?.title);
+  take(link?.description);
+  if (Array.isArray(value?.tags)) value.tags.forEach(take);
+  return parts.join("\n");
+}
+
+/** An account at one snapshot. */
+export class Account {
+  constructor(repository) {
+    this.repository = repository;
+    this.did = repository.manifest.did;
+    this.collections = new Map();
+    for (let i = 0; i < repository.paths.length;) {
+      const name = repository.paths[i].split("/", 1)[0];
+      const end = Math.max(i + 1, repository.lowerBound(`${name}0`));
+      this.collections.set(name, [i, end]);
+      i = end;
+    }
+    this.lists = new Map();
+  }
+
+  /** A record as a page shows it. */
+  record(i) {
+    const path = this.repository.paths[i];
+    const [collection, rkey] = split(path);
+    const value = this.repository.value(i);
+    return { path, collection, rkey, uri: `at://${this.did}/${path}`, cid: this.repository.cid(i), value: plain(value), time: timeOf(value, rkey) };
+  }
+
+  /** The record of a path; null if there is none. */
+  at(path) {
+    const i = this.repository.indexOf(path);
+    return i < 0 ? null : this.record(i);
+  }
+
+  profile() {
+    return this.at("app.bsky.actor.profile/self");
+  }
+
+  /** What each post is, and its text; made once, for all that ask about it. */
+  index() {
+    if (this.flags) return;
+    const { paths } = this.repository;
+    this.flags = new Uint8Array(paths.length);
+    this.times = new Float64Array(paths.length);
+    this.texts = new Array(paths.length);
+    this.replies = new Map();
+    for (let i = 0; i < paths.length; i++) {
+      const [collection, rkey] = split(paths[i]);
+      const value = this.repository.value(i);
+      this.times[i] = timeOf(value, rkey);
+      this.texts[i] = value ? textOf(value).toLowerCase() : "";
+      if (collection !== POST || !value) continue;
+      const { images, video, quote, link } = embedsOf(value);
+      this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
+        | (quote ? IS.quote : 0) | (link ? IS.link : 0);
+      const parent = value.reply?.parent?.uri;
+      if (typeof parent === "string" && parent.startsWith(`at://${this.did}/`)) {
+        const key = parent.slice(6 + this.did.length);
+        if (!this.replies.has(key)) this.replies.set(key, []);
+        this.replies.get(key).push(i);
+      }
+    }
+  }
+
+  /** The records of a kind, the newest first, as places: posts, replies, media, or a collection. */
+  list(kind) {
+    if (this.lists.has(kind)) return this.lists.get(kind);
+    const name = ["posts", "replies", "media"].includes(kind) ? POST : kind;
+    const [start, end] = this.collections.get(name) ?? [0, 0];
+    if (name === POST) this.index();
+    const found = [];
+    for (let i = end - 1; i >= start; i--) {
+      if (kind === "posts" && this.flags[i] & IS.reply) continue;
+      if (kind === "replies" && !(this.flags[i] & IS.reply)) continue;
+      if (kind === "media" && !(this.flags[i] & (IS.image | IS.video))) continue;
+      found.push(i);
+    }
+    this.lists.set(kind, found);
+    return found;
+  }
+
+  /** The posts above a post and the replies below it, as far as they are here. */
+  thread(path) {
+    this.index();
+    const above = [];
+    const seen = new Set([path]);
+    for (let post = this.at(path); post;) {
+      const uri = post.value?.reply?.parent?.uri;
+      if (typeof uri !== "string") break;
+      const prefix = `at://${this.did}/`;
+      post = uri.startsWith(prefix) && !seen.has(uri.slice(prefix.length)) ? this.at(uri.slice(prefix.length)) : null;
+      if (!post) {
+        above.unshift({ uri });
+        break;
+      }
+      seen.add(post.path);
+      above.unshift(post);
+    }
+    const below = (this.replies.get(path) ?? []).map((i) => this.record(i));
+    return { above, post: this.at(path), below };
+  }
+
+  /** Records in which all words are, the newest first; words may be from:, has:, lang:, since:, until:, in:. */
+  search(query) {
+    this.index();
+    const { paths } = this.repository;
+    const words = [];
+    const tests = [];
+    for (const word of query.toLowerCase().match(/"[^"]*"|\S+/g) ?? []) {
+      const [, name, value] = /^(has|lang|since|until|in|from):(\S+)$/.exec(word) ?? [];
+      const flag = IS[value];
+      const time = Date.parse(value);
+      if (name === "has" && flag) tests.push((i) => this.flags[i] & flag);
+      else if (name === "since" && time) tests.push((i) => this.times[i] >= time);
+      else if (name === "until" && time) tests.push((i) => this.times[i] < time + (value.length === 10 ? 864e5 : 0));
+      else if (name === "in") tests.push((i) => split(paths[i])[0].toLowerCase().includes(value));
+      else if (name === "lang") tests.push((i) => this.repository.value(i)?.langs?.includes?.(value));
+      else if (name === "from") tests.push(() => value === this.did || value === String(this.repository.manifest.handle).toLowerCase());
+      else words.push(word.replaceAll("\"", ""));
+    }
+    const found = [];
+    for (let i = paths.length - 1; i >= 0; i--) {
+      if (words.every((word) => this.texts[i].includes(word)) && tests.every((test) => test(i))
+        && (words.length === 0 || this.texts[i])) found.push(i);
+    }
+    return found.sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0));
+  }
+
+  /** Counts for the statistics: posts by month and by day, media by kind, collections by size. */
+  statistics() {
+    this.index();
+    const months = {};
+    const days = {};
+    const types = {};
+    const [start, end] = this.collections.get(POST) ?? [0, 0];
+    for (let i = start; i < end; i++) {
+      if (Number.isNaN(this.times[i])) continue;
+      const day = new Date(this.times[i]).toISOString().slice(0, 10);
+      days[day] = (days[day] ?? 0) + 1;
+      months[day.slice(0, 7)] = (months[day.slice(0, 7)] ?? 0) + 1;
+      if (!(this.flags[i] & (IS.image | IS.video))) continue;
+      const { images, video } = embedsOf(this.repository.value(i));
+      for (const blob of [...images.map((image) => blobOf(image?.image)), blobOf(video?.video)]) {
+        if (!blob) continue;
+        const entry = types[blob.type] ??= { count: 0, bytes: 0 };
+        entry.count++;
+        entry.bytes += blob.size;
+      }
+    }
+    return {
+      months, days, types, first: start < end ? this.record(start) : null,
+      collections: [...this.collections].map(([name, [from, to]]) => ({ name, count: to - from })),
+      likesByYear: this.byYear("app.bsky.feed.like"), postsByYear: this.byYear(POST),
+    };
+  }
+
+  byYear(collection) {
+    const [start, end] = this.collections.get(collection) ?? [0, 0];
+    const years = {};
+    for (let i = start; i < end; i++) {
+      if (Number.isNaN(this.times[i])) continue;
+      const year = new Date(this.times[i]).getUTCFullYear();
+      years[year] = (years[year] ?? 0) + 1;
+    }
+    return years;
+  }
+}
+
+function split(path) {
+  const slash = path.indexOf("/");
+  return slash < 0 ? ["", path] : [path.slice(0, slash), path.slice(slash + 1)];
+}
+
+/** The same value as what can be handed to the page: links as {$link}, bytes as {$bytes}, large integers as text. */
+function plain(value) {
+  if (value instanceof CID) return { $link: value.text };
+  if (value instanceof Uint8Array) return { $bytes: value.length };
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+  return value;
+}

@@ -1,0 +1,194 @@
+// The page: how an archive gets here, what is at the side, which view an address means.
+
+import { forgetAddresses } from "./blobs.js";
+import { fill, h, number, size } from "./dom.js";
+import * as views from "./views.js";
+
+const app = document.getElementById("app");
+const busy = h("div", { class: "busy", hidden: true, role: "status" });
+const waiting = new Map();
+const notices = [];
+let worker = null;
+let asked = 0;
+let view = null;
+let list = null;
+let shown = 0;
+
+/** From now on the page makes requests to this address, and to no other. */
+function restrict(origin) {
+  document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${origin}` }));
+}
+
+function start() {
+  const code = document.getElementById("worker").textContent;
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  worker = new Worker(url);
+  worker.onmessage = ({ data }) => {
+    if (data.notice) {
+      notices.push(data.notice);
+    } else if (data.progress) {
+      const { what, done, total } = data.progress;
+      busy.hidden = false;
+      fill(busy, h("span", { class: "small soft" }, `${what}: ${Math.round(100 * done / Math.max(total, 1))} %`), h("progress", { value: done, max: total }));
+    } else {
+      const { resolve, reject } = waiting.get(data.id);
+      waiting.delete(data.id);
+      if (waiting.size === 0) busy.hidden = true;
+      if (data.error === undefined) resolve(data.result);
+      else reject(new Error(data.error));
+    }
+  };
+  worker.onerror = ({ message }) => {
+    for (const { reject } of waiting.values()) reject(new Error(message || "the page's own program failed"));
+    waiting.clear();
+  };
+}
+
+/** Asks the worker. */
+function ask(method, args) {
+  return new Promise((resolve, reject) => {
+    waiting.set(++asked, { resolve, reject });
+    worker.postMessage({ id: asked, method, args });
+  });
+}
+
+// The beginning
+
+function welcome(error) {
+  const input = h("input", { type: "file", accept: ".zst,.car.zst", class: "hidden", "aria-label": "Archive", onchange: () => input.files[0] && open({ file: input.files[0] }) });
+  const drop = h("div", { class: "drop" },
+    h("button", { type: "button", onclick: () => input.click() }, "Open an archive"), input,
+    h("p", { class: "soft" }, "or drop a file here that ends in .car.zst"));
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    drop.addEventListener(name, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", name === "dragover");
+      const file = event.dataTransfer?.files[0];
+      if (name === "drop" && file) open({ file });
+    });
+  }
+  document.title = "carpack";
+  fill(app, h("main", { class: "start" },
+    h("h1", null, "carpack"),
+    h("p", { class: "soft" }, "Posts, pictures and everything else of a Bluesky account, from one file. This page reads it here, in this browser: nothing is sent anywhere."),
+    drop, error && h("p", { class: "warning", role: "alert" }, error)), busy);
+}
+
+async function open(from) {
+  fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.url && h("p", { class: "small soft" }, from.url)), busy);
+  try {
+    forgetAddresses();
+    if (!worker) {
+      restrict(from.url ? new URL(from.url).origin : "'none'");
+      start();
+    }
+    const { name, size: length, summary } = await ask("open", from);
+    show(summary, { name, length });
+    ask("history").then((history) => accounts(history)).catch(() => {});
+    await route();
+  } catch (error) {
+    view = null;
+    welcome(`This archive cannot be shown: ${error.message}`);
+  }
+}
+
+// The frame
+
+const main = h("main", { tabindex: -1, id: "main" });
+const nav = h("nav", { "aria-label": "Views" });
+const chooser = h("div");
+const about = h("div", { class: "about soft small" });
+
+function show(summary, file = view?.file) {
+  const value = summary.profile?.value;
+  const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
+  view = { ask, summary, did: summary.did, handle: summary.handle, name, file };
+  document.title = `${name} · carpack`;
+  fill(about, h("p", null, file.name, h("br"), size(file.length)), views.proof(summary), notices.map((text) => h("p", { class: "warning" }, text)),
+    h("p", null, h("button", { type: "button", class: "small", onclick: () => { location.hash = ""; location.reload(); } }, "Another archive")));
+  fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), main), busy);
+}
+
+/** Lets the reader choose among the accounts of an archive. */
+function accounts(history) {
+  const newest = new Map();
+  for (const one of history) {
+    const known = newest.get(one.did);
+    if (!known || (one.rev ?? "") > (known.rev ?? "")) newest.set(one.did, one);
+  }
+  if (newest.size < 2) return;
+  fill(chooser, h("select", { "aria-label": "Account", onchange: ({ target }) => { location.hash = `#/snapshot/${target.value}`; } },
+    [...newest.values()].map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
+}
+
+function links(current) {
+  const count = (name) => view.summary.collections.find((one) => one.name === name)?.count ?? 0;
+  const entries = [
+    ["", "Posts"], ["replies", "Replies"], ["media", "Media"], ["search/", "Search"],
+    ...["app.bsky.feed.like", "app.bsky.feed.repost", "app.bsky.graph.follow", "app.bsky.graph.block", "app.bsky.graph.list",
+      "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, views.titleOf(name), count(name)]),
+    ["everything", "Everything", view.summary.records], ["statistics", "Statistics"], ["time", "Time"],
+  ];
+  fill(nav, entries.map(([address, title, amount]) => h("a", { href: `#/${address}`, "aria-current": current === address ? "page" : null }, title, amount ? h("span", null, number(amount)) : null)));
+}
+
+// Addresses
+
+async function route() {
+  if (!view) return;
+  const address = location.hash.replace(/^#\/?/, "");
+  const [kind, ...rest] = address.split("/");
+  const path = rest.map((part) => { try { return decodeURIComponent(part); } catch { return part; } }).join("/");
+  const turn = ++shown;
+  list?.end?.();
+  list = null;
+  try {
+    if (kind === "snapshot") {
+      if (view.summary.cid !== path) show(await ask("select", { cid: path }));
+      location.replace("#/");
+      return;
+    }
+    links(kind === "search" ? "search/" : kind === "browse" ? `browse/${path}` : kind);
+    const elements = await ({
+      "": () => views.posts(view), replies: () => views.posts(view, "replies"), media: () => views.media(view),
+      browse: () => views.collection(view, path), at: () => views.record(view, path), thread: () => views.thread(view, path),
+      search: () => views.search(view, path), statistics: () => views.statistics(view), time: () => views.time(view),
+      everything: () => views.everything(view),
+    }[kind] ?? (() => views.posts(view)))();
+    if (turn !== shown) return;
+    fill(main, elements);
+    list = main.querySelector(".list");
+    restore(address);
+    // What the list needs of the page is known once it is in it.
+    dispatchEvent(new Event("scroll"));
+  } catch (error) {
+    if (turn === shown) fill(main, h("p", { class: "warning", role: "alert" }, error.message));
+  }
+}
+
+/** Where the reader was in each view, so that going back comes back to it. */
+const places = new Map();
+addEventListener("scroll", () => { if (view) places.set(location.hash.replace(/^#\/?/, ""), scrollY); }, { passive: true });
+history.scrollRestoration = "manual";
+
+function restore(address) {
+  const place = places.get(address) ?? 0;
+  requestAnimationFrame(() => scrollTo(0, place));
+}
+
+addEventListener("hashchange", route);
+addEventListener("keydown", (event) => {
+  if (event.key === "/" && view && !(event.target instanceof HTMLInputElement)) {
+    event.preventDefault();
+    location.hash = "#/search/";
+  }
+});
+
+const url = new URLSearchParams(location.hash.slice(1)).get("url");
+if (url) {
+  const address = new URL(url, location.href);
+  history.replaceState(null, "", "#/");
+  open({ url: address.href });
+} else {
+  welcome();
+}

@@ -1,0 +1,226 @@
+// What each address of the page shows. Each view gets `view` (ask, did, name, summary) and gives elements.
+
+import { picture, save } from "./blobs.js";
+import { bars, heatMap } from "./charts.js";
+import { counted, day, fill, h, moment, number, outside, size } from "./dom.js";
+import { light, place, postCard } from "./post.js";
+import { blobOf, embedsOf } from "../account/shape.js";
+import { richText } from "./text.js";
+import { virtualList } from "./virtual.js";
+
+/** A list of the records of a kind, as `draw` shows them. */
+async function listOf(view, kind, draw, estimate) {
+  const count = await view.ask("count", { kind });
+  if (count === 0) return h("p", { class: "soft" }, "There is nothing here.");
+  return virtualList(count, (start, amount) => view.ask("page", { kind, start, count: amount }), draw, estimate);
+}
+
+/** The profile, and below it the posts. */
+export async function posts(view, kind = "posts") {
+  return [kind === "posts" ? hero(view) : h("h2", null, "Replies"), await listOf(view, kind, (post) => postCard(view, post))];
+}
+
+function hero({ ask, summary, name, handle }) {
+  const value = summary.profile?.value;
+  const [avatar, banner] = [blobOf(value?.avatar), blobOf(value?.banner)];
+  return h("section", { class: "hero" },
+    h("div", { class: "banner" }, banner && picture(ask, banner, { alt: "banner", isFixed: true })),
+    h("div", { class: "who" },
+      h("div", { class: "avatar" }, avatar && picture(ask, avatar, { alt: "avatar", isFixed: true })),
+      h("h1", { dir: "auto" }, name),
+      h("div", { class: "soft" }, handle ? `@${handle}` : summary.did),
+      value?.description && h("p", { dir: "auto" }, richText(value.description, [])),
+      h("p", { class: "soft small" }, `as of ${moment(Date.parse(summary.createdAt))}, ${counted(summary.records, "record")}`),
+      proof(summary)));
+}
+
+/** Whether what is shown was verified, and what that means. */
+export function proof(summary) {
+  const isWhole = summary.problems.length === 0;
+  return h("span", {
+    class: isWhole ? "proof" : "proof bad",
+    title: isWhole
+      ? "Each block hashes to its CID, from the signed commit down to each record. Who signed it, \"carpack verify\" says."
+      : summary.problems.join("; "),
+  }, isWhole ? "✓ verified" : "⚠ damaged in part", summary.doubts.length ? `, but: ${summary.doubts.join(", ")}` : "");
+}
+
+/** All pictures and videos as a grid. */
+export async function media(view) {
+  const count = await view.ask("count", { kind: "media" });
+  if (count === 0) return [h("h2", null, "Media"), h("p", { class: "soft" }, "There is nothing here.")];
+  const columns = innerWidth < 760 ? 3 : 4;
+  const list = virtualList(Math.ceil(count / columns), (start, amount) =>
+    view.ask("page", { kind: "media", start: start * columns, count: amount * columns })
+      .then((items) => Array.from({ length: amount }, (_, i) => items.slice(i * columns, (i + 1) * columns))),
+  (items) => h("div", { class: "grid" }, items.map((post) => tile(view, post))), 150);
+  return [h("h2", null, "Media"), list];
+}
+
+function tile(view, post) {
+  const { images, video } = embedsOf(post.value);
+  const pictures = images.map((image) => ({ blob: blobOf(image?.image), alt: String(image?.alt ?? "") })).filter(({ blob }) => blob);
+  if (pictures.length) return picture(view.ask, pictures[0].blob, { alt: pictures[0].alt || day(post.time), open: () => light(view, pictures, 0, post) });
+  return h("a", { class: "picture", href: `#/at/${post.path}` }, h("span", { class: "why" }, "video", h("br"), day(post.time), video?.alt ? h("em", null, video.alt) : null));
+}
+
+const TITLES = {
+  "app.bsky.feed.like": "Likes", "app.bsky.feed.repost": "Reposts", "app.bsky.graph.follow": "Follows", "app.bsky.graph.block": "Blocks",
+  "app.bsky.graph.list": "Lists", "app.bsky.feed.generator": "Feeds", "app.bsky.graph.starterpack": "Starter packs", "app.bsky.feed.post": "All posts",
+};
+export const titleOf = (collection) => TITLES[collection] ?? collection;
+
+/** The records of a collection, a row each. */
+export async function collection(view, name) {
+  return [h("h2", null, titleOf(name)), await listOf(view, name, (record) => name === "app.bsky.feed.post" ? postCard(view, record) : row(view, record), 60)];
+}
+
+function row(view, record) {
+  const { value } = record;
+  const subject = typeof value?.subject === "string" ? value.subject : value?.subject?.uri;
+  const title = value?.name ?? value?.displayName ?? value?.title ?? value?.text;
+  const target = typeof subject !== "string" ? null
+    : subject.startsWith("did:") ? outside(`https://bsky.app/profile/${encodeURIComponent(subject)}`, subject) : place(view, subject);
+  return h("div", { class: "row" },
+    h("span", { dir: "auto" }, target ?? (typeof title === "string" && title ? title : record.rkey)),
+    h("a", { class: "soft small", href: `#/at/${record.path}` }, day(record.time)));
+}
+
+/** One record: what it says, where it is, and its blobs. */
+export async function record(view, path) {
+  const found = await view.ask("record", { path });
+  if (!found) return [h("h2", null, "No such record"), h("p", { class: "soft" }, `The snapshot that is shown has no record ${path}. An older one may have it: `, h("a", { href: "#/time" }, "look back"), ".")];
+  const copy = (text) => h("button", { type: "button", class: "small", onclick: ({ target }) => navigator.clipboard?.writeText(text).then(() => { target.textContent = "Copied"; }) }, "Copy");
+  return [
+    found.collection === "app.bsky.feed.post" ? postCard(view, found, { isHere: true }) : h("h2", null, titleOf(found.collection)),
+    h("dl", { class: "facts" },
+      h("dt", null, "address"), h("dd", null, found.uri, " ", copy(found.uri)),
+      h("dt", null, "CID"), h("dd", null, found.cid ?? "lost", " ", found.cid && copy(found.cid)),
+      h("dt", null, "time"), h("dd", null, moment(found.time)),
+      blobsOf(found.value).map((blob) => [h("dt", null, "blob"), h("dd", null, h("a", { href: "#", onclick: async (event) => {
+        event.preventDefault();
+        const reason = await save(view.ask, blob.cid, `${found.rkey}_${blob.cid.slice(-8)}`);
+        if (reason) event.target.after(` is not in the archive: ${reason}`);
+      } }, `${blob.type || "unknown type"}, ${size(blob.size)}`), " ", h("span", { class: "soft small" }, blob.cid))])),
+    found.value ? h("div", { class: "tree", tabindex: 0 }, tree(view, found.value)) : h("p", { class: "warning" }, "This record is damaged, or cannot be read."),
+  ];
+}
+
+function blobsOf(value, found = [], depth = 0) {
+  const blob = blobOf(value);
+  if (blob) found.push(blob);
+  else if (value && typeof value === "object" && depth < 300) for (const item of Object.values(value)) blobsOf(item, found, depth + 1);
+  return found;
+}
+
+/** A value as a readable tree, in which addresses can be followed. */
+function tree(view, value, indent = "") {
+  if (typeof value === "string") {
+    if (value.startsWith(`at://${view.did}/`)) return [h("a", { href: `#/at/${value.slice(6 + view.did.length)}` }, JSON.stringify(value))];
+    return [/^https?:\/\//.test(value) ? outside(value, JSON.stringify(value)) : JSON.stringify(value)];
+  }
+  if (value === null || typeof value !== "object") return [String(value)];
+  const inner = `${indent}  `;
+  const items = Array.isArray(value) ? value.map((item) => [null, item]) : Object.entries(value);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  if (items.length === 0 || indent.length > 500) return [open + close];
+  return [open, items.map(([key, item], i) => ["\n", inner, key === null ? null : [h("span", { class: "key" }, JSON.stringify(key)), ": "], tree(view, item, inner), i + 1 < items.length ? "," : ""]), "\n", indent, close];
+}
+
+/** A post between what it answers and what answers it. */
+export async function thread(view, path) {
+  const { above, post, below } = await view.ask("thread", { path });
+  if (!post) return record(view, path);
+  return [
+    h("h2", null, "Thread"),
+    above.map((one) => one.path ? postCard(view, one) : h("p", { class: "soft small" }, "begins with ", place(view, one.uri), ", which is another account's")),
+    postCard(view, post, { isHere: true }),
+    below.map((one) => postCard(view, one)),
+  ];
+}
+
+/** Search as one types. */
+export async function search(view, query) {
+  const results = h("div", { "aria-live": "polite" });
+  let list = null;
+  let turn = 0;
+  const input = h("input", { type: "search", value: query, placeholder: "Words, \"a phrase\", has:image, lang:en, since:2024-01-01, in:like", "aria-label": "Search", autocomplete: "off", spellcheck: "false" });
+  const run = async () => {
+    const text = input.value.trim();
+    const mine = ++turn;
+    history.replaceState(null, "", `#/search/${encodeURIComponent(text)}`);
+    list?.end();
+    list = null;
+    if (!text) {
+      fill(results, h("p", { class: "soft" }, "Searches all texts: posts, descriptions of pictures, names, titles."));
+      return;
+    }
+    const count = await view.ask("search", { query: text });
+    if (mine !== turn) return;
+    list = count ? virtualList(count, (start, amount) => view.ask("page", { kind: "search", start, count: amount }),
+      (found) => found.collection === "app.bsky.feed.post" ? postCard(view, found) : h("div", { class: "post" }, h("div", { class: "soft small" }, titleOf(found.collection)), row(view, found))) : null;
+    fill(results, h("p", { class: "soft small" }, counted(count, "record")), list);
+  };
+  input.addEventListener("input", run);
+  queueMicrotask(() => { input.focus(); run(); });
+  return [h("h2", null, "Search"), h("div", { class: "search" }, input), results];
+}
+
+/** What the account is made of. */
+export async function statistics(view) {
+  const found = await view.ask("statistics");
+  const latest = Object.keys(found.postsByYear).map(Number).sort((left, right) => right - left);
+  const table = (title, entries) => entries.length > 0 && [h("h3", null, title), h("dl", { class: "facts" }, entries.map(([name, text]) => [h("dt", null, name), h("dd", null, text)]))];
+  return [
+    h("h2", null, "Statistics"),
+    found.first && h("p", null, "The first post: ", h("a", { href: `#/at/${found.first.path}` }, day(found.first.time))),
+    h("h3", null, "Posts in each month"), bars(found.months, "posts in each month"),
+    latest.map((year) => heatMap(year, found.days)),
+    table("Posts", latest.map((year) => [year, number(found.postsByYear[year])])),
+    table("Likes given", Object.entries(found.likesByYear).reverse().map(([year, count]) => [year, number(count)])),
+    table("Media", Object.entries(found.types).map(([type, { count, bytes }]) => [type || "unknown type", `${number(count)}, ${size(bytes)}`])),
+    table("Records", found.collections.sort((left, right) => right.count - left.count).map(({ name, count }) => [h("a", { href: `#/browse/${name}` }, titleOf(name)), number(count)])),
+  ];
+}
+
+/** The snapshots, and what was deleted between them. */
+export async function time(view) {
+  const snapshots = (await view.ask("history")).filter(({ did }) => did === view.did);
+  const deleted = h("div");
+  const show = h("button", { type: "button", onclick: async () => {
+    show.disabled = true;
+    const found = await view.ask("deletions");
+    fill(deleted, h("p", { class: "soft small" }, counted(found.length, "deleted record")), found.map((item) => {
+      const [collection, rkey] = item.path.split("/");
+      const post = { ...item, collection, rkey };
+      const note = `deleted between ${moment(Date.parse(item.lastSeen))} and ${moment(Date.parse(item.missingSince))}`;
+      return collection === "app.bsky.feed.post" ? postCard(view, post, { note })
+        : h("div", { class: "post" }, h("p", { class: "warning small" }, note), h("div", { class: "soft small" }, titleOf(collection)), row(view, post));
+    }));
+  } }, "Show everything that was ever deleted");
+  return [
+    h("h2", null, "Time"),
+    snapshots.map((one, i) => {
+      const changes = h("div", { class: "small" });
+      const older = snapshots[i + 1];
+      return h("div", { class: "post" },
+        h("header", null,
+          h("a", { class: "name", href: `#/snapshot/${one.cid}` }, moment(Date.parse(one.createdAt))),
+          one.cid === view.summary.cid ? h("span", { class: "proof" }, "shown") : null),
+        h("div", { class: "soft small" }, `${counted(one.records, "record")}, ${counted(one.blobs, "blob")}`, one.missing ? `, ${number(one.missing)} missing` : "", one.doubts.length ? `, ${one.doubts.join(", ")}` : ""),
+        older && h("button", { type: "button", class: "small", onclick: async ({ target }) => {
+          target.remove();
+          const { added, changed, deleted: gone } = await view.ask("changes", { older: older.cid, newer: one.cid });
+          fill(changes, [["+", added], ["~", changed], ["−", gone]].map(([sign, paths]) => paths.slice(0, 200).map((path) => h("div", null, `${sign} `, h("a", { href: `#/at/${path}` }, path)))
+            .concat(paths.length > 200 ? h("div", { class: "soft" }, `and ${number(paths.length - 200)} more`) : [])));
+        } }, "What changed"), changes);
+    }),
+    snapshots.length > 1 && h("p", null, show), deleted,
+  ];
+}
+
+/** Every collection, whatever its lexicon. */
+export function everything(view) {
+  return [h("h2", null, "Everything"), view.summary.collections.map(({ name, count }) =>
+    h("div", { class: "row" }, h("a", { href: `#/browse/${name}` }, titleOf(name) === name ? name : `${titleOf(name)} (${name})`), h("span", { class: "soft" }, number(count))))];
+}

@@ -1,0 +1,130 @@
+// What works in the background: it reads the archive, and answers the page's questions. Each message is {id, method,
+// args}; each answer {id, result} or {id, error}. {progress} and {notice} come in between.
+
+import { Account } from "./account/account.js";
+import { changes, deletions } from "./account/deletions.js";
+import { Archive } from "./archive/archive.js";
+import { decode } from "./archive/cbor.js";
+import { CID } from "./archive/cid.js";
+import { Repository } from "./archive/repository.js";
+import { FileSource, URLSource } from "./archive/source.js";
+
+/** No larger blob is put into memory at once, in bytes. */
+const MAXIMUM_BLOB = 512 << 20;
+const state = { archive: null, history: [], accounts: new Map(), account: null, reasons: null };
+
+const tell = (message, transfer = []) => postMessage(message, transfer);
+
+const methods = {
+  /** Opens an archive, and its newest snapshot. */
+  async open({ file, url }) {
+    const source = file ? new FileSource(file) : await URLSource.open(url);
+    state.archive = await Archive.open(source, (text) => tell({ notice: text }));
+    state.accounts.clear();
+    const newest = await state.archive.newest();
+    if (!newest) throw new Error("the archive has no snapshot yet");
+    state.history = [newest];
+    const summary = await methods.select({ cid: newest.cid.text });
+    return { name: source.name, size: source.size, summary };
+  },
+
+  /** All snapshots, the newest first. */
+  async history() {
+    if (!state.whole) {
+      state.whole = true;
+      state.history = await state.archive.history();
+    }
+    return state.history.map((manifest) => ({
+      cid: manifest.cid.text, did: manifest.did, handle: manifest.handle ?? null, rev: manifest.rev ?? null,
+      createdAt: manifest.createdAt, records: manifest.counts.records, blobs: manifest.blobs.referenced,
+      missing: manifest.blobs.missing, doubts: manifest.doubts ?? [], complete: manifest.complete,
+    }));
+  },
+
+  /** Shows the account as a snapshot has it. */
+  async select({ cid }) {
+    const known = state.history.find((one) => one.cid.text === cid) ?? await state.archive.manifest(CID.parse(cid));
+    if (!state.accounts.has(cid)) {
+      const repository = await Repository.read(state.archive, known, (done, total) => tell({ progress: { what: "reading records", done, total } }));
+      // A few are kept, for going back and forth.
+      if (state.accounts.size >= 3) state.accounts.delete(state.accounts.keys().next().value);
+      state.accounts.set(cid, new Account(repository));
+    }
+    state.account = state.accounts.get(cid);
+    state.reasons = null;
+    const { repository, collections, did } = state.account;
+    return {
+      cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
+      commit: known.commit.text, doubts: known.doubts ?? [], problems: repository.problems, blobs: known.blobs,
+      records: repository.paths.length, profile: state.account.profile(),
+      collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
+    };
+  },
+
+  count: ({ kind }) => state.account.list(kind).length,
+  page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
+  record: ({ path }) => state.account.at(path),
+  thread: ({ path }) => state.account.thread(path),
+  statistics: () => state.account.statistics(),
+
+  search({ query }) {
+    const found = state.account.search(query);
+    state.account.lists.set("search", found);
+    return found.length;
+  },
+
+  /** A blob's bytes, or why it is not here. */
+  async blob({ cid }) {
+    let parsed;
+    try {
+      parsed = CID.parse(cid);
+    } catch {
+      return { reason: "its CID does not hold" };
+    }
+    const bytes = await state.archive.body(parsed.bytes, MAXIMUM_BLOB);
+    return bytes ? { bytes: bytes.slice() } : { reason: await reason(cid) };
+  },
+
+  async deletions() {
+    await methods.history();
+    const { account } = state;
+    const older = state.history.filter((one) => one.did === account.did && one.createdAt < account.repository.manifest.createdAt);
+    const found = await deletions(state.archive, account, older, (done, total) => tell({ progress: { what: "reading snapshots", done, total } }));
+    return found.map((item) => ({ ...item, value: JSON.parse(JSON.stringify(item.value, (_, value) =>
+      typeof value === "bigint" ? String(value) : value instanceof Uint8Array ? { $bytes: value.length } : value)) }));
+  },
+
+  async changes({ older, newer }) {
+    return changes(state.archive, await state.archive.manifest(CID.parse(older)), await state.archive.manifest(CID.parse(newer)));
+  },
+};
+
+const REASONS = {
+  "not-provided": "it was not among the files that were packed", mismatch: "something else was sent for it",
+  lost: "it was lost with damage to an earlier archive", "not-found": "the server did not have it",
+  refused: "the server refused to give it out", "server-error": "the server failed", "rate-limited": "the server was asked too often",
+  "no-answer": "no whole answer came", "too-large": "what was sent was too large", "not-tried": "it had not been asked for",
+};
+
+/** Why a blob is not here, by the ledger. */
+async function reason(cid) {
+  if (!state.reasons) {
+    state.reasons = new Map();
+    for (const page of state.account.repository.manifest.missing ?? []) {
+      const body = page instanceof CID ? await state.archive.body(page.bytes, 1 << 20) : null;
+      for (const entry of body ? decode(body) : []) {
+        if (entry?.cid instanceof CID) state.reasons.set(entry.cid.text, REASONS[entry.reason] ?? String(entry.reason));
+      }
+    }
+  }
+  return state.reasons.get(cid) ?? "it was not among the files that were packed, or it is damaged";
+}
+
+onmessage = async ({ data: { id, method, args } }) => {
+  try {
+    const result = await methods[method](args ?? {});
+    tell({ id, result }, result?.bytes ? [result.bytes.buffer] : []);
+  } catch (error) {
+    tell({ id, error: error?.message ?? String(error) });
+  }
+};
