@@ -50,7 +50,10 @@ TORTURE_SECONDS ?= 600
 THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
-.PHONY: help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
+# A Python that has playwright; Chromium is looked for where Debian has it.
+BROWSER_PYTHON ?= python3
+
+.PHONY: viewer test-viewer help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -86,6 +89,15 @@ torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS
 demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
 	$(BUILD_RELEASE) --product stand-in
 	@Scripts/demo.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
+
+viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into the command
+	@mkdir -p .build
+	python3 Serve/Viewer/build.py .build/viewer.html Sources/carpack/Viewer/ViewerPage.swift
+
+test-viewer: release ## test the page: its readers with node, and in a browser where Chromium and playwright are there
+	@if command -v node >/dev/null; then node --test Serve/Viewer/tests/*.test.js; \
+	  else echo 'the readers of the page were not tested: there is no node'; fi
+	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py $(RELEASE)/carpack
 
 schemas: ## write Docs/JSON.md and Docs/schemas again
 	python3 Scripts/json-schemas.py

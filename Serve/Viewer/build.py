@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Puts the page together: one HTML file with everything in it, that needs no network.
 
-Usage: build.py OUT.html. Each module becomes a function that gives what it exports; what one imports has to come before it.
+Usage: build.py OUT.html [OUT.swift]. The second has the page for the command, compressed. Each module becomes a function that gives what it exports; what one imports has to come before it.
 """
 import base64
 import hashlib
 import pathlib
 import re
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
@@ -63,6 +64,22 @@ def main():
         sys.exit(f"the page has {len(html.encode())} bytes, more than {LIMIT}")
     pathlib.Path(sys.argv[1]).write_text(html)
     print(f"{sys.argv[1]}: {len(html.encode())} bytes")
+    if len(sys.argv) > 2:
+        pathlib.Path(sys.argv[2]).write_text(swift(html.encode()))
+
+
+def swift(page):
+    """The page as source of the command."""
+    stored = subprocess.run(["zstd", "-q", "-19", "-c"], input=page, stdout=subprocess.PIPE, check=True).stdout
+    return f"""// swift-format-ignore-file
+// Written by `make viewer` from Serve/Viewer.
+
+/// The page that shows archives.
+enum ViewerPage {{
+  /// The page, compressed by zstd, in base64.
+  static let compressed = "{base64.b64encode(stored).decode()}"
+}}
+"""
 
 
 if __name__ == "__main__":

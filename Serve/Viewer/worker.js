@@ -88,7 +88,8 @@ const methods = {
   async deletions() {
     await methods.history();
     const { account } = state;
-    const older = state.history.filter((one) => one.did === account.did && one.createdAt < account.repository.manifest.createdAt);
+    const shown = account.repository.manifest.cid.text;
+    const older = state.history.slice(state.history.findIndex((one) => one.cid.text === shown) + 1).filter((one) => one.did === account.did);
     const found = await deletions(state.archive, account, older, (done, total) => tell({ progress: { what: "reading snapshots", done, total } }));
     return found.map((item) => ({ ...item, value: JSON.parse(JSON.stringify(item.value, (_, value) =>
       typeof value === "bigint" ? String(value) : value instanceof Uint8Array ? { $bytes: value.length } : value)) }));

@@ -52,7 +52,7 @@ struct Carpack: ParsableCommand {
       name: "Look",
       subcommands: [
         StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
-        DiffCommand.self, FindCommand.self, StatsCommand.self,
+        DiffCommand.self, FindCommand.self, StatsCommand.self, ViewCommand.self,
       ]),
     CommandGroup(
       name: "Check",

@@ -162,7 +162,11 @@ export async function search(view, query) {
     fill(results, h("p", { class: "soft small" }, counted(count, "record")), list);
   };
   input.addEventListener("input", run);
-  queueMicrotask(() => { input.focus(); run(); });
+  // Once it is on the page.
+  requestAnimationFrame(() => {
+    input.focus();
+    run();
+  });
   return [h("h2", null, "Search"), h("div", { class: "search" }, input), results];
 }
 

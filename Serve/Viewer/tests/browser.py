@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Tests of the page in a real browser: Debian's Chromium, driven by playwright.
+
+Usage: browser.py CARPACK [FOLDER]. With a folder, pictures of every view are left there, to be looked at. Without playwright
+or Chromium it says so, and ends with 0.
+"""
+import contextlib
+import functools
+import http.server
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import repositories
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+VIEWS = ["", "replies", "media", "search/the", "everything", "statistics", "time"]
+passed = []
+
+
+def test(function):
+    """A test is a function whose name is a sentence."""
+    function.is_test = True
+    return function
+
+
+def carpack(*arguments, status=0):
+    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
+    assert result.returncode == status, f"{arguments}: {result.returncode}\n{result.stdout}{result.stderr}"
+
+
+class Page:
+    """A tab with the page; remembers what it asked for and what went wrong."""
+
+    def __init__(self, browser, size=(1200, 900), **options):
+        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        self.tab = self.context.new_page()
+        self.requests, self.errors = [], []
+        self.tab.on("request", lambda one: one.url.startswith(("http:", "https:", "ws:")) and self.requests.append(one.url))
+        self.tab.on("console", lambda one: one.type in ("error", "warning") and self.errors.append(one.text))
+        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.tab.on("dialog", lambda dialog: (self.errors.append("a dialog: " + dialog.message), dialog.dismiss()))
+        self.context.on("page", lambda _: self.errors.append("a page was opened"))
+
+    def open(self, archive):
+        self.tab.goto(f"file://{PAGE}")
+        self.tab.set_input_files("input[type=file]", str(archive))
+        self.tab.wait_for_selector("aside nav a, [role=alert]", timeout=20_000)
+        return self
+
+    def show(self, address):
+        self.tab.evaluate("address => { location.hash = '#/' + address; }", address)
+        self.tab.wait_for_timeout(250)
+        return self.tab.inner_text("main")
+
+    def expect_quiet(self, requests=0):
+        assert len(self.requests) <= requests, self.requests
+        assert not self.errors, self.errors
+
+    def close(self):
+        self.context.close()
+
+
+def png(shade):
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+    rows = b"".join(b"\0" + bytes([shade, x * 4 % 256, 128] * 1) * 1 + bytes([shade, 90, x]) * 63 for x in range(64))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", (64).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0") + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def pack(folder, name, records, blobs=(), **options):
+    (folder / f"{name}.blobs").mkdir(exist_ok=True)
+    for number, content in enumerate(blobs):
+        (folder / f"{name}.blobs" / str(number)).write_bytes(content)
+    (folder / f"{name}.car").write_bytes(repositories.repository(records, **options))
+    result = subprocess.run([COMMAND, "pack", "-q", folder / f"{name}.car", "--blobs", folder / f"{name}.blobs", "-o", folder / f"{name}.car.zst"], capture_output=True, text=True)
+    assert result.returncode in (0, 10), result.stderr
+    return folder / f"{name}.car.zst"
+
+
+HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e txet"
+
+
+def hostile_records():
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked=1"><script>window.hacked=1</script><rect width="9" height="9"/></svg>'
+    html = b"<!doctype html><script>window.hacked=1</script>"
+    post = "app.bsky.feed.post"
+    made = {"createdAt": "2025-01-01T00:00:00Z"}
+    records = {
+        "app.bsky.actor.profile/self": {"$type": "app.bsky.actor.profile", "displayName": HOSTILE, "description": HOSTILE, "avatar": repositories.blob(svg, "image/svg+xml"), "banner": repositories.blob(html, "image/png")},
+        f"{post}/3lkxag2qhdc22": {"$type": post, "text": HOSTILE, "langs": [HOSTILE], "facets": [
+            {"index": {"byteStart": 0, "byteEnd": 8}, "features": [{"$type": "app.bsky.richtext.facet#link", "uri": "javascript:window.hacked=1"}]},
+            {"index": {"byteStart": 9, "byteEnd": 12}, "features": [{"$type": "app.bsky.richtext.facet#link", "uri": "data:text/html,<script>1</script>"}]},
+            {"index": {"byteStart": -5, "byteEnd": 99999999}, "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": HOSTILE}]},
+            {"index": "no", "features": "no"}, None, 7], **made},
+        f"{post}/3lkxag2qhdc23": {"$type": post, "text": "", "embed": {"$type": "app.bsky.embed.images", "images": [
+            {"alt": HOSTILE, "image": repositories.blob(svg, "image/png"), "aspectRatio": {"width": -1, "height": 1 << 62}},
+            {"alt": "", "image": repositories.blob(html, "image/jpeg")}, {"alt": 7, "image": None}, None]}, **made},
+        f"{post}/3lkxag2qhdc24": {"$type": post, "text": "a link", "embed": {"$type": "app.bsky.embed.external", "external": {"uri": "javascript:window.hacked=1", "title": HOSTILE, "description": HOSTILE}}, **made},
+        f"{post}/3lkxag2qhdc25": {"$type": post, "text": "word" * 250_000, **made},
+        f"{post}/3lkxag2qhdc26": {"$type": post, "text": "a reply", "reply": {"parent": {"uri": "javascript:window.hacked=1"}, "root": 5}, **made},
+        f"{post}/3lkxag2qhdc27": {"$type": post, "text": "to itself", "reply": {"parent": {"uri": f"at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/{post}/3lkxag2qhdc27"}}, **made},
+        f"{post}/3lkxag2qhdc2a": {"$type": post, "text": ["no", "text"], "embed": 5, "labels": {"values": [{"val": "porn"}]}, "createdAt": 5},
+        f"{post}/3lkxag2qhdc2b": {"__proto__": {"x": 1}, "constructor": "x", "$type": post, "text": "marked", "labels": {"values": [{"val": "porn"}]}, "embed": {"$type": "app.bsky.embed.images", "images": [{"alt": "behind", "image": repositories.blob(png(9), "image/png")}]}, **made},
+        "com.example.odd/1": {"deep": functools.reduce(lambda inner, _: [inner], range(200), 1), "huge": 1 << 62, "bytes": b"\0\1", "null": None},
+        "com.example.odd/2": {"$type": HOSTILE, HOSTILE[:40]: HOSTILE, "url": "javascript:window.hacked=1", "uri": "https://example.com/\"><script>"},
+        "app.bsky.feed.like/3lkxag2qhdc22": {"$type": "app.bsky.feed.like", "subject": {"uri": "javascript:window.hacked=1"}, **made},
+        "app.bsky.graph.follow/3lkxag2qhdc22": {"$type": "app.bsky.graph.follow", "subject": "did:plc:\"><script>", **made},
+    }
+    return records, [svg, html, png(9)]
+
+
+@test
+def every_view_of_the_fixture_account_is_shown_and_nothing_is_asked_for(browser, folder):
+    archive = ROOT / "Fixtures/archives/one.car.zst"
+    for size, scheme in (((1200, 900), "light"), ((390, 844), "dark")):
+        page = Page(browser, size, color_scheme=scheme).open(archive)
+        for view in VIEWS:
+            assert page.show(view).strip(), view
+            wide = page.tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{view} is {wide} pixels too wide at {size}"
+            if PICTURES:
+                page.tab.wait_for_timeout(300)
+                page.tab.screenshot(path=f"{PICTURES}/{scheme}-{view.replace('/', '-') or 'posts'}.png")
+        page.expect_quiet()
+        page.close()
+
+
+@test
+def what_strangers_wrote_is_only_ever_text(browser, folder):
+    records, blobs = hostile_records()
+    page = Page(browser).open(pack(folder, "hostile", records, blobs))
+    for view in [*VIEWS, "browse/app.bsky.feed.like", "browse/app.bsky.graph.follow", "browse/com.example.odd",
+                 *(f"at/{path}" for path in records), "thread/app.bsky.feed.post/3lkxag2qhdc27", "search/%3Cscript%3E"]:
+        page.show(view)
+        page.tab.wait_for_timeout(150)
+        assert page.tab.evaluate("window.hacked") is None, view
+        bad = page.tab.evaluate("""[...document.querySelectorAll('a[href], [src]')].map(e => e.getAttribute('href') ?? e.getAttribute('src'))
+            .filter(a => !/^(#|https?:|blob:)/.test(a))""")
+        assert not bad, (view, bad)
+        assert page.tab.evaluate("document.querySelectorAll('script').length") == 2, view
+        assert page.tab.evaluate("document.querySelectorAll('iframe, object, embed').length") == 0, view
+    page.expect_quiet()
+    assert page.show("at/app.bsky.feed.post/3lkxag2qhdc2b").count("marked as porn") == 1
+    page.close()
+
+
+@test
+def the_keyboard_is_enough(browser, folder):
+    page = Page(browser).open(ROOT / "Fixtures/archives/one.car.zst")
+    page.tab.keyboard.press("/")
+    page.tab.wait_for_selector("input[type=search]:focus")
+    page.tab.keyboard.type("e")
+    page.tab.wait_for_selector("main [aria-live] >> text=/^[0-9]+ record/")
+    page.tab.go_back()
+    page.tab.wait_for_timeout(200)
+    page.tab.keyboard.press("Tab")
+    names = set()
+    for _ in range(14):
+        names.add(page.tab.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel"))
+        page.tab.keyboard.press("Tab")
+    assert {"Posts", "Media", "Time"} <= {name.split("\n")[0] for name in names}, names
+    tree = page.tab.locator("body").aria_snapshot()
+    for name in ("navigation \"Views\"", "link \"Posts\"", "main"):
+        assert name in tree, tree
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def many_posts_are_scrolled_through_with_few_elements(browser, folder):
+    digits = "234567abcdefghijklmnopqrstuvwxyz"
+
+    def key(number):
+        return "3l" + "".join(digits[number >> 5 * i & 31] for i in reversed(range(10))) + "2"
+    count = 20_000
+    records = {f"app.bsky.feed.post/{key(i)}": {"$type": "app.bsky.feed.post", "text": f"number {i} " + "words " * (i % 60), "createdAt": "2025-01-01T00:00:00Z"} for i in range(count)}
+    page = Page(browser).open(pack(folder, "many", records))
+    page.show("")
+    assert f"number {count - 1} " in page.tab.inner_text("main")
+    for part in (0.1, 0.5, 0.9, 1):
+        page.tab.evaluate("part => scrollTo(0, document.documentElement.scrollHeight * part)", part)
+        page.tab.wait_for_timeout(400)
+        assert page.tab.evaluate("document.querySelectorAll('*').length") < 1500
+    page.tab.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.tab.wait_for_timeout(400)
+    assert "number 0 " in page.tab.inner_text("main"), page.tab.inner_text("main")[-300:]
+    page.show("search/")
+    page.tab.fill("input[type=search]", "number 12345")
+    page.tab.wait_for_selector("main [aria-live] >> text=/^1 record/")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def time_shows_what_was_deleted_and_older_snapshots(browser, folder):
+    post = "app.bsky.feed.post"
+    records = {f"{post}/3lkxag2qhdc2{c}": {"$type": post, "text": f"post {c}", "createdAt": "2025-01-01T00:00:00Z"} for c in "abcdef"}
+    archive = pack(folder, "time", records)
+    gone = records.pop(f"{post}/3lkxag2qhdc2c")
+    records[f"{post}/3lkxag2qhdc2g"] = {**gone, "text": "post g"}
+    (folder / "newer.car").write_bytes(repositories.repository(records, rev="3lscuqc52or3x"))
+    carpack("pack", "-q", folder / "newer.car", "-o", archive)
+    page = Page(browser).open(archive)
+    assert "post g" in page.show("") and "post c" not in page.tab.inner_text("main")
+    page.show("time")
+    page.tab.click("text=What changed")
+    page.tab.wait_for_selector(f"text=− {post}/3lkxag2qhdc2c")
+    page.tab.click("text=Show everything that was ever deleted")
+    page.tab.wait_for_selector("text=deleted between")
+    assert "post c" in page.tab.inner_text("main")
+    page.tab.locator("main header a").nth(1).click()
+    page.tab.wait_for_timeout(400)
+    assert "post c" in page.tab.inner_text("main") and "post g" not in page.tab.inner_text("main")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def damaged_archives_give_a_message_or_what_is_left(browser, folder):
+    good = (ROOT / "Fixtures/archives/one.car.zst").read_bytes()
+    chance = random.Random(5)
+    page = Page(browser)
+    for number in range(40):
+        bytes_ = bytearray(good if number % 4 else good[:chance.randrange(len(good))])
+        for _ in range(chance.randrange(1, 40)):
+            if bytes_:
+                bytes_[chance.randrange(len(bytes_))] ^= 1 << chance.randrange(8)
+        (folder / "damaged.car.zst").write_bytes(bytes_)
+        page.open(folder / "damaged.car.zst")
+        assert page.tab.inner_text("body").strip()
+    page.expect_quiet()
+    page.close()
+
+
+class Ranges(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, also parts of them."""
+    asked = []
+
+    def do_GET(self):
+        path = pathlib.Path(self.translate_path(self.path.split("?")[0]))
+        if not path.is_file():
+            return self.send_error(404)
+        content = path.read_bytes()
+        part = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        first, last = (int(part[1]), min(int(part[2]), len(content) - 1)) if part else (0, len(content) - 1)
+        self.send_response(206 if part else 200)
+        self.send_header("Content-Type", "text/html" if path.suffix == ".html" else "application/octet-stream")
+        if part:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+            Ranges.asked.append(last + 1 - first)
+        self.send_header("Content-Length", str(last + 1 - first))
+        self.end_headers()
+        self.wfile.write(content[first:last + 1])
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
+    records, blobs = {}, []
+    for i in range(60):
+        content = png(i) + os.urandom(300_000)
+        blobs.append(content)
+        records[f"app.bsky.feed.post/3lkxag2qhdc{'234567abcdefghijklmnopqrstuvwxyz'[i // 10]}{'234567abcd'[i % 10]}"] = {
+            "$type": "app.bsky.feed.post", "text": f"picture {i}", "createdAt": "2025-01-01T00:00:00Z",
+            "embed": {"$type": "app.bsky.embed.images", "images": [{"alt": f"the picture {i}", "image": repositories.blob(content, "image/png")}]}}
+    archive = pack(folder, "web", records, blobs)
+    shutil.copy(PAGE, folder / "viewer.html")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Ranges, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Ranges.asked.clear()
+    page = Page(browser)
+    origin = f"http://127.0.0.1:{server.server_port}"
+    page.tab.goto(f"{origin}/viewer.html#url={origin}/web.car.zst")
+    page.tab.wait_for_selector("main img", timeout=20_000)
+    page.tab.wait_for_timeout(500)
+    shown = page.tab.locator("main img").count()
+    assert 0 < shown < 15, shown
+    assert sum(Ranges.asked) < (shown + 2) * 300_400 + 200_000 < archive.stat().st_size, (sum(Ranges.asked), shown)
+    assert len(Ranges.asked) <= 40, len(Ranges.asked)
+    assert all(url.startswith(origin) for url in page.requests)
+    # Nothing else is let through, whoever asks.
+    refused = page.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'let through', () => 'refused')")
+    assert refused == "refused"
+    page.errors = [one for one in page.errors if "127.0.0.1:9" not in one]
+    assert not page.errors, page.errors
+    page.close()
+    server.shutdown()
+
+
+def main():
+    global COMMAND, PAGE, PICTURES
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("the page was not tried in a browser: playwright is not there")
+        return
+    if not CHROMIUM:
+        print("the page was not tried in a browser: Chromium is not there")
+        return
+    COMMAND = os.path.abspath(sys.argv[1])
+    PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        folder = pathlib.Path(folder)
+        PAGE = folder / "page.html"
+        carpack("view", "--page", PAGE, "-q")
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        failed = 0
+        for name, function in list(globals().items()):
+            if not getattr(function, "is_test", False):
+                continue
+            try:
+                function(browser, folder)
+                print("ok", name.replace("_", " "))
+            except Exception as error:
+                failed += 1
+                print("FAILED", name.replace("_", " "), "\n  ", error)
+        browser.close()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
