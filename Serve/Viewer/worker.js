@@ -63,6 +63,8 @@ const methods = {
 
   count: ({ kind }) => state.account.list(kind).length,
   page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
+  countMedia: () => state.account.media().length,
+  media: ({ start, count }) => state.account.media().slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
   record: ({ path }) => state.account.at(path),
   thread: ({ path }) => state.account.thread(path),
   statistics: () => state.account.statistics(),

@@ -68,8 +68,10 @@ struct `Proofs of single records` {
   }
 
   @Test func `name one record`() throws {
+    let only = try run("prove \(NetworkScene.archive) gone --at 1 -o only.car")
+    #expect(only.errors.contains("a.b.c/gone is in"), "\(only.errors)")
     let several = try run("prove \(NetworkScene.archive) app.bsky.feed.post -o x.car", 64)
-    #expect(several.errors.contains("names no single record"))
+    #expect(several.errors.contains("fits "))
     _ = try run("prove \(NetworkScene.archive) a.b.c/gone --at 99 -o x.car", 66)
   }
 }

@@ -100,17 +100,28 @@ export class Account {
     }
   }
 
-  /** The records of a kind, the newest first, as places: posts, replies, media, or a collection. */
+  /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
+  media() {
+    if (this.pictures) return this.pictures;
+    this.pictures = [];
+    for (const post of this.list("app.bsky.feed.post")) {
+      if (!(this.flags[post] & (IS.image | IS.video))) continue;
+      const { images } = embedsOf(this.repository.value(post));
+      for (let part = 0; part < Math.max(images.length, 1); part++) this.pictures.push({ post, part });
+    }
+    return this.pictures;
+  }
+
+  /** The records of a kind, the newest first, as places: posts, replies, or a collection. */
   list(kind) {
     if (this.lists.has(kind)) return this.lists.get(kind);
-    const name = ["posts", "replies", "media"].includes(kind) ? POST : kind;
+    const name = ["posts", "replies"].includes(kind) ? POST : kind;
     const [start, end] = this.collections.get(name) ?? [0, 0];
     if (name === POST) this.index();
     const found = [];
     for (let i = end - 1; i >= start; i--) {
       if (kind === "posts" && this.flags[i] & IS.reply) continue;
       if (kind === "replies" && !(this.flags[i] & IS.reply)) continue;
-      if (kind === "media" && !(this.flags[i] & (IS.image | IS.video))) continue;
       found.push(i);
     }
     this.lists.set(kind, found);

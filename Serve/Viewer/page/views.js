@@ -47,11 +47,11 @@ export function proof(summary) {
 
 /** All pictures and videos as a grid. */
 export async function media(view) {
-  const count = await view.ask("count", { kind: "media" });
+  const count = await view.ask("countMedia");
   if (count === 0) return [h("h2", null, "Media"), h("p", { class: "soft" }, "There is nothing here.")];
   const columns = innerWidth < 760 ? 3 : 4;
   const list = virtualList(Math.ceil(count / columns), (start, amount) =>
-    view.ask("page", { kind: "media", start: start * columns, count: amount * columns })
+    view.ask("media", { start: start * columns, count: amount * columns })
       .then((items) => Array.from({ length: amount }, (_, i) => items.slice(i * columns, (i + 1) * columns))),
   (items) => h("div", { class: "grid" }, items.map((post) => tile(view, post))), 150);
   return [h("h2", null, "Media"), list];
@@ -60,7 +60,8 @@ export async function media(view) {
 function tile(view, post) {
   const { images, video } = embedsOf(post.value);
   const pictures = images.map((image) => ({ blob: blobOf(image?.image), alt: String(image?.alt ?? "") })).filter(({ blob }) => blob);
-  if (pictures.length) return picture(view.ask, pictures[0].blob, { alt: pictures[0].alt || day(post.time), open: () => light(view, pictures, 0, post) });
+  const one = pictures[post.part];
+  if (one) return picture(view.ask, one.blob, { alt: one.alt || day(post.time), open: () => light(view, pictures, post.part, post) });
   return h("a", { class: "picture", href: `#/at/${post.path}` }, h("span", { class: "why" }, "video", h("br"), day(post.time), video?.alt ? h("em", null, video.alt) : null));
 }
 

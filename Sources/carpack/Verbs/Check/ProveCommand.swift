@@ -27,7 +27,9 @@ struct ProveCommand: ParsableCommand {
 
   @OptionGroup var archive: ArchiveArgument
 
-  @Argument(help: ArgumentHelp("collection/rkey, or an at:// URI.", valueName: "record"))
+  @Argument(help: ArgumentHelp(
+      "collection/rkey, an at:// URI, the address of a post's page, or a key that only one record has.",
+      valueName: "record"))
   var record: String
 
   @OptionGroup var choice: SnapshotOptions
@@ -43,16 +45,8 @@ struct ProveCommand: ParsableCommand {
 
   private func prove(_ opened: OpenedArchive) throws {
     let archived = try opened.snapshot(choice, naming: [record])
-    guard case .records(let pattern, _) = try Selector(record), let text = pattern.exactPath else {
-      throw Failure(
-        "\"\(record)\" names no single record", hint: "collection/rkey names one", status: .usage)
-    }
-    let path: RecordPath
-    do throws(IdentifierError) {
-      path = try RecordPath(text)
-    } catch {
-      throw Failure("\"\(text)\" is no path of a record: \(error)", status: .usage)
-    }
+    let path = try path(in: archived, opened)
+    let text = path.text
     let reader = archived.reader
     let proof = try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in
       try reader.body(of: cid, limit: RecordProof.maximumLength)
@@ -64,5 +58,33 @@ struct ProveCommand: ParsableCommand {
       "\(text) \(what) \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
     )
     if opened.status != .success { throw opened.status }
+  }
+
+  /// The record that is meant: one that is named, be it there or not, or the only one that a
+  /// selector fits.
+  private func path(in archived: ArchivedSnapshot, _ opened: OpenedArchive) throws -> RecordPath {
+    guard case .records(let pattern, _) = try Selector(record) else {
+      throw Failure(
+        "\"\(record)\" names no record", hint: "collection/rkey names one", status: .usage)
+    }
+    let text: String
+    if let exact = pattern.exactPath {
+      text = exact
+    } else {
+      let items = try opened.explainingAbsence(of: [record], in: archived) {
+        try SelectorResolution([record], in: archived).items
+      }
+      guard case .record(let only)? = items.first, items.count == 1 else {
+        throw Failure(
+          "\"\(record)\" fits \(Quantity.count(items.count, "record"))",
+          hint: "collection/rkey names one", status: .usage)
+      }
+      text = only
+    }
+    do throws(IdentifierError) {
+      return try RecordPath(text)
+    } catch {
+      throw Failure("\"\(text)\" is no path of a record: \(error)", status: .usage)
+    }
   }
 }

@@ -26,14 +26,23 @@ struct ViewCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp("The file to write, \"-\" for standard output.", valueName: "file"),
     completion: .file(extensions: ["html"]))
-  var page: String
+  var page: String?
 
   @Flag(help: "Replace the file if it exists.")
   var force = false
 
   @OptionGroup var common: CommonOptions
 
+  @Argument(help: .hidden)
+  var archives: [String] = []
+
   func run() throws {
+    guard let page, archives.isEmpty else {
+      throw Failure(
+        "archives are shown by a page that you open in a browser",
+        hint: "\"carpack view --page viewer.html\" writes it; drop the archive onto it",
+        status: .usage)
+    }
     let content = try FetchedPiece([ViewerPage.html()])
     if page == "-" {
       try content.read { Console.print($0) }
