@@ -11,7 +11,7 @@ import { FileSource, URLSource } from "./archive/source.js";
 
 /** No larger blob is put into memory at once, in bytes. */
 const MAXIMUM_BLOB = 512 << 20;
-const state = { archive: null, history: [], accounts: new Map(), account: null, reasons: null };
+const state = { archive: null, history: [], accounts: new Map(), account: null, reasons: null, others: new Map() };
 
 const tell = (message, transfer = []) => postMessage(message, transfer);
 
@@ -65,7 +65,17 @@ const methods = {
   page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
   countMedia: () => state.account.media().length,
   media: ({ start, count }) => state.account.media().slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
-  record: ({ path }) => state.account.at(path),
+  /** A record of the account that is shown, or of another one in the archive; null if there is none. */
+  async record({ path, did }) {
+    if (!did || did === state.account.did) return state.account.at(path);
+    await methods.history();
+    const manifest = state.history.find((one) => one.did === did);
+    if (!manifest) return null;
+    const known = state.others.get(did) ?? Repository.read(state.archive, manifest).then((repository) => new Account(repository));
+    state.others.set(did, known);
+    const record = (await known).at(path);
+    return record && { ...record, name: manifest.handle ?? did };
+  },
   thread: ({ path }) => state.account.thread(path),
   statistics: () => state.account.statistics(),
 

@@ -4,6 +4,7 @@ import { CID } from "../archive/cid.js";
 import { blobOf, embedsOf } from "./shape.js";
 
 const POST = "app.bsky.feed.post";
+const REPLY = [...new TextEncoder().encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** What a post is, as bits. */
 export const IS = { reply: 1, image: 2, video: 4, quote: 8, link: 16 };
@@ -103,6 +104,7 @@ export class Account {
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
   media() {
     if (this.pictures) return this.pictures;
+    this.index();
     this.pictures = [];
     for (const post of this.list("app.bsky.feed.post")) {
       if (!(this.flags[post] & (IS.image | IS.video))) continue;
@@ -117,11 +119,10 @@ export class Account {
     if (this.lists.has(kind)) return this.lists.get(kind);
     const name = ["posts", "replies"].includes(kind) ? POST : kind;
     const [start, end] = this.collections.get(name) ?? [0, 0];
-    if (name === POST) this.index();
     const found = [];
     for (let i = end - 1; i >= start; i--) {
-      if (kind === "posts" && this.flags[i] & IS.reply) continue;
-      if (kind === "replies" && !(this.flags[i] & IS.reply)) continue;
+      if (kind === "posts" && this.repository.hasKey(i, REPLY)) continue;
+      if (kind === "replies" && !this.repository.hasKey(i, REPLY)) continue;
       found.push(i);
     }
     this.lists.set(kind, found);

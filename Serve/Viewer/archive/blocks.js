@@ -43,20 +43,20 @@ export class BlockTable {
     return count;
   }
 
-  /** The number of the block with a CID; -1 if it is not there. */
-  find(cid) {
+  /** The number of the block with a CID, which may stand among other bytes; -1 if it is not there. */
+  find(bytes, from = 0, to = bytes.length) {
     const mask = this.slots.length - 1;
-    for (let slot = hashOf(cid, 0, cid.length) & mask; this.slots[slot] >= 0; slot = slot + 1 & mask) {
-      if (this.isCID(this.slots[slot], cid)) return this.slots[slot];
+    for (let slot = hashOf(bytes, from, to) & mask; this.slots[slot] >= 0; slot = slot + 1 & mask) {
+      if (this.isCID(this.slots[slot], bytes, from, to)) return this.slots[slot];
     }
     return -1;
   }
 
-  isCID(number, cid) {
+  isCID(number, bytes, from, to) {
     const start = this.start[number];
-    if (this.body[number] - start !== cid.length) return false;
+    if (this.body[number] - start !== to - from) return false;
     const page = this.pages[this.page[number]];
-    for (let i = cid.length - 1; i >= 0; i--) if (page[start + i] !== cid[i]) return false;
+    for (let i = to - from - 1; i >= 0; i--) if (page[start + i] !== bytes[from + i]) return false;
     return true;
   }
 

@@ -17,6 +17,20 @@ export function decode(bytes, start = 0, end = bytes.length) {
   return value;
 }
 
+/** Whether a map has a key, found without making values of the others; false for what is no map. */
+export function hasKey(bytes, start, end, name) {
+  const reader = new Reader(bytes, start, end);
+  const head = bytes[reader.at++];
+  if (head >> 5 !== 5) return false;
+  for (let left = reader.number(head & 31); left > 0; left--) {
+    const key = bytes[reader.at++];
+    const at = reader.skip(reader.number(key & 31));
+    if (reader.at - at === name.length && name.every((byte, i) => bytes[at + i] === byte)) return true;
+    reader.skipValue();
+  }
+  return false;
+}
+
 class Reader {
   constructor(bytes, at, end) {
     [this.bytes, this.at, this.end] = [bytes, at, end];
@@ -62,6 +76,23 @@ class Reader {
         return new CID(bytes.subarray(1));
       }
       default: return this.simple(info);
+    }
+  }
+
+  /** Steps over a value, whatever it is. */
+  skipValue() {
+    for (let left = 1; left > 0; left--) {
+      if (this.at >= this.end) throw new Malformed("a value is cut short");
+      const head = this.bytes[this.at++];
+      const info = head & 31;
+      switch (head >> 5) {
+        case 2: case 3: this.skip(this.number(info)); break;
+        case 4: left += this.count(info, 0); break;
+        case 5: left += 2 * this.count(info, 0); break;
+        case 6: this.number(info); left++; break;
+        case 7: if (info > 23) this.skip(1 << info - 24); break;
+        default: this.number(info);
+      }
     }
   }
 

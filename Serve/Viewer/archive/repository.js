@@ -1,11 +1,15 @@
 // The repository of a snapshot: from the commit down the tree to its records, each block compared with its CID.
 
 import { BlockTable } from "./blocks.js";
-import { decode } from "./cbor.js";
+import { decode, hasKey } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
 
 const MAXIMUM_KEY = 1024;
-const latin = new TextDecoder("utf-8");
+/** What stands in front of the CID in a link: tag 42, a byte string of 37 bytes, and the prefix. */
+const LINK = [0xd8, 0x2a, 0x58, 0x25, 0];
+/** The length of a CID of version 1 with a SHA-256. */
+const CID_LENGTH = 36;
+const IS_ASCII = /^[\x00-\x7f]*$/;
 
 /** The records of a snapshot. Invariant: `paths` ascends; record i is block `places[i]` of the table, or missing (-1). */
 export class Repository {
@@ -41,50 +45,36 @@ export class Repository {
       throw new Malformed("the commit is not one of this account");
     }
     let [nodes, last] = [0, ""];
-    // What is still to be done, the next last: a node to enter, or a record.
-    const open = [{ node: this.commit.data }];
+    const open = [];
+    const enter = async (bytes, from) => {
+      if (++nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
+      let number = this.table.find(bytes, from, from + CID_LENGTH);
+      if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(from, from + CID_LENGTH)));
+      if (number >= 0) open.push(new NodeReader(this.table.bytes(number)));
+      else this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
+    };
+    await enter(this.commit.data.bytes, 0);
     while (open.length) {
-      const { node, path, record } = open.pop();
-      if (node) {
-        if (++nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
-        const number = await this.intact(node);
-        if (number < 0) {
-          this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
-          continue;
-        }
-        this.enter(decode(this.table.bytes(number)), open);
+      const node = open.at(-1);
+      const step = node.next();
+      if (step === END) {
+        open.pop();
+      } else if (step === SUBTREE) {
+        await enter(node.bytes, node.link);
       } else {
-        if (path <= last) throw new Malformed("the tree of records is not in order");
-        last = path;
-        this.paths.push(path);
-        this.places.push(this.quick(record) ?? await this.intact(record));
+        const { key, bytes, link } = node;
+        if (key <= last) throw new Malformed("the tree of records is not in order");
+        last = key;
+        let number = this.table.find(bytes, link, link + CID_LENGTH);
+        if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
+        this.paths.push(IS_ASCII.test(key) ? key : textOf(key));
+        this.places.push(number);
       }
     }
   }
 
-  /** What nearly every record needs: it is in the table, and intact. */
-  quick(cid) {
-    const number = this.table.find(cid.bytes);
-    return number >= 0 && this.table.matches(number) !== false ? number : null;
-  }
-
-  enter(node, open) {
-    if (!Array.isArray(node?.e) || !(node.l === null || node.l instanceof CID)) throw new Malformed("a tree node is none");
-    const steps = [];
-    if (node.l) steps.push({ node: node.l });
-    let key = new Uint8Array(0);
-    for (const { p, k, v, t } of node.e) {
-      if (!(k instanceof Uint8Array) || !(v instanceof CID) || !(p >= 0 && p <= key.length) || p + k.length > MAXIMUM_KEY) {
-        throw new Malformed("a tree node is none");
-      }
-      const whole = new Uint8Array(p + k.length);
-      whole.set(key.subarray(0, p));
-      whole.set(k, p);
-      key = whole;
-      steps.push({ path: latin.decode(key), record: v });
-      if (t instanceof CID) steps.push({ node: t });
-    }
-    for (let i = steps.length - 1; i >= 0; i--) open.push(steps[i]);
+  isIntact(number) {
+    return number >= 0 && this.table.matches(number) !== false;
   }
 
   /** The place of a path among the records; -1 if there is none. */
@@ -119,8 +109,102 @@ export class Repository {
     }
   }
 
+  /** Whether a record has a field. */
+  hasKey(i, name) {
+    if (this.places[i] < 0) return false;
+    const bytes = this.table.bytes(this.places[i]);
+    try {
+      return hasKey(bytes, 0, bytes.length, name);
+    } catch {
+      return false;
+    }
+  }
+
   /** The CID of a record, as text; null for one that is lost. */
   cid(i) {
     return this.places[i] < 0 ? null : new CID(this.table.cid(this.places[i])).text;
   }
+}
+
+/** What comes next in a node: no more; a subtree, whose link is at `link`; or a record with a key. */
+const [END, SUBTREE, RECORD] = [0, 1, 2];
+
+/**
+ * Reads a tree node, step by step, without making values of it: {"e": [{"k": bytes, "p": number, "t": link or null,
+ * "v": link}], "l": link or null}, which DAG-CBOR writes in one way only. What `l` leads to comes first.
+ */
+class NodeReader {
+  constructor(bytes) {
+    [this.bytes, this.at, this.key, this.link, this.below] = [bytes, 0, "", 0, -1];
+    const tail = bytes.at(-1) === 0xf6 && bytes[bytes.length - 3] === 0x61 && bytes[bytes.length - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
+    this.end = bytes.length - tail - 2;
+    if (this.end < 4 || bytes[this.end] !== 0x61 || bytes[this.end + 1] !== 0x6c) this.fail();
+    this.expect(0xa2, 0x61, 0x65);
+    this.left = this.number(4);
+    if (tail > 1) this.below = this.linkAt(this.end + 2);
+  }
+
+  next() {
+    if (this.below >= 0) {
+      [this.link, this.below] = [this.below, -1];
+      return SUBTREE;
+    }
+    if (this.left-- === 0) {
+      if (this.at !== this.end) this.fail();
+      return END;
+    }
+    const { bytes } = this;
+    this.expect(0xa4, 0x61, 0x6b);
+    const length = this.number(2);
+    const start = this.at;
+    this.at += length;
+    this.expect(0x61, 0x70);
+    const shared = this.number(0);
+    if (length > MAXIMUM_KEY || shared > this.key.length || shared + length > MAXIMUM_KEY) this.fail();
+    let suffix = "";
+    for (let i = start; i < start + length; i++) suffix += String.fromCharCode(bytes[i]);
+    this.key = shared ? this.key.slice(0, shared) + suffix : suffix;
+    this.expect(0x61, 0x74);
+    if (bytes[this.at] === 0xf6) {
+      this.at++;
+    } else {
+      this.below = this.linkAt(this.at);
+      this.at = this.below + CID_LENGTH;
+    }
+    this.expect(0x61, 0x76);
+    this.link = this.linkAt(this.at);
+    this.at = this.link + CID_LENGTH;
+    return RECORD;
+  }
+
+  /** Where the CID of the link is that begins here. */
+  linkAt(at) {
+    for (let i = 0; i < LINK.length; i++) if (this.bytes[at + i] !== LINK[i]) this.fail();
+    if (at + LINK.length + CID_LENGTH > this.bytes.length) this.fail();
+    return at + LINK.length;
+  }
+
+  expect(one, two, three) {
+    const { bytes } = this;
+    if (bytes[this.at++] !== one || bytes[this.at++] !== two || (three !== undefined && bytes[this.at++] !== three)) this.fail();
+  }
+
+  number(major) {
+    const head = this.bytes[this.at++];
+    if (head >> 5 !== major) this.fail();
+    if ((head & 31) < 24) return head & 31;
+    if ((head & 31) > 26) this.fail();
+    let value = 0;
+    for (let left = 1 << (head & 31) - 24; left > 0; left--) value = value * 256 + (this.bytes[this.at++] ?? this.fail());
+    return value;
+  }
+
+  fail() {
+    throw new Malformed("a tree node is none");
+  }
+}
+
+/** A key that is not all ASCII as text: each character of it stands for a byte. */
+function textOf(key) {
+  return new TextDecoder().decode(Uint8Array.from(key, (char) => char.charCodeAt(0)));
 }

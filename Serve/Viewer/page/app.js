@@ -14,10 +14,18 @@ let view = null;
 let list = null;
 let shown = 0;
 
-/** From now on the page makes requests to this address, and to no other. */
-function restrict(origin) {
-  document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${origin}` }));
+/** From now on the page makes requests to this address, and to no other; without one, none at all. */
+function restrict(url) {
+  // What separates policies and sources is escaped.
+  const source = url ? url.origin + url.pathname.replace(/[;,' ]/g, (char) => `%${char.charCodeAt(0).toString(16)}`) : "'none'";
+  document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${source}` }));
 }
+
+/** The address that the archive came from, for a reload; browsers may refuse to remember it. */
+const remembered = {
+  get url() { try { return sessionStorage.getItem("carpack"); } catch { return null; } },
+  set url(text) { try { text ? sessionStorage.setItem("carpack", text) : sessionStorage.removeItem("carpack"); } catch { /* then a reload asks again */ } },
+};
 
 function start() {
   const code = document.getElementById("worker").textContent;
@@ -79,7 +87,8 @@ async function open(from) {
   try {
     forgetAddresses();
     if (!worker) {
-      restrict(from.url ? new URL(from.url).origin : "'none'");
+      restrict(from.url && new URL(from.url));
+      remembered.url = from.url;
       start();
     }
     const { name, size: length, summary } = await ask("open", from);
@@ -105,7 +114,7 @@ function show(summary, file = view?.file) {
   view = { ask, summary, did: summary.did, handle: summary.handle, name, file };
   document.title = `${name} · carpack`;
   fill(about, h("p", null, file.name, h("br"), size(file.length)), views.proof(summary), notices.map((text) => h("p", { class: "warning" }, text)),
-    h("p", null, h("button", { type: "button", class: "small", onclick: () => { location.hash = ""; location.reload(); } }, "Another archive")));
+    h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
   fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), main), busy);
 }
 
@@ -184,11 +193,19 @@ addEventListener("keydown", (event) => {
   }
 });
 
-const url = new URLSearchParams(location.hash.slice(1)).get("url");
-if (url) {
-  const address = new URL(url, location.href);
+/** The address of an archive that the page was opened with, or had before it was loaded again. */
+function given() {
+  const url = new URLSearchParams(location.hash.slice(1)).get("url");
+  if (!url) return remembered.url;
   history.replaceState(null, "", "#/");
-  open({ url: address.href });
-} else {
-  welcome();
+  try {
+    const { href, protocol } = new URL(url, location.href);
+    return protocol === "http:" || protocol === "https:" ? href : null;
+  } catch {
+    return null;
+  }
 }
+
+const address = given();
+if (address) open({ url: address });
+else welcome();

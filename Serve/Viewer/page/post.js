@@ -67,14 +67,14 @@ function embedded(view, post) {
 /** A record that a post quotes: what it says, if the archive has it. */
 function quoted(view, { uri }) {
   const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, "quotes "), place(view, uri));
-  const prefix = `at://${view.did}/`;
-  if (uri.startsWith(prefix)) {
-    view.ask("record", { path: uri.slice(prefix.length) }).then((record) => {
-      if (!record?.value) return;
-      box.replaceChildren(h("a", { href: `#/at/${record.path}`, class: "soft small" }, `${view.name}, ${day(record.time)}`),
-        h("p", { class: "text", dir: "auto" }, richText(record.value.text, record.value.facets)));
-    });
-  }
+  const [, did, path] = /^at:\/\/(did:[^/]+)\/([^/]+\/[^/]+)$/.exec(uri) ?? [];
+  if (!path) return box;
+  view.ask("record", { path, did }).then((record) => {
+    if (!record?.value) return;
+    const title = `${record.name ?? view.name}, ${day(record.time)}`;
+    box.replaceChildren(record.name ? h("span", { class: "soft small" }, title) : h("a", { href: `#/at/${record.path}`, class: "soft small" }, title),
+      h("p", { class: "text", dir: "auto" }, richText(record.value.text, record.value.facets)));
+  }).catch(() => {});
   return box;
 }
 

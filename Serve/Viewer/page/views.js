@@ -30,7 +30,8 @@ function hero({ ask, summary, name, handle }) {
       h("h1", { dir: "auto" }, name),
       h("div", { class: "soft" }, handle ? `@${handle}` : summary.did),
       value?.description && h("p", { dir: "auto" }, richText(value.description, [])),
-      h("p", { class: "soft small" }, `as of ${moment(Date.parse(summary.createdAt))}, ${counted(summary.records, "record")}`),
+      h("p", { class: "soft small" }, `as of ${moment(Date.parse(summary.createdAt))}`,
+        Date.parse(value?.createdAt) ? `, here since ${day(Date.parse(value.createdAt))}` : "", `, ${counted(summary.records, "record")}`),
       proof(summary)));
 }
 

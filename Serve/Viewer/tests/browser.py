@@ -290,6 +290,11 @@ def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
     assert sum(Ranges.asked) < (shown + 2) * 300_400 + 200_000 < archive.stat().st_size, (sum(Ranges.asked), shown)
     assert len(Ranges.asked) <= 40, len(Ranges.asked)
     assert all(url.startswith(origin) for url in page.requests)
+    # A reload comes back to the same place.
+    page.show("at/app.bsky.feed.post/3lkxag2qhdc22")
+    page.tab.reload()
+    page.tab.wait_for_selector(".facts", timeout=20_000)
+    assert "picture 0" in page.tab.inner_text("main")
     # Nothing else is let through, whoever asks.
     refused = page.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'let through', () => 'refused')")
     assert refused == "refused"
