@@ -51,6 +51,9 @@ const methods = {
       state.accounts.set(cid, new Account(repository));
     }
     state.account = state.accounts.get(cid);
+    // Once the first posts are on the page, what a search needs is made.
+    const { account } = state;
+    setTimeout(() => account.index(), 400);
     state.reasons = null;
     const { repository, collections, did } = state.account;
     return {
@@ -63,6 +66,7 @@ const methods = {
 
   count: ({ kind }) => state.account.list(kind).length,
   page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
+  months: ({ kind }) => state.account.months(kind === "media" ? state.account.media().map(({ post }) => post) : state.account.list(kind)),
   countMedia: () => state.account.media().length,
   media: ({ start, count }) => state.account.media().slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
   /** A record of the account that is shown, or of another one in the archive; null if there is none. */

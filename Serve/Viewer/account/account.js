@@ -129,6 +129,17 @@ export class Account {
     return found;
   }
 
+  /** Where each month begins in a list, the newest first: {month, at}, by what the keys of the records say. */
+  months(places) {
+    const found = [];
+    places.forEach((i, at) => {
+      const time = tidTime(split(this.repository.paths[i])[1]);
+      const month = time > 0 ? new Date(time).toISOString().slice(0, 7) : null;
+      if (month && found.at(-1)?.month !== month) found.push({ month, at });
+    });
+    return found;
+  }
+
   /** The posts above a post and the replies below it, as far as they are here. */
   thread(path) {
     this.index();

@@ -15,9 +15,20 @@ async function listOf(view, kind, draw, estimate) {
   return virtualList(count, (start, amount) => view.ask("page", { kind, start, count: amount }), draw, estimate);
 }
 
+/** A choice of months, to go to one in a list; nothing where there is only one. */
+async function jump(view, kind, list, perRow = 1) {
+  const months = list.show ? await view.ask("months", { kind }) : [];
+  if (months.length < 2) return null;
+  const name = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "long", timeZone: "UTC" });
+  return h("p", { class: "jump" }, h("label", { class: "soft small" }, "Go to ",
+    h("select", { onchange: ({ target }) => list.show(Math.floor(Number(target.value) / perRow)) },
+      months.map(({ month, at }) => h("option", { value: at }, name.format(Date.parse(`${month}-01T00:00:00Z`)))))));
+}
+
 /** The profile, and below it the posts. */
 export async function posts(view, kind = "posts") {
-  return [kind === "posts" ? hero(view) : h("h2", null, "Replies"), await listOf(view, kind, (post) => postCard(view, post))];
+  const list = await listOf(view, kind, (post) => postCard(view, post));
+  return [kind === "posts" ? hero(view) : h("h2", null, "Replies"), await jump(view, kind, list), list];
 }
 
 function hero({ ask, summary, name, handle }) {
@@ -55,7 +66,7 @@ export async function media(view) {
     view.ask("media", { start: start * columns, count: amount * columns })
       .then((items) => Array.from({ length: amount }, (_, i) => items.slice(i * columns, (i + 1) * columns))),
   (items) => h("div", { class: "grid" }, items.map((post) => tile(view, post))), 150);
-  return [h("h2", null, "Media"), list];
+  return [h("h2", null, "Media"), await jump(view, "media", list, columns), list];
 }
 
 function tile(view, post) {

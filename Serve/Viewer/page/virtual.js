@@ -114,6 +114,8 @@ export function virtualList(count, load, draw, estimate = 180) {
   addEventListener("scroll", due, { passive: true });
   addEventListener("resize", due);
   due();
+  /** Goes to a row. */
+  root.show = (row) => scrollTo(0, root.getBoundingClientRect().top + scrollY + top(row) - 60);
   root.end = () => {
     removeEventListener("scroll", due);
     removeEventListener("resize", due);

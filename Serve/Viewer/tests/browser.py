@@ -194,6 +194,11 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     page.tab.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     page.tab.wait_for_timeout(400)
     assert "number 0 " in page.tab.inner_text("main"), page.tab.inner_text("main")[-300:]
+    page.show("replies")
+    page.show("")
+    page.tab.evaluate("document.querySelector('.list').show(10000)")
+    page.tab.wait_for_timeout(400)
+    assert f"number {count - 10_001} " in page.tab.inner_text("main")
     page.show("search/")
     page.tab.fill("input[type=search]", "number 12345")
     page.tab.wait_for_selector("main [aria-live] >> text=/^1 record/")
