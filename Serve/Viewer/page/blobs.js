@@ -55,6 +55,10 @@ export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixe
     const found = await addressOf(ask, blob.cid);
     if (!found.url || !found.type?.startsWith("image/")) {
       element.disabled = true;
+      if (isFixed) {
+        element.title = `not in the archive: ${found.reason ?? "this blob is no picture"}`;
+        return;
+      }
       fill(element, h("span", { class: "why" }, found.url ? "this blob is no picture" : `not in the archive: ${found.reason}`, alt && h("em", null, ` ${alt}`)));
       return;
     }
