@@ -37,7 +37,7 @@ const methods = {
     return state.history.map((manifest) => ({
       cid: manifest.cid.text, did: manifest.did, handle: manifest.handle ?? null, rev: manifest.rev ?? null,
       createdAt: manifest.createdAt, records: manifest.counts.records, blobs: manifest.blobs.referenced,
-      missing: manifest.blobs.missing, doubts: manifest.doubts ?? [], complete: manifest.complete,
+      missing: manifest.blobs.missing, doubts: manifest.doubts, complete: manifest.complete,
     }));
   },
 
@@ -58,7 +58,7 @@ const methods = {
     const { repository, collections, did } = state.account;
     return {
       cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
-      commit: known.commit.text, doubts: known.doubts ?? [], problems: repository.problems, blobs: known.blobs,
+      commit: known.commit.text, doubts: known.doubts, problems: repository.problems, blobs: known.blobs,
       records: repository.paths.length, profile: state.account.profile(),
       collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
     };
@@ -127,9 +127,10 @@ const REASONS = {
 async function reason(cid) {
   if (!state.reasons) {
     state.reasons = new Map();
-    for (const page of state.account.repository.manifest.missing ?? []) {
+    for (const page of state.account.repository.manifest.missing) {
       const body = page instanceof CID ? await state.archive.body(page.bytes, 1 << 20) : null;
-      for (const entry of body ? decode(body) : []) {
+      const entries = body ? decode(body) : [];
+      for (const entry of Array.isArray(entries) ? entries : []) {
         if (entry?.cid instanceof CID) state.reasons.set(entry.cid.text, REASONS[entry.reason] ?? String(entry.reason));
       }
     }

@@ -214,7 +214,12 @@ export class Archive {
     if (!(fields.commit instanceof CID) || !(fields.car?.order) || !(fields.blobs) || !(fields.counts)) {
       throw new Malformed(`the snapshot ${cid.text} lacks a field`);
     }
-    const manifest = { cid, ...fields };
+    const texts = (list) => (Array.isArray(list) ? list : []).filter((item) => typeof item === "string");
+    const text = (value) => typeof value === "string" ? value : undefined;
+    const manifest = {
+      ...fields, cid, handle: text(fields.handle), pds: text(fields.pds), rev: text(fields.rev), doubts: texts(fields.doubts),
+      missing: Array.isArray(fields.missing) ? fields.missing : [],
+    };
     this.manifests.set(cid.text, manifest);
     return manifest;
   }

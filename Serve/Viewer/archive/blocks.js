@@ -33,9 +33,15 @@ export class BlockTable {
   addPack(content) {
     let count = 0;
     for (let at = 0; at < content.length; count++) {
-      const [length, start] = varint(content, at);
+      // Nearly all sections have a length of one or two bytes, and a CID of the common form.
+      let [length, start] = [content[at], at + 1];
+      if (length > 127) {
+        if (content[start] > 0 && content[start] < 128) length = length - 128 + content[start++] * 128;
+        else [length, start] = varint(content, at);
+      }
       const end = start + length;
-      const { end: body } = cidAt(content, start);
+      const isCommon = content[start] === 1 && content[start + 1] < 128 && content[start + 2] === 0x12 && content[start + 3] === 0x20;
+      const body = isCommon ? start + 36 : cidAt(content, start).end;
       if (end > content.length || body > end) throw new Error("a section does not hold");
       this.add(content, start, body, end);
       at = end;
@@ -88,13 +94,20 @@ export class BlockTable {
     this.slots[slot] = number;
   }
 
-  grow() {
+  /** Makes room for so many blocks, so that the table need not grow step by step. */
+  reserve(count) {
+    let capacity = this.page.length;
+    while (capacity < count) capacity *= 2;
+    if (capacity > this.page.length) this.grow(capacity);
+  }
+
+  grow(capacity = this.page.length * 2) {
     for (const name of ["page", "start", "body", "end", "isChecked"]) {
-      const grown = new this[name].constructor(this[name].length * 2);
+      const grown = new this[name].constructor(capacity);
       grown.set(this[name]);
       this[name] = grown;
     }
-    this.slots = new Int32Array(this.slots.length * 2).fill(-1);
+    this.slots = new Int32Array(capacity * 4).fill(-1);
     for (let number = 0; number < this.count; number++) this.put(number);
   }
 }

@@ -17,7 +17,9 @@ export class Repository {
   static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
     const repository = new Repository();
     Object.assign(repository, { archive, manifest, table, paths: [], problems: [], places: [] });
-    await archive.load(await archive.order(manifest), table, progress);
+    const order = await archive.order(manifest);
+    table.reserve(Math.min(order.length, archive.footer.sections) + 1024);
+    await archive.load(order, table, progress);
     await repository.walk();
     return repository;
   }

@@ -26,7 +26,7 @@ function typeOf(bytes) {
 export async function addressOf(ask, cid) {
   const known = addresses.get(cid);
   if (known) return known;
-  const { bytes, reason } = await ask("blob", { cid });
+  const { bytes, reason } = await ask("blob", { cid }).catch(({ message }) => ({ reason: message }));
   if (!bytes) return { reason };
   const type = typeOf(bytes);
   const found = { url: URL.createObjectURL(new Blob([bytes], { type: type ?? "application/octet-stream" })), type, length: bytes.length };
