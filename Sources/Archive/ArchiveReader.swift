@@ -165,7 +165,7 @@ public final class ArchiveReader: Sendable {
     try ArchiveReader(file, limits: limits, ignoresTail: true)
   }
 
-  /// Lets go of the file's pages, for somebody who looks at many places far from one another.
+  /// Lets go of the file's pages, for a caller that looks at many places far from one another.
   package func releasePages() { file.releasePages() }
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been

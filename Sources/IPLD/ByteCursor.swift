@@ -2,7 +2,7 @@
 ///
 /// Every function takes the offset it reads at as `inout`, moves it past what it read, and answers
 /// nil, moving nothing, when the bytes end first. Subscripts of `Span` trap out of bounds, so a
-/// mistake here stops the program rather than reading somebody else's memory.
+/// mistake here stops the program rather than reading other memory.
 extension Span<UInt8> {
   /// The next byte.
   @inlinable @inline(__always)

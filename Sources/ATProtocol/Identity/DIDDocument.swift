@@ -142,7 +142,7 @@ public enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertibl
 public enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible {
   /// There is no verification method `#atproto` with a key.
   case noKey
-  /// The key is controlled by somebody else.
+  /// The key is controlled by another DID.
   case foreignKey
   /// The key is of a type that is not known here.
   case unknownKeyType(String)
@@ -167,7 +167,7 @@ public enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The beginning of what somebody wrote there.
+  /// The beginning of what stands there.
   private static func short(_ text: String) -> String {
     text.unicodeScalars.prefix(200).map { $0.escaped(asASCII: true) }.joined()
   }

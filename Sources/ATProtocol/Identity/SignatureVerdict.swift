@@ -90,7 +90,7 @@ extension SignatureVerdict {
   /// How much later than the end of its key's time a revision may be: one hour.
   ///
   /// Between the operation that names the new server's key and the deactivation of the old server,
-  /// the old one may still write. It costs no security: whoever has a key can put any earlier
+  /// the old one may still write. It costs no security: the owner of a key can put any earlier
   /// revision into a commit.
   public static let formerKeyTolerance = UnixTime.hour
   /// How much earlier than the beginning of its key's time a revision may be, or later than now:

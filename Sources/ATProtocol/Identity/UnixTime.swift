@@ -1,6 +1,6 @@
 /// A point in time: microseconds since the beginning of 1970 in UTC.
 ///
-/// TIDs and the PLC directory tell time in it. Whoever calls says what time it is; nothing here
+/// TIDs and the PLC directory tell time in it. The caller says what time it is; nothing here
 /// reads a clock.
 public struct UnixTime: Hashable, Comparable, Sendable {
   /// The microseconds; never negative.

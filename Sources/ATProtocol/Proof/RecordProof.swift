@@ -36,7 +36,7 @@ public struct RecordProof: Hashable, Sendable {
   /// The revision; a commit of version 2 has none.
   public var rev: TID? { commit.rev }
 
-  /// Judges a proof about a path, whoever made it.
+  /// Judges a proof about a path, made by any tool.
   ///
   /// - Throws: ``RecordProofFault``, also where a block is missing that would decide.
   public init(judging car: Span<UInt8>, of path: RecordPath) throws(RecordProofFault) {

@@ -153,7 +153,7 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
     }
   }
 
-  /// The first few names, in ASCII: they are whatever somebody put there.
+  /// The first few names, in ASCII: the block may hold anything.
   private static func list(_ fields: [String]) -> String {
     let shown = fields.prefix(10).map { field in
       field.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined()

@@ -4,7 +4,7 @@ internal import IPLD
 /// does not (FORMAT 3.1 to 3.3).
 ///
 /// 1. What comes out is always a frame in canonical form that does not contain the magic.
-/// 2. The same content at the same level gives the same bytes, whoever asks, so that the number of
+/// 2. The same content at the same level always gives the same bytes, so that the number of
 ///    workers does not show.
 package final class FrameEncoder: Sendable {
   /// The level at which it is tried whether content shrinks at all: media does not, and no level

@@ -3,7 +3,7 @@ package import IPLD
 /// The beginning of the key that a section is found by (FORMAT 4.1).
 ///
 /// The key is the digest of a CID with SHA-256, and the SHA-256 of any other CID, whose digest may
-/// be whatever somebody put there. A segment keeps some leading bits of it,
+/// be anything. A segment keeps some leading bits of it,
 /// ``IndexForm/keyBits(of:)``, so that segments can be merged without reading a section; 64 are
 /// kept in memory. A hit is confirmed against the whole CID in any case.
 package struct SectionKey: Hashable, Sendable {

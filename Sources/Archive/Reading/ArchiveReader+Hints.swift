@@ -14,7 +14,7 @@ extension ArchiveReader {
 
     /// How many ordinals are kept for one CID.
     ///
-    /// Chance never brings more: then somebody has made keys that begin alike.
+    /// Chance never brings more: then an attacker has made keys that begin alike.
     static let maximumForOne = 16
 
     var count: Int { first.count + others.count }

@@ -91,8 +91,8 @@ public final class FileStorage: ArchiveStorage {
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
-    // Whoever had the lock until now may have given the file another name, under which it is
-    // somebody else's.
+    // The process that had the lock may have given the file another name, under which it is
+    // another's.
     guard try storage.isInPlace else { throw ArchiveError(.changedMeanwhile) }
     return storage
   }
@@ -174,7 +174,7 @@ public final class FileStorage: ArchiveStorage {
   /// long wait.
   private func beginSynchronizing(_ written: Range<UInt64>) {
     let start = begun.load(ordering: .relaxed)
-    // Whoever writes elsewhere than at the end begins anew there.
+    // A write elsewhere than at the end begins anew there.
     guard start <= written.lowerBound, written.upperBound - start < 4 * Self.stride else {
       begun.store(written.upperBound, ordering: .relaxed)
       return
@@ -216,7 +216,7 @@ public final class FileStorage: ArchiveStorage {
       ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
   }
 
-  /// Gives the lock back before the storage itself goes, which whoever still holds on to it may
+  /// Gives the lock back before the storage itself goes, which another owner of it may
   /// delay.
   public func unlock() {
     SystemCalls.unmarkAsWritten(descriptor)

@@ -107,7 +107,7 @@ enum SystemCalls {
     _ = flock(descriptor.rawValue, LOCK_UN)
   }
 
-  /// Whether an `errno` says that somebody else holds the lock.
+  /// Whether an `errno` says that another process holds the lock.
   static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
 
   /// Takes from a file's mode what goes beyond these permissions: `fchmod`.

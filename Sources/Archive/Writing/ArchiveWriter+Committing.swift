@@ -117,7 +117,7 @@ extension ArchiveWriter {
     indexed = (pending.keys.count, log.frames.count)
   }
 
-  /// A manifest is alone in its frame, so that whoever reads the footer has it with one request
+  /// A manifest is alone in its frame, so that a reader of the footer has it with one request
   /// more.
   private func newHead(_ manifest: CID, _ ordinal: UInt64) throws -> Generation.Head {
     let place =

@@ -10,7 +10,7 @@ internal import IPLD
 /// in a file without a name; each block is in it once, however many snapshots share it. In memory
 /// are some thirty bytes for each.
 ///
-/// Blocks are numbered in the order of the file. They are not hashed here: whoever takes the census
+/// Blocks are numbered in the order of the file. They are not hashed here: the caller
 /// has verified the archive, or does so meanwhile, and says which sections are damaged.
 struct BlockCensus {
   /// What is known of a block at a glance.

@@ -83,7 +83,7 @@ package struct SelectorResolution {
       let body = record.bytes.span
       return blobs(of: body)
     } catch is ArchiveError {
-      // Whoever reads the record itself comes upon the same damage, and says it.
+      // Reading the record itself finds the same damage, and says it.
       return []
     }
   }

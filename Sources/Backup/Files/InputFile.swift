@@ -27,7 +27,7 @@ public final class InputFile {
   /// What the file was when it was opened; nil for one that nobody else can change.
   private let stamp: Stamp?
 
-  /// By what it shows that somebody has written to a file, or put another in its place.
+  /// By what it shows that another process has written to a file, or put another in its place.
   private struct Stamp: Equatable {
     let number: ino_t
     let size: off_t
@@ -109,7 +109,7 @@ public final class InputFile {
 
   /// Makes sure that nobody has written to the file since it was opened.
   ///
-  /// - Throws: ``BackupError`` if somebody has, so that what was found out about it counts no
+  /// - Throws: ``BackupError`` if it was, so that what was found out about it counts no
   ///   longer.
   func checkUnchanged() throws {
     guard let stamp else { return }

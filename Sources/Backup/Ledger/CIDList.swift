@@ -88,7 +88,7 @@ struct IndexedCIDs: Sendable {
   /// The slot that holds a CID, or the free one where it belongs.
   private func slot(of cid: CID) -> Int {
     let mask = slots.count - 1
-    // Whoever names CIDs may choose them, so the hash is the seeded one.
+    // An attacker may choose the CIDs, so the hash is the seeded one.
     var slot = cid.hashValue & mask
     while slots[slot] != 0, list[Int(slots[slot]) - 1] != cid { slot = (slot + 1) & mask }
     return slot

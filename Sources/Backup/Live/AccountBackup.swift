@@ -56,9 +56,9 @@ public struct AccountBackup: Sendable {
     /// Answers the milliseconds since some moment.
     public var milliseconds: @Sendable () -> Int
 
-    /// How long a blob may be unless somebody says otherwise, in bytes.
+    /// How long a blob may be by default, in bytes.
     public static let largestBlob = 300_000_000
-    /// How long a repository's CAR may be unless somebody says otherwise, in bytes, decompressed.
+    /// How long a repository's CAR may be by default, in bytes, decompressed.
     public static let largestRepository = 2 << 30
 
     /// Options with these facts.

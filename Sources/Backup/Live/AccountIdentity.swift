@@ -8,7 +8,7 @@ internal import XRPC
 struct AccountIdentity: Sendable {
   /// The account.
   let did: DID
-  /// Its handle: the one that its DID document claims, unless that leads to somebody else.
+  /// Its handle: the one that its DID document claims, unless that leads to another account.
   ///
   /// Whether it was confirmed both ways, ``warnings`` tell.
   private(set) var handle: Handle?
@@ -48,7 +48,7 @@ struct AccountIdentity: Sendable {
   ///   - base: the snapshot that the archive has of it.
   ///   - path: the archive.
   ///   - now: the moment, in RFC 3339 and UTC.
-  ///   - network: the way to whoever is asked.
+  ///   - network: the way to servers and directories.
   ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
   ///     was.
   /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or

@@ -58,7 +58,7 @@ public final class ArchiveFolder: Sendable {
     if isMade { try make() }
     return known.withLock { known in
       var name = file(handle?.text ?? did.text)
-      // Somebody else had the handle before, or says so at this moment.
+      // Another account had the handle before, or claims it now.
       let isGiven = known?.contains { $0.value == name && $0.key != did } ?? false
       if handle != nil, isGiven || NewArchiveFile.isTaken(name) { name = file(did.text) }
       known?[did] = name
@@ -89,7 +89,7 @@ public final class ArchiveFolder: Sendable {
         let snapshot = try ArchivedSnapshot(head, in: reader)
         if found[snapshot.snapshot.did] == nil { found[snapshot.snapshot.did] = file }
       } catch is ArchiveError, is SnapshotError {
-        // Something else; whoever wants to write to it is told.
+        // Not an archive; a backup that is to write to it says so.
         continue
       }
     }

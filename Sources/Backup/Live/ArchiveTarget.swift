@@ -13,7 +13,7 @@ internal import SystemPackage
 /// The file that a backup goes to: an archive that is there, or one that is being made under a
 /// temporary name.
 ///
-/// 1. Whoever looks at the final name sees what was there before, or an archive with at least one
+/// 1. A reader of the final name sees what was there before, or an archive with at least one
 ///    snapshot.
 /// 2. What a killed backup has left under the temporary name is found, and gone on with.
 /// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second
@@ -32,7 +32,7 @@ final class ArchiveTarget {
 
   /// Opens what is there.
   ///
-  /// - Throws: `ArchiveError` for a file that is no archive, or that somebody else writes to;
+  /// - Throws: `ArchiveError` for a file that is no archive, or that another process writes to;
   ///   ``BackupError``.
   static func open(_ path: FilePath) async throws -> ArchiveTarget {
     try await waitingForLock { try ArchiveTarget(path) }

@@ -28,7 +28,7 @@ public struct BlobFill: Sendable {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
     let target = try await ArchiveTarget.open(path)
-    // The thread that wrote to it may not have let go of it yet when somebody else wants to.
+    // The thread that wrote to it may not have let go of it yet when the next task wants to.
     defer { target.release() }
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
     for snapshots in try Self.history(of: reader) {

@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// The memory that all transfers together may fill with blobs that are not in an archive yet.
 ///
-/// It is taken as bytes come. Whoever gets none goes on in a file: nobody waits for anybody.
+/// It is taken as bytes come. A blob that gets none goes on in a file, so that none waits for
+/// another.
 public final class MemoryBudget: Sendable {
   private let available: Atomic<Int>
 

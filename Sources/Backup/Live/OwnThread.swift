@@ -5,7 +5,7 @@ internal import Dispatch
 final class OwnThread: SerialExecutor {
   private let queue: DispatchQueue
 
-  /// A thread; the name is for whoever looks at the process.
+  /// A thread; the name is shown by debuggers.
   init(_ name: String) { queue = DispatchQueue(label: name) }
 
   func enqueue(_ job: consuming ExecutorJob) {

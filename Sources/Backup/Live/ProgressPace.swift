@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// How often it is said how far something is: pieces arrive by the thousand, and whoever watches
-/// wants to see some of it a second.
+/// How often it is said how far something is: pieces arrive by the thousand, and a person who
+/// watches wants to see some of it a second.
 final class ProgressPace: Sendable {
   private static let interval: Duration = .milliseconds(50)
 

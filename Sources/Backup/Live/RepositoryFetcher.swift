@@ -64,7 +64,7 @@ struct RepositoryFetcher: Sendable {
       {
         attempt += 1
         retrying(error)
-        // Whoever writes to the repository may be done in a moment.
+        // A write to the repository may be done in a moment.
         try await Task.sleep(for: .milliseconds(200 * (1 << attempt)))
       }
     }

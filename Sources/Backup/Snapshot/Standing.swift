@@ -26,7 +26,7 @@ public struct Standing: Equatable, Sendable {
     /// A revision is of a time that had not come yet when the snapshot was made.
     case future
 
-    /// Those that keep an account's backup from being taken for genuine until somebody accepts
+    /// Those that keep an account's backup from being taken for genuine until the user accepts
     /// them.
     ///
     /// That no key is known is an absence of evidence, and no evidence against anybody. A revision

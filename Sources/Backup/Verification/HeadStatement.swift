@@ -4,9 +4,9 @@ public import IPLD
 
 /// A signed statement that an archive had a head at a time: `NAME.head`, beside the archive.
 ///
-/// The head commits to everything in the file, so whoever keeps the statement elsewhere, or trusts
-/// its key, can tell later whether anything that was there then is gone or another. Six lines of
-/// UTF-8 text, each ended by a line feed:
+/// The head commits to everything in the file, so a person who keeps the statement elsewhere, or
+/// trusts its key, can tell later whether anything that was there then is gone or another. Six
+/// lines of UTF-8 text, each ended by a line feed:
 ///
 /// ```
 /// carpack head 1

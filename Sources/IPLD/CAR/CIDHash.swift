@@ -1,6 +1,6 @@
 /// Where a table of CIDs begins to look for one.
 ///
-/// The seed makes positions unpredictable: whoever writes the blocks chooses their digests, and
+/// The seed makes positions unpredictable: an attacker chooses the digests of blocks, and
 /// nothing says that the blocks hash to
 /// them.
 package struct CIDHash: Sendable {

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Numbers from 0, each given out once, to whoever asks first.
+/// Numbers from 0, each given out once, in the order of asking.
 final class Counter: Sendable {
   private let next = Atomic<Int>(0)
 

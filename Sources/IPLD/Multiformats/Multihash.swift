@@ -21,7 +21,7 @@ public struct HashFunction: RawRepresentable, Hashable, Sendable {
 public struct Multihash: Hashable, Sendable {
   /// The longest digest that is read.
   ///
-  /// Hash functions stay below 128 bytes; identity digests hold what somebody put there.
+  /// Hash functions stay below 128 bytes; identity digests hold any content.
   public static let maximumDigestLength = 2048
 
   /// What comparing bytes with a digest came to.

@@ -1,4 +1,4 @@
-/// Which addresses may be connected to: a server that is asked for somebody's account must not make
+/// Which addresses may be connected to: a server that is asked for an account must not make
 /// this machine ask its own network.
 ///
 /// Addresses of the public internet may be; others only where the user wants that. It is asked

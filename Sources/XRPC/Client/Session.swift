@@ -1,13 +1,13 @@
 public import ATProtocol
 
-/// Somebody's being logged in at a server: a token that is renewed when it is over, once for all
+/// An authenticated session: a token that is renewed when it is over, once for all
 /// who use it at the time.
 ///
 /// Tokens and password are kept in memory only, and go to that server only.
 public actor Session {
   /// The server's base URL.
   public nonisolated let service: String
-  /// By which name somebody logs in: a handle, a DID or a mail address.
+  /// The name to log in with: a handle, a DID or a mail address.
   public nonisolated let identifier: String
 
   private let network: Network
@@ -76,7 +76,7 @@ public actor Session {
   /// - Throws: ``XRPCError`` if the server refuses to renew it; ``TransportError``.
   func renew(instead refused: Secret, isExpired: Bool) async throws -> Bool {
     let present = try await current()
-    // Somebody else has done it in the meantime.
+    // Another caller has done it in the meantime.
     guard present.accessJwt == refused else { return true }
     // However young it is, one that was good and is said to have expired has: there are servers
     // with tokens for seconds.

@@ -1,4 +1,4 @@
-/// Calls methods of XRPC on one server, as somebody or as nobody in particular.
+/// Calls methods of XRPC on one server, in a session or without one.
 public struct XRPCClient: Sendable {
   /// The server's base URL, without a slash at its end.
   public let service: String

@@ -108,7 +108,7 @@ public final class CurlTransport: HTTPTransport {
       transfer.cancel()
     }
     response.body = HTTPBody(transfer.pipe)
-    // The event thread lives as long as somebody may read.
+    // The event thread lives as long as a body may be read.
     response.body.whenEnded { [self] _ in withExtendedLifetime(self) {} }
     return response
   }

@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// The proxy that the environment names for `https`, and the hosts it is not for.
 ///
-/// libcurl would read the same variables; but whoever decides about addresses has to know who is
+/// libcurl would read the same variables; but the check of addresses has to know who is
 /// connected to.
 struct ProxySettings: Sendable {
   private let proxy: String?

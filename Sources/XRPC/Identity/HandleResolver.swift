@@ -40,7 +40,7 @@ public struct HandleResolver: Sendable {
   enum Outcome: Sendable {
     case found(DID)
     case several([DID])
-    /// Somebody who knows says that there is none.
+    /// The authority says that there is none.
     case none(String)
     /// Nobody who knows could be asked.
     case failed(String)

@@ -30,7 +30,7 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   case unexpectedAnswer(String, status: Int, String)
   /// What came as a DID document is not one.
   case malformedDocument(DID, DIDDocumentError)
-  /// What came is a DID document of somebody else.
+  /// What came is the DID document of another account.
   case otherDocument(DID, found: DID)
 
   /// What an error means to the one who asked.

@@ -110,7 +110,7 @@ struct HostState {
     /// When it may be tried next.
     var nextTry: Double
     var pause = HostState.pauses.first
-    /// Whether somebody is at it.
+    /// Whether a request is trying it.
     var isTried = false
     var isAnnounced = false
   }

@@ -8,9 +8,9 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// What happens on Ctrl-C, and when a file that is being read is cut off by somebody else.
+/// What happens on Ctrl-C, and when a file that is being read is cut off by another process.
 ///
-/// Ctrl-C ends the process at once, except while somebody is to be notified: then it does so only
+/// Ctrl-C ends the process at once, except while a task is to be notified: then it does so only
 /// when it comes a second time.
 enum Interruption {
   /// The address of the name of the file to remove, as C wants it, or 0; a signal handler may
@@ -20,7 +20,7 @@ enum Interruption {
   /// The descriptor to write to when a signal comes, or -1 if nobody is to be notified, or has been
   /// already.
   private static let notified = Atomic<CInt>(-1)
-  /// The exit status of the signal that somebody was notified of, or 0.
+  /// The exit status of the signal that a task was notified of, or 0.
   private static let status = Atomic<CInt>(0)
   /// The pipe is made once and stays: a handler may be about to write to it at any time.
   private static let wakeUp = Mutex<WakeUp?>(nil)

@@ -126,7 +126,7 @@ final class CurlLoop: @unchecked Sendable {
   }
 
   /// Has a head handed on when the turn is over: what has come of the body by then goes along, and
-  /// whoever waits is woken once.
+  /// a waiting task is woken once.
   func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 
   private func remove(_ transfer: CurlTransfer, _ code: CURLcode) {

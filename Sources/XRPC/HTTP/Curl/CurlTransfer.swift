@@ -4,7 +4,7 @@ internal import Synchronization
 /// A request on its way.
 ///
 /// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``. The head goes to
-/// whoever sent the request, the body into a pipe: the thread
+/// the task that sent the request, the body into a pipe: the thread
 /// only moves bytes.
 @safe
 final class CurlTransfer: Transfer, @unchecked Sendable {
@@ -27,7 +27,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private let cancelled = Atomic<Bool>(false)
   // From here on, what exists while the transfer is under way.
   private var reception: Reception
-  /// Whoever waits for the head.
+  /// The task that waits for the head.
   private var continuation: Continuation?
   /// The head, until it is handed on.
   private var head: HTTPResponse?

@@ -27,7 +27,8 @@ struct ProveCommand: ParsableCommand {
 
   @OptionGroup var archive: ArchiveArgument
 
-  @Argument(help: ArgumentHelp(
+  @Argument(
+    help: ArgumentHelp(
       "collection/rkey, an at:// URI, the address of a post's page, or a key that only one record has.",
       valueName: "record"))
   var record: String

@@ -32,7 +32,7 @@ struct ExtractionArguments: ParsableArguments {
   )
   var delete = false
 
-  @Flag(help: "Replace files that differ, whoever wrote them.")
+  @Flag(help: "Replace files that differ, also those that carpack did not write.")
   var overwrite = false
 
   var options: ExtractionOptions {
