@@ -166,6 +166,7 @@ async function route() {
     }[kind] ?? (() => views.posts(view)))();
     if (turn !== shown) return;
     fill(main, elements);
+    main.dataset.at = address;
     list = main.querySelector(".list");
     restore(address);
     // What the list needs of the page is known once it is in it.

@@ -24,6 +24,26 @@ export function richText(value, facets) {
   return nodes;
 }
 
+/** Marks words in the texts of an element, wherever they stand, in either case. */
+export function mark(element, words) {
+  const wanted = words.filter((word) => word).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (wanted.length === 0) return element;
+  const found = new RegExp(wanted.join("|"), "giu");
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const nodes = [];
+  while (walker.nextNode()) nodes.push(walker.currentNode);
+  for (const node of nodes) {
+    const pieces = [];
+    let at = 0;
+    for (const { 0: match, index } of node.data.matchAll(found)) {
+      pieces.push(node.data.slice(at, index), h("mark", null, match));
+      at = index + match.length;
+    }
+    if (at > 0) node.replaceWith(...pieces, node.data.slice(at));
+  }
+  return element;
+}
+
 function linked(feature, shown) {
   switch (feature?.$type) {
     case "app.bsky.richtext.facet#link": return outside(feature.uri, shown);

@@ -5,7 +5,7 @@ import { bars, heatMap } from "./charts.js";
 import { counted, day, fill, h, moment, number, outside, size } from "./dom.js";
 import { light, place, postCard } from "./post.js";
 import { blobOf, embedsOf } from "../account/shape.js";
-import { richText } from "./text.js";
+import { mark, richText } from "./text.js";
 import { virtualList } from "./virtual.js";
 
 /** A list of the records of a kind, as `draw` shows them. */
@@ -171,7 +171,7 @@ export async function search(view, query) {
     const count = await view.ask("search", { query: text });
     if (mine !== turn) return;
     list = count ? virtualList(count, (start, amount) => view.ask("page", { kind: "search", start, count: amount }),
-      (found) => found.collection === "app.bsky.feed.post" ? postCard(view, found) : h("div", { class: "post" }, h("div", { class: "soft small" }, titleOf(found.collection)), row(view, found))) : null;
+      (found) => found.collection === "app.bsky.feed.post" ? marked(postCard(view, found), text) : h("div", { class: "post" }, h("div", { class: "soft small" }, titleOf(found.collection)), row(view, found))) : null;
     fill(results, h("p", { class: "soft small" }, counted(count, "record")), list);
   };
   input.addEventListener("input", run);
@@ -181,6 +181,13 @@ export async function search(view, query) {
     run();
   });
   return [h("h2", null, "Search"), h("div", { class: "search" }, input), results];
+}
+
+/** A card in which the words that were searched for are marked. */
+function marked(card, query) {
+  const words = (query.match(/"[^"]*"|\S+/g) ?? []).filter((word) => !/^(has|lang|since|until|in|from):/i.test(word)).map((word) => word.replaceAll("\"", ""));
+  for (const element of card.querySelectorAll(".text")) mark(element, words);
+  return card;
 }
 
 /** What the account is made of. */

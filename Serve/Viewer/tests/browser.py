@@ -58,9 +58,18 @@ class Page:
         return self
 
     def show(self, address):
-        self.tab.evaluate("address => { location.hash = '#/' + address; }", address)
-        self.tab.wait_for_timeout(250)
+        self.tab.evaluate("address => { document.getElementById('main').dataset.at = '?'; location.hash = ''; location.hash = '#/' + address; }", address)
+        self.settle(address)
         return self.tab.inner_text("main")
+
+    def settle(self, address):
+        """Waits until a view is on the page, with the rows that are seen."""
+        begins = address.split("/")[0]
+        self.tab.wait_for_selector(f"main[data-at^='{begins}']" if begins else "main[data-at='']", timeout=20_000)
+        for _ in range(100):
+            self.tab.wait_for_timeout(50)
+            if self.tab.locator("main [aria-busy=true]").count() == 0:
+                return
 
     def expect_quiet(self, requests=0):
         assert len(self.requests) <= requests, self.requests
@@ -200,8 +209,9 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     page.tab.wait_for_timeout(400)
     assert f"number {count - 10_001} " in page.tab.inner_text("main")
     page.show("search/")
-    page.tab.fill("input[type=search]", "number 12345")
+    page.tab.fill("input[type=search]", "NUMBER 12345")
     page.tab.wait_for_selector("main [aria-live] >> text=/^1 record/")
+    page.tab.wait_for_selector("mark >> text=12345")
     page.expect_quiet()
     page.close()
 
