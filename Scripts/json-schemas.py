@@ -286,6 +286,12 @@ add("stats", "`carpack stats`: what an account is made of.",
     ("years", Map(AMOUNT), "the records of each year, by their keys"), ("types", Map(AMOUNT), "the blobs of each media type"),
     ("complete", "bool", "whether all records are in the archive"))
 
+add("export", "`carpack export`: the tables that were written.",
+    FILE, ("did", "did", "the account"), ("rev", "string?", "the revision"), ("folder", "string", "where the tables are"),
+    ("tables", Array(Object(("name", "string", "the file"), ("rows", "int", "its records"))), "the tables, one a collection"),
+    ("missingRecords", "int", "records that are not in the archive, of which only the names are in a table"),
+    ("complete", "bool", "whether all records are in the tables"))
+
 add("missing", "`carpack missing`: a blob that is not there, or is damaged.",
     ("kind", Enum("blob"), ""), FILE, ("account", "did", "whose it is"), *MISSING_FIELDS,
     ("damage", "string?", "how it is damaged, if it is there"), ("record", "string?", "the first record that refers to it"),

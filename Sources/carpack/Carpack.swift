@@ -61,7 +61,7 @@ struct Carpack: ParsableCommand {
         IdentityCommand.self, ResolveCommand.self,
         ConfigCommand.self,
       ]),
-    CommandGroup(name: "Give back", subcommands: [ExtractCommand.self]),
+    CommandGroup(name: "Give back", subcommands: [ExtractCommand.self, ExportCommand.self]),
     CommandGroup(
       name: "Maintain",
       subcommands: [
