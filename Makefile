@@ -92,7 +92,7 @@ demo: release ## back up from a server on loopback, be killed, go on; pack, veri
 
 viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into the command
 	@mkdir -p .build
-	python3 Serve/Viewer/build.py .build/viewer.html Sources/carpack/Viewer/ViewerPage.swift
+	python3 Serve/Viewer/build.py .build/viewer.html Sources/Viewer/ViewerPage.swift
 
 test-viewer: release ## test the page: its readers with node, and in a browser where Chromium and playwright are there
 	@if command -v node >/dev/null; then node --test Serve/Viewer/tests/*.test.js; \

@@ -51,6 +51,7 @@ let package = Package(
     .library(name: "XRPC", targets: ["XRPC"]),
     .library(name: "Backup", targets: ["Backup"]),
     .library(name: "TOML", targets: ["TOML"]),
+    .library(name: "Viewer", targets: ["Viewer"]),
     .executable(name: "carpack", targets: ["carpack"]),
   ],
   dependencies: [
@@ -106,6 +107,8 @@ let package = Package(
       swiftSettings: strict),
     // A file of settings, read strictly.
     .target(name: "TOML", swiftSettings: strict),
+    // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
+    .target(name: "Viewer", dependencies: ["Archive", "ATProtocol"], swiftSettings: strict),
     // One import for all of them.
     .target(
       name: "CarpackKit",
@@ -117,7 +120,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "TOML", "XRPC",
+        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "TOML", "Viewer",
+        "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -292,6 +292,11 @@ add("export", "`carpack export`: the tables that were written.",
     ("missingRecords", "int", "records that are not in the archive, of which only the names are in a table"),
     ("complete", "bool", "whether all records are in the tables"))
 
+add("serve", "`carpack serve` and `carpack view`: where the server is, once it is there.",
+    ("page", "string", "the address of the page that shows the archives; whoever has it can read them"),
+    ("pds", "string?", "the address of the personal data server; null for `carpack view`"),
+    ("archives", "int", "the archives that are served"), ("accounts", "int", "the accounts in them"))
+
 add("missing", "`carpack missing`: a blob that is not there, or is damaged.",
     ("kind", Enum("blob"), ""), FILE, ("account", "did", "whose it is"), *MISSING_FIELDS,
     ("damage", "string?", "how it is damaged, if it is there"), ("record", "string?", "the first record that refers to it"),

@@ -69,13 +69,13 @@ def main():
 
 
 def swift(page):
-    """The page as source of the command."""
+    """The page as a source file."""
     stored = subprocess.run(["zstd", "-q", "-19", "-c"], input=page, stdout=subprocess.PIPE, check=True).stdout
     return f"""// swift-format-ignore-file
 // Written by `make viewer` from Serve/Viewer.
 
 /// The page that shows archives.
-enum ViewerPage {{
+public enum ViewerPage {{
   /// The page, compressed by zstd, in base64.
   static let compressed = "{base64.b64encode(stored).decode()}"
 }}

@@ -53,6 +53,7 @@ struct Carpack: ParsableCommand {
       subcommands: [
         StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
         DiffCommand.self, FindCommand.self, StatsCommand.self, ViewCommand.self,
+        ServeCommand.self,
       ]),
     CommandGroup(
       name: "Check",

@@ -59,13 +59,17 @@ package enum RawFrame {
     var place = frame.offset + frame.headerLength
     var isLast = false
     while !isLast {
-      let header =
-        UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
-      isLast = header & 1 == 1
-      let size = Int(header >> 3)
-      try body(place + 3..<place + 3 + size)
-      place += 3 + size
+      isLast = file[place] & 1 == 1
+      let block = block(at: place, in: file)
+      try body(block)
+      place = block.upperBound
     }
+  }
+
+  /// Where the content of the block lies whose header is at `place`.
+  static func block(at place: Int, in file: Span<UInt8>) -> Range<Int> {
+    let header = UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
+    return place + 3..<place + 3 + Int(header >> 3)
   }
 
   /// Up to `limit` bytes from the beginning of the content, together.

@@ -65,7 +65,7 @@ extension ArchiveReader {
       if number == 0 {
         frame = first
       } else {
-        frame = try part(number, of: location, in: file)
+        frame = try checkedPart(number, of: location, in: file)
       }
       // What is left of the prefix to pass over.
       var skipped = number == 0 ? prefix.length : 0
@@ -94,7 +94,7 @@ extension ArchiveReader {
   }
 
   /// Frame number `number` of a large section, its stored bytes checked.
-  private func part(_ number: UInt64, of location: SectionLocation, in file: Span<UInt8>) throws
+  func checkedPart(_ number: UInt64, of location: SectionLocation, in file: Span<UInt8>) throws
     -> DataFrame
   {
     do throws(ArchiveError) {

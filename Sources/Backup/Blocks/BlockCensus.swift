@@ -12,7 +12,7 @@ internal import IPLD
 ///
 /// Blocks are numbered in the order of the file. They are not hashed here: the caller
 /// has verified the archive, or does so meanwhile, and says which sections are damaged.
-struct BlockCensus {
+struct BlockCensus: Sendable {
   /// What is known of a block at a glance.
   enum Kind: UInt8 {
     /// A record about which there is nothing to say.

@@ -6,7 +6,7 @@ internal import IPLD
 /// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says
 /// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
 /// one in canonical order, if that is asked for. Of a damaged one there is none.
-public final class RestoredRepository {
+public final class RestoredRepository: Sendable {
   /// Whether it is the CAR that came in.
   public var isExact: Bool { flaw == nil }
   /// Why it is not; nil if it is.

@@ -116,6 +116,9 @@ package final class SnapshotBlocks {
     return Contents(tree: tree, blobs: trees.blobs, flaw: flaw)
   }
 
+  /// All of them, laid out.
+  func allLaidOut() throws -> BlockCensus { try layOut().census }
+
   private func layOut() throws -> (census: BlockCensus, flaw: String?) {
     if let laidOut { return laidOut }
     var found: (census: BlockCensus, flaw: String?)

@@ -24,7 +24,7 @@ public final class ArchiveFolder: Sendable {
   /// Hidden files and what is in hidden folders are none.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
-  package static func archives(
+  public static func archives(
     in folder: String, unreadable: (BackupError) throws -> Void = { throw $0 }
   ) throws -> [String] {
     try BlobFolder(folder).files(unreadable: unreadable).filter { path in

@@ -82,7 +82,7 @@ public struct BlobFolder: Sendable {
   }
 
   /// Whether a folder has this name.
-  package static func isFolder(_ path: String) -> Bool {
+  public static func isFolder(_ path: String) -> Bool {
     var status = stat()
     return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }

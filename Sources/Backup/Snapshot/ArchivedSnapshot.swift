@@ -274,12 +274,12 @@ public struct ArchivedSnapshot: Sendable {
   /// The account's DID document as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
-  func didDocument() throws -> [UInt8]? { try snapshot.didDocument.map { try block($0).bytes } }
+  public func didDocument() throws -> [UInt8]? { try snapshot.didDocument.map { try block($0).bytes } }
 
   /// The account's PLC audit log as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
-  func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
+  public func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
 
   /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
   func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {

@@ -152,20 +152,3 @@ struct HookProcess {
     for descriptor in 3..<CInt(maximumDescriptors) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
   }
 }
-
-/// Texts as C wants them: each ended by a zero byte, and all of them by a null pointer.
-@unsafe private struct CStrings {
-  let pointers: [UnsafeMutablePointer<CChar>?]
-
-  init(_ texts: [String]) { unsafe pointers = texts.map { unsafe strdup($0) } + [nil] }
-
-  func free() {
-    #if canImport(Darwin)
-      unsafe pointers.forEach { unsafe Darwin.free($0) }
-    #elseif canImport(Glibc)
-      unsafe pointers.forEach { unsafe Glibc.free($0) }
-    #else
-      unsafe pointers.forEach { unsafe Musl.free($0) }
-    #endif
-  }
-}

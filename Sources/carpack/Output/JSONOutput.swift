@@ -6,7 +6,7 @@ enum OutputSchema: String {
   case merge, message, acceptance, missing, pack, prune, record, repair, resolve, salvage, stats
   case status, verify
   case verifyProof = "verify-proof"
-  case export
+  case export, serve
 
   /// What the field `schema` says.
   var name: String { "carpack.\(rawValue)" }

@@ -1,47 +1,75 @@
+internal import ATProtocol
 internal import ArgumentParser
 internal import Backup
 internal import SystemPackage
+internal import Viewer
 
 /// `carpack view`: the page that shows archives.
-struct ViewCommand: ParsableCommand {
+struct ViewCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "view",
     _superCommandName: Carpack.name,
-    abstract: "Write the page that shows archives in any browser.",
-    usage: "carpack view --page <file> [<options>]",
+    abstract: "Show archives in a browser, or write the page that does.",
+    usage: "carpack view <archive> ... [<options>]\n       carpack view --page <file> [<options>]",
     discussion: Help.discussion(
       """
-      The page is one HTML file that needs no server and no network. Open it in a browser and drop an archive onto it: it reads the archive by itself, compares every block with its CID, and shows posts, replies, media, likes and every other record, of the newest snapshot or an older one, and what was deleted in between. Nothing is sent anywhere.
+      Opens the browser on a page that shows posts, replies, media, likes and every other record, of the newest snapshot or an older one, and what was deleted in between. The page reads the archive by itself and compares every block with its CID. It is served on this machine alone, under an address that nobody else knows, until Control-C.
 
-      On a web server that answers requests for ranges, page.html#url=ADDRESS shows the archive at an address; only what is looked at is fetched.
+      --page writes the page itself, one HTML file that needs no server and no network: open it in a browser and drop an archive onto it. On a web server that answers requests for ranges, page.html#url=ADDRESS shows the archive at an address; only what is looked at is fetched. Nothing is sent anywhere.
 
-      Exit status: 0; 73 if the file exists and --force is not given.
+      Exit status: 0; 66 if there is no such archive; 73 if the file exists and --force is not given.
       """,
       examples: [
+        "carpack view alice.example.com.car.zst",
+        "carpack view backups/ --no-browser",
         "carpack view --page viewer.html",
-        "carpack view --page viewer.html --force",
         "carpack view --page - > viewer.html",
       ]))
 
+  @Argument(
+    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var archives: [String] = []
+
   @Option(
-    help: ArgumentHelp("The file to write, \"-\" for standard output.", valueName: "file"),
+    help: ArgumentHelp(
+      "Write the page to a file, \"-\" for standard output.", valueName: "file"),
     completion: .file(extensions: ["html"]))
   var page: String?
 
-  @Flag(help: "Replace the file if it exists.")
+  @Flag(help: "With --page: replace the file if it exists.")
   var force = false
 
-  @OptionGroup var common: CommonOptions
+  @Flag(help: "Say the address, and leave the browser to you.")
+  var noBrowser = false
 
-  @Argument(help: .hidden)
-  var archives: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      "Where to listen: an address of this machine and a port, or one of the two; any port that is free unless one is given.",
+      valueName: "address:port"))
+  var bind = BindAddress(port: 0)
+
+  @OptionGroup var limits: LimitOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    if page != nil, !archives.isEmpty {
+      throw ValidationError("--page writes the page alone; archives are dropped onto it")
+    }
+  }
 
   func run() throws {
-    guard let page, archives.isEmpty else {
-      throw Failure(
-        "archives are shown by a page that you open in a browser",
-        hint: "\"carpack view --page viewer.html\" writes it; drop the archive onto it",
-        status: .usage)
+    guard let page else {
+      guard !archives.isEmpty else {
+        throw Failure(
+          "no archive is named",
+          hint: "\"carpack view NAME.car.zst\" shows one; \"carpack view --page viewer.html\" writes the page",
+          status: .usage)
+      }
+      return try ServeProgram.serve("page", archives, bind, limits, reporting) { json in
+        json.field("opensBrowser", !noBrowser)
+      }
     }
     let content = try FetchedPiece([ViewerPage.html()])
     if page == "-" {

@@ -1,0 +1,102 @@
+import ATProtocol
+import Foundation
+
+/// What is said when the server is there.
+struct Announcement {
+  private let options: ServerOptions
+  private let archives: Int
+  private let accounts: Int
+  private let origin: String
+  private let token: String
+
+  init(_ options: ServerOptions, _ shelf: Shelf, port: Int, token: String) {
+    self.options = options
+    self.token = token
+    (archives, accounts) = (shelf.archives.count, shelf.accounts.count)
+    let everywhere = ["0.0.0.0", "::"].contains(options.host)
+    let host = everywhere ? "localhost" : options.host
+    origin = "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+
+  /// What only who is told knows: 128 bits.
+  static func newToken() -> String {
+    var generator = SystemRandomNumberGenerator()
+    let bytes = (0..<2).map { _ in generator.next() as UInt64 }
+    return bytes.map { String(format: "%016lx", $0) }.joined()
+  }
+
+  /// Says something that a person should know.
+  static func warn(_ text: String) { write("carpack: warning: \(text)\n", to: .standardError) }
+
+  private static func write(_ text: String, to file: FileHandle) {
+    do {
+      try file.write(contentsOf: Data(text.utf8))
+    } catch {
+      // Nobody listens, and the server serves.
+    }
+  }
+
+  /// Says where the server is, and opens the browser if that is wanted.
+  func say() {
+    let page = "\(origin)/\(token)/"
+    if options.isJSON {
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("schema", "carpack.serve")
+      json.key("version")
+      json.integer(1)
+      json.field("page", page)
+      json.key("pds")
+      if options.offer == .everything { json.string(origin) } else { json.null() }
+      json.key("archives")
+      json.integer(archives)
+      json.key("accounts")
+      json.integer(accounts)
+      json.endObject()
+      json.newline()
+      Self.write(String(decoding: json.takeBytes(), as: UTF8.self), to: .standardOutput)
+    } else if !options.isQuiet {
+      Self.write(lines(page).map { "carpack: \($0)\n" }.joined(), to: .standardError)
+    }
+    if options.offer == .everything, !HostRule.isLoopback(options.host) {
+      Self.warn(
+        "\(options.host) can be reached from other machines: whoever reaches it can read the newest snapshot of every account"
+      )
+    }
+    if options.opensBrowser { open(page) }
+  }
+
+  private func lines(_ page: String) -> [String] {
+    func count(_ number: Int, _ name: String) -> String {
+      "\(number) \(name)\(number == 1 ? "" : "s")"
+    }
+    let look = "\(page) shows them in a browser; whoever has this address can read all of them"
+    guard options.offer == .everything else { return [look, "Control-C ends it"] }
+    var lines = [
+      "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
+      "\(origin) is a personal data server that can be read only", look,
+    ]
+    if options.impersonates {
+      lines.append("\(origin)/did is a directory whose documents name this server as the accounts'")
+    }
+    return lines
+  }
+
+  private func open(_ page: String) {
+    #if os(macOS)
+      let program = "open"
+    #else
+      let program = "xdg-open"
+    #endif
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [ProcessInfo.processInfo.environment["BROWSER"] ?? program, page]
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    do {
+      try process.run()
+    } catch {
+      Self.warn("the browser cannot be opened: \(error.localizedDescription)")
+    }
+  }
+}

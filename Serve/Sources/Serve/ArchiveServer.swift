@@ -1,0 +1,99 @@
+import Archive
+import Backup
+import Foundation
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import ServiceLifecycle
+import UnixSignals
+import Viewer
+
+/// Serves archives over HTTP until it is told to stop.
+public struct ArchiveServer {
+  private static let maximumConnections = 1024
+  private static let maximumHeader = 32 << 10
+  private static let idleSeconds: Int64 = 60
+
+  private let options: ServerOptions
+  private let shelf: Shelf
+  private let log: AccessLog?
+
+  /// A server of what the options name.
+  ///
+  /// - Throws: `SelectionError` for a selector that is none; an error of the system if the access
+  ///   log cannot be opened; ``Nothing`` if there is no archive that can be read.
+  public init(_ options: ServerOptions) throws {
+    self.options = options
+    let selector = try options.snapshot.map { try SnapshotSelector($0) } ?? .latest
+    shelf = Shelf(
+      options.paths, selector, ReadLimits(allowsLarge: options.allowsLarge),
+      say: { Announcement.warn($0) })
+    shelf.refresh()
+    log = try options.log.map { try AccessLog($0) }
+    // A folder may get its first archive later.
+    guard !shelf.archives.isEmpty || options.paths.contains(where: BlobFolder.isFolder) else { throw Nothing() }
+  }
+
+  /// There is no archive that can be read.
+  public struct Nothing: Error {}
+
+  /// Serves until the process is told to end, and then ends what is being answered.
+  ///
+  /// - Throws: if the address cannot be bound to.
+  public func run() async throws {
+    let token = Announcement.newToken()
+    let budget = SendBudget()
+    let pages = Pages(
+      shelf: shelf, budget: budget, page: try ViewerPage.html(), token: token)
+    let endpoints = Endpoints(
+      shelf: shelf, repositories: Repositories(), budget: budget,
+      directory: Directory(shelf: shelf, impersonates: options.impersonates), options: options)
+    var logger = Logger(label: "carpack")
+    logger.logLevel = .critical
+    let (options, shelf) = (options, shelf)
+    let hosts = BoundHosts()
+    let responder = Responder(
+      endpoints: endpoints, pages: pages, hosts: hosts, options: options,
+      metrics: options.hasMetrics ? Metrics() : nil, log: log)
+    var decoder = HTTP1Channel.Configuration.DecoderConfiguration()
+    decoder.maxHeaderFieldSize = Self.maximumHeader
+    decoder.maxHeaderListSize = Self.maximumHeader
+    decoder.maxHeaderFieldCount = 100
+    let application = Application(
+      responder: responder,
+      server: .http1(
+        configuration: .init(
+          idleTimeout: .seconds(Self.idleSeconds), httpDecoderConfiguration: decoder)),
+      configuration: ApplicationConfiguration(
+        address: .hostname(options.host, port: options.port),
+        availableConnectionsDelegate: MaximumAvailableConnections(
+          Self.maximumConnections, logger: logger)),
+      services: [Watch(shelf: shelf)],
+      onServerRunning: { channel in
+        let port = channel.localAddress?.port ?? options.port
+        hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
+        Announcement(options, shelf, port: port, token: token).say()
+      },
+      logger: logger)
+    try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
+  }
+}
+
+/// Looks at the archives again, every second.
+private struct Watch: Service {
+  let shelf: Shelf
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        do {
+          try await Task.sleep(for: .seconds(1))
+        } catch {
+          return
+        }
+        shelf.refresh()
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import ATProtocol
+import Backup
+import Foundation
+import Hummingbird
+import HTTPTypes
+import IPLD
+
+/// What a PLC directory answers, of the documents and logs that were archived.
+///
+/// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "Directory".
+struct Directory: Sendable {
+  let shelf: Shelf
+  /// Whether documents name this server as the account's.
+  let impersonates: Bool
+
+  /// Answers what stands behind `/did/`: a DID, and maybe more.
+  ///
+  /// - Throws: what reading an archive throws.
+  func answer(_ path: Substring, origin: String) throws -> Response {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    let did = parts.first.flatMap { $0.removingPercentEncoding } ?? ""
+    guard did.hasPrefix("did:"), let account = shelf.account(did) else {
+      return Self.unknown("DID not registered: \(did.prefix(200))")
+    }
+    switch parts.dropFirst().joined(separator: "/") {
+    case "":
+      guard let document = try document(of: account, origin: origin) else {
+        return Self.unknown("the archive has no DID document of \(did)")
+      }
+      var json = JSONWriter()
+      document.writeJSON(to: &json)
+      return .bytes(json.takeBytes(), type: "application/did+ld+json")
+    case "log/audit":
+      guard let log = try account.snapshot().plcLog() else { break }
+      return .bytes(log, type: "application/json; charset=utf-8")
+    case "log":
+      guard let operations = try operations(of: account) else { break }
+      return Self.json(.array(operations))
+    case "log/last":
+      guard let last = try operations(of: account)?.last else { break }
+      return Self.json(last)
+    default: break
+    }
+    return Self.unknown("the archive has nothing of that")
+  }
+
+  /// The account's DID document, in which this server stands for the account's where that is
+  /// wanted; nil if none was archived, or it is none.
+  func document(of account: ServedAccount, origin: String) throws -> IPLDValue? {
+    guard let bytes = try account.snapshot().didDocument(),
+      let document = try? DataModelJSON.decode(bytes)
+    else { return nil }
+    guard impersonates, var map = document.map else { return document }
+    let services = map["service"]?.array ?? []
+    let others = services.filter { service in
+      !(service["id"]?.string?.hasSuffix("#atproto_pds") ?? false)
+    }
+    let own: IPLDMap = [
+      "id": .string("#atproto_pds"), "type": .string("AtprotoPersonalDataServer"),
+      "serviceEndpoint": .string(origin),
+    ]
+    map["service"] = .array([.map(own)] + others)
+    return .map(map)
+  }
+
+  /// The operations that hold, without what the directory adds.
+  private func operations(of account: ServedAccount) throws -> [IPLDValue]? {
+    guard let bytes = try account.snapshot().plcLog(), let log = try? DataModelJSON.decode(bytes)
+    else { return nil }
+    return log.array?.filter { $0["nullified"] != .boolean(true) }
+      .map { $0["operation"] ?? $0 }
+  }
+
+  private static func json(_ value: IPLDValue) -> Response {
+    var json = JSONWriter()
+    value.writeJSON(to: &json)
+    return .bytes(json.takeBytes(), type: "application/json; charset=utf-8")
+  }
+
+  private static func unknown(_ message: String) -> Response {
+    .json(status: .notFound) { $0.field("message", message) }
+  }
+}

@@ -1,0 +1,122 @@
+import ATProtocol
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import IPLD
+import NIOCore
+
+/// Why a request is not answered with what it asked for, as AT Protocol says it.
+struct XRPCFault: Error {
+  let status: HTTPResponse.Status
+  /// The name of the error in the lexicon.
+  let name: String
+  /// What a person reads.
+  let message: String
+
+  init(_ name: String, _ message: String, status: HTTPResponse.Status = .badRequest) {
+    (self.name, self.message, self.status) = (name, message, status)
+  }
+
+  static func invalid(_ message: String) -> XRPCFault { XRPCFault("InvalidRequest", message) }
+
+  var response: Response {
+    .json(status: status) { json in
+      json.field("error", name)
+      json.field("message", message)
+    }
+  }
+}
+
+extension JSONWriter {
+  mutating func field(_ name: String, _ value: String) {
+    key(name)
+    string(value)
+  }
+
+  mutating func field(_ name: String, _ value: Bool) {
+    key(name)
+    boolean(value)
+  }
+
+  mutating func field(_ name: String, _ values: [String]) {
+    key(name)
+    beginArray()
+    for value in values { string(value) }
+    endArray()
+  }
+}
+
+extension Response {
+  /// An object as JSON.
+  static func json(
+    status: HTTPResponse.Status = .ok, _ writeFields: (inout JSONWriter) throws -> Void
+  ) rethrows -> Response {
+    var json = JSONWriter()
+    json.beginObject()
+    try writeFields(&json)
+    json.endObject()
+    return .bytes(json.takeBytes(), type: "application/json; charset=utf-8", status: status)
+  }
+
+  /// Bytes of this type.
+  static func bytes(
+    _ bytes: [UInt8], type: String, status: HTTPResponse.Status = .ok
+  ) -> Response {
+    var headers = HTTPFields()
+    headers[.contentType] = type
+    headers[.xContentTypeOptions] = "nosniff"
+    return Response(
+      status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  /// A line for people.
+  static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+    .bytes(Array(text.utf8), type: "text/plain; charset=utf-8", status: status)
+  }
+}
+
+extension HTTPField.Name {
+  static let xContentTypeOptions = Self("X-Content-Type-Options")!
+  static let forwardedFor = Self("X-Forwarded-For")!
+  static let repoRev = Self("Atproto-Repo-Rev")!
+}
+
+/// The parameters of a query.
+struct Parameters {
+  private let values: FlatDictionary<Substring, Substring>
+
+  init(_ uri: URI) { values = uri.queryParameters }
+
+  /// A parameter; nil if it was not given.
+  subscript(_ name: String) -> String? { values[name[...]].map(String.init) }
+
+  /// A parameter that has to be there.
+  func required(_ name: String) throws(XRPCFault) -> String {
+    guard let value = self[name], !value.isEmpty else {
+      throw .invalid("Params must have the property \"\(name)\"")
+    }
+    return value
+  }
+
+  /// All values of a parameter.
+  func all(_ name: String) -> [String] { values[values: name[...]].map(String.init) }
+
+  /// How many things are asked for.
+  func limit(_ usual: Int, upTo maximum: Int) throws(XRPCFault) -> Int {
+    guard let text = self["limit"] else { return usual }
+    guard let limit = Int(text), limit >= 1 else {
+      throw .invalid("limit must be a number from 1 to \(maximum)")
+    }
+    // As the reference server does not, but many others do.
+    return min(limit, maximum)
+  }
+
+  /// A CID.
+  static func cid(_ text: String) throws(XRPCFault) -> CID {
+    do throws(CIDError) {
+      return try CID(text)
+    } catch {
+      throw .invalid("\"\(text.prefix(100))\" is no CID: \(error)")
+    }
+  }
+}

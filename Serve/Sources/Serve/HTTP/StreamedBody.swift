@@ -1,0 +1,174 @@
+import Archive
+import Backup
+import HTTPTypes
+import Hummingbird
+import IPLD
+import NIOCore
+import Synchronization
+
+/// What all answers that are being sent may hold in memory together.
+///
+/// Each holds one piece at a time. Where there are many, pieces are small.
+final class SendBudget: Sendable {
+  private static let total = 24 << 20
+  private static let smallest = 32 << 10
+  private static let largest = 512 << 10
+
+  /// How many answers are being sent.
+  fileprivate let count = Atomic<Int>(0)
+
+  /// How many bytes a piece may have now.
+  var pieceLength: Int {
+    max(Self.smallest, min(Self.largest, Self.total / max(1, count.load(ordering: .relaxed))))
+  }
+}
+
+/// Which bytes of something are wanted (RFC 9110, section 14).
+enum ByteRange: Equatable {
+  /// All.
+  case all
+  /// These.
+  case part(Range<UInt64>)
+  /// None that there are.
+  case unsatisfiable
+
+  /// Reads the header `Range`.
+  ///
+  /// More than one range, and what is none, count as all, which is always allowed.
+  init(_ header: String?, of length: UInt64) {
+    guard let header, header.hasPrefix("bytes=") else {
+      self = .all
+      return
+    }
+    let parts = header.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 2 else {
+      self = .all
+      return
+    }
+    let (first, last) = (parts[0], parts[1])
+    func number(_ text: Substring) -> UInt64? {
+      text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        ? UInt64(text) : nil
+    }
+    switch (number(first), number(last)) {
+    case (nil, let suffix?) where first.isEmpty:
+      self = suffix == 0 || length == 0
+        ? .unsatisfiable : .part(length - min(suffix, length)..<length)
+    case (let start?, nil) where last.isEmpty:
+      self = start < length ? .part(start..<length) : .unsatisfiable
+    case (let start?, let end?) where start <= end:
+      self = start < length ? .part(start..<min(length, end.addingSaturated(1))) : .unsatisfiable
+    default: self = .all
+    }
+  }
+}
+
+extension UInt64 {
+  fileprivate func addingSaturated(_ other: UInt64) -> UInt64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}
+
+extension Response {
+  /// Something of which parts can be had.
+  ///
+  /// - Parameters:
+  ///   - length: how many bytes it has.
+  ///   - request: what was asked for.
+  ///   - headers: what is said of it; an ETag is compared with `If-None-Match` and `If-Range`.
+  ///   - write: writes these bytes of it.
+  static func ranged(
+    _ length: UInt64, _ request: Request, _ headers: HTTPFields,
+    _ write: @escaping @concurrent @Sendable (Range<UInt64>, inout any ResponseBodyWriter) async throws -> Void
+  ) -> Response {
+    var headers = headers
+    headers[.acceptRanges] = "bytes"
+    if let tag = headers[.eTag], let known = request.headers[.ifNoneMatch],
+      known == "*" || known.split(separator: ",").contains(where: {
+        var text = $0.drop { $0 == " " }
+        if text.hasPrefix("W/") { text = text.dropFirst(2) }
+        return text.prefix { $0 != " " } == tag
+      })
+    {
+      headers[.contentType] = nil
+      return Response(status: .notModified, headers: headers)
+    }
+    var range = ByteRange(request.headers[.range], of: length)
+    if let condition = request.headers[.ifRange], condition != headers[.eTag] { range = .all }
+    switch range {
+    case .unsatisfiable:
+      headers[.contentRange] = "bytes */\(length)"
+      headers[.contentType] = nil
+      return Response(status: .rangeNotSatisfiable, headers: headers)
+    case .all:
+      return Response(
+        status: .ok, headers: headers,
+        body: ResponseBody(contentLength: Int(length)) { writer in
+          try await write(0..<length, &writer)
+          try await writer.finish(nil)
+        })
+    case .part(let part):
+      headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"
+      return Response(
+        status: .partialContent, headers: headers,
+        body: ResponseBody(contentLength: Int(part.upperBound - part.lowerBound)) { writer in
+          try await write(part, &writer)
+          try await writer.finish(nil)
+        })
+    }
+  }
+}
+
+extension ByteBuffer {
+  /// Appends bytes.
+  mutating func append(_ bytes: Span<UInt8>) {
+    unsafe bytes.withUnsafeBytes { unsafe _ = writeBytes($0) }
+  }
+}
+
+/// Sending from what can be read at any place.
+extension SendBudget {
+  /// Sends bytes of a section's body.
+  ///
+  /// - Throws: `ArchiveError` if it is damaged, and then the answer ends short.
+  @concurrent func send(
+    _ cid: CID, _ range: Range<UInt64>, of reader: ArchiveReader,
+    to writer: inout any ResponseBodyWriter
+  ) async throws {
+    guard var cursor = try reader.body(of: cid, from: range.lowerBound) else {
+      throw ArchiveError(.damagedSection(cid))
+    }
+    var rest = range.upperBound - range.lowerBound
+    count.add(1, ordering: .relaxed)
+    defer { count.subtract(1, ordering: .relaxed) }
+    while rest > 0 {
+      let limit = Int(min(rest, UInt64(pieceLength)))
+      var buffer = ByteBufferAllocator().buffer(capacity: limit)
+      while buffer.readableBytes < limit {
+        let missing = limit - buffer.readableBytes
+        let given: Void? = try cursor.next(upTo: missing) { buffer.append($0) }
+        guard given != nil else { throw ArchiveError(.damagedSection(cid)) }
+      }
+      rest -= UInt64(limit)
+      try await writer.write(buffer)
+    }
+  }
+
+  /// Sends bytes that are at hand, piece by piece.
+  @concurrent func send(
+    _ range: Range<Int>, to writer: inout any ResponseBodyWriter,
+    _ append: (Range<Int>, inout ByteBuffer) throws -> Void
+  ) async throws {
+    count.add(1, ordering: .relaxed)
+    defer { count.subtract(1, ordering: .relaxed) }
+    var place = range.lowerBound
+    while place < range.upperBound {
+      let end = min(range.upperBound, place + pieceLength)
+      var buffer = ByteBufferAllocator().buffer(capacity: end - place)
+      try append(place..<end, &buffer)
+      place = end
+      try await writer.write(buffer)
+    }
+  }
+}

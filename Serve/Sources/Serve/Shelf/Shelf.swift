@@ -1,0 +1,153 @@
+import Archive
+import ATProtocol
+import Backup
+import Foundation
+import IPLD
+import Synchronization
+
+/// The archives that are served, and the accounts in them.
+///
+/// Files are looked at again every second: one that grew is opened anew, so that a new snapshot
+/// appears while a backup goes on; one that cannot be read keeps what it was.
+final class Shelf: Sendable {
+  private struct State {
+    var archives: [ShelvedArchive] = []
+    var accounts: [DID: ServedAccount] = [:]
+    /// Files that could not be read, as they were then.
+    var unreadable: [String: ShelvedArchive.Identity?] = [:]
+  }
+
+  private let paths: [String]
+  private let selector: SnapshotSelector
+  private let limits: ReadLimits
+  private let say: @Sendable (String) -> Void
+  private let state = Mutex(State())
+
+  /// A shelf with nothing on it yet.
+  ///
+  /// - Parameters:
+  ///   - paths: archives, and folders to look for archives in.
+  ///   - selector: which snapshot of each account is served.
+  ///   - limits: how much an archive may hold.
+  ///   - say: is told of archives that cannot be read.
+  init(
+    _ paths: [String], _ selector: SnapshotSelector, _ limits: ReadLimits,
+    say: @escaping @Sendable (String) -> Void
+  ) {
+    (self.paths, self.selector, self.limits, self.say) = (paths, selector, limits, say)
+  }
+
+  /// The archives, in the order of their paths.
+  var archives: [ShelvedArchive] { state.withLock { $0.archives } }
+
+  /// The accounts, in the order of their DIDs.
+  var accounts: [ServedAccount] {
+    state.withLock { $0.accounts.values.sorted { $0.did.text < $1.did.text } }
+  }
+
+  /// The account that goes by a DID or by a handle; nil if there is none.
+  func account(_ identifier: String) -> ServedAccount? {
+    if identifier.hasPrefix("did:") {
+      guard let did = try? DID(identifier) else { return nil }
+      return state.withLock { $0.accounts[did] }
+    }
+    let handle = identifier.lowercased()
+    return state.withLock { state in
+      state.accounts.values.filter { $0.entry.handle?.text == handle }.min { $0.did.text < $1.did.text }
+    }
+  }
+
+  /// The archive whose file has this name; of several the first.
+  func archive(named name: String) -> ShelvedArchive? {
+    archives.first { $0.name == name }
+  }
+
+  /// Looks at the files again.
+  ///
+  /// - Returns: whether anything changed.
+  @discardableResult
+  func refresh() -> Bool {
+    let before = archives
+    let known = Dictionary(before.map { ($0.path, $0) }) { first, _ in first }
+    var found: [ShelvedArchive] = []
+    var unreadable = state.withLock { $0.unreadable }
+    for path in files() {
+      let identity = ShelvedArchive.Identity(path: path)
+      let earlier = known[path]
+      if let earlier, earlier.identity == identity || identity == nil && !isGone(path) {
+        found.append(earlier)
+        continue
+      }
+      if let said = unreadable[path], said == identity {
+        if let earlier { found.append(earlier) }
+        continue
+      }
+      do {
+        guard let identity else { throw ArchiveError(.system(operation: "open \(path)", code: ENOENT)) }
+        found.append(try ShelvedArchive(path: path, identity, selector, limits, after: earlier))
+        unreadable[path] = nil
+      } catch {
+        say("\(path): \(error)")
+        unreadable[path] = identity
+        if let earlier, identity != nil { found.append(earlier) }
+      }
+    }
+    var seen: Set<String> = []
+    found = found.filter { seen.insert($0.path).inserted }
+    let isSame = found.count == before.count && zip(found, before).allSatisfy { $0 === $1 }
+    let accounts = isSame ? nil : Self.accounts(in: found)
+    state.withLock { state in
+      state.unreadable = unreadable
+      guard let accounts else { return }
+      (state.archives, state.accounts) = (found, accounts)
+    }
+    return !isSame
+  }
+
+  private func isGone(_ path: String) -> Bool { !FileManager.default.fileExists(atPath: path) }
+
+  private func files() -> [String] {
+    paths.flatMap { path -> [String] in
+      guard BlobFolder.isFolder(path) else { return [path] }
+      let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+      do {
+        return try ArchiveFolder.archives(in: folder) { say("\($0)") }
+      } catch {
+        say("\(path): \(error)")
+        return archives.map(\.path).filter { $0.hasPrefix(path) }
+      }
+    }
+  }
+
+  /// Each account, from the archive with its newest snapshot.
+  private static func accounts(in archives: [ShelvedArchive]) -> [DID: ServedAccount] {
+    var accounts: [DID: ServedAccount] = [:]
+    for archive in archives {
+      for entry in archive.served {
+        let account = ServedAccount(archive: archive, entry: entry)
+        if let other = accounts[entry.did], !account.isNewer(than: other) { continue }
+        accounts[entry.did] = account
+      }
+    }
+    return accounts
+  }
+}
+
+/// An account, and the snapshot of it that is served.
+struct ServedAccount: Sendable {
+  let archive: ShelvedArchive
+  let entry: SnapshotHistory.Entry
+
+  var did: DID { entry.did }
+  /// The revision as clients read it.
+  var rev: String { entry.rev?.text ?? "" }
+  /// The snapshot.
+  ///
+  /// - Throws: `SnapshotError` and `ArchiveError` for a manifest that is damaged.
+  func snapshot() throws -> ArchivedSnapshot { try ArchivedSnapshot(entry.cid, in: archive.reader) }
+
+  /// Whether its revision is later, or, where that is the same, it was made later.
+  func isNewer(than other: ServedAccount) -> Bool {
+    (rev, entry.createdAt) > (other.rev, other.entry.createdAt)
+  }
+}

@@ -1,0 +1,83 @@
+import Archive
+import ATProtocol
+import Backup
+import Foundation
+import IPLD
+import Synchronization
+import SystemPackage
+
+/// An archive that is served, as it was when it was opened; when the file has changed, another takes
+/// its place.
+final class ShelvedArchive: Sendable {
+  /// What tells whether a file is still the same.
+  struct Identity: Hashable, Sendable {
+    let device, inode, size: UInt64
+    let modified: Date?
+
+    /// That of the file at a path; nil if there is none.
+    init?(path: String) {
+      guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+        let inode = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value,
+        let size = (attributes[.size] as? NSNumber)?.uint64Value
+      else { return nil }
+      self.inode = inode
+      self.size = size
+      device = (attributes[.systemNumber] as? NSNumber)?.uint64Value ?? 0
+      modified = attributes[.modificationDate] as? Date
+    }
+
+    /// Whether it may be the same file with more at its end.
+    func isContinued(by other: Identity) -> Bool {
+      device == other.device && inode == other.inode && size <= other.size
+    }
+  }
+
+  /// Blobs that have been hashed since the process began.
+  final class HashedBlobs: Sendable {
+    private let known = Mutex<Set<CID>>([])
+
+    func contains(_ cid: CID) -> Bool { known.withLock { $0.contains(cid) } }
+    func insert(_ cid: CID) { known.withLock { _ = $0.insert(cid) } }
+  }
+
+  /// Where it lies.
+  let path: String
+  /// Which file it is.
+  let identity: Identity
+  /// What reads it.
+  let reader: ArchiveReader
+  /// All its snapshots.
+  let history: SnapshotHistory
+  /// Of each account the one that is served.
+  let served: [SnapshotHistory.Entry]
+  private let hashed: HashedBlobs
+
+  /// The name of its file.
+  var name: String { FilePath(path).lastComponent?.string ?? path }
+
+  /// Opens an archive.
+  ///
+  /// - Throws: `ArchiveError` for a file that cannot be read; `SelectionError` if it has no such
+  ///   snapshot.
+  init(
+    path: String, _ identity: Identity, _ selector: SnapshotSelector, _ limits: ReadLimits,
+    after earlier: ShelvedArchive?
+  ) throws {
+    (self.path, self.identity) = (path, identity)
+    reader = try ArchiveReader(path: FilePath(path), limits: limits)
+    try reader.refuseTooMuchContent()
+    history = try SnapshotHistory(of: reader)
+    served = history.entries.isEmpty ? [] : try history.select(selector)
+    let isSame = earlier?.identity.isContinued(by: identity) ?? false
+    hashed = isSame ? earlier?.hashed ?? HashedBlobs() : HashedBlobs()
+  }
+
+  /// Makes sure, once in the life of the process, that a blob hashes to its CID.
+  ///
+  /// - Throws: `ArchiveError` if it does not.
+  func hashOnce(_ blob: CID) throws {
+    guard !hashed.contains(blob) else { return }
+    try reader.read(blob) { _ in }
+    hashed.insert(blob)
+  }
+}

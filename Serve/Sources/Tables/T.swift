@@ -1,0 +1,2 @@
+import GRDB
+struct T {}

@@ -1,0 +1,532 @@
+#!/usr/bin/env python3
+"""Tests of `carpack serve` with clients of its kind: plain HTTP, carpack itself, and, where it is installed, PyPI's atproto.
+
+Usage: clients.py CARPACK CARPACK_SERVE
+"""
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "Fixtures"
+ALICE = "did:plc:w3pvxhp5ga2ax32lkbfrxakv"
+tests, notes = [], []
+
+
+def test(function):
+    """A test is a function whose name is a sentence."""
+    tests.append(function)
+    return function
+
+
+def carpack(*arguments, status=0):
+    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, env=ENVIRONMENT)
+    assert result.returncode == status, f"{arguments}: {result.returncode}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+class Server:
+    """`carpack serve` or `carpack view`, while it runs."""
+
+    def __init__(self, *arguments, verb="serve"):
+        words = [COMMAND, verb, *map(str, arguments), "--json", "--bind", "127.0.0.1:0"] + (["--no-browser"] if verb == "view" else [])
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.start = json.loads(line)
+        self.page = urllib.parse.urlsplit(self.start["page"])
+        self.host, self.port = self.page.hostname, self.page.port
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        """Ends it as a service manager would."""
+        if self.process.stdout.closed:
+            return self.process.returncode
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+        self.talk = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode
+
+    def ask(self, path, method="GET", body=None, host=None, **headers):
+        """The status, the headers and the body of an answer."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        headers["Host"] = host or f"{self.host}:{self.port}"
+        connection.request(method, path, body=body, headers=headers)
+        answer = connection.getresponse()
+        found = answer.status, dict((name.lower(), value) for name, value in answer.getheaders()), answer.read()
+        connection.close()
+        return found
+
+    def xrpc(self, method, status=200, **parameters):
+        found, headers, body = self.ask(f"/xrpc/{method}?{urllib.parse.urlencode(parameters, doseq=True)}")
+        assert found == status, f"{method} {parameters}: {found} {body[:300]}"
+        return json.loads(body) if headers["content-type"].startswith("application/json") else body
+
+    def memory(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+def archive(folder, name="alice"):
+    """The archive of a fixture account; Alice's has two snapshots."""
+    path = pathlib.Path(folder) / f"{name}.example.com.car.zst"
+    account = FIXTURES / name
+    carpack("pack", account / f"{name}.car", "--blobs", account / "blobs", "--did-document", account / "did-document.json",
+            "--plc-log", account / "plc-audit-log.json", "-o", path, "-q", status=10 if name == "bob" else 0)
+    if name == "alice":
+        carpack("pack", account / "alice-later.car", "-o", path, "-q")
+    return path
+
+
+@contextlib.contextmanager
+def serving(*options, names=("alice", "bob"), verb="serve"):
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            archive(folder, name)
+        with Server(folder, *options, verb=verb) as server:
+            server.folder = pathlib.Path(folder)
+            yield server
+
+
+def sections(car):
+    """The roots' bytes and the blocks of a CAR."""
+    def varint(place):
+        value = shift = 0
+        while True:
+            byte = car[place]
+            value |= (byte & 127) << shift
+            place, shift = place + 1, shift + 7
+            if byte < 128:
+                return value, place
+    length, place = varint(0)
+    header, place = car[place:place + length], place + length
+    blocks = {}
+    while place < len(car):
+        length, place = varint(place)
+        blocks[car[place:place + 36]] = car[place + 36:place + length]
+        place += length
+    return header, blocks
+
+
+@test
+def a_repository_is_given_bit_for_bit():
+    with serving() as server:
+        for name in ("alice", "bob"):
+            did = server.xrpc("com.atproto.identity.resolveHandle", handle=f"{name}.example.com")["did"]
+            car = server.xrpc("com.atproto.sync.getRepo", did=did)
+            wanted = "alice-later.car" if name == "alice" else "bob.car"
+            assert car == (FIXTURES / name / wanted).read_bytes()
+
+
+@test
+def what_changed_since_a_snapshot_that_is_there_is_all_that_a_client_lacks():
+    with serving() as server:
+        history = [json.loads(line) for line in carpack("log", "--json", server.folder / "alice.example.com.car.zst").splitlines()]
+        revs = {entry["number"]: entry["rev"] for entry in history if "number" in entry}
+        _, old = sections((FIXTURES / "alice/alice.car").read_bytes())
+        header, whole = sections((FIXTURES / "alice/alice-later.car").read_bytes())
+        found, changes = sections(server.xrpc("com.atproto.sync.getRepo", did=ALICE, since=revs[1]))
+        assert found == header
+        assert changes == {cid: body for cid, body in whole.items() if cid not in old}
+        assert sections(server.xrpc("com.atproto.sync.getRepo", did=ALICE, since=revs[2]))[1] == {}
+        assert sections(server.xrpc("com.atproto.sync.getRepo", did=ALICE, since="3aaaaaaaaaa22"))[1] == whole
+
+
+@test
+def at_serves_an_older_snapshot():
+    with serving("--at", "1", names=("alice",)) as server:
+        assert server.xrpc("com.atproto.sync.getRepo", did=ALICE) == (FIXTURES / "alice/alice.car").read_bytes()
+
+
+@test
+def records_are_listed_newest_first_in_pages_and_the_other_way_round():
+    with serving() as server:
+        described = server.xrpc("com.atproto.repo.describeRepo", repo="alice.example.com")
+        assert described["did"] == ALICE and described["handleIsCorrect"] is True
+        listed = carpack("ls", "--json", "--records", server.folder / "alice.example.com.car.zst")
+        paths = sorted(record["path"] for record in map(json.loads, listed.splitlines()) if "path" in record)
+        assert described["collections"] == sorted({path.split("/")[0] for path in paths})
+        for collection in described["collections"]:
+            wanted = [path.split("/")[1] for path in paths if path.startswith(f"{collection}/")]
+            for reverse in (False, True):
+                keys, cursor = [], None
+                while True:
+                    more = {"cursor": cursor} if cursor else {}
+                    page = server.xrpc("com.atproto.repo.listRecords", repo=ALICE, collection=collection, limit=3,
+                                       reverse=str(reverse).lower(), **more)
+                    keys += [record["uri"].rsplit("/", 1)[1] for record in page["records"]]
+                    cursor = page.get("cursor")
+                    if not cursor:
+                        break
+                assert keys == (wanted if reverse else wanted[::-1])
+        record = server.xrpc("com.atproto.repo.getRecord", repo=ALICE, collection="app.bsky.actor.profile", rkey="self")
+        given = json.loads(carpack("cat", server.folder / "alice.example.com.car.zst", "app.bsky.actor.profile/self"))
+        assert record["value"] == given and record["uri"] == f"at://{ALICE}/app.bsky.actor.profile/self"
+
+
+@test
+def blobs_have_their_bytes_their_types_and_their_ranges():
+    with serving() as server:
+        cids, cursor = [], None
+        while True:
+            page = server.xrpc("com.atproto.sync.listBlobs", did=ALICE, limit=2, **({"cursor": cursor} if cursor else {}))
+            cids += page["cids"]
+            cursor = page.get("cursor")
+            if not cursor:
+                break
+        assert len(cids) == len(set(cids)) == 9
+        for cid in cids:
+            address = f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={cid}"
+            wanted = subprocess.run([COMMAND, "cat", server.folder / "alice.example.com.car.zst", cid],
+                                    capture_output=True, check=True).stdout
+            status, headers, body = server.ask(address)
+            assert (status, body) == (200, wanted)
+            assert headers["etag"] == f'"{cid}"' and "immutable" in headers["cache-control"]
+            assert headers["x-content-type-options"] == "nosniff" and "sandbox" in headers["content-security-policy"]
+            assert headers["content-disposition"] == f'attachment; filename="{cid}"'
+            for text, part in [("bytes=0-0", wanted[:1]), ("bytes=10-19", wanted[10:20]), ("bytes=-7", wanted[-7:]),
+                               (f"bytes={len(wanted) - 3}-", wanted[-3:]), (f"bytes=5-{10 ** 30}", None)]:
+                status, headers, body = server.ask(address, Range=text)
+                if part is None:
+                    assert status in (200, 206)
+                else:
+                    assert (status, body) == (206, part), text
+                    assert headers["content-length"] == str(len(part))
+            status, headers, body = server.ask(address, Range=f"bytes={len(wanted)}-")
+            assert (status, body, headers["content-range"]) == (416, b"", f"bytes */{len(wanted)}")
+            assert server.ask(address, If_None_Match=f'"{cid}"')[0] == 304
+            status, headers, body = server.ask(address, method="HEAD")
+            assert (status, body, headers["content-length"]) == (200, b"", str(len(wanted)))
+
+
+@test
+def blobs_are_given_under_their_own_account_only():
+    with serving() as server:
+        bob = server.xrpc("com.atproto.identity.resolveHandle", handle="bob.example.com")["did"]
+        foreign = server.xrpc("com.atproto.sync.listBlobs", did=bob)["cids"][0]
+        assert server.xrpc("com.atproto.sync.getBlob", 400, did=ALICE, cid=foreign)["error"] == "BlobNotFound"
+        commit = server.xrpc("com.atproto.sync.getLatestCommit", did=ALICE)["cid"]
+        assert server.xrpc("com.atproto.sync.getBlob", 400, did=ALICE, cid=commit)["error"] == "BlobNotFound"
+
+
+@test
+def proofs_are_of_presence_and_of_absence():
+    with serving() as server, tempfile.TemporaryDirectory() as folder:
+        for path in ("app.bsky.actor.profile/self", "app.bsky.feed.post/never"):
+            collection, key = path.split("/")
+            proof = pathlib.Path(folder) / "proof.car"
+            proof.write_bytes(server.xrpc("com.atproto.sync.getRecord", did=ALICE, collection=collection, rkey=key))
+            told = carpack("verify-proof", proof, "--record", path, "--identity", FIXTURES / "alice/plc-audit-log.json", "--json")
+            assert json.loads(told)["absent"] == (key == "never"), told
+
+
+@test
+def blocks_are_given_by_their_cids():
+    with serving() as server:
+        commit = server.xrpc("com.atproto.sync.getLatestCommit", did=ALICE)["cid"]
+        blocks = sections(server.xrpc("com.atproto.sync.getBlocks", did=ALICE, cids=[commit]))[1]
+        assert len(blocks) == 1
+        blob = server.xrpc("com.atproto.sync.listBlobs", did=ALICE)["cids"][0]
+        assert server.xrpc("com.atproto.sync.getBlocks", 400, did=ALICE, cids=[commit, blob])["error"] == "BlockNotFound"
+
+
+@test
+def errors_have_the_names_of_the_lexicons():
+    with serving() as server:
+        stranger = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
+        for method, parameters, name in [
+                ("com.atproto.sync.getRepo", {"did": stranger}, "RepoNotFound"),
+                ("com.atproto.sync.getRepo", {}, "InvalidRequest"),
+                ("com.atproto.sync.getLatestCommit", {"did": "nonsense"}, "RepoNotFound"),
+                ("com.atproto.sync.getBlob", {"did": ALICE, "cid": "nonsense"}, "InvalidRequest"),
+                ("com.atproto.repo.getRecord", {"repo": ALICE, "collection": "a.b.c", "rkey": "x"}, "RecordNotFound"),
+                ("com.atproto.repo.listRecords", {"repo": ALICE, "collection": "..", "limit": 1}, "InvalidRequest"),
+                ("com.atproto.repo.listRecords", {"repo": ALICE, "collection": "a.b.c", "limit": "x"}, "InvalidRequest"),
+                ("com.atproto.identity.resolveHandle", {"handle": "no.example.com"}, "HandleNotFound")]:
+            assert server.xrpc(method, 400, **parameters)["error"] == name, method
+
+
+@test
+def writing_and_logging_in_are_refused_and_nothing_of_it_is_kept():
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "access.log"
+        with serving("--log", log) as server:
+            for method in ("com.atproto.server.createSession", "com.atproto.repo.createRecord", "com.atproto.sync.getRepo"):
+                status, _, body = server.ask(f"/xrpc/{method}", "POST", body=b'{"password":"hunter2"}')
+                assert status == 501 and json.loads(body)["error"] == "MethodNotImplemented"
+            assert server.ask("/xrpc/app.bsky.feed.getTimeline")[0] == 501
+            assert server.ask(server.page.path)[0] == 200
+            assert server.stop() == 0
+            lines = log.read_text()
+            assert "hunter2" not in lines and "hunter2" not in server.talk
+            assert server.page.path.strip("/") not in lines and "/TOKEN/" in lines
+            assert len(lines.splitlines()) == 5
+
+
+@test
+def other_websites_cannot_read_the_archive():
+    with serving() as server:
+        path = f"/xrpc/com.atproto.sync.getRepo?did={ALICE}"
+        for host in ("evil.example.com", f"evil.example.com:{server.port}", "127.0.0.1:1", "alice.example.com"):
+            assert server.ask(path, host=host)[0] == 421, host
+        assert server.ask(path, host=f"localhost:{server.port}")[0] == 200
+        assert server.ask(path)[1]["access-control-allow-origin"] == "*"
+        status, headers, _ = server.ask(path, "OPTIONS", Origin="https://x.example", Access_Control_Request_Method="GET")
+        assert status == 204 and headers["access-control-allow-methods"]
+        for name in ("archives/alice.example.com.car.zst", "view", ""):
+            status, headers, _ = server.ask(server.page.path + name)
+            assert status == 200 and "access-control-allow-origin" not in headers and headers["cache-control"] == "no-store"
+            assert server.ask("/" + name)[0] in (200, 404) if not name else server.ask("/" + name)[0] == 404
+            assert server.ask("/0" + server.page.path[2:] + name)[0] == 404
+        for name in ("archives/..%2f..%2fetc%2fpasswd", "archives/../../etc/passwd", "archives/", "archives/x.car.zst"):
+            assert server.ask(server.page.path + name)[0] == 404, name
+
+
+@test
+def a_handle_leads_to_its_did_by_the_name_of_the_host():
+    with serving() as server:
+        status, _, body = server.ask("/.well-known/atproto-did", host="alice.example.com")
+        assert (status, body.decode()) == (200, ALICE)
+        assert server.ask("/.well-known/atproto-did", host="carol.example.com")[0] == 404
+
+
+@test
+def view_serves_the_page_and_the_archive_and_nothing_else():
+    with serving(names=("alice",), verb="view") as server:
+        status, headers, _ = server.ask(server.page.path)
+        assert status == 303 and headers["location"] == "view#url=archives/alice.example.com.car.zst"
+        page = server.ask(server.page.path + "view")[2]
+        assert page == subprocess.run([COMMAND, "view", "--page", "-"], capture_output=True, check=True).stdout
+        wanted = (server.folder / "alice.example.com.car.zst").read_bytes()
+        status, headers, body = server.ask(server.page.path + "archives/alice.example.com.car.zst")
+        assert (status, body) == (200, wanted)
+        status, _, body = server.ask(server.page.path + "archives/alice.example.com.car.zst", Range="bytes=-64")
+        assert (status, body) == (206, wanted[-64:])
+        for path in ("/xrpc/_health", "/did/" + ALICE, "/metrics", "/.well-known/atproto-did", "/"):
+            assert server.ask(path)[0] == 404, path
+        assert server.start["pds"] is None
+
+
+@test
+def documents_name_this_server_only_where_that_is_wanted():
+    with serving() as server:
+        document = json.loads((FIXTURES / "alice/did-document.json").read_bytes())
+        assert json.loads(server.ask(f"/did/{ALICE}")[2]) == document
+        log = json.loads((FIXTURES / "alice/plc-audit-log.json").read_bytes())
+        assert json.loads(server.ask(f"/did/{ALICE}/log/audit")[2]) == log
+        assert json.loads(server.ask(f"/did/{ALICE}/log")[2]) == [entry["operation"] for entry in log if not entry["nullified"]]
+        assert server.ask("/did/did:plc:aaaaaaaaaaaaaaaaaaaaaaaa")[0] == 404
+    with serving("--impersonate") as server:
+        changed = json.loads(server.ask(f"/did/{ALICE}")[2])
+        assert changed["service"][0]["serviceEndpoint"] == f"http://127.0.0.1:{server.port}"
+        assert changed["verificationMethod"] == document["verificationMethod"]
+        assert json.loads(server.ask(f"/did/{ALICE}/log/audit")[2]) == log
+
+
+@test
+def carpack_backs_up_from_it_all_that_there_is():
+    with serving("--impersonate") as server, tempfile.TemporaryDirectory() as folder:
+        origin, copy = f"http://127.0.0.1:{server.port}", pathlib.Path(folder) / "copy.car.zst"
+        carpack("backup", "alice.example.com", "--plc", f"{origin}/did", "--resolver", origin, "-o", copy, "-q")
+        out = pathlib.Path(folder) / "out"
+        carpack("extract", copy, "--all", "-d", out, "-q")
+        car, = out.glob("*/*.car")
+        assert car.read_bytes() == (FIXTURES / "alice/alice-later.car").read_bytes()
+        assert len(list(out.glob("*/blobs/*"))) == 9
+
+
+@test
+def the_sdk_reads_profile_records_repository_and_blobs():
+    try:
+        import atproto
+    except ImportError:
+        notes.append("PyPI's atproto is not installed: the SDK was not tried")
+        return
+    with serving("--impersonate") as server:
+        client = atproto.Client(f"http://127.0.0.1:{server.port}/xrpc")
+        models = atproto.models
+        profile = client.com.atproto.repo.get_record(
+            models.ComAtprotoRepoGetRecord.Params(repo=ALICE, collection="app.bsky.actor.profile", rkey="self"))
+        assert profile.value.display_name
+        posts, cursor = [], None
+        while True:
+            page = client.com.atproto.repo.list_records(
+                models.ComAtprotoRepoListRecords.Params(repo=ALICE, collection="app.bsky.feed.post", limit=5, cursor=cursor))
+            posts += page.records
+            cursor = page.cursor
+            if not cursor:
+                break
+        assert len(posts) == 17 and all(post.value.text is not None for post in posts)
+        car = atproto.CAR.from_bytes(client.com.atproto.sync.get_repo(models.ComAtprotoSyncGetRepo.Params(did=ALICE)))
+        assert len(car.blocks) == 62
+        cids = client.com.atproto.sync.list_blobs(models.ComAtprotoSyncListBlobs.Params(did=ALICE)).cids
+        for cid in cids:
+            data = client.com.atproto.sync.get_blob(models.ComAtprotoSyncGetBlob.Params(did=ALICE, cid=cid))
+            wanted = subprocess.run([COMMAND, "cat", server.folder / "alice.example.com.car.zst", cid], capture_output=True, check=True)
+            assert data == wanted.stdout
+        resolver = atproto.IdResolver(plc_url=f"http://127.0.0.1:{server.port}/did")
+        assert resolver.did.resolve(ALICE).get_pds_endpoint() == f"http://127.0.0.1:{server.port}"
+
+
+@test
+def new_archives_and_new_snapshots_appear_while_it_runs():
+    with tempfile.TemporaryDirectory() as folder, Server(folder) as server:
+        def heads():
+            return {repo["did"]: repo["head"] for repo in server.xrpc("com.atproto.sync.listRepos")["repos"]}
+
+        def wait(condition):
+            for _ in range(200):
+                if condition():
+                    return
+                time.sleep(0.1)
+            raise AssertionError("it did not appear")
+        assert heads() == {}
+        path = pathlib.Path(folder) / "alice.car.zst"
+        carpack("pack", FIXTURES / "alice/alice.car", "-o", path, "-q", status=10)
+        wait(lambda: ALICE in heads())
+        first = heads()[ALICE]
+        carpack("pack", FIXTURES / "alice/alice-later.car", "-o", path, "-q", status=10)
+        wait(lambda: heads()[ALICE] != first)
+        assert server.xrpc("com.atproto.sync.getRepo", did=ALICE) == (FIXTURES / "alice/alice-later.car").read_bytes()
+        (pathlib.Path(folder) / "broken.car.zst").write_bytes(b"not an archive" * 99)
+        time.sleep(1.5)
+        assert list(heads()) == [ALICE]
+        path.unlink()
+        wait(lambda: heads() == {})
+
+
+@test
+def damage_is_an_error_and_never_a_wrong_byte():
+    with tempfile.TemporaryDirectory() as folder:
+        path = archive(folder)
+        content = path.read_bytes()
+        blobs = {cid: subprocess.run([COMMAND, "cat", path, cid], capture_output=True, check=True).stdout
+                 for cid in json.loads("[" + ",".join(f'"{json.loads(line)["cid"]}"' for line in
+                                       carpack("ls", "--json", "--blobs", path).splitlines()
+                                       if json.loads(line).get("cid") and json.loads(line).get("state", "held") == "held") + "]")}
+        car = (FIXTURES / "alice/alice-later.car").read_bytes()
+        seen = set()
+        for place in range(200, len(content) - 200, len(content) // 12):
+            damaged = bytearray(content)
+            damaged[place] ^= 0x5a
+            path.write_bytes(damaged)
+            try:
+                server = Server(folder)
+            except AssertionError:
+                continue
+            with server:
+                status, _, body = server.ask(f"/xrpc/com.atproto.sync.getRepo?did={ALICE}")
+                assert status != 200 or body == car
+                seen.add(status)
+                for cid, wanted in blobs.items():
+                    try:
+                        status, _, body = server.ask(f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={cid}")
+                    except http.client.IncompleteRead:
+                        continue
+                    assert status != 200 or body == wanted
+                    seen.add(status)
+                assert server.process.poll() is None
+        assert 500 in seen and 200 in seen, seen
+
+
+@test
+def five_hundred_connections_at_once_are_served_in_a_hundred_mebibytes():
+    with tempfile.TemporaryDirectory() as folder:
+        blobs = pathlib.Path(folder) / "blobs"
+        shutil.copytree(FIXTURES / "alice/blobs", blobs)
+        path = pathlib.Path(folder) / "alice.car.zst"
+        carpack("pack", FIXTURES / "alice/alice.car", "--blobs", blobs, "-o", path, "-q")
+        with Server(path) as server:
+            cid = max(server.xrpc("com.atproto.sync.listBlobs", did=ALICE)["cids"])
+            request = (f"GET /xrpc/com.atproto.sync.getRepo?did={ALICE} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n"
+                       f"GET /xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={cid} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n").encode()
+            sockets = [socket.create_connection((server.host, server.port), timeout=30) for _ in range(500)]
+            for one in sockets:
+                one.sendall(request)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                beginnings = list(pool.map(lambda one: one.recv(12), sockets))
+            assert all(one == b"HTTP/1.1 200" for one in beginnings)
+            assert server.memory() < 100 << 20, server.memory()
+            assert server.ask("/xrpc/_health")[0] == 200
+            for one in sockets:
+                one.close()
+
+
+@test
+def counters_are_given_where_they_are_wanted():
+    with serving("--metrics") as server:
+        server.xrpc("com.atproto.sync.listRepos")
+        server.ask("/xrpc/com.example.whatever")
+        text = server.ask("/metrics")[2].decode()
+        assert 'carpack_requests_total{endpoint="com.atproto.sync.listRepos",status="200"} 1' in text
+        assert 'endpoint="other",status="501"' in text and "com.example" not in text
+        assert "carpack_accounts 2" in text
+
+
+@test
+def hostile_requests_get_an_answer_or_the_door():
+    with serving() as server:
+        for text in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n",
+                     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"A%d: b\r\n" % number for number in range(500)) + b"\r\n",
+                     b"GET /xrpc/com.atproto.sync.getBlob?did=%ff%00&cid=%zz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                     b"BREW / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"GET http://[ HTTP/1.1\r\nHost: [\r\n\r\n"):
+            with socket.create_connection((server.host, server.port), timeout=10) as one:
+                one.sendall(text)
+                one.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(ConnectionError):
+                    one.recv(100)
+        assert server.ask("/xrpc/_health")[0] == 200
+
+
+@test
+def what_cannot_be_served_is_said():
+    with tempfile.TemporaryDirectory() as folder:
+        missing = pathlib.Path(folder) / "none.car.zst"
+        carpack("serve", missing, status=66)
+        carpack("serve", FIXTURES / "alice/alice.car", status=64)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            carpack("serve", folder, "--bind", f"127.0.0.1:{taken.getsockname()[1]}", status=1)
+        carpack("serve", folder, "--log", "/dev/null/x", status=73)
+
+
+if __name__ == "__main__":
+    COMMAND = os.path.abspath(sys.argv[1])
+    ENVIRONMENT = dict(os.environ, CARPACK_SERVE=os.path.abspath(sys.argv[2]))
+    wanted = sys.argv[3:]
+    failed = 0
+    for one in tests:
+        if wanted and not any(word in one.__name__ for word in wanted):
+            continue
+        name, start = one.__name__.replace("_", " "), time.monotonic()
+        try:
+            one()
+            print(f"ok      {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        except Exception:
+            failed += 1
+            import traceback
+            print(f"FAILED  {name}\n{traceback.format_exc()}", flush=True)
+    for note in notes:
+        print(note)
+    print(f"{len(tests)} tests of the server, {failed} failed")
+    sys.exit(1 if failed else 0)

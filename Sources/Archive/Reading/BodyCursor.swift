@@ -1,0 +1,112 @@
+public import IPLD
+
+/// The body of a section, pulled piece by piece, from any place in it on.
+///
+/// Each piece comes from a frame whose checksum holds when reading comes to it. The body is not
+/// hashed, which takes all of it: ``ArchiveReader/read(_:each:)`` does that.
+///
+/// 1. Between two pieces nothing of the body is in memory, however slowly they are asked for.
+/// 2. A frame is checked once by each cursor; where it is compressed, it may be decompressed again
+///    for each piece.
+public struct BodyCursor {
+  /// The CID.
+  public let cid: CID
+  /// How many bytes the body has.
+  public let length: UInt64
+  /// How many of them lie before the next piece.
+  public private(set) var offset: UInt64
+
+  private let reader: ArchiveReader
+  private let location: SectionLocation
+  private var frame: OpenFrame?
+
+  /// The frame in which the next piece lies.
+  private struct OpenFrame {
+    let number: UInt64
+    let frame: DataFrame
+    /// Where the header of a block of a raw frame begins, and how much content lies before it.
+    var block: (place: Int, start: Int)
+  }
+
+  init(_ reader: ArchiveReader, _ location: SectionLocation, from offset: UInt64) {
+    (self.reader, self.location) = (reader, location)
+    (cid, length) = (location.prefix.cid, location.prefix.bodyLength)
+    self.offset = min(offset, length)
+  }
+
+  /// Hands over the next piece, of at most `limit` bytes; answers nil at the end.
+  ///
+  /// A piece may be shorter than `limit` before the end: up to where the next begins elsewhere.
+  ///
+  /// - Throws: ``ArchiveError`` if it is damaged; what `use` throws.
+  public mutating func next<Value>(
+    upTo limit: Int, _ use: (Span<UInt8>) throws -> Value
+  ) throws -> Value? {
+    guard offset < length, limit > 0 else { return nil }
+    switch location.body {
+    case .pack(let pack, let index):
+      try reader.check(pack, index)
+      let bytes = pack.bytes
+      let body = pack.range(index).dropFirst(location.prefix.length + Int(offset)).prefix(limit)
+      offset += UInt64(body.count)
+      return try use(bytes.span.extracting(body))
+    case .frames:
+      return try reader.withFile { (file) throws in try nextOfFrames(limit, file, use) }
+    }
+  }
+
+  private mutating func nextOfFrames<Value>(
+    _ limit: Int, _ file: Span<UInt8>, _ use: (Span<UInt8>) throws -> Value
+  ) throws -> Value {
+    let number = offset / UInt64(ArchiveLimits.bodyPerFrame)
+    let before = number == 0 ? location.prefix.length : 0
+    let start = Int(offset % UInt64(ArchiveLimits.bodyPerFrame)) + before
+    var open: OpenFrame
+    if let frame, frame.number == number {
+      open = frame
+    } else {
+      let frame = try reader.checkedPart(number, of: location, in: file)
+      open = OpenFrame(number: number, frame: frame, block: (frame.offset + frame.headerLength, 0))
+    }
+    defer { frame = open }
+    guard open.frame.isRaw else {
+      let content = try reader.content(of: open.frame, in: file)
+      let piece = content.span.extracting(start..<min(content.count, start + limit))
+      offset += UInt64(piece.count)
+      return try use(piece)
+    }
+    var block = RawFrame.block(at: open.block.place, in: file)
+    while open.block.start + block.count <= start {
+      open.block = (block.upperBound, open.block.start + block.count)
+      block = RawFrame.block(at: open.block.place, in: file)
+    }
+    let piece = block.dropFirst(start - open.block.start).prefix(limit)
+    offset += UInt64(piece.count)
+    return try use(file.extracting(piece))
+  }
+}
+
+extension ArchiveReader {
+  /// The body of the section with this CID, to be pulled from `offset` on; nil if it is not in the
+  /// archive.
+  ///
+  /// - Throws: ``ArchiveError`` if the frame in which it begins is damaged, or it is longer than
+  ///   the reader's limits allow.
+  public func body(of cid: CID, from offset: UInt64) throws -> BodyCursor? {
+    guard let location = try locate(cid) else { return nil }
+    let limit = limits.content(ofFile: fileSize)
+    guard location.prefix.bodyLength <= limit else {
+      throw ArchiveError(.tooMuchContent(limit: limit))
+    }
+    return BodyCursor(self, location, from: offset)
+  }
+
+  /// The content of a compressed frame of a large section, which is kept for who asks next.
+  func content(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError) -> [UInt8] {
+    let place = UInt64(frame.offset)
+    if let kept = cache.content(at: place) { return kept }
+    let content = try decoder.content(of: frame, in: file)
+    cache.keep(content, at: place)
+    return content
+  }
+}

@@ -1,0 +1,70 @@
+internal import ATProtocol
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// `carpack-serve`: the program in whose place this one puts itself for what takes libraries that
+/// the command does not carry, an HTTP server and a database.
+///
+/// It takes a word and JSON; both programs come from the same source, and the installed ones lie
+/// beside one another.
+enum ServeProgram {
+  static let name = "carpack-serve"
+  /// The variable that says where it is, if it is elsewhere.
+  static let variable = "CARPACK_SERVE"
+
+  /// Goes on as that program.
+  ///
+  /// - Parameters:
+  ///   - task: what it is to do.
+  ///   - writeFields: writes the options.
+  /// - Throws: ``Failure`` if it is not there.
+  static func run(_ task: String, _ writeFields: (inout JSONWriter) -> Void) throws -> Never {
+    var json = JSONWriter()
+    json.beginObject()
+    writeFields(&json)
+    json.endObject()
+    let options = String(decoding: json.takeBytes(), as: UTF8.self)
+    Console.flush()
+    for program in places {
+      let arguments = unsafe CStrings([program, task, options])
+      var pointers = unsafe arguments.pointers
+      // A name without a folder is looked for where PATH says.
+      unsafe execvp(program, &pointers)
+      let code = errno
+      unsafe arguments.free()
+      guard code == ENOENT || code == ENOTDIR else {
+        throw Failure(
+          "\(program) cannot be run: \(unsafe String(cString: strerror(code)))", status: .failure)
+      }
+    }
+    throw Failure(
+      "\(name), which does this, is not installed",
+      hint: "it comes with the packages; \"make serve\" builds it", status: .failure)
+  }
+
+  /// Where it may be, the likeliest first.
+  private static var places: [String] {
+    if let place = Host.environment(variable)?.value { return [place] }
+    return [ownFolder.map { "\($0)/\(name)" }, name].compactMap(\.self)
+  }
+
+  /// The folder that this program lies in; nil if the system does not say.
+  private static var ownFolder: String? {
+    #if canImport(Darwin)
+      guard let path = unsafe _dyld_get_image_name(0).map({ unsafe String(cString: $0) }),
+        let real = unsafe realpath(path, nil)
+      else { return nil }
+    #else
+      guard let real = unsafe realpath("/proc/self/exe", nil) else { return nil }
+    #endif
+    defer { unsafe free(real) }
+    let path = unsafe String(cString: real)
+    return path.lastIndex(of: "/").map { String(path[..<$0]) }
+  }
+}

@@ -1,0 +1,115 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+
+/// `carpack serve`: archives as a personal data server that can be read only, and as pages.
+struct ServeCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    _superCommandName: Carpack.name,
+    abstract: "Serve archives as a personal data server that can be read only.",
+    usage: "carpack serve <archive> ... [<options>]",
+    discussion: Help.discussion(
+      """
+      Answers as the server of the accounts would, for goat, SDKs and other backup programs: records, the repository bit for bit, what changed since a snapshot that is there, blobs, proofs. What would write or log in is refused (501), and what is sent with it is neither read nor kept. Folders are watched: new archives and new snapshots appear while it runs. Of an account in several archives the newest snapshot is served.
+
+      Under an address with a secret word in it, which is said at the start, are the page that shows archives and the archives themselves, older snapshots included. What the server of an account gave to its owner alone is in the archives, and nowhere else.
+
+      With --impersonate, programs that look an account up find this server: they take ADDRESS/did for the PLC directory.
+
+      Exit status: 0 when it is told to end (SIGTERM, Control-C); 1 if it cannot listen there; 66 if there is no archive that can be read; 73 if the log cannot be written.
+      """,
+      examples: [
+        "carpack serve alice.example.com.car.zst",
+        "carpack serve backups/ --bind 0.0.0.0:8080 --hostname archive.example.com",
+        "carpack serve backups/ --impersonate --log -",
+        "ATP_PLC_HOST=http://127.0.0.1:2583/did goat repo export alice.example.com",
+      ]))
+
+  @Argument(
+    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var paths: [String]
+
+  @Option(
+    help: ArgumentHelp(
+      "Where to listen: an address of this machine and a port (0 for any that is free), or one of the two. Others than loopback can be reached from other machines.",
+      valueName: "address:port"))
+  var bind = BindAddress()
+
+  @Option(
+    parsing: .singleValue,
+    help: ArgumentHelp(
+      "A further name by which the server may be addressed; with https:// in front, also the address that documents name. May be given several times.",
+      valueName: "name"))
+  var hostname: [String] = []
+
+  @Option(
+    name: .customLong("at"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "The snapshot to serve of each account, instead of the newest: a date, a revision, a number or a CID.",
+      valueName: "snapshot"))
+  var at: String?
+
+  @Flag(help: "Name this server in DID documents as the accounts' own.")
+  var impersonate = false
+
+  @Option(
+    help: ArgumentHelp("Write a line for each request to a file, \"-\" for standard error.", valueName: "file"),
+    completion: .file())
+  var log: String?
+
+  @Flag(help: "Give counters for Prometheus at /metrics.")
+  var metrics = false
+
+  @OptionGroup var limits: LimitOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    if let at { _ = try SnapshotSelector(at) }
+  }
+
+  func run() throws {
+    try ServeProgram.serve("everything", paths, bind, limits, reporting) { json in
+      json.field("hostnames", hostname)
+      json.field("snapshot", at)
+      json.field("impersonates", impersonate)
+      json.field("log", log)
+      json.field("hasMetrics", metrics)
+    }
+  }
+}
+
+extension ServeProgram {
+  /// Goes on as a server.
+  ///
+  /// - Parameters:
+  ///   - offer: what it offers.
+  ///   - paths: archives, and folders to look for archives in.
+  ///   - bind: where it listens.
+  ///   - limits: how much archives may hold.
+  ///   - reporting: how it talks.
+  ///   - writeFields: writes the other options.
+  /// - Throws: ``Failure`` if there is no such file, or the program is not there.
+  static func serve(
+    _ offer: String, _ paths: [String], _ bind: BindAddress, _ limits: LimitOptions,
+    _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
+  ) throws {
+    // What is wrong with one of them is said as by every verb.
+    for path in paths where !BlobFolder.isFolder(path) {
+      try Failure.naming(path) { _ = try OpenedArchive(path, limits.limits) }
+    }
+    try run("serve") { json in
+      json.field("offer", offer)
+      json.field("paths", paths)
+      json.field("host", bind.host)
+      json.field("port", bind.port)
+      json.field("allowsLarge", limits.allowLarge)
+      json.field("isQuiet", reporting.common.quiet)
+      json.field("isJSON", reporting.json)
+      json.field("tool", "\(Carpack.name) \(Carpack.version)")
+      writeFields(&json)
+    }
+  }
+}
