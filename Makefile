@@ -29,6 +29,10 @@ endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
 BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
+# The server, in a package of its own: see Serve/Package.swift.
+SERVE := Serve/.build/release/carpack-serve
+BUILD_SERVE = $(BUILD_RELEASE) --package-path Serve --product carpack-serve
+
 # What the command-line suites run.
 CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
 export CARPACK_BIN
@@ -37,7 +41,7 @@ export CARPACK_BIN
 EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
 LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
-  Fuzz/Package.swift Fuzz/Sources)
+  Fuzz/Package.swift Fuzz/Sources Serve/Package.swift Serve/Sources)
 DOCC ?= $(shell command -v docc || xcrun --find docc)
 DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC Backup
 
@@ -52,8 +56,10 @@ SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arriv
 
 # A Python that has playwright; Chromium is looked for where Debian has it.
 BROWSER_PYTHON ?= python3
+# A Python that has atproto, if there is one.
+CLIENT_PYTHON ?= python3
 
-.PHONY: viewer test-viewer help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer serve test-serve demo-view help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -66,7 +72,7 @@ dependencies: ## say which system packages are missing, and install them if you 
 requirements:
 	@Scripts/dependencies.sh $(or $(REQUIREMENTS),check)
 
-demo test: REQUIREMENTS := install --yes
+demo demo-view test: REQUIREMENTS := install --yes
 
 build: requirements ## debug build of everything, tests included; a warning is an error
 	$(SWIFT) build --build-tests --explicit-target-dependency-import-check error
@@ -93,6 +99,15 @@ demo: release ## back up from a server on loopback, be killed, go on; pack, veri
 viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into the command
 	@mkdir -p .build
 	python3 Serve/Viewer/build.py .build/viewer.html Sources/Viewer/ViewerPage.swift
+
+serve: requirements ## the server of archives, optimised: Serve/.build/release/carpack-serve (the first time takes minutes)
+	$(BUILD_SERVE)
+
+test-serve: release serve ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
+	$(CLIENT_PYTHON) Serve/Tests/clients.py "$(CARPACK_BIN)" $(SERVE)
+
+demo-view: release serve ## look at an account of Fixtures/ in the browser
+	@Scripts/demo-view.sh "$(CARPACK_BIN)" "$(CURDIR)/$(SERVE)"
 
 test-viewer: release ## test the page: its readers with node, and in a browser where Chromium and playwright are there
 	@if command -v node >/dev/null; then node --test Serve/Viewer/tests/*.test.js; \
@@ -155,9 +170,10 @@ EXAMPLES := $(DESTDIR)$(PREFIX)/share/doc/carpack/examples
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd
 LINUX := $(filter Linux,$(shell uname -s))
 
-install: release man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
+install: release serve man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
 	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
+	install -m 755 $(SERVE) $(BIN)/carpack-serve
 	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
@@ -168,7 +184,7 @@ install: release man completions ## install under PREFIX=/usr/local (packagers: 
 	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
-	rm -f $(BIN)/carpack $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
+	rm -f $(BIN)/carpack $(BIN)/carpack-serve $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
 	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish $(EXAMPLES)/config.toml \
 	  $(UNITS)/system/carpack-backup.* $(UNITS)/user/carpack-backup.*
 
@@ -203,4 +219,4 @@ check-completions: release ## try the completions in a real bash, zsh and fish
 	@Scripts/check-completions.py "$(CARPACK_BIN)"
 
 clean: ## take away everything that was built
-	rm -rf .build Benchmarks/.build Fuzz/.build
+	rm -rf .build Benchmarks/.build Fuzz/.build Serve/.build

@@ -36,8 +36,8 @@ source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 mkdir "$source/debian"
 sed '/^#/d' Packaging/debian/control.in | sed "s|@ARCHITECTURE@|$architecture|" >"$source/debian/control"
-command=$(cd "$stage/usr/bin" && pwd)/carpack
-libraries=$(cd "$source" && dpkg-shlibdeps -O -e"$command" | sed -n 's/^shlibs:Depends=//p')
+programs=$(cd "$stage/usr/bin" && pwd)
+libraries=$(cd "$source" && dpkg-shlibdeps -O -e"$programs/carpack" -e"$programs/carpack-serve" | sed -n 's/^shlibs:Depends=//p')
 [ -n "$libraries" ] || {
   echo "build-deb: error: dpkg-shlibdeps found no libraries" >&2
   exit 1

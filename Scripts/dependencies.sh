@@ -40,13 +40,14 @@ missing() {
 missing_on_debian() {
   missing <<'END'
 program make make runs the verbs of the Makefile
-program git git fetches the two Swift packages
+program git git fetches the Swift packages
 program pkg-config pkg-config finds the libraries
 library libzstd libzstd-dev compression
 library zlib zlib1g-dev reads CARs that gzip compressed
 library libxxhash libxxhash-dev checksums of stored frames
 library libcrypto libssl-dev SHA-256 and signatures (headers)
 library libcurl libcurl4-openssl-dev HTTP (headers)
+library sqlite3 libsqlite3-dev databases, which carpack-serve writes
 file /usr/include/stdlib.h libc6-dev headers of the C library
 file /usr/include/c++ libstdc++-12-dev the C++ library, which Swift's runtime needs
 file /etc/ssl/certs/ca-certificates.crt ca-certificates checks the certificates of servers

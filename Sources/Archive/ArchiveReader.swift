@@ -165,8 +165,9 @@ public final class ArchiveReader: Sendable {
     try ArchiveReader(file, limits: limits, ignoresTail: true)
   }
 
-  /// Lets go of the file's pages, for a caller that looks at many places far from one another.
-  package func releasePages() { file.releasePages() }
+  /// Lets go of the file's pages, for a caller that looks at many places far from one another; they
+  /// are brought in again when they are wanted.
+  public func releasePages() { file.releasePages() }
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
   /// seen.

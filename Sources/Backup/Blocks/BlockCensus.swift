@@ -215,6 +215,9 @@ struct BlockCensus: Sendable {
     return firstRuns[low]
   }
 
+  /// Lets go of the pages in which the blocks are found.
+  func releasePages() { mapped.releasePages() }
+
   /// Calls `body` with the bytes in which the blocks are found.
   func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value

@@ -44,6 +44,13 @@ public final class LaidOutRepository: Sendable {
     extras = Set(try archived.readable { try $0.extras() } ?? [])
     census = try blocks.allLaidOut()
     self.archived = archived
+    releasePages()
+  }
+
+  /// Lets go of the pages that have been read, which are brought in again when they are wanted.
+  public func releasePages() {
+    census.releasePages()
+    archived.reader.releasePages()
   }
 
   // MARK: Blocks

@@ -95,6 +95,9 @@ public final class RestoredRepository: Sendable {
     try mapped.withBytes(body)
   }
 
+  /// Lets go of the CAR's pages, which are brought in again when they are wanted.
+  public func releasePages() { mapped.releasePages() }
+
   private static func copyExactly(
     _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
   ) throws {

@@ -17,6 +17,19 @@ final class SendBudget: Sendable {
   /// How many answers are being sent.
   fileprivate let count = Atomic<Int>(0)
 
+  /// After how many bytes from mapped files their pages are let go of: they count as memory.
+  private static let heldPages = 32 << 20
+
+  private let unreleased = Atomic<Int>(0)
+
+  /// Notes that bytes of a mapped file have been read.
+  func hasRead(_ count: Int, release: () -> Void) {
+    let (_, sum) = unreleased.add(count, ordering: .relaxed)
+    guard sum >= Self.heldPages else { return }
+    unreleased.store(0, ordering: .relaxed)
+    release()
+  }
+
   /// How many bytes a piece may have now.
   var pieceLength: Int {
     max(Self.smallest, min(Self.largest, Self.total / max(1, count.load(ordering: .relaxed))))
@@ -151,6 +164,7 @@ extension SendBudget {
         guard given != nil else { throw ArchiveError(.damagedSection(cid)) }
       }
       rest -= UInt64(limit)
+      hasRead(limit, release: reader.releasePages)
       try await writer.write(buffer)
     }
   }

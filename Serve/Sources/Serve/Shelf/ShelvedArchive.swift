@@ -74,10 +74,12 @@ final class ShelvedArchive: Sendable {
 
   /// Makes sure, once in the life of the process, that a blob hashes to its CID.
   ///
+  /// - Returns: whether it was hashed now.
   /// - Throws: `ArchiveError` if it does not.
-  func hashOnce(_ blob: CID) throws {
-    guard !hashed.contains(blob) else { return }
+  func hashOnce(_ blob: CID) throws -> Bool {
+    guard !hashed.contains(blob) else { return false }
     try reader.read(blob) { _ in }
     hashed.insert(blob)
+    return true
   }
 }

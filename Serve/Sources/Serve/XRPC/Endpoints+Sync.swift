@@ -69,7 +69,9 @@ extension Endpoints {
     let budget = budget
     return .ranged(UInt64(length), request, headers(Self.carType, account)) { range, writer in
       try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
-        part, buffer in car.withBytes { buffer.append($0.extracting(part)) }
+        part, buffer in
+        car.withBytes { buffer.append($0.extracting(part)) }
+        budget.hasRead(part.count, release: car.releasePages)
       }
     }
   }
@@ -120,6 +122,7 @@ extension Endpoints {
             buffer.append(body)
           }
           if buffer.readableBytes >= budget.pieceLength {
+            budget.hasRead(buffer.readableBytes, release: repository.releasePages)
             try await writer.write(buffer)
             buffer = ByteBuffer()
           }
@@ -200,7 +203,9 @@ extension Endpoints {
     guard let section = try archive.reader.section(of: cid) else {
       throw XRPCFault("BlobNotFound", "Blob not found: a record refers to it, and the archive lacks it")
     }
-    try archive.hashOnce(cid)
+    if try archive.hashOnce(cid) {
+      budget.hasRead(Int(section.bodyLength), release: archive.reader.releasePages)
+    }
     var headers = HTTPFields()
     headers[.contentType] = Self.mediaType(repository.blobs[cid]?.mimeType)
     headers[.xContentTypeOptions] = "nosniff"
