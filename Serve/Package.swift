@@ -20,7 +20,6 @@ let package = Package(
   ],
   dependencies: [
     .package(name: "carpack", path: ".."),
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     // What Hummingbird's interface is made of.
@@ -64,7 +63,7 @@ let package = Package(
       name: "carpack-serve",
       dependencies: [
         "Serve", "Tables",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
   ],

@@ -1,26 +1,54 @@
 import Foundation
+import GRDB
 import Serve
+import Tables
 
-/// `carpack-serve`: what `carpack serve` and `carpack view` run.
+/// `carpack-serve`: what `carpack serve`, `carpack view` and `carpack export --sqlite` run.
 ///
-/// A program of its own, because a server is seventy megabytes that the command need not carry. It
-/// takes a word and JSON: `serve` and `ServerOptions`. The exit statuses are the command's.
+/// A program of its own, because a server and a database are seventy megabytes that the command need
+/// not carry. It takes a word and JSON: `serve` and `ServerOptions`, or `sqlite` and `SQLiteOptions`.
+/// The exit statuses are the command's.
 func fail(_ message: String, _ status: Int32) -> Never {
   FileHandle.standardError.write(Data("carpack: error: \(message)\n".utf8))
   exit(status)
 }
 
-let words = CommandLine.arguments.dropFirst()
-guard words.count == 2, words.first == "serve",
-  let options = try? JSONDecoder().decode(ServerOptions.self, from: Data((words.last ?? "").utf8))
-else { fail("this program is run by \"carpack serve\" and \"carpack view\"", 64) }
+func options<Options: Decodable>(_ text: String) -> Options {
+  do {
+    return try JSONDecoder().decode(Options.self, from: Data(text.utf8))
+  } catch {
+    fail("carpack and carpack-serve are of different versions: \(error)", 64)
+  }
+}
 
-do {
-  try await ArchiveServer(options).run()
-} catch is ArchiveServer.Nothing {
-  fail("there is no archive that can be read", 66)
-} catch let error as POSIXError {
-  fail("\(options.log ?? "the log"): \(error.localizedDescription)", 73)
-} catch {
-  fail("\(options.host):\(options.port): \(error)", 1)
+func serve(_ options: ServerOptions) async {
+  do {
+    try await ArchiveServer(options).run()
+  } catch is ArchiveServer.Nothing {
+    fail("there is no archive that can be read", 66)
+  } catch let error as POSIXError {
+    fail("\(options.log ?? "the log"): \(error.localizedDescription)", 73)
+  } catch {
+    fail("\(options.host):\(options.port): \(error)", 1)
+  }
+}
+
+func writeDatabase(_ options: SQLiteOptions) {
+  do {
+    let report = try SQLiteExport.run(options)
+    report.say(options)
+  } catch let fault as SQLiteExport.Fault {
+    fail("\(options.database): \(fault)", 73)
+  } catch let error as DatabaseError {
+    fail("\(options.database): \(error.message ?? "\(error)")", error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CANTOPEN ? 73 : 74)
+  } catch {
+    fail("\(options.archive): \(error)", 11)
+  }
+}
+
+let words = Array(CommandLine.arguments.dropFirst())
+switch words.first {
+case "serve" where words.count == 2: await serve(options(words[1]))
+case "sqlite" where words.count == 2: writeDatabase(options(words[1]))
+default: fail("this program is run by \"carpack serve\", \"carpack view\" and \"carpack export\"", 64)
 }

@@ -157,6 +157,17 @@ public final class LaidOutRepository: Sendable {
     return found
   }
 
+  /// Hands over every record in the order of the keys: its path, its CID, and its bytes, or nil if
+  /// they are not there.
+  ///
+  /// - Throws: `MSTCursor.Fault` at a node that is missing or malformed; what `visit` throws.
+  public func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws {
+    var cursor = MSTCursor(root: commit.data, .ascending)
+    while let record = try cursor.next(block) {
+      try visit(String(decoding: record.key, as: UTF8.self), record.cid, block(record.cid))
+    }
+  }
+
   /// How many collections are named at most.
   private static let maximumCollections = 4096
 

@@ -8,20 +8,28 @@ struct ExportCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     _superCommandName: Carpack.name,
-    abstract: "Write the records as tables for spreadsheets and databases.",
-    usage: "carpack export <archive> --csv <folder> [<options>]",
+    abstract: "Write the records as tables, as a database, or as plain pages.",
+    usage: """
+      carpack export <archive> --csv <folder> [<options>]
+             carpack export <archive> --sqlite <file> [<options>]
+             carpack export <archive> --html <folder> [<options>]
+      """,
     discussion: Help.discussion(
       """
-      Writes one CSV file for each collection (RFC 4180, UTF-8): uri, cid, created, and for posts, likes, reposts, follows, blocks, lists, feeds and profiles what they say, for every other collection the record as JSON. Of the newest snapshot, or the one that --at chooses.
+      --csv writes one CSV file for each collection (RFC 4180, UTF-8): uri, cid, created, and for posts, likes, reposts, follows, blocks, lists, feeds and profiles what they say, for every other collection the record as JSON. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
 
-      A cell that a spreadsheet would take for a formula gets an apostrophe in front.
+      --sqlite writes a database of all snapshots: accounts, snapshots, records in every form they ever had, blobs and why some are missing, posts, likes, follows and others, and a full-text search over texts and alt texts. A database that is there is brought up to date, also with another archive.
 
-      Exit status: 0; 10 if records are missing, which have a row with their names; 11 if the repository is damaged; 73 if a file exists and --force is not given.
+      --html writes pages that need no script and no network, by month, with the media files beside them.
+
+      Exit status: 0; 10 if records or media are missing, which are named in their place; 11 if the repository is damaged; 73 if a file exists and --force is not given, or the database is another program's.
       """,
       examples: [
         "carpack export alice.example.com.car.zst --csv tables/",
         "carpack export alice.example.com.car.zst --csv tables/ --at 2026-01-01",
         "carpack export alice.example.com.car.zst --csv tables/ --force --json",
+        "carpack export alice.example.com.car.zst --sqlite alice.db",
+        "carpack export alice.example.com.car.zst --html pages/",
       ]))
 
   @OptionGroup var archive: ArchiveArgument
@@ -29,27 +37,63 @@ struct ExportCommand: ReportingCommand {
   @Option(
     help: ArgumentHelp("The folder to write CSV files to.", valueName: "folder"),
     completion: .directory)
-  var csv: String
+  var csv: String?
 
-  @Flag(help: "Replace files that exist.")
+  @Option(
+    help: ArgumentHelp(
+      "The database to write, or to bring up to date.", valueName: "file"),
+    completion: .file(extensions: ["db", "sqlite"]))
+  var sqlite: String?
+
+  @Option(
+    help: ArgumentHelp("The folder to write pages to.", valueName: "folder"),
+    completion: .directory)
+  var html: String?
+
+  @Flag(help: "With --csv and --html: replace files that exist.")
   var force = false
 
   @OptionGroup var choice: SnapshotOptions
 
   @OptionGroup var reporting: ReportOptions
 
-  func run() throws {
-    try archive.read(export)
+  func validate() throws {
+    guard [csv, sqlite, html].count(where: { $0 != nil }) == 1 else {
+      throw ValidationError("say what to write: --csv, --sqlite or --html, one of them")
+    }
+    guard sqlite != nil else { return }
+    if choice.at != nil || choice.accountOption.account != nil {
+      throw ValidationError("--sqlite takes all snapshots of all accounts")
+    }
+    if archive.file == "-" { throw ValidationError("--sqlite takes a file") }
   }
 
-  private func export(_ opened: OpenedArchive) throws {
+  func run() throws {
+    try archive.read { opened in
+      if let sqlite { return try writeDatabase(sqlite, opened) }
+      if let csv { return try writeTables(csv, opened) }
+      if let html { try writePages(html, opened) }
+    }
+  }
+
+  private func writeDatabase(_ database: String, _ opened: OpenedArchive) throws {
+    try ServeProgram.run("sqlite") { json in
+      json.field("archive", archive.file)
+      json.field("database", database)
+      json.field("allowsLarge", archive.limits.allowLarge)
+      json.field("isQuiet", common.quiet)
+      json.field("isJSON", reporting.json)
+    }
+  }
+
+  private func writeTables(_ csv: String, _ opened: OpenedArchive) throws {
     let snapshot = try opened.snapshot(choice)
     let report = try CSVExporter.export(
       snapshot, to: FilePath(csv), replacing: force,
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
     if json {
-      writeJSON(report, snapshot.snapshot, opened.input.name)
+      writeJSON(report, csv, snapshot.snapshot, opened.input.name)
     } else {
       for table in report.tables where !common.quiet {
         Console.print("\(Quantity.grouped(table.rows))  \(FilePath(csv).appending(table.name))")
@@ -70,7 +114,12 @@ struct ExportCommand: ReportingCommand {
     if status != .success { throw status }
   }
 
-  private func writeJSON(_ report: CSVExporter.Report, _ snapshot: Snapshot, _ file: String) {
+  private func writePages(_ html: String, _ opened: OpenedArchive) throws {
+  }
+
+  private func writeJSON(
+    _ report: CSVExporter.Report, _ csv: String, _ snapshot: Snapshot, _ file: String
+  ) {
     var json = JSONWriter.ofResults
     json.begin(.export)
     json.field("file", file)

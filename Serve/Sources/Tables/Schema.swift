@@ -1,0 +1,163 @@
+import GRDB
+
+/// The tables of the database.
+///
+/// ```
+/// accounts      one row an account
+/// snapshots     one row a snapshot
+/// records       every record, in each form it ever had; what the other tables are made of
+/// blobs         every blob that a record ever referred to, held or not
+/// record_blobs  which record refers to which
+/// posts, likes, reposts, follows, blocks, profiles, lists, list_items
+///               what the records of these collections say, by `records.id`
+/// search        full text (FTS5) of `records.text` and `records.alt_texts`
+/// ```
+enum Schema {
+  /// Says that a database is one of these: "carp".
+  static let applicationID = 0x6361_7270
+  /// Raised when a column goes or changes its meaning.
+  static let version = 1
+
+  /// Makes the tables in an empty database.
+  static func create(in database: Database) throws {
+    try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+    try database.execute(sql: "PRAGMA user_version = \(version)")
+    try database.execute(sql: tables)
+    for table in kinds { try database.execute(sql: table.definition) }
+  }
+
+  private static let tables = """
+    CREATE TABLE accounts (
+      did TEXT PRIMARY KEY,
+      handle TEXT,
+      pds TEXT,
+      -- The newest snapshot that is in here.
+      snapshot INTEGER REFERENCES snapshots (id)
+    );
+    CREATE TABLE snapshots (
+      id INTEGER PRIMARY KEY,
+      did TEXT NOT NULL REFERENCES accounts (did),
+      rev TEXT,
+      commit_cid TEXT NOT NULL,
+      created_at TEXT NOT NULL,
+      handle TEXT,
+      records INTEGER NOT NULL,
+      blobs_referenced INTEGER NOT NULL,
+      blobs_held INTEGER NOT NULL,
+      -- Why records may be missing; null if all are here.
+      flaw TEXT,
+      UNIQUE (did, commit_cid, created_at)
+    );
+    CREATE TABLE records (
+      id INTEGER PRIMARY KEY,
+      did TEXT NOT NULL REFERENCES accounts (did),
+      collection TEXT NOT NULL,
+      rkey TEXT NOT NULL,
+      cid TEXT NOT NULL,
+      -- Null for a record that is not in the archive, or cannot be read.
+      json TEXT,
+      -- As the record says.
+      created_at TEXT,
+      text TEXT,
+      alt_texts TEXT,
+      first_snapshot INTEGER NOT NULL REFERENCES snapshots (id),
+      last_snapshot INTEGER NOT NULL REFERENCES snapshots (id),
+      -- Whether it is in the newest snapshot.
+      is_current INTEGER NOT NULL
+    );
+    CREATE INDEX records_by_path ON records (did, collection, rkey);
+    CREATE INDEX records_by_time ON records (created_at);
+    CREATE TABLE blobs (
+      did TEXT NOT NULL REFERENCES accounts (did),
+      cid TEXT NOT NULL,
+      -- As the first record says.
+      mime_type TEXT,
+      -- In bytes: of what is held, else as the first record says.
+      size INTEGER,
+      is_held INTEGER NOT NULL DEFAULT 0,
+      -- Why it is not held, if that is known.
+      reason TEXT,
+      PRIMARY KEY (did, cid)
+    ) WITHOUT ROWID;
+    CREATE TABLE record_blobs (
+      record INTEGER NOT NULL REFERENCES records (id),
+      cid TEXT NOT NULL,
+      PRIMARY KEY (record, cid)
+    ) WITHOUT ROWID;
+    CREATE INDEX record_blobs_by_cid ON record_blobs (cid);
+    CREATE VIRTUAL TABLE search USING fts5 (
+      text, alt_texts, content = 'records', content_rowid = 'id',
+      tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE VIEW current_records AS SELECT * FROM records WHERE is_current;
+    CREATE VIEW deleted_records AS SELECT * FROM records WHERE NOT is_current;
+    """
+
+  /// A table with what the records of one collection say.
+  struct Kind {
+    let name: String
+    let collection: String
+    /// The columns, and where in the record's JSON each is found.
+    let columns: [(name: String, path: String)]
+
+    var definition: String {
+      let columns = columns.map { "\($0.name) TEXT" }.joined(separator: ", ")
+      return """
+        CREATE TABLE \(name) (
+          id INTEGER PRIMARY KEY REFERENCES records (id), did TEXT NOT NULL, rkey TEXT NOT NULL,
+          created_at TEXT, is_current INTEGER NOT NULL, \(columns)
+        );
+        CREATE INDEX \(name)_by_time ON \(name) (created_at);
+        """
+    }
+
+    /// Fills it from the records behind an `id`.
+    var insertion: String {
+      let names = columns.map(\.name).joined(separator: ", ")
+      let values = columns.map { "json_extract(json, '\($0.path)')" }.joined(separator: ", ")
+      return """
+        INSERT INTO \(name) (id, did, rkey, created_at, is_current, \(names))
+        SELECT id, did, rkey, created_at, is_current, \(values) FROM records
+        WHERE collection = '\(collection)' AND json IS NOT NULL AND id > ?
+        """
+    }
+
+    /// Says of each row of an account whether it is in the newest snapshot.
+    var update: String {
+      """
+      UPDATE \(name) SET is_current = 0 WHERE is_current AND did = ?
+      AND id IN (SELECT id FROM records WHERE did = ? AND NOT is_current)
+      """
+    }
+  }
+
+  static let kinds: [Kind] = [
+    Kind(
+      name: "posts", collection: "app.bsky.feed.post",
+      columns: [
+        ("text", "$.text"), ("langs", "$.langs"), ("reply_parent", "$.reply.parent.uri"),
+        ("reply_root", "$.reply.root.uri"), ("embed_type", "$.embed.\"$type\""),
+        ("link", "$.embed.external.uri"), ("link_title", "$.embed.external.title"),
+        ("tags", "$.tags"),
+      ]),
+    Kind(name: "likes", collection: "app.bsky.feed.like", columns: subject),
+    Kind(name: "reposts", collection: "app.bsky.feed.repost", columns: subject),
+    Kind(name: "follows", collection: "app.bsky.graph.follow", columns: [("subject", "$.subject")]),
+    Kind(name: "blocks", collection: "app.bsky.graph.block", columns: [("subject", "$.subject")]),
+    Kind(
+      name: "profiles", collection: "app.bsky.actor.profile",
+      columns: [("display_name", "$.displayName"), ("description", "$.description")]),
+    Kind(
+      name: "lists", collection: "app.bsky.graph.list",
+      columns: [
+        ("name", "$.name"), ("purpose", "$.purpose"), ("description", "$.description"),
+      ]),
+    Kind(
+      name: "list_items", collection: "app.bsky.graph.listitem",
+      columns: [("subject", "$.subject"), ("list", "$.list")]),
+  ]
+
+  private static let subject = [
+    (name: "subject", path: "$.subject.uri"), (name: "subject_cid", path: "$.subject.cid"),
+  ]
+}

@@ -1,0 +1,132 @@
+import ATProtocol
+import Archive
+import Backup
+import GRDB
+import IPLD
+
+/// The records of a snapshot on their way into the database, within one transaction.
+struct SnapshotRecords {
+  private let database: Database
+  private let did: String
+  private let snapshot: Int64
+  /// The account's snapshot before; the same if there is none.
+  private let before: Int64
+  private let insertion: Statement
+  private let ending: Statement
+  private let blob: Statement
+  private let reference: Statement
+
+  /// - Parameters:
+  ///   - database: where.
+  ///   - did: whose.
+  ///   - snapshot: the row of the snapshot.
+  ///   - before: that of the account's snapshot before; nil if there is none.
+  init(_ database: Database, did: String, snapshot: Int64, after before: Int64?) throws {
+    (self.database, self.did, self.snapshot) = (database, did, snapshot)
+    self.before = before ?? snapshot
+    insertion = try database.makeStatement(
+      sql: """
+        INSERT INTO records (did, collection, rkey, cid, json, created_at, text, alt_texts,
+        first_snapshot, last_snapshot, is_current) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+        """)
+    ending = try database.makeStatement(
+      sql: """
+        UPDATE records SET is_current = 0, last_snapshot = ?
+        WHERE did = ? AND collection = ? AND rkey = ? AND is_current
+        """)
+    blob = try database.makeStatement(
+      sql: "INSERT OR IGNORE INTO blobs (did, cid, mime_type, size) VALUES (?, ?, ?, ?)")
+    reference = try database.makeStatement(
+      sql: "INSERT OR IGNORE INTO record_blobs (record, cid) VALUES (?, ?)")
+  }
+
+  /// Adds what changed since the account's snapshot before.
+  mutating func addChanges(since old: ArchivedSnapshot, to new: ArchivedSnapshot) throws {
+    _ = try SnapshotDiff.compare(old, new) { change in
+      let path = String(decoding: change.key, as: UTF8.self)
+      if change.old != nil { try end(path) }
+      if let cid = change.new { try insert(path, cid, new.reader.body(of: cid)) }
+    }
+  }
+
+  /// Adds all records, as far as the database does not have them already.
+  mutating func addAll(of archived: ArchivedSnapshot) throws {
+    let repository = try LaidOutRepository(of: archived)
+    try database.execute(sql: "CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
+    defer { discardIncoming() }
+    let known = try database.makeStatement(
+      sql: """
+        SELECT 1 FROM records
+        WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
+        """)
+    let arrival = try database.makeStatement(sql: "INSERT OR IGNORE INTO incoming VALUES (?)")
+    let isEmpty = try Int64.fetchOne(
+      database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
+    try repository.forEachRecord { path, cid, bytes in
+      if !isEmpty {
+        try arrival.execute(arguments: [path])
+        let (collection, key) = Self.parts(of: path)
+        let isThere = try Bool.fetchOne(known, arguments: [did, collection, key, "\(cid)"])
+        if isThere ?? false { return }
+        try end(path)
+      }
+      try insert(path, cid, bytes)
+    }
+    guard repository.flaw == nil, !isEmpty else { return }
+    try database.execute(
+      sql: """
+        UPDATE records SET is_current = 0, last_snapshot = ? WHERE did = ? AND is_current
+        AND collection || '/' || rkey NOT IN (SELECT path FROM incoming)
+        """, arguments: [before, did])
+  }
+
+  private func discardIncoming() {
+    do {
+      try database.execute(sql: "DROP TABLE temp.incoming")
+    } catch {
+      // The transaction fails anyway, and with it goes the table.
+    }
+  }
+
+  private func end(_ path: String) throws {
+    let (collection, key) = Self.parts(of: path)
+    try ending.execute(arguments: [before, did, collection, key])
+  }
+
+  private func insert(_ path: String, _ cid: CID, _ bytes: [UInt8]?) throws {
+    let content = RecordContent(bytes)
+    let (collection, key) = Self.parts(of: path)
+    try insertion.execute(arguments: [
+      did, collection, key, "\(cid)", content.json, content.createdAt, content.text,
+      content.altTexts, snapshot, snapshot,
+    ])
+    let row = database.lastInsertedRowID
+    for found in content.blobs {
+      try blob.execute(arguments: [did, found.cid, found.mimeType, found.size])
+      try reference.execute(arguments: [row, found.cid])
+    }
+  }
+
+  /// Fills the tables that follow from the records.
+  ///
+  /// - Parameters:
+  ///   - firstNew: the first `id` of the new records.
+  ///   - flaw: why records may be missing.
+  func finish(firstNew: Int64, flaw: String?) throws {
+    for kind in Schema.kinds {
+      try database.execute(sql: kind.insertion, arguments: [firstNew - 1])
+    }
+    try database.execute(
+      sql: """
+        INSERT INTO search (rowid, text, alt_texts) SELECT id, text, alt_texts FROM records
+        WHERE id >= ? AND (text IS NOT NULL OR alt_texts IS NOT NULL)
+        """, arguments: [firstNew])
+    try database.execute(
+      sql: "UPDATE snapshots SET flaw = ? WHERE id = ?", arguments: [flaw, snapshot])
+  }
+
+  private static func parts(of path: String) -> (collection: String, key: String) {
+    guard let slash = path.firstIndex(of: "/") else { return (path, "") }
+    return (String(path[..<slash]), String(path[path.index(after: slash)...]))
+  }
+}
