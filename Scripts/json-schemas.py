@@ -286,11 +286,23 @@ add("stats", "`carpack stats`: what an account is made of.",
     ("years", Map(AMOUNT), "the records of each year, by their keys"), ("types", Map(AMOUNT), "the blobs of each media type"),
     ("complete", "bool", "whether all records are in the archive"))
 
-add("export", "`carpack export`: the tables that were written.",
+add("export", "`carpack export --csv`: the tables that were written.",
     FILE, ("did", "did", "the account"), ("rev", "string?", "the revision"), ("folder", "string", "where the tables are"),
     ("tables", Array(Object(("name", "string", "the file"), ("rows", "int", "its records"))), "the tables, one a collection"),
     ("missingRecords", "int", "records that are not in the archive, of which only the names are in a table"),
     ("complete", "bool", "whether all records are in the tables"))
+
+add("export", "`carpack export --sqlite`: the database that was written.",
+    FILE, ("database", "string", "the database"), ("newSnapshots", "int", "the snapshots that came in"),
+    ("records", "int", "the records in it, in all their forms"),
+    ("missingRecords", "int", "those of them that are not in the archive, or cannot be read, and have only their names"),
+    ("complete", "bool", "whether all records are in it"))
+add("export", "`carpack export --html`: the pages that were written.",
+    FILE, ("did", "did", "the account"), ("rev", "string?", "the revision"), ("folder", "string", "where the pages are"),
+    ("pages", "int", "the pages"), ("posts", "int", "the posts on them"), ("others", "int", "the other records on them"),
+    ("media", "int", "the media files"), ("missingMedia", "int", "the media that posts show and the archive lacks"),
+    ("missingRecords", "int", "the records that are not in the archive, or cannot be read"),
+    ("complete", "bool", "whether all of that is there"))
 
 add("serve", "`carpack serve` and `carpack view`: where the server is, once it is there.",
     ("page", "string", "the address of the page that shows the archives; whoever has it can read them"),

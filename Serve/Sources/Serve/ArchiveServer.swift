@@ -32,7 +32,9 @@ public struct ArchiveServer {
     shelf.refresh()
     log = try options.log.map { try AccessLog($0) }
     // A folder may get its first archive later.
-    guard !shelf.archives.isEmpty || options.paths.contains(where: BlobFolder.isFolder) else { throw Nothing() }
+    guard !shelf.archives.isEmpty || options.paths.contains(where: BlobFolder.isFolder) else {
+      throw Nothing()
+    }
   }
 
   /// There is no archive that can be read.

@@ -188,7 +188,9 @@ public struct SQLiteExport {
     let archived = try ArchivedSnapshot(entry.cid, in: reader)
     var reasons: [String: String] = [:]
     do {
-      for missing in try archived.missingBlobs() { reasons["\(missing.cid)"] = missing.reason.sentence }
+      for missing in try archived.missingBlobs() {
+        reasons["\(missing.cid)"] = missing.reason.sentence
+      }
     } catch {
       // A damaged page of the ledger leaves only the reasons unknown.
     }
@@ -200,7 +202,9 @@ public struct SQLiteExport {
       let cids = texts.compactMap { try? CID($0) }
       let states = try archived.states(of: cids)
       let update = try database.makeStatement(
-        sql: "UPDATE blobs SET is_held = ?, size = coalesce(?, size), reason = ? WHERE did = ? AND cid = ?")
+        sql:
+          "UPDATE blobs SET is_held = ?, size = coalesce(?, size), reason = ? WHERE did = ? AND cid = ?"
+      )
       for (cid, state) in zip(cids, states) {
         let text = "\(cid)"
         let length: Int64?
@@ -223,11 +227,16 @@ extension SQLiteExport.Report {
     if options.isJSON {
       var json = JSONWriter()
       json.beginObject()
-      for (name, text) in [("schema", "carpack.export"), ("file", options.archive), ("database", options.database)] {
+      for (name, text) in [
+        ("schema", "carpack.export"), ("file", options.archive), ("database", options.database),
+      ] {
         json.key(name)
         json.string(text)
       }
-      for (name, number) in [("version", 1), ("newSnapshots", newSnapshots), ("records", records), ("missingRecords", unreadable)] {
+      for (name, number) in [
+        ("version", 1), ("newSnapshots", newSnapshots), ("records", records),
+        ("missingRecords", unreadable),
+      ] {
         json.key(name)
         json.integer(number)
       }
@@ -243,7 +252,8 @@ extension SQLiteExport.Report {
     }
     for flaw in flaws { FileHandle.standardError.write(Data("carpack: damaged: \(flaw)\n".utf8)) }
     if unreadable > 0, flaws.isEmpty, !options.isQuiet {
-      let line = "carpack: incomplete: \(unreadable) records are not in the archive, or cannot be read; the rows have their names\n"
+      let line =
+        "carpack: incomplete: \(unreadable) records are not in the archive, or cannot be read; the rows have their names\n"
       FileHandle.standardError.write(Data(line.utf8))
     }
     exit(!flaws.isEmpty ? 11 : unreadable > 0 ? 10 : 0)

@@ -60,8 +60,9 @@ struct SnapshotRecords {
         WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
         """)
     let arrival = try database.makeStatement(sql: "INSERT OR IGNORE INTO incoming VALUES (?)")
-    let isEmpty = try Int64.fetchOne(
-      database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
+    let isEmpty =
+      try Int64.fetchOne(
+        database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
     try repository.forEachRecord { path, cid, bytes in
       if !isEmpty {
         try arrival.execute(arguments: [path])

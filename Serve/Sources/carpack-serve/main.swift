@@ -40,7 +40,9 @@ func writeDatabase(_ options: SQLiteOptions) {
   } catch let fault as SQLiteExport.Fault {
     fail("\(options.database): \(fault)", 73)
   } catch let error as DatabaseError {
-    fail("\(options.database): \(error.message ?? "\(error)")", error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CANTOPEN ? 73 : 74)
+    fail(
+      "\(options.database): \(error.message ?? "\(error)")",
+      error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CANTOPEN ? 73 : 74)
   } catch {
     fail("\(options.archive): \(error)", 11)
   }
@@ -50,5 +52,6 @@ let words = Array(CommandLine.arguments.dropFirst())
 switch words.first {
 case "serve" where words.count == 2: await serve(options(words[1]))
 case "sqlite" where words.count == 2: writeDatabase(options(words[1]))
-default: fail("this program is run by \"carpack serve\", \"carpack view\" and \"carpack export\"", 64)
+default:
+  fail("this program is run by \"carpack serve\", \"carpack view\" and \"carpack export\"", 64)
 }

@@ -9,6 +9,8 @@ public import IPLD
 /// 1. `path` holds the nodes from the root down to the one that is being read, and of each what
 ///    comes next: child 0, entry 0, child 1, entry 1 … are its places 0, 1, 2, 3 …
 /// 2. Every key that is given out lies behind the one before it, in the direction of the walk.
+/// 3. Of a node only the one child is entered before its first key that may hold such keys, so that
+///    finding a record takes no more nodes than there are levels, whatever links they have.
 public struct MSTCursor: Sendable {
   /// Which way it goes.
   public enum Direction: Sendable {
@@ -24,14 +26,9 @@ public struct MSTCursor: Sendable {
     case missingNode(CID)
     /// A node is none.
     case malformedNode(CID)
-    /// Keys are not in order, or there are too many nodes without any: no writer makes such a tree.
+    /// Keys are not in order, or a path is deeper than any key lies.
     case malformedTree
   }
-
-  /// How many nodes without a key for the caller one record may take to find.
-  ///
-  /// Two hundred levels, and at each an entry of another collection on either side, take less.
-  private static let maximumFruitless = 4096
 
   private struct Level {
     let keys: [[UInt8]]
@@ -62,7 +59,6 @@ public struct MSTCursor: Sendable {
   /// - Parameter block: the bytes of a node; nil if it is not there.
   /// - Throws: ``Fault``; what `block` throws.
   public mutating func next(_ block: (CID) throws -> [UInt8]?) throws -> (key: [UInt8], cid: CID)? {
-    var fruitless = 0
     if let root {
       self.root = nil
       path.append(try level(root, block))
@@ -81,10 +77,7 @@ public struct MSTCursor: Sendable {
         return (key, path[last].values[place / 2])
       }
       guard let child = path[last].children[place / 2] else { continue }
-      fruitless += 1
-      guard fruitless <= Self.maximumFruitless, path.count <= MSTLayer.maximum + 2 else {
-        throw Fault.malformedTree
-      }
+      guard path.count <= MSTLayer.maximum + 2 else { throw Fault.malformedTree }
       path.append(try level(child, block))
     }
     return nil
@@ -121,7 +114,8 @@ public struct MSTCursor: Sendable {
     case .descending: place = 2 * ((keys.lastIndex(where: isBehind) ?? -1) + 1)
     }
     return Level(
-      keys: keys, values: node.entries.map(\.value), children: [node.left] + node.entries.map(\.right),
+      keys: keys, values: node.entries.map(\.value),
+      children: [node.left] + node.entries.map(\.right),
       place: place)
   }
 }

@@ -25,38 +25,29 @@ package struct CSVExporter {
     package var flaw: String?
   }
 
-  /// How many bytes are gathered before they are written.
-  private static let piece = 1 << 18
-
-  /// A file that is being written.
+  /// A table that is being written.
   private struct Open {
     let collection: ArraySlice<UInt8>?
-    let name: String
     let table: CSVTable
-    let file: NewArchiveFile
-    let storage: FileStorage
-    var content: [UInt8]
-    var offset: UInt64 = 0
+    var file: ExportedFile
     var rows = 0
 
-    mutating func append(_ record: TableRecord) throws {
-      content += table.row(of: record)
-      rows += 1
-      if content.count >= CSVExporter.piece { try flush() }
+    init(_ collection: ArraySlice<UInt8>?, in folder: FilePath, _ replacing: Bool) throws {
+      self.collection = collection
+      table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
+      let name = FileNaming.component(collection, ending: ".csv", for: .any)
+      file = try ExportedFile(name, in: folder, replacing: replacing)
+      try file.append(table.header)
     }
 
-    private mutating func flush() throws {
-      let pending = content
-      try storage.write(pending.span, at: offset)
-      offset += UInt64(pending.count)
-      content.removeAll(keepingCapacity: true)
+    mutating func append(_ record: TableRecord) throws {
+      try file.append(table.row(of: record))
+      rows += 1
     }
 
     mutating func finish() throws -> Table {
-      try flush()
-      try storage.synchronize()
-      try file.publish()
-      return Table(name: name, rows: rows)
+      try file.finish()
+      return Table(name: file.name, rows: rows)
     }
   }
 
@@ -84,7 +75,7 @@ package struct CSVExporter {
           if open == nil || open?.collection != collection {
             if let table = try open?.finish() { report.tables.append(table) }
             open = nil
-            open = try begin(collection, in: folder, replacing)
+            open = try Open(collection, in: folder, replacing)
           }
           if record.length == nil { report.missing += 1 }
           let row = TableRecord(record.key, record.cid, body, of: did, times)
@@ -97,21 +88,6 @@ package struct CSVExporter {
       open?.file.discard()
       throw error
     }
-  }
-
-  private static func begin(
-    _ collection: ArraySlice<UInt8>?, in folder: FilePath, _ replacing: Bool
-  )
-    throws -> Open
-  {
-    let name = FileNaming.component(collection, ending: ".csv", for: .any)
-    let file = try NewArchiveFile(folder.appending(name), replacing: replacing)
-    let storage = try file.storage()
-    try storage.truncate(to: 0)
-    let table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
-    return Open(
-      collection: collection, name: name, table: table, file: file, storage: storage,
-      content: table.header)
   }
 }
 

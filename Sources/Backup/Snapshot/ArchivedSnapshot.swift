@@ -274,7 +274,9 @@ public struct ArchivedSnapshot: Sendable {
   /// The account's DID document as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
-  public func didDocument() throws -> [UInt8]? { try snapshot.didDocument.map { try block($0).bytes } }
+  public func didDocument() throws -> [UInt8]? {
+    try snapshot.didDocument.map { try block($0).bytes }
+  }
 
   /// The account's PLC audit log as it was received; nil if it is not known.
   ///

@@ -1,8 +1,8 @@
 import ATProtocol
 import Backup
 import Foundation
-import Hummingbird
 import HTTPTypes
+import Hummingbird
 import IPLD
 
 /// What a PLC directory answers, of the documents and logs that were archived.

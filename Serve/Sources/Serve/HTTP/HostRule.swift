@@ -21,7 +21,9 @@ struct HostRule: Sendable {
     self.port = port
     address = ["0.0.0.0", "::"].contains(host) ? nil : host
     var known = Set(names.map(Self.name))
-    if address == nil || Self.isLoopback(host) { known.formUnion(["localhost", "127.0.0.1", "::1"]) }
+    if address == nil || Self.isLoopback(host) {
+      known.formUnion(["localhost", "127.0.0.1", "::1"])
+    }
     if let address { known.insert(address) }
     self.names = known
   }

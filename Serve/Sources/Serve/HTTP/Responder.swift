@@ -32,7 +32,8 @@ struct Responder: HTTPResponder {
     if request.method == .head { response = response.createHeadResponse() }
     if metrics != nil || log != nil {
       let elapsed = ContinuousClock.now - start
-      let seconds = Double(elapsed.components.attoseconds) / 1e18 + Double(elapsed.components.seconds)
+      let seconds =
+        Double(elapsed.components.attoseconds) / 1e18 + Double(elapsed.components.seconds)
       let bytes = request.method == .head ? 0 : response.body.contentLength ?? 0
       metrics?.count(endpoint, response.status.code, bytes: bytes, seconds: seconds)
       // Who reads the log is not thereby told how to read the archives.
@@ -89,7 +90,8 @@ struct Responder: HTTPResponder {
       return (try endpoints.directory.answer(path.dropFirst(5), origin: origin), "did")
     }
     if path == "/", request.isReading {
-      let text = "An archive of AT Protocol accounts, which can be read only.\n\nThe API is under /xrpc/.\n"
+      let text =
+        "An archive of AT Protocol accounts, which can be read only.\n\nThe API is under /xrpc/.\n"
       return (.text(text), "root")
     }
     return (.nothing, "other")

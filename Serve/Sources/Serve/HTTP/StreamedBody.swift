@@ -65,7 +65,8 @@ enum ByteRange: Equatable {
     }
     switch (number(first), number(last)) {
     case (nil, let suffix?) where first.isEmpty:
-      self = suffix == 0 || length == 0
+      self =
+        suffix == 0 || length == 0
         ? .unsatisfiable : .part(length - min(suffix, length)..<length)
     case (let start?, nil) where last.isEmpty:
       self = start < length ? .part(start..<length) : .unsatisfiable
@@ -93,16 +94,19 @@ extension Response {
   ///   - write: writes these bytes of it.
   static func ranged(
     _ length: UInt64, _ request: Request, _ headers: HTTPFields,
-    _ write: @escaping @concurrent @Sendable (Range<UInt64>, inout any ResponseBodyWriter) async throws -> Void
+    _ write:
+      @escaping @concurrent @Sendable (Range<UInt64>, inout any ResponseBodyWriter) async throws ->
+      Void
   ) -> Response {
     var headers = headers
     headers[.acceptRanges] = "bytes"
     if let tag = headers[.eTag], let known = request.headers[.ifNoneMatch],
-      known == "*" || known.split(separator: ",").contains(where: {
-        var text = $0.drop { $0 == " " }
-        if text.hasPrefix("W/") { text = text.dropFirst(2) }
-        return text.prefix { $0 != " " } == tag
-      })
+      known == "*"
+        || known.split(separator: ",").contains(where: {
+          var text = $0.drop { $0 == " " }
+          if text.hasPrefix("W/") { text = text.dropFirst(2) }
+          return text.prefix { $0 != " " } == tag
+        })
     {
       headers[.contentType] = nil
       return Response(status: .notModified, headers: headers)

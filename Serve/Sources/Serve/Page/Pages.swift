@@ -105,7 +105,9 @@ struct Pages: Sendable {
         byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
         || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-      return isPlain ? String(UnicodeScalar(byte)) : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+      return isPlain
+        ? String(UnicodeScalar(byte))
+        : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
     }.joined()
   }
 }
@@ -119,7 +121,8 @@ private final class OpenFile: Sendable {
   private let descriptor: SystemPackage.FileDescriptor
 
   init(_ path: String) throws {
-    descriptor = try SystemPackage.FileDescriptor.open(SystemPackage.FilePath(path), .readOnly, options: [.closeOnExec])
+    descriptor = try SystemPackage.FileDescriptor.open(
+      SystemPackage.FilePath(path), .readOnly, options: [.closeOnExec])
   }
 
   deinit {
@@ -134,7 +137,8 @@ private final class OpenFile: Sendable {
       let count = try unsafe buffer.writeWithUnsafeMutableBytes(
         minimumWritableBytes: range.upperBound - place
       ) { space in
-        let wanted = unsafe UnsafeMutableRawBufferPointer(rebasing: space[0..<range.upperBound - place])
+        let wanted = unsafe UnsafeMutableRawBufferPointer(
+          rebasing: space[0..<range.upperBound - place])
         return try unsafe descriptor.read(fromAbsoluteOffset: Int64(place), into: wanted)
       }
       guard count > 0 else { throw ArchiveError(.truncated, offset: UInt64(place)) }

@@ -1,5 +1,5 @@
-import Archive
 import ATProtocol
+import Archive
 import Backup
 import Foundation
 import IPLD
@@ -53,7 +53,9 @@ final class Shelf: Sendable {
     }
     let handle = identifier.lowercased()
     return state.withLock { state in
-      state.accounts.values.filter { $0.entry.handle?.text == handle }.min { $0.did.text < $1.did.text }
+      state.accounts.values.filter { $0.entry.handle?.text == handle }.min {
+        $0.did.text < $1.did.text
+      }
     }
   }
 
@@ -83,7 +85,9 @@ final class Shelf: Sendable {
         continue
       }
       do {
-        guard let identity else { throw ArchiveError(.system(operation: "open \(path)", code: ENOENT)) }
+        guard let identity else {
+          throw ArchiveError(.system(operation: "open \(path)", code: ENOENT))
+        }
         found.append(try ShelvedArchive(path: path, identity, selector, limits, after: earlier))
         unreadable[path] = nil
       } catch {

@@ -1,5 +1,5 @@
-import Archive
 import ATProtocol
+import Archive
 import Backup
 import Foundation
 import IPLD

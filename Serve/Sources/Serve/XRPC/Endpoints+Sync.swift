@@ -201,7 +201,8 @@ extension Endpoints {
     let archive = account.archive
     guard repository.owns(cid) else { throw XRPCFault("BlobNotFound", "Blob not found") }
     guard let section = try archive.reader.section(of: cid) else {
-      throw XRPCFault("BlobNotFound", "Blob not found: a record refers to it, and the archive lacks it")
+      throw XRPCFault(
+        "BlobNotFound", "Blob not found: a record refers to it, and the archive lacks it")
     }
     if try archive.hashOnce(cid) {
       budget.hasRead(Int(section.bodyLength), release: archive.reader.releasePages)
@@ -224,7 +225,8 @@ extension Endpoints {
     let others = "application/octet-stream"
     guard let text, text.utf8.count <= 127 else { return others }
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$&-^_.+".utf8)
+    let allowed = Set(
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$&-^_.+".utf8)
     let isType =
       parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(allowed.contains) }
     return isType ? text : others

@@ -1,8 +1,8 @@
 import ATProtocol
 import Archive
 import Backup
-import Hummingbird
 import HTTPTypes
+import Hummingbird
 import IPLD
 
 /// What a personal data server answers, of what is on the shelf.
@@ -79,7 +79,8 @@ struct Endpoints: Sendable {
   // MARK: The server and the identities
 
   private func describeServer(_ origin: String) -> Response {
-    let host = origin.drop { $0 != "/" }.dropFirst(2).map { $0 == ":" ? "%3A" : String($0) }.joined()
+    let host = origin.drop { $0 != "/" }.dropFirst(2).map { $0 == ":" ? "%3A" : String($0) }
+      .joined()
     return .json { json in
       json.field("did", "did:web:\(host)")
       json.field("availableUserDomains", [String]())

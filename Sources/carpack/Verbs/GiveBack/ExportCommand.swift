@@ -115,6 +115,48 @@ struct ExportCommand: ReportingCommand {
   }
 
   private func writePages(_ html: String, _ opened: OpenedArchive) throws {
+    let snapshot = try opened.snapshot(choice)
+    let report = try PageExporter.export(
+      snapshot, to: FilePath(html), replacing: force,
+      observer: ProgressLine.observer(quiet: common.quiet))
+    Console.endProgress()
+    let isComplete = report.flaws.isEmpty && report.missingMedia + report.missingRecords == 0
+    if json {
+      Console.printJSON(.export) { json in
+        json.field("file", opened.input.name)
+        json.field("did", snapshot.snapshot.did.text)
+        json.field("rev", snapshot.snapshot.rev?.text)
+        json.field("folder", html)
+        json.field("pages", report.pages)
+        json.field("posts", report.posts)
+        json.field("others", report.others)
+        json.field("media", report.media)
+        json.field("missingMedia", report.missingMedia)
+        json.field("missingRecords", report.missingRecords)
+        json.field("complete", isComplete)
+      }
+    } else if !common.quiet {
+      let index = FilePath(html).appending("index.html")
+      Console.print(
+        text:
+          "\(index): \(Quantity.count(report.pages, "page")), \(Quantity.count(report.posts, "post")), \(Quantity.count(report.media, "media file"))"
+      )
+    }
+    Console.flush()
+    var status = opened.status
+    for flaw in report.flaws {
+      Console.say(.damaged, "\(opened.input.name): \(flaw)")
+      status = .worst(status, .damaged)
+    }
+    let missing = report.missingMedia + report.missingRecords
+    if missing > 0 {
+      Console.say(
+        .incomplete,
+        "\(Quantity.count(report.missingMedia, "media file")) and \(Quantity.count(report.missingRecords, "record")) are not in the archive; the pages say so in their place"
+      )
+      status = .worst(status, .incomplete)
+    }
+    if status != .success { throw status }
   }
 
   private func writeJSON(

@@ -55,7 +55,8 @@ struct ServeCommand: ReportingCommand {
   var impersonate = false
 
   @Option(
-    help: ArgumentHelp("Write a line for each request to a file, \"-\" for standard error.", valueName: "file"),
+    help: ArgumentHelp(
+      "Write a line for each request to a file, \"-\" for standard error.", valueName: "file"),
     completion: .file())
   var log: String?
 

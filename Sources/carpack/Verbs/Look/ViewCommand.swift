@@ -64,7 +64,8 @@ struct ViewCommand: ReportingCommand {
       guard !archives.isEmpty else {
         throw Failure(
           "no archive is named",
-          hint: "\"carpack view NAME.car.zst\" shows one; \"carpack view --page viewer.html\" writes the page",
+          hint:
+            "\"carpack view NAME.car.zst\" shows one; \"carpack view --page viewer.html\" writes the page",
           status: .usage)
       }
       return try ServeProgram.serve("page", archives, bind, limits, reporting) { json in
