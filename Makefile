@@ -191,12 +191,12 @@ uninstall: ## take away what `make install` with the same PREFIX put there
 reproducible: requirements ## build the command in two folders, and compare them byte for byte
 	@Scripts/check-reproducible.sh
 
-deb: release ## Debian package, checked by lintian where it is installed: .build/dist
+deb: release serve ## Debian package, checked by lintian where it is installed: .build/dist
 	@rm -rf .build/stage/deb
 	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/deb PREFIX=/usr
 	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-deb.sh .build/stage/deb $(DIST)
 
-tarball: release ## the command with all that belongs to it, for any folder: .build/dist
+tarball: release serve ## the command with all that belongs to it, for any folder: .build/dist
 	@rm -rf .build/stage/tarball
 	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/tarball PREFIX=
 	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh .build/stage/tarball $(DIST)
@@ -206,9 +206,9 @@ sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
 	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" > $(DIST)/carpack.spdx.json
 	@echo $(DIST)/carpack.spdx.json
 
-container-root: release ## the folder that the Containerfile makes an image of: .build/container
+container-root: release serve ## the folder that the Containerfile makes an image of: .build/container
 	@rm -rf .build/container
-	@Packaging/container/root.sh $(RELEASE)/carpack .build/container
+	@Packaging/container/root.sh $(RELEASE)/carpack $(SERVE) .build/container
 
 dist: ## all packages, and their digests: .build/dist
 	@rm -rf $(DIST)

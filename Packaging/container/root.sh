@@ -1,9 +1,10 @@
 #!/bin/sh
-# Puts into a folder all that carpack needs to run with nothing else around it: root.sh COMMAND FOLDER
-# The command, the libraries that it is linked to, those that it opens (libcurl, libcrypto) with theirs, and certificates.
+# Puts into a folder all that carpack needs to run with nothing else around it: root.sh COMMAND SERVER FOLDER
+# The command and carpack-serve, the libraries that they are linked to, those that they open (libcurl, libcrypto) with theirs, and certificates.
 set -eu
 command=$1
-root=$2
+server=$2
+root=$3
 
 fail() {
   echo "root: error: $1" >&2
@@ -14,6 +15,7 @@ mkdir -p "$root/usr/bin" "$root/etc/ssl/certs" "$root/data"
 # Temporary files are written here if nothing else is said.
 mkdir -m 1777 "$root/tmp"
 cp "$command" "$root/usr/bin/carpack"
+cp "$server" "$root/usr/bin/carpack-serve"
 
 # Where a library lies that is opened by its name.
 opened() {
@@ -26,7 +28,7 @@ crypto=$(opened libcrypto.so.3)
 
 # Each is copied under the name that the loader looks for.
 {
-  ldd "$command" "$curl" "$crypto" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $2 ~ /^\(0x/ { print $1 }'
+  ldd "$command" "$server" "$curl" "$crypto" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $2 ~ /^\(0x/ { print $1 }'
   printf '%s\n' "$curl" "$crypto"
 } | sort -u | while read -r library; do
   mkdir -p "$root$(dirname "$library")"

@@ -76,9 +76,16 @@ extension Response {
 }
 
 extension HTTPField.Name {
-  static let xContentTypeOptions = Self("X-Content-Type-Options")!
-  static let forwardedFor = Self("X-Forwarded-For")!
-  static let repoRev = Self("Atproto-Repo-Rev")!
+  static let xContentTypeOptions = named("X-Content-Type-Options")
+  static let repoRev = named("Atproto-Repo-Rev")
+  static let referrerPolicy = named("Referrer-Policy")
+  static let crossOriginResourcePolicy = named("Cross-Origin-Resource-Policy")
+  static let xFrameOptions = named("X-Frame-Options")
+
+  private static func named(_ text: StaticString) -> Self {
+    guard let name = Self("\(text)") else { preconditionFailure("no name of a header: \(text)") }
+    return name
+  }
 }
 
 /// The parameters of a query.

@@ -45,8 +45,8 @@ struct Pages: Sendable {
     var response = response
     response.headers[.cacheControl] = "no-store"
     response.headers[.referrerPolicy] = "no-referrer"
-    response.headers[.init("Cross-Origin-Resource-Policy")!] = "same-origin"
-    response.headers[.init("X-Frame-Options")!] = "DENY"
+    response.headers[.crossOriginResourcePolicy] = "same-origin"
+    response.headers[.xFrameOptions] = "DENY"
     return response
   }
 
@@ -110,10 +110,6 @@ struct Pages: Sendable {
         : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
     }.joined()
   }
-}
-
-extension HTTPField.Name {
-  fileprivate static let referrerPolicy = Self("Referrer-Policy")!
 }
 
 /// A file that is read at any place, and closed when nobody reads it any more.
