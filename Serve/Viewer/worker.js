@@ -15,6 +15,15 @@ const state = { archive: null, history: [], accounts: new Map(), account: null, 
 
 const tell = (message, transfer = []) => postMessage(message, transfer);
 
+/** Once the first posts are on the page, all records are compared with their CIDs, and what a search needs is made. */
+function settleLater(cid, account) {
+  setTimeout(async () => {
+    const lost = await account.repository.settle();
+    tell({ checked: { cid, lost } });
+    account.index();
+  }, 300);
+}
+
 const methods = {
   /** Opens an archive, and its newest snapshot. */
   async open({ file, url }) {
@@ -51,9 +60,7 @@ const methods = {
       state.accounts.set(cid, new Account(repository));
     }
     state.account = state.accounts.get(cid);
-    // Once the first posts are on the page, what a search needs is made.
-    const { account } = state;
-    setTimeout(() => account.index(), 400);
+    settleLater(cid, state.account);
     state.reasons = null;
     const { repository, collections, did } = state.account;
     return {

@@ -9,16 +9,21 @@ const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** What a post is, as bits. */
 export const IS = { reply: 1, image: 2, video: 4, quote: 8, link: 16 };
 
+/** The value of each character of a TID; 255 for others. */
+const VALUES = new Uint8Array(128).fill(255);
+for (const [value, char] of [...DIGITS].entries()) VALUES[char.charCodeAt(0)] = value;
+
 /** The time that a record key stands for, in milliseconds; NaN for one that is no TID. */
 export function tidTime(rkey) {
   if (rkey.length !== 13) return NaN;
-  let value = 0n;
-  for (const char of rkey) {
-    const digit = DIGITS.indexOf(char);
-    if (digit < 0) return NaN;
-    value = value << 5n | BigInt(digit);
+  // The last ten of 65 bits tell nothing of the time; the others, microseconds, fit into a number.
+  let value = 0;
+  for (let i = 0; i < 13; i++) {
+    const digit = VALUES[rkey.charCodeAt(i)] ?? 255;
+    if (digit === 255) return NaN;
+    if (i < 11) value = value * 32 + digit;
   }
-  const time = Number(value >> 10n) / 1000;
+  const time = value / 1000;
   return time > 0 && time < 4e12 ? time : NaN;
 }
 
@@ -132,11 +137,15 @@ export class Account {
   /** Where each month begins in a list, the newest first: {month, at}, by what the keys of the records say. */
   months(places) {
     const found = [];
-    places.forEach((i, at) => {
-      const time = tidTime(split(this.repository.paths[i])[1]);
-      const month = time > 0 ? new Date(time).toISOString().slice(0, 7) : null;
-      if (month && found.at(-1)?.month !== month) found.push({ month, at });
-    });
+    // From when to when the month lasts that was found last: most records are in it.
+    let [from, to] = [Infinity, -Infinity];
+    for (let at = 0; at < places.length; at++) {
+      const time = tidTime(split(this.repository.paths[places[at]])[1]);
+      if (Number.isNaN(time) || time >= from && time < to) continue;
+      const date = new Date(time);
+      [from, to] = [Date.UTC(date.getUTCFullYear(), date.getUTCMonth()), Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)];
+      found.push({ month: date.toISOString().slice(0, 7), at });
+    }
     return found;
   }
 

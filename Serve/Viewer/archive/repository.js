@@ -11,7 +11,16 @@ const LINK = [0xd8, 0x2a, 0x58, 0x25, 0];
 const CID_LENGTH = 36;
 const IS_ASCII = /^[\x00-\x7f]*$/;
 
-/** The records of a snapshot. Invariant: `paths` ascends; record i is block `places[i]` of the table, or missing (-1). */
+/** How many records are compared with their CIDs before others may ask. */
+const SETTLED_AT_ONCE = 4000;
+
+/**
+ * The records of a snapshot.
+ *
+ * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1).
+ * 2. Every tree node was compared with its CID before it was read. A record is compared before it is given out, and
+ *    all of them by `settle`, which comes after the first ones are on the page.
+ */
 export class Repository {
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
   static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
@@ -48,31 +57,48 @@ export class Repository {
     }
     let [nodes, last] = [0, ""];
     const open = [];
-    const enter = async (bytes, from) => {
+    const enter = (number) => {
       if (++nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
-      let number = this.table.find(bytes, from, from + CID_LENGTH);
-      if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(from, from + CID_LENGTH)));
       if (number >= 0) open.push(new NodeReader(this.table.bytes(number)));
       else this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
     };
-    await enter(this.commit.data.bytes, 0);
+    enter(await this.intact(this.commit.data));
     while (open.length) {
       const node = open.at(-1);
       const step = node.next();
       if (step === END) {
         open.pop();
       } else if (step === SUBTREE) {
-        await enter(node.bytes, node.link);
+        const { bytes, link } = node;
+        let number = this.table.find(bytes, link, link + CID_LENGTH);
+        // Only what is not at hand takes a wait.
+        if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
+        enter(number);
       } else {
         const { key, bytes, link } = node;
         if (key <= last) throw new Malformed("the tree of records is not in order");
         last = key;
         let number = this.table.find(bytes, link, link + CID_LENGTH);
-        if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
+        if (number < 0) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
         this.paths.push(IS_ASCII.test(key) ? key : textOf(key));
         this.places.push(number);
       }
     }
+  }
+
+  /** Compares all records with their CIDs, and looks elsewhere for those that do not hold; answers how many are lost. */
+  async settle(progress = () => {}) {
+    let lost = 0;
+    for (let i = this.places.length - 1; i >= 0; i--) {
+      const number = this.places[i];
+      if (number >= 0 && !this.isIntact(number)) this.places[i] = await this.intact(new CID(this.table.cid(number)));
+      if (this.places[i] < 0) lost++;
+      if (i % SETTLED_AT_ONCE === 0) {
+        progress(this.places.length - i, this.places.length);
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    }
+    return lost;
   }
 
   isIntact(number) {
@@ -103,7 +129,7 @@ export class Repository {
 
   /** What a record says; null for one that is damaged, or cannot be read. */
   value(i) {
-    if (this.places[i] < 0) return null;
+    if (!this.isIntact(this.places[i])) return null;
     try {
       return decode(this.table.bytes(this.places[i]));
     } catch {
@@ -111,7 +137,7 @@ export class Repository {
     }
   }
 
-  /** Whether a record has a field. */
+  /** Whether a record has a field; it need not have been compared with its CID. */
   hasKey(i, name) {
     if (this.places[i] < 0) return false;
     const bytes = this.table.bytes(this.places[i]);
@@ -124,7 +150,7 @@ export class Repository {
 
   /** The CID of a record, as text; null for one that is lost. */
   cid(i) {
-    return this.places[i] < 0 ? null : new CID(this.table.cid(this.places[i])).text;
+    return !this.isIntact(this.places[i]) ? null : new CID(this.table.cid(this.places[i])).text;
   }
 }
 
@@ -163,8 +189,7 @@ class NodeReader {
     this.expect(0x61, 0x70);
     const shared = this.number(0);
     if (length > MAXIMUM_KEY || shared > this.key.length || shared + length > MAXIMUM_KEY) this.fail();
-    let suffix = "";
-    for (let i = start; i < start + length; i++) suffix += String.fromCharCode(bytes[i]);
+    const suffix = String.fromCharCode.apply(null, bytes.subarray(start, start + length));
     this.key = shared ? this.key.slice(0, shared) + suffix : suffix;
     this.expect(0x61, 0x74);
     if (bytes[this.at] === 0xf6) {

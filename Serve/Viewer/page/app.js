@@ -34,6 +34,10 @@ function start() {
   worker.onmessage = ({ data }) => {
     if (data.notice) {
       notices.push(data.notice);
+    } else if (data.checked) {
+      if (view?.summary.cid !== data.checked.cid) return;
+      view.summary.lost = data.checked.lost;
+      for (const mark of document.querySelectorAll("[data-proof]")) mark.replaceWith(views.proof(view.summary));
     } else if (data.progress) {
       const { what, done, total } = data.progress;
       busy.hidden = false;

@@ -48,13 +48,12 @@ function hero({ ask, summary, name, handle }) {
 
 /** Whether what is shown was verified, and what that means. */
 export function proof(summary) {
-  const isWhole = summary.problems.length === 0;
-  return h("span", {
-    class: isWhole ? "proof" : "proof bad",
-    title: isWhole
-      ? "Each block hashes to its CID, from the signed commit down to each record. Who signed it, \"carpack verify\" says."
-      : summary.problems.join("; "),
-  }, isWhole ? "✓ verified" : "⚠ damaged in part", summary.doubts.length ? `, but: ${summary.doubts.join(", ")}` : "");
+  const { problems, lost, doubts } = summary;
+  const isWhole = problems.length === 0 && !lost;
+  const [mark, title] = !isWhole ? ["⚠ damaged in part", [...problems, lost ? `${counted(lost, "record")} lost or damaged` : ""].filter(Boolean).join("; ")]
+    : lost === undefined ? ["✓ checking the rest …", "What is shown was compared with its CID, and the tree from the signed commit down; the other records are being compared."]
+      : ["✓ verified", "Each block hashes to its CID, from the signed commit down to each record. Who signed it, \"carpack verify\" says."];
+  return h("span", { class: isWhole ? "proof" : "proof bad", "data-proof": "", title }, mark, doubts.length ? `, but: ${doubts.join(", ")}` : "");
 }
 
 /** All pictures and videos as a grid. */

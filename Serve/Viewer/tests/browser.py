@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -253,6 +254,21 @@ def damaged_archives_give_a_message_or_what_is_left(browser, folder):
         (folder / "damaged.car.zst").write_bytes(bytes_)
         page.open(folder / "damaged.car.zst")
         assert page.tab.inner_text("body").strip()
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def two_hundred_forged_archives_never_hang_the_tab(browser, folder):
+    if not shutil.which("node"):
+        return
+    forging = pathlib.Path(__file__).parent / "forging.js"
+    subprocess.run(["node", forging, ROOT / "Fixtures/archives/several.car.zst", folder, "200"], check=True)
+    page = Page(browser)
+    for number in range(200):
+        start = time.monotonic()
+        page.open(folder / f"forged-{number}.car.zst")
+        assert time.monotonic() - start < 10, number
     page.expect_quiet()
     page.close()
 

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Each holds one piece at a time. Where there are many, pieces are small.
 final class SendBudget: Sendable {
-  private static let total = 24 << 20
+  private static let total = 12 << 20
   private static let smallest = 32 << 10
   private static let largest = 512 << 10
 
