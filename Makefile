@@ -174,7 +174,7 @@ install: release serve man completions ## install under PREFIX=/usr/local (packa
 	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
 	install -m 755 $(SERVE) $(BIN)/carpack-serve
-	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
+	install -m 644 $(MANUAL)/carpack*.1 Packaging/carpack-serve.1 $(MAN1)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
@@ -201,9 +201,9 @@ tarball: release serve ## the command with all that belongs to it, for any folde
 	@$(MAKE) --no-print-directory -s install DESTDIR=.build/stage/tarball PREFIX=
 	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/build-tarball.sh .build/stage/tarball $(DIST)
 
-sbom: release ## what the command is made of, as SPDX 2.3: .build/dist
+sbom: release serve ## what the command is made of, as SPDX 2.3: .build/dist
 	@mkdir -p $(DIST)
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" > $(DIST)/carpack.spdx.json
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" $(SERVE) > $(DIST)/carpack.spdx.json
 	@echo $(DIST)/carpack.spdx.json
 
 container-root: release serve ## the folder that the Containerfile makes an image of: .build/container

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what a built carpack is made of as SPDX 2.3: generate-sbom.py COMMAND > carpack.spdx.json
+"""Writes what a built carpack is made of as SPDX 2.3: generate-sbom.py COMMAND SERVER > carpack.spdx.json
 
 Swift packages with the versions of Package.resolved, what the toolchain links statically, and the shared libraries that the command
 is linked to or opens, with the versions of this system's packages where dpkg knows them. SOURCE_DATE_EPOCH dates it.
 """
 
 import datetime
+import glob
 import hashlib
 import json
 import os
@@ -17,7 +18,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNTIME_LICENCE = "Apache-2.0 WITH Swift-exception"
 LICENCES = {
     "swift-argument-parser": RUNTIME_LICENCE, "swift-system": RUNTIME_LICENCE,
-    "libzstd": "BSD-3-Clause", "libz": "Zlib", "libxxhash": "BSD-2-Clause", "libcrypto": "Apache-2.0", "libcurl": "curl",
+    "swift-nio": "Apache-2.0", "hummingbird": "Apache-2.0", "swift-": "Apache-2.0", "grdb.swift": "MIT",
+    "libsqlite3": "blessing", "libzstd": "BSD-3-Clause", "libz": "Zlib", "libxxhash": "BSD-2-Clause", "libcrypto": "Apache-2.0", "libstdc": "GPL-3.0-or-later WITH GCC-exception-3.1", "libcurl": "curl",
     "libc": "LGPL-2.1-or-later", "libm": "LGPL-2.1-or-later", "libresolv": "LGPL-2.1-or-later",
     "ld-linux": "LGPL-2.1-or-later", "libgcc_s": "GPL-3.0-or-later WITH GCC-exception-3.1",
 }
@@ -45,17 +47,23 @@ def package(name, version, **more):
 
 
 def licence(name):
-    return next((text for start, text in LICENCES.items() if re.match(re.escape(start) + r"\b", name)), "NOASSERTION")
+    return next((text for start, text in LICENCES.items() if re.match(re.escape(start) + r"(\b|(?<=-))", name)), "NOASSERTION")
 
 
-def swift_packages():
-    with open(os.path.join(TOP, "Package.resolved")) as file:
+def is_built(identity, build):
+    """Whether anything of a package was compiled: Package.resolved has also what only tests and documentation take."""
+    folders = [one for one in glob.glob(os.path.join(build, "checkouts", "*")) if os.path.basename(one).lower() == identity]
+    modules = {os.path.basename(one) for folder in folders for one in glob.glob(os.path.join(folder, "Sources", "*"))}
+    modules |= {os.path.basename(folder).split(".")[0] for folder in folders}
+    return any(glob.glob(os.path.join(build, "release", f"{module}.build", "**", "*.o"), recursive=True) for module in modules)
+
+
+def swift_packages(folder):
+    """The packages that a program was built of, which lies in the folder of its own package."""
+    with open(os.path.join(folder, "Package.resolved")) as file:
         pins = json.load(file)["pins"]
-    with open(os.path.join(TOP, "Package.swift")) as file:
-        manifest = file.read()
     for pin in pins:
-        # Package.resolved may also have what only the documentation takes.
-        if f'package: "{pin["identity"]}"' not in manifest:
+        if not is_built(pin["identity"], os.path.join(folder, ".build")):
             continue
         version, revision = pin["state"].get("version", "NOASSERTION"), pin["state"]["revision"]
         place = pin["location"]
@@ -105,38 +113,52 @@ def system_package(name):
     return None, "NOASSERTION"
 
 
+def digest_of(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: generate-sbom.py COMMAND")
-    command = sys.argv[1]
-    with open(command, "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()
+    if len(sys.argv) != 3:
+        sys.exit("usage: generate-sbom.py COMMAND SERVER")
+    command, server = sys.argv[1:]
+    digest, server_digest = digest_of(command), digest_of(server)
     version = output(command, "--version").strip()
     moment = datetime.datetime.fromtimestamp(
         int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp()), datetime.timezone.utc)
 
-    root = package("carpack", version, licence="MIT", primaryPackagePurpose="APPLICATION",
-                   checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
-    packages, relations = [root], []
+    packages, relations = [], []
+
+    def add(part):
+        if part["SPDXID"] not in {one["SPDXID"] for one in packages}:
+            packages.append(part)
 
     def relate(subject, kind, other):
         relations.append({"spdxElementId": subject, "relationshipType": kind, "relatedSpdxElement": other})
 
-    relate("SPDXRef-DOCUMENT", "DESCRIBES", root["SPDXID"])
-    for part in [*swift_packages(), *toolchain(), *compiler_library(command)]:
-        packages.append(part)
-        relate(root["SPDXID"], "STATIC_LINK", part["SPDXID"])
-    for name, kind in shared_libraries(command):
-        owner, found = system_package(name)
-        more = {"licence": licence(name), "primaryPackagePurpose": "LIBRARY"}
-        if owner:
-            more["sourceInfo"] = f"built with the package {owner} {found}"
-        part = package(name, found, **more)
-        packages.append(part)
-        if kind == "DYNAMIC_LINK":
-            relate(root["SPDXID"], kind, part["SPDXID"])
-        else:
-            relate(part["SPDXID"], kind, root["SPDXID"])
+    for name, program, checksum, folder, opens in [
+            ("carpack", command, digest, TOP, True), ("carpack-serve", server, server_digest, os.path.join(TOP, "Serve"), False)]:
+        root = package(name, version, licence="MIT", primaryPackagePurpose="APPLICATION",
+                       checksums=[{"algorithm": "SHA256", "checksumValue": checksum}])
+        add(root)
+        relate("SPDXRef-DOCUMENT", "DESCRIBES", root["SPDXID"])
+        libraries = [*compiler_library(program)] if opens else []
+        for part in [*swift_packages(folder), *toolchain(), *libraries]:
+            add(part)
+            relate(root["SPDXID"], "STATIC_LINK", part["SPDXID"])
+        for name, kind in shared_libraries(program):
+            if kind != "DYNAMIC_LINK" and not opens:
+                continue
+            owner, found = system_package(name)
+            more = {"licence": licence(name), "primaryPackagePurpose": "LIBRARY"}
+            if owner:
+                more["sourceInfo"] = f"built with the package {owner} {found}"
+            part = package(name, found, **more)
+            add(part)
+            if kind == "DYNAMIC_LINK":
+                relate(root["SPDXID"], kind, part["SPDXID"])
+            else:
+                relate(part["SPDXID"], kind, root["SPDXID"])
 
     json.dump({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",

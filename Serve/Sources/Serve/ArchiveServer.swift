@@ -66,6 +66,9 @@ public struct ArchiveServer {
       responder: responder,
       server: .http1(
         configuration: .init(
+          additionalChannelHandlers: [
+            IdleStateHandler(allTimeout: StalledConnections.limit), StalledConnections(),
+          ],
           idleTimeout: .seconds(Self.idleSeconds), httpDecoderConfiguration: decoder)),
       configuration: ApplicationConfiguration(
         address: .hostname(options.host, port: options.port),

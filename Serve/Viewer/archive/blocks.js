@@ -1,6 +1,6 @@
 // Blocks by their CIDs, in a table of numbers: a hundred thousand of them are no objects.
 
-import { cidAt, varint } from "./cid.js";
+import { cidAt, Malformed, varint } from "./cid.js";
 import { hasDigest } from "./sha256.js";
 
 /** The blocks of the frames that were read, found by CID. */
@@ -52,8 +52,11 @@ export class BlockTable {
   /** The number of the block with a CID, which may stand among other bytes; -1 if it is not there. */
   find(bytes, from = 0, to = bytes.length) {
     const mask = this.slots.length - 1;
-    for (let slot = hashOf(bytes, from, to) & mask; this.slots[slot] >= 0; slot = slot + 1 & mask) {
-      if (this.isCID(this.slots[slot], bytes, from, to)) return this.slots[slot];
+    const { slots } = this;
+    let slot = hashOf(bytes, to) & mask;
+    for (let probes = 0; slots[slot] >= 0; slot = slot + 1 & mask) {
+      if (this.isCID(slots[slot], bytes, from, to)) return slots[slot];
+      if (++probes > MAXIMUM_PROBES) throw new Malformed("the CIDs of blocks were made to be alike");
     }
     return -1;
   }
@@ -89,9 +92,12 @@ export class BlockTable {
   put(number) {
     const mask = this.slots.length - 1;
     const page = this.pages[this.page[number]];
-    let slot = hashOf(page, this.start[number], this.body[number]) & mask;
-    while (this.slots[slot] >= 0) slot = slot + 1 & mask;
-    this.slots[slot] = number;
+    const { slots } = this;
+    let slot = hashOf(page, this.body[number]) & mask;
+    for (let probes = 0; slots[slot] >= 0; slot = slot + 1 & mask) {
+      if (++probes > MAXIMUM_PROBES) throw new Malformed("the CIDs of blocks were made to be alike");
+    }
+    slots[slot] = number;
   }
 
   /** Makes room for so many blocks, so that the table need not grow step by step. */
@@ -112,9 +118,13 @@ export class BlockTable {
   }
 }
 
+/** How many slots are looked at for one CID: digests spread evenly, so that many more are made to lie together. */
+const MAXIMUM_PROBES = 512;
+
 /** A number for the last bytes of a CID, which are those of a digest. */
-function hashOf(bytes, start, end) {
-  let hash = 0;
-  for (let i = Math.max(start, end - 5); i < end; i++) hash = Math.imul(hash, 31) + bytes[i] * 0x9e3b | 0;
+function hashOf(bytes, end) {
+  const low = bytes[end - 1] | bytes[end - 2] << 8 | bytes[end - 3] << 16 | bytes[end - 4] << 24;
+  const high = bytes[end - 5] | bytes[end - 6] << 8 | bytes[end - 7] << 16 | bytes[end - 8] << 24;
+  const hash = Math.imul(low ^ Math.imul(high, 0x9e3779b1), 0x85ebca6b);
   return hash ^ hash >>> 15;
 }

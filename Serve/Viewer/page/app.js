@@ -90,15 +90,16 @@ async function open(from) {
   fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.url && h("p", { class: "small soft" }, from.url)), busy);
   try {
     forgetAddresses();
+    remembered.url = from.url;
     if (!worker) {
       restrict(from.url && new URL(from.url));
-      remembered.url = from.url;
       start();
     }
     const { name, size: length, summary } = await ask("open", from);
     show(summary, { name, length });
-    ask("history").then((history) => accounts(history)).catch(() => {});
     await route();
+    // Only now: of an archive with thousands of snapshots it takes a while.
+    ask("history").then((history) => accounts(history)).catch(() => {});
   } catch (error) {
     view = null;
     welcome(`This archive cannot be shown: ${error.message}`);
@@ -212,5 +213,11 @@ function given() {
 }
 
 const address = given();
-if (address) open({ url: address });
-else welcome();
+if (address) {
+  open({ url: address });
+} else {
+  welcome();
+  // A page without an address opens files only, and is ready for the first.
+  restrict(null);
+  start();
+}

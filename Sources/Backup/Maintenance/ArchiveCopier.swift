@@ -57,6 +57,9 @@ struct ArchiveCopier {
     var copier = try SnapshotCopier(
       sources, into: storage, carHeader: archived(newest).snapshot.car.header, level: level,
       keepsPrivateData: keepsPrivateData, observer: observer)
+    // All blocks before all blobs: whoever reads the file over a network gets a repository in a few
+    // requests, however many snapshots it came in with.
+    for link in links { try copier.copyBlocks(of: archived(link), from: link.source) }
     for link in links {
       try copier.copy(archived(link), from: link.source, isVouched: link.isVouched)
     }

@@ -117,6 +117,11 @@ struct SnapshotCopier: ~Copyable {
 
   // MARK: What a snapshot needs
 
+  /// Copies the sections of a snapshot's CAR, and nothing else of it yet.
+  mutating func copyBlocks(of archived: ArchivedSnapshot, from source: Int) throws {
+    _ = try copyCAR(archived, from: source)
+  }
+
   /// Copies the sections of a CAR.
   private mutating func copyCAR(_ archived: ArchivedSnapshot, from source: Int) throws -> CopiedCAR
   {

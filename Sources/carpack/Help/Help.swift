@@ -12,6 +12,8 @@ enum Help {
     case network
     /// Those of a verb that signs what it wrote, too.
     case signing
+    /// Those of a verb that goes on as carpack-serve.
+    case serving
 
     fileprivate var lines: [String] {
       let terminal = [
@@ -35,12 +37,17 @@ enum Help {
       let signing = [
         "CARPACK_KEY_PASSPHRASE   the passphrase of the key for --sign-head"
       ]
+      let serving = [
+        "CARPACK_SERVE            where the program carpack-serve is, if not beside this one",
+        "TMPDIR                   where repositories are laid out, else /var/tmp",
+      ]
       return switch self {
       case .terminal: terminal
       case .common: common
       case .writing: common + writing
       case .network: common + writing + network
       case .signing: common + writing + network + signing
+      case .serving: common + serving
       }
     }
   }

@@ -23,7 +23,7 @@ struct Pages: Sendable {
     let archives = shelf.archives
     if path.isEmpty, archives.count == 1, let only = archives.first {
       var headers = HTTPFields()
-      headers[.location] = "view#url=archives/\(Self.escaped(only.name))"
+      headers[.location] = "view#url=archives/\(Self.escaped(only.address))"
       headers[.referrerPolicy] = "no-referrer"
       return Response(status: .seeOther, headers: headers)
     }
@@ -33,7 +33,7 @@ struct Pages: Sendable {
     }
     if path == "view" { return keptPrivate(.bytes(page, type: "text/html; charset=utf-8")) }
     if path.hasPrefix("archives/"), let name = path.dropFirst(9).removingPercentEncoding,
-      let archive = shelf.archive(named: name)
+      let archive = shelf.archive(at: name)
     {
       return try file(archive, request)
     }
@@ -55,7 +55,8 @@ struct Pages: Sendable {
     headers[.contentType] = "application/zstd"
     headers[.xContentTypeOptions] = "nosniff"
     let generation = archive.reader.generation
-    headers[.eTag] = "\"\(generation.number)-\(generation.committedLength)\""
+    let file = archive.identity.inode
+    headers[.eTag] = "\"\(file)-\(generation.number)-\(generation.committedLength)\""
     let length = generation.number > 0 ? generation.committedLength : archive.reader.fileSize
     let descriptor = try OpenFile(archive.path)
     let budget = budget
@@ -73,7 +74,7 @@ struct Pages: Sendable {
     let items = archives.map { archive in
       let names = archive.history.newestOfAccounts.map { archive.history.name(of: $0.did) }
       let about = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " …" : "")
-      return "<li><a href=\"view#url=archives/\(Self.escaped(archive.name))\">"
+      return "<li><a href=\"view#url=archives/\(Self.escaped(archive.address))\">"
         + "\(Self.html(archive.name))</a> <small>\(Self.html(about))</small></li>"
     }
     return """
@@ -102,7 +103,7 @@ struct Pages: Sendable {
   private static func escaped(_ name: String) -> String {
     name.utf8.map { byte in
       let isPlain =
-        byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
+        byte == UInt8(ascii: "/") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
         || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
       return isPlain

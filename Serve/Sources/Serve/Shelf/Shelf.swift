@@ -15,6 +15,8 @@ final class Shelf: Sendable {
     var accounts: [DID: ServedAccount] = [:]
     /// Files that could not be read, as they were then.
     var unreadable: [String: ShelvedArchive.Identity?] = [:]
+    /// What was said when the folders were last looked through.
+    var said: Set<String> = []
   }
 
   private let paths: [String]
@@ -59,9 +61,9 @@ final class Shelf: Sendable {
     }
   }
 
-  /// The archive whose file has this name; of several the first.
-  func archive(named name: String) -> ShelvedArchive? {
-    archives.first { $0.name == name }
+  /// The archive with this address on the page.
+  func archive(at address: String) -> ShelvedArchive? {
+    archives.first { $0.address == address }
   }
 
   /// Looks at the files again.
@@ -111,16 +113,25 @@ final class Shelf: Sendable {
   private func isGone(_ path: String) -> Bool { !FileManager.default.fileExists(atPath: path) }
 
   private func files() -> [String] {
-    paths.flatMap { path -> [String] in
+    var faults: Set<String> = []
+    let files = paths.flatMap { path -> [String] in
       guard BlobFolder.isFolder(path) else { return [path] }
       let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
       do {
-        return try ArchiveFolder.archives(in: folder) { say("\($0)") }
+        return try ArchiveFolder.archives(in: folder) { faults.insert("\($0)") }
       } catch {
-        say("\(path): \(error)")
-        return archives.map(\.path).filter { $0.hasPrefix(path) }
+        faults.insert("\(path): \(error)")
+        return archives.map(\.path).filter { $0.hasPrefix("\(folder)/") }
       }
     }
+    // What goes on being wrong is said once.
+    let before = state.withLock { state in
+      let before = state.said
+      state.said = faults
+      return before
+    }
+    for fault in faults.subtracting(before).sorted() { say(fault) }
+    return files
   }
 
   /// Each account, from the archive with its newest snapshot.

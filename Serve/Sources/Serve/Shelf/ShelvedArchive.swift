@@ -55,6 +55,10 @@ final class ShelvedArchive: Sendable {
   /// The name of its file.
   var name: String { FilePath(path).lastComponent?.string ?? path }
 
+  /// What its address on the page ends with: the name of its file, behind what tells it from others
+  /// of that name.
+  let address: String
+
   /// Opens an archive.
   ///
   /// - Throws: `ArchiveError` for a file that cannot be read; `SelectionError` if it has no such
@@ -64,6 +68,8 @@ final class ShelvedArchive: Sendable {
     after earlier: ShelvedArchive?
   ) throws {
     (self.path, self.identity) = (path, identity)
+    let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
+    address = "\(mark)/\(FilePath(path).lastComponent?.string ?? path)"
     reader = try ArchiveReader(path: FilePath(path), limits: limits)
     try reader.refuseTooMuchContent()
     history = try SnapshotHistory(of: reader)

@@ -30,7 +30,7 @@ struct ExportCommand: ReportingCommand {
         "carpack export alice.example.com.car.zst --csv tables/ --force --json",
         "carpack export alice.example.com.car.zst --sqlite alice.db",
         "carpack export alice.example.com.car.zst --html pages/",
-      ]))
+      ], environment: .serving))
 
   @OptionGroup var archive: ArchiveArgument
 

@@ -24,7 +24,7 @@ struct ServeCommand: ReportingCommand {
         "carpack serve backups/ --bind 0.0.0.0:8080 --hostname archive.example.com",
         "carpack serve backups/ --impersonate --log -",
         "ATP_PLC_HOST=http://127.0.0.1:2583/did goat repo export alice.example.com",
-      ]))
+      ], environment: .serving))
 
   @Argument(
     help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),

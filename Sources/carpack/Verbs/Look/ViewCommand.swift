@@ -24,7 +24,7 @@ struct ViewCommand: ReportingCommand {
         "carpack view backups/ --no-browser",
         "carpack view --page viewer.html",
         "carpack view --page - > viewer.html",
-      ]))
+      ], environment: .serving))
 
   @Argument(
     help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
