@@ -102,6 +102,27 @@ import Testing
       ])
   }
 
+  @Test func `puts all blocks before all blobs`() throws {
+    var series = try Series()
+    var repository = TestRepository()
+    let blobs = (0..<5).map { number in [UInt8](repeating: UInt8(number), count: 100_000) }
+    for (number, blob) in blobs.enumerated() {
+      try repository.add("a.b.c/\(number)", blob: .blob(blob))
+      try series.pack(repository.car(), blobs: ["\(number)": blob]) {
+        $0.createdAt = "2026-02-0\(number + 1)T00:00:00Z"
+      }
+      try repository.advance()
+    }
+    #expect(try ArchiveCompactor().compact(series.path).isReplaced)
+    let reader = try series.reader
+    let blocks = try repository.records.values.map { record in
+      try #require(try reader.ordinal(of: CID(codec: .dagCBOR, hashing: record.span)))
+    }
+    let last = try #require(blocks.max())
+    for blob in blobs { #expect(try #require(try reader.ordinal(of: .blob(blob))) > last) }
+    #expect(try SnapshotVerifier().verify(reader, .full).damage == [])
+  }
+
   @Test func `does not keep a blob for a block that no record path leads to`() throws {
     var series = try Series()
     var repository = try TestRepository(posts: 20)

@@ -105,7 +105,7 @@ struct Responder: HTTPResponder {
     if request.method == .options {
       response = Response(status: .noContent)
       response.headers[.accessControlAllowMethods] = "GET, HEAD, OPTIONS"
-      response.headers[.accessControlAllowHeaders] = "*"
+      response.headers[.accessControlAllowHeaders] = "*, Authorization"
       response.headers[.accessControlMaxAge] = "86400"
     } else {
       do {
