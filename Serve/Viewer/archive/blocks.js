@@ -10,10 +10,8 @@ export class BlockTable {
     /** The frames whose sections are in it, by their numbers. */
     this.frames = new Set();
     this.count = 0;
-    this.page = new Uint32Array(1024);
-    this.start = new Uint32Array(1024);
-    this.body = new Uint32Array(1024);
-    this.end = new Uint32Array(1024);
+    /** Of each block four numbers side by side: its page, and where its CID, its body and what follows it begin there. */
+    this.places = new Uint32Array(4 * 1024);
     this.isChecked = new Uint8Array(1024);
     this.slots = new Int32Array(4096).fill(-1);
   }
@@ -21,10 +19,15 @@ export class BlockTable {
   /** Adds a section: a CID that begins at `start` of `content`, and a body behind it up to `end`. */
   add(content, start, body, end) {
     if (this.pages.at(-1) !== content) this.pages.push(content);
-    if (this.count === this.page.length) this.grow();
+    if (this.count === this.isChecked.length) this.grow();
     const number = this.count++;
-    this.page[number] = this.pages.length - 1;
-    [this.start[number], this.body[number], this.end[number], this.isChecked[number]] = [start, body, end, 0];
+    const { places } = this;
+    const at = 4 * number;
+    places[at] = this.pages.length - 1;
+    places[at + 1] = start;
+    places[at + 2] = body;
+    places[at + 3] = end;
+    this.isChecked[number] = 0;
     this.put(number);
     return number;
   }
@@ -62,38 +65,48 @@ export class BlockTable {
   }
 
   isCID(number, bytes, from, to) {
-    const start = this.start[number];
-    if (this.body[number] - start !== to - from) return false;
-    const page = this.pages[this.page[number]];
+    const { places } = this;
+    const start = places[4 * number + 1];
+    if (places[4 * number + 2] - start !== to - from) return false;
+    const page = this.pages[places[4 * number]];
     for (let i = to - from - 1; i >= 0; i--) if (page[start + i] !== bytes[from + i]) return false;
     return true;
   }
 
   /** The bytes of a block's CID. */
   cid(number) {
-    return this.pages[this.page[number]].slice(this.start[number], this.body[number]);
+    const [page, start, body] = this.places.subarray(4 * number);
+    return this.pages[page].slice(start, body);
   }
 
   /** The bytes of a block; they are shared. */
   bytes(number) {
-    return this.pages[this.page[number]].subarray(this.body[number], this.end[number]);
+    const at = 4 * number;
+    return this.pages[this.places[at]].subarray(this.places[at + 2], this.places[at + 3]);
+  }
+
+  /** Where the bytes of a block lie: among which, from where, up to where. */
+  place(number) {
+    const at = 4 * number;
+    return [this.pages[this.places[at]], this.places[at + 2], this.places[at + 3]];
   }
 
   /** Whether a block hashes to its CID; null where its hash function is unknown. Each block is hashed once. */
   matches(number) {
     if (this.isChecked[number]) return this.isChecked[number] === 1 ? true : this.isChecked[number] === 2 ? false : null;
-    const page = this.pages[this.page[number]];
-    const { hash, digest } = cidAt(page, this.start[number]);
-    const matches = hash === 0x12 ? hasDigest(page, this.body[number], this.end[number], page, digest) : null;
+    const at = 4 * number;
+    const page = this.pages[this.places[at]];
+    const { hash, digest } = cidAt(page, this.places[at + 1]);
+    const matches = hash === 0x12 ? hasDigest(page, this.places[at + 2], this.places[at + 3], page, digest) : null;
     this.isChecked[number] = matches === null ? 3 : matches ? 1 : 2;
     return matches;
   }
 
   put(number) {
     const mask = this.slots.length - 1;
-    const page = this.pages[this.page[number]];
+    const page = this.pages[this.places[4 * number]];
     const { slots } = this;
-    let slot = hashOf(page, this.body[number]) & mask;
+    let slot = hashOf(page, this.places[4 * number + 2]) & mask;
     for (let probes = 0; slots[slot] >= 0; slot = slot + 1 & mask) {
       if (++probes > MAXIMUM_PROBES) throw new Malformed("the CIDs of blocks were made to be alike");
     }
@@ -102,14 +115,14 @@ export class BlockTable {
 
   /** Makes room for so many blocks, so that the table need not grow step by step. */
   reserve(count) {
-    let capacity = this.page.length;
+    let capacity = this.isChecked.length;
     while (capacity < count) capacity *= 2;
-    if (capacity > this.page.length) this.grow(capacity);
+    if (capacity > this.isChecked.length) this.grow(capacity);
   }
 
-  grow(capacity = this.page.length * 2) {
-    for (const name of ["page", "start", "body", "end", "isChecked"]) {
-      const grown = new this[name].constructor(capacity);
+  grow(capacity = this.isChecked.length * 2) {
+    for (const [name, each] of [["places", 4], ["isChecked", 1]]) {
+      const grown = new this[name].constructor(each * capacity);
       grown.set(this[name]);
       this[name] = grown;
     }

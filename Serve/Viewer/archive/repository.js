@@ -55,35 +55,49 @@ export class Repository {
     if (this.commit?.did !== this.manifest.did || !(this.commit.data instanceof CID)) {
       throw new Malformed("the commit is not one of this account");
     }
-    let [nodes, last] = [0, ""];
-    const open = [];
-    const enter = (number) => {
-      if (++nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
-      if (number >= 0) open.push(new NodeReader(this.table.bytes(number)));
-      else this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
-    };
-    enter(await this.intact(this.commit.data));
+    const way = { open: [], nodes: 0, last: "" };
+    this.enter(way, await this.intact(this.commit.data));
+    for (let missing = this.follow(way); missing; missing = this.follow(way)) {
+      const number = await this.intact(missing.cid);
+      if (missing.isNode) this.enter(way, number);
+      else this.take(missing.key, number);
+    }
+  }
+
+  enter(way, number) {
+    if (++way.nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
+    if (number >= 0) way.open.push(new NodeReader(...this.table.place(number)));
+    else this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
+  }
+
+  take(key, number) {
+    this.paths.push(IS_ASCII.test(key) ? key : textOf(key));
+    this.places.push(number);
+  }
+
+  /** Goes on through the tree until its end, or until something is not at hand, which it answers: only that takes a wait. */
+  follow(way) {
+    const { open } = way;
+    const { table } = this;
     while (open.length) {
-      const node = open.at(-1);
+      const node = open[open.length - 1];
       const step = node.next();
       if (step === END) {
         open.pop();
-      } else if (step === SUBTREE) {
-        const { bytes, link } = node;
-        let number = this.table.find(bytes, link, link + CID_LENGTH);
-        // Only what is not at hand takes a wait.
-        if (!this.isIntact(number)) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
-        enter(number);
-      } else {
-        const { key, bytes, link } = node;
-        if (key <= last) throw new Malformed("the tree of records is not in order");
-        last = key;
-        let number = this.table.find(bytes, link, link + CID_LENGTH);
-        if (number < 0) number = await this.intact(new CID(bytes.slice(link, link + CID_LENGTH)));
-        this.paths.push(IS_ASCII.test(key) ? key : textOf(key));
-        this.places.push(number);
+        continue;
       }
+      const { bytes, link, key } = node;
+      const number = table.find(bytes, link, link + CID_LENGTH);
+      const isNode = step === SUBTREE;
+      if (!isNode) {
+        if (key <= way.last) throw new Malformed("the tree of records is not in order");
+        way.last = key;
+      }
+      if (isNode ? !this.isIntact(number) : number < 0) return { isNode, key, cid: new CID(bytes.slice(link, link + CID_LENGTH)) };
+      if (isNode) this.enter(way, number);
+      else this.take(key, number);
     }
+    return null;
   }
 
   /** Compares all records with their CIDs, and looks elsewhere for those that do not hold; answers how many are lost. */
@@ -162,11 +176,12 @@ const [END, SUBTREE, RECORD] = [0, 1, 2];
  * "v": link}], "l": link or null}, which DAG-CBOR writes in one way only. What `l` leads to comes first.
  */
 class NodeReader {
-  constructor(bytes) {
-    [this.bytes, this.at, this.key, this.link, this.below] = [bytes, 0, "", 0, -1];
-    const tail = bytes.at(-1) === 0xf6 && bytes[bytes.length - 3] === 0x61 && bytes[bytes.length - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
-    this.end = bytes.length - tail - 2;
-    if (this.end < 4 || bytes[this.end] !== 0x61 || bytes[this.end + 1] !== 0x6c) this.fail();
+  /** A node that lies in `bytes` from `start` up to `end`. */
+  constructor(bytes, start, end) {
+    [this.bytes, this.at, this.stop, this.key, this.link, this.below] = [bytes, start, end, "", 0, -1];
+    const tail = bytes[end - 1] === 0xf6 && bytes[end - 3] === 0x61 && bytes[end - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
+    this.end = end - tail - 2;
+    if (this.end < start + 4 || bytes[this.end] !== 0x61 || bytes[this.end + 1] !== 0x6c) this.fail();
     this.expect(0xa2, 0x61, 0x65);
     this.left = this.number(4);
     if (tail > 1) this.below = this.linkAt(this.end + 2);
@@ -188,7 +203,7 @@ class NodeReader {
     this.at += length;
     this.expect(0x61, 0x70);
     const shared = this.number(0);
-    if (length > MAXIMUM_KEY || shared > this.key.length || shared + length > MAXIMUM_KEY) this.fail();
+    if (this.at > this.stop || length > MAXIMUM_KEY || shared > this.key.length || shared + length > MAXIMUM_KEY) this.fail();
     const suffix = String.fromCharCode.apply(null, bytes.subarray(start, start + length));
     this.key = shared ? this.key.slice(0, shared) + suffix : suffix;
     this.expect(0x61, 0x74);
@@ -207,7 +222,7 @@ class NodeReader {
   /** Where the CID of the link is that begins here. */
   linkAt(at) {
     for (let i = 0; i < LINK.length; i++) if (this.bytes[at + i] !== LINK[i]) this.fail();
-    if (at + LINK.length + CID_LENGTH > this.bytes.length) this.fail();
+    if (at + LINK.length + CID_LENGTH > this.stop) this.fail();
     return at + LINK.length;
   }
 
