@@ -20,6 +20,8 @@ import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Serve/Viewer/tests"))
+import repositories
 FIXTURES = ROOT / "Fixtures"
 ALICE = "did:plc:w3pvxhp5ga2ax32lkbfrxakv"
 tests, notes = [], []
@@ -478,6 +480,34 @@ def five_hundred_connections_at_once_are_served_in_a_hundred_mebibytes():
             assert all(one == b"HTTP/1.1 200" for one in beginnings)
             assert server.memory() < 100 << 20, server.memory()
             assert server.ask("/xrpc/_health")[0] == 200
+            for one in sockets:
+                one.close()
+
+
+@test
+def a_reader_that_stands_still_costs_little_memory():
+    content = os.urandom(40 << 20)
+    link = repositories.blob(content, "video/mp4")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "blobs").mkdir()
+        (folder / "blobs/video").write_bytes(content)
+        (folder / "r.car").write_bytes(repositories.repository({"app.bsky.feed.post/3lkxag2qhdc22": {"video": link}}, did=ALICE))
+        carpack("pack", folder / "r.car", "--blobs", folder / "blobs", "-o", folder / "a.car.zst", "-q")
+        with Server(folder / "a.car.zst") as server:
+            path = f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={repositories.text(link['ref'])}"
+            request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+            sockets = []
+            for _ in range(500):
+                one = socket.socket()
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                one.connect((server.host, server.port))
+                one.sendall(request)
+                sockets.append(one)
+            time.sleep(3)
+            assert server.memory() < 100 << 20, server.memory()
+            assert all(one.recv(12) == b"HTTP/1.1 200" for one in sockets)
+            assert server.ask(path, Range="bytes=41000000-41000009")[2] == content[41000000:41000010]
             for one in sockets:
                 one.close()
 

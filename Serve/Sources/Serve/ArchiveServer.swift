@@ -14,6 +14,8 @@ public struct ArchiveServer {
   private static let maximumConnections = 1024
   private static let maximumHeader = 32 << 10
   private static let idleSeconds: Int64 = 60
+  /// How long answers that are being sent have to end, once the process is told to.
+  static let grace: Duration = .seconds(10)
 
   private let options: ServerOptions
   private let shelf: Shelf
@@ -99,6 +101,11 @@ private struct Watch: Service {
         }
         shelf.refresh()
       }
+    }
+    // A reader that takes nothing must not keep the process from ending.
+    Task.detached {
+      try await Task.sleep(for: ArchiveServer.grace)
+      exit(0)
     }
   }
 }

@@ -9,9 +9,12 @@ struct ClientContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   /// From where it came.
   let client: String
+  /// The connection.
+  let channel: any Channel
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
+    channel = source.channel
     client = source.channel.remoteAddress?.ipAddress ?? "-"
   }
 }
@@ -29,7 +32,8 @@ struct Responder: HTTPResponder {
     let start = ContinuousClock.now
     let path = request.uri.path
     var (response, endpoint) = await answer(path, request)
-    if request.method == .head { response = response.createHeadResponse() }
+    response =
+      request.method == .head ? response.createHeadResponse() : response.paced(on: context.channel)
     if metrics != nil || log != nil {
       let elapsed = ContinuousClock.now - start
       let seconds =

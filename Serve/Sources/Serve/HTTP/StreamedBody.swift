@@ -10,15 +10,15 @@ import Synchronization
 ///
 /// Each holds one piece at a time. Where there are many, pieces are small.
 final class SendBudget: Sendable {
-  private static let total = 12 << 20
-  private static let smallest = 32 << 10
+  private static let total = 4 << 20
+  private static let smallest = 16 << 10
   private static let largest = 512 << 10
 
   /// How many answers are being sent.
   fileprivate let count = Atomic<Int>(0)
 
   /// After how many bytes from mapped files their pages are let go of: they count as memory.
-  private static let heldPages = 32 << 20
+  private static let heldPages = 16 << 20
 
   private let unreleased = Atomic<Int>(0)
 
@@ -30,9 +30,11 @@ final class SendBudget: Sendable {
     release()
   }
 
-  /// How many bytes a piece may have now.
+  /// How many bytes a piece may have now: a power of two, for buffers have such lengths.
   var pieceLength: Int {
-    max(Self.smallest, min(Self.largest, Self.total / max(1, count.load(ordering: .relaxed))))
+    let share = Self.total / max(1, count.load(ordering: .relaxed))
+    let power = 1 << (Int.bitWidth - 1 - max(1, share).leadingZeroBitCount)
+    return max(Self.smallest, min(Self.largest, power))
   }
 }
 

@@ -1,0 +1,39 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import NIOCore
+
+/// Writes the body of an answer no faster than the connection takes it.
+///
+/// A write is handed to the thread of the connection, and waits if that has said that no more goes
+/// out at the moment. A writer on another thread is told only once that thread has come to look at
+/// what it was handed, and would fill memory meanwhile; so after each piece it waits until it has.
+struct PacedWriter: ResponseBodyWriter {
+  var writer: any ResponseBodyWriter
+  let channel: any Channel
+
+  @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
+    try await writer.write(buffer)
+    try await channel.eventLoop.submit {}.get()
+  }
+
+  @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
+    try await writer.finish(trailingHeaders)
+  }
+}
+
+extension Response {
+  /// Up to this length a body goes out in one piece.
+  private static let onePiece = 64 << 10
+
+  /// The same, its body written at the pace of the connection.
+  func paced(on channel: any Channel) -> Response {
+    guard body.contentLength ?? .max > Self.onePiece else { return self }
+    var response = self
+    let body = body
+    response.body = ResponseBody(contentLength: body.contentLength) { writer in
+      try await body.write(PacedWriter(writer: writer, channel: channel))
+    }
+    return response
+  }
+}
