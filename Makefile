@@ -174,7 +174,7 @@ install: release serve man completions ## install under PREFIX=/usr/local (packa
 	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
 	install -m 755 $(SERVE) $(BIN)/carpack-serve
-	install -m 644 $(MANUAL)/carpack*.1 Packaging/carpack-serve.1 $(MAN1)
+	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
