@@ -92,7 +92,10 @@ public struct RecordProof: Hashable, Sendable {
   /// Makes the smallest proof of a path: the commit, the nodes from the root down, and the record
   /// if there is one.
   ///
-  /// - Parameter block: the bytes of a block, or nil if there is none.
+  /// - Parameters:
+  ///   - path: of which record.
+  ///   - commit: the commit of the repository.
+  ///   - block: the bytes of a block, or nil if there is none.
   /// - Throws: ``RecordProofFault`` where a block is missing or illegal; what `block` throws is up
   ///   to the caller.
   public static func make(

@@ -15,8 +15,10 @@ extension ArchivedSnapshot {
   /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is
   /// decompressed once.
   ///
-  /// - Parameter isChecking: Whether all that is stored of a blob is compared with its checksums;
-  ///   otherwise of a large one only its beginning is looked at.
+  /// - Parameters:
+  ///   - blobs: Which.
+  ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
+  ///     of a large one only its beginning is looked at.
   /// - Throws: `ArchiveError` if the file cannot be read.
   /// - Returns: The state of each, in the order of `blobs`.
   public func states(of blobs: [CID], isChecking: Bool = false) throws -> [BlobState] {

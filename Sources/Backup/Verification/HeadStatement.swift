@@ -37,7 +37,7 @@ public struct HeadStatement: Equatable, Sendable {
 
   /// Signs a statement about what is committed.
   ///
-  /// - Throws: ``PrivateKey/Fault``; ``SnapshotError/noSnapshot`` if nothing is committed.
+  /// - Throws: `PrivateKey.Fault`; ``SnapshotError/noSnapshot`` if nothing is committed.
   public init(of generation: Generation, at time: UnixTime, signing key: PrivateKey) throws {
     guard let head = generation.head?.cid else { throw SnapshotError.noSnapshot }
     (self.head, byteCount, self.time) = (head, generation.committedLength, time)
