@@ -259,6 +259,29 @@ def damaged_archives_give_a_message_or_what_is_left(browser, folder):
 
 
 @test
+def real_accounts_are_shown_in_every_view(browser, folder):
+    corpus = os.environ.get("CARPACK_CORPUS")
+    if not corpus:
+        print("CARPACK_CORPUS is not set: no real accounts were looked at")
+        return
+    shown = 0
+    for car in sorted(pathlib.Path(corpus, "repos").rglob("*.car")):
+        archive = folder / f"{car.stem}.car.zst"
+        archive.unlink(missing_ok=True)
+        packed = subprocess.run([COMMAND, "pack", "-q", car, "-o", archive], capture_output=True)
+        if packed.returncode not in (0, 10):
+            continue
+        page = Page(browser, (390, 844) if shown % 2 else (1200, 900)).open(archive)
+        if page.tab.locator("[role=alert]").count() == 0:
+            for view in VIEWS:
+                assert page.show(view).strip(), f"{car.name}: {view}"
+            shown += 1
+        page.expect_quiet()
+        page.close()
+    assert shown > 15, shown
+
+
+@test
 def two_hundred_forged_archives_never_hang_the_tab(browser, folder):
     if not shutil.which("node"):
         return
