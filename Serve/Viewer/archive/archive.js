@@ -4,6 +4,7 @@ import { decode } from "./cbor.js";
 import { CID, cidAt, Malformed, varint } from "./cid.js";
 import { isSkippable, isSound, Segment } from "./segment.js";
 import { hasDigest, sha256 } from "./sha256.js";
+import { decompressNatively } from "./native.js";
 import { readExactly } from "./source.js";
 import { decompress } from "./zstd.js";
 
@@ -101,9 +102,9 @@ export class Archive {
   }
 
   /** The content of a frame; null for one that is damaged. */
-  content(stored) {
+  async content(stored) {
     try {
-      return decompress(stored);
+      return await decompressNatively(stored) ?? decompress(stored);
     } catch {
       return null;
     }
@@ -126,9 +127,9 @@ export class Archive {
     const total = [...frames].reduce((sum, frame) => sum + this.lengths[frame], 0);
     const large = new Map();
     let done = 0;
-    await this.readRanges([...frames].map((frame) => this.range(frame)), (stored, { frame }) => {
+    await this.readRanges([...frames].map((frame) => this.range(frame)), async (stored, { frame }) => {
       progress(done += stored.length, total);
-      const content = this.content(stored);
+      const content = await this.content(stored);
       if (!content) return;
       const first = this.firsts[frame];
       const isAlone = this.firsts[frame + 1] === first || this.firsts[frame - 1] === first;
@@ -162,7 +163,7 @@ export class Archive {
 
   async bodyIn(frame, ordinal, cid, limit) {
     const { start, end } = this.range(frame);
-    const content = this.content(await readExactly(this.source, start, end));
+    const content = await this.content(await readExactly(this.source, start, end));
     if (!content) return null;
     let at = 0;
     for (let i = this.firsts[frame]; i < ordinal; i++) {
@@ -181,7 +182,7 @@ export class Archive {
       if (this.firsts[frame + i] !== ordinal) return null;
       ranges.push(this.range(frame + i));
     }
-    await this.readRanges(ranges, (stored) => parts.push(this.content(stored)));
+    await this.readRanges(ranges, async (stored) => parts.push(await this.content(stored)));
     if (parts.includes(null)) return null;
     const whole = new Uint8Array(section + length - body);
     let place = 0;
