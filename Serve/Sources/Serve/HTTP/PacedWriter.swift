@@ -7,14 +7,15 @@ import NIOCore
 ///
 /// A write is handed to the thread of the connection, and waits if that has said that no more goes
 /// out at the moment. A writer on another thread is told only once that thread has come to look at
-/// what it was handed, and would fill memory meanwhile; so after each piece it waits until it has.
+/// what it was handed, and would fill memory meanwhile. So who has written a piece writes nothing,
+/// an empty buffer, before making the next one: that waits until more goes out.
 struct PacedWriter: ResponseBodyWriter {
   var writer: any ResponseBodyWriter
   let channel: any Channel
 
   @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
+    if buffer.readableBytes == 0 { try await channel.eventLoop.submit {}.get() }
     try await writer.write(buffer)
-    try await channel.eventLoop.submit {}.get()
   }
 
   @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {

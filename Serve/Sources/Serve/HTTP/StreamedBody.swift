@@ -162,6 +162,7 @@ extension SendBudget {
     count.add(1, ordering: .relaxed)
     defer { count.subtract(1, ordering: .relaxed) }
     while rest > 0 {
+      if rest < range.upperBound - range.lowerBound { try await writer.write(ByteBuffer()) }
       let limit = Int(min(rest, UInt64(pieceLength)))
       var buffer = ByteBufferAllocator().buffer(capacity: limit)
       while buffer.readableBytes < limit {
@@ -184,6 +185,7 @@ extension SendBudget {
     defer { count.subtract(1, ordering: .relaxed) }
     var place = range.lowerBound
     while place < range.upperBound {
+      if place > range.lowerBound { try await writer.write(ByteBuffer()) }
       let end = min(range.upperBound, place + pieceLength)
       var buffer = ByteBufferAllocator().buffer(capacity: end - place)
       try append(place..<end, &buffer)

@@ -125,6 +125,8 @@ extension Endpoints {
             budget.hasRead(buffer.readableBytes, release: repository.releasePages)
             try await writer.write(buffer)
             buffer = ByteBuffer()
+            // Waits until more goes out.
+            try await writer.write(buffer)
           }
         }
         try await writer.write(buffer)
