@@ -17,15 +17,19 @@ final class SendBudget: Sendable {
   /// How many answers are being sent.
   fileprivate let count = Atomic<Int>(0)
 
-  /// After how many bytes from mapped files their pages are let go of: they count as memory.
-  private static let heldPages = 16 << 20
+  /// After how many bytes from mapped files their pages are let go of, for they count as memory,
+  /// while few answers are sent, and while many are.
+  private static let heldPages = (few: 96 << 20, many: 16 << 20)
+  /// How many are few.
+  private static let few = 64
 
   private let unreleased = Atomic<Int>(0)
 
   /// Notes that bytes of a mapped file have been read.
   func hasRead(_ count: Int, release: () -> Void) {
     let (_, sum) = unreleased.add(count, ordering: .relaxed)
-    guard sum >= Self.heldPages else { return }
+    let isFew = self.count.load(ordering: .relaxed) <= Self.few
+    guard sum >= (isFew ? Self.heldPages.few : Self.heldPages.many) else { return }
     unreleased.store(0, ordering: .relaxed)
     release()
   }
