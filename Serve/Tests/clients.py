@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -547,6 +548,59 @@ def what_cannot_be_served_is_said():
         with socket.create_server(("127.0.0.1", 0)) as taken:
             carpack("serve", folder, "--bind", f"127.0.0.1:{taken.getsockname()[1]}", status=1)
         carpack("serve", folder, "--log", "/dev/null/x", status=73)
+
+
+def rows(database, sql, *values):
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+@test
+def a_database_has_every_snapshot_and_is_brought_up_to_date():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        path, database, account = folder / "a.car.zst", folder / "a.db", FIXTURES / "alice"
+        carpack("pack", account / "alice.car", "--blobs", account / "blobs", "-o", path, "-q")
+        carpack("export", path, "--sqlite", database, "-q")
+        assert rows(database, "SELECT count(*), sum(is_current) FROM records") == [(45, 45)]
+        carpack("pack", account / "alice-later.car", "-o", path, "-q")
+        told = json.loads(carpack("export", path, "--sqlite", database, "--json"))
+        assert told["newSnapshots"] == 1 and told["records"] == 47 and told["complete"]
+        # The same as if it had been written at once.
+        carpack("export", path, "--sqlite", folder / "b.db", "-q")
+        for table in ("records", "snapshots", "blobs", "record_blobs", "posts", "likes", "follows", "profiles"):
+            assert rows(database, f"SELECT * FROM {table} ORDER BY 1, 2") == rows(folder / "b.db", f"SELECT * FROM {table} ORDER BY 1, 2"), table
+        changes = [json.loads(line) for line in carpack("diff", "--json", path).splitlines()]
+        gone = {one["path"] for one in changes if one.get("change") == "deleted"}
+        assert {f"{collection}/{key}" for collection, key in rows(database, "SELECT collection, rkey FROM deleted_records WHERE last_snapshot = 1")} == gone
+        assert rows(database, "SELECT count(*) FROM posts WHERE is_current") == [(17,)]
+        assert rows(database, "SELECT count(*) FROM blobs WHERE NOT is_held") == [(0,)]
+        found = rows(database, "SELECT r.text FROM search JOIN records r ON r.id = search.rowid WHERE search MATCH 'onions'")
+        assert found and all("onions" in text.lower() for text, in found)
+        carpack("export", archive(folder, "bob"), "--sqlite", database, "-q")
+        assert rows(database, "SELECT count(*) FROM accounts") == [(2,)]
+        assert rows(database, "SELECT count(*) FROM blobs WHERE NOT is_held AND reason IS NOT NULL") == [(1,)]
+        assert rows(database, "PRAGMA integrity_check") == [("ok",)]
+
+
+@test
+def a_file_that_is_no_database_of_ours_stays_as_it_is():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        path = archive(folder)
+        (folder / "text.db").write_bytes(b"mine" * 100)
+        with contextlib.closing(sqlite3.connect(folder / "other.db")) as connection:
+            connection.execute("CREATE TABLE mine (a)")
+            connection.commit()
+        for name in ("text.db", "other.db"):
+            before = (folder / name).read_bytes()
+            carpack("export", path, "--sqlite", folder / name, status=73)
+            assert (folder / name).read_bytes() == before
+        damaged = bytearray(path.read_bytes())
+        damaged[300:400] = bytes(100)
+        path.write_bytes(damaged)
+        result = subprocess.run([COMMAND, "export", path, "--sqlite", folder / "d.db"], capture_output=True, env=ENVIRONMENT)
+        assert result.returncode in (10, 11), result
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ public struct SQLiteExport {
         let reason: String?
         switch state {
         case .held(let bytes): (length, reason) = (Int64(clamping: bytes), nil)
-        case .missing: (length, reason) = (nil, reasons[text])
+        case .missing: (length, reason) = (nil, reasons[text] ?? "the archive does not hold it")
         case .damaged(let flaw): (length, reason) = (nil, "damaged: \(flaw)")
         }
         try update.execute(arguments: [length != nil, length, reason, entry.did.text, text])
