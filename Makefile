@@ -100,8 +100,9 @@ viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into t
 	@mkdir -p .build
 	python3 Serve/Viewer/build.py .build/viewer.html Sources/Viewer/ViewerPage.swift
 
-serve: requirements ## the server of archives, optimised: Serve/.build/release/carpack-serve (the first time takes minutes)
+serve: release ## the server of archives, optimised, where the command finds it (the first time takes minutes)
 	$(BUILD_SERVE)
+	@ln -sf "$(CURDIR)/$(SERVE)" $(RELEASE)/carpack-serve
 
 test-serve: release serve ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
 	$(CLIENT_PYTHON) Serve/Tests/clients.py "$(CARPACK_BIN)" $(SERVE)
