@@ -3,13 +3,6 @@ import IPLD
 
 /// What of a record has columns of its own.
 struct RecordContent {
-  /// A blob that it refers to.
-  struct Blob {
-    let cid: String
-    let mimeType: String?
-    let size: Int?
-  }
-
   /// The record as JSON; nil if it cannot be read.
   var json: String?
   /// When it says that it was made.
@@ -18,7 +11,8 @@ struct RecordContent {
   var text: String?
   /// What it says of its media.
   var altTexts: String?
-  var blobs: [Blob] = []
+  /// The blobs that it refers to.
+  var blobs: [BlobRef] = []
 
   /// The fields that people read, of posts, profiles, lists, feeds and their like.
   private static let textFields = ["text", "displayName", "name", "title", "description"]
@@ -36,26 +30,19 @@ struct RecordContent {
     while let next = open.popLast() {
       if let map = next.map {
         if let alt = next["alt"]?.string, !alt.isEmpty { alts.append(alt) }
-        if let blob = Self.blob(next, map) {
-          blobs.append(blob)
-        } else {
-          open += map.entries.map(\.value).reversed()
-        }
+        open += map.entries.map(\.value).reversed()
       } else if let items = next.array {
         open += items.reversed()
       }
     }
-    altTexts = alts.isEmpty ? nil : alts.joined(separator: "\n")
-  }
-
-  /// A reference to a blob, in the form of today or the legacy one.
-  private static func blob(_ value: IPLDValue, _ map: IPLDMap) -> Blob? {
-    if value["$type"]?.string == "blob", let cid = value["ref"]?.link {
-      return Blob(cid: "\(cid)", mimeType: value["mimeType"]?.string, size: value["size"]?.integer)
+    var scanner = BlobRefScanner()
+    do throws(DAGCBORError) {
+      var found: [BlobRef] = []
+      _ = try scanner.scan(bytes.span) { found.append($0) }
+      blobs = found
+    } catch {
+      // A record that breaks the rules of records may be read all the same; it refers to nothing.
     }
-    guard map.entries.count == 2, let cid = value["cid"]?.string, (try? CID(cid)) != nil,
-      let type = value["mimeType"]?.string
-    else { return nil }
-    return Blob(cid: cid, mimeType: type, size: nil)
+    altTexts = alts.isEmpty ? nil : alts.joined(separator: "\n")
   }
 }

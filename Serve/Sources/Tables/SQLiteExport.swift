@@ -37,6 +37,8 @@ public struct SQLiteExport {
     public var records = 0
     /// How many of them are not in the archive, or cannot be read, so that only their names are here.
     public var unreadable = 0
+    /// How many snapshots came in that were not whole when they were made.
+    public var incompleteSnapshots = 0
     /// What is wrong with snapshots, each in a line.
     public var flaws: [String] = []
   }
@@ -128,7 +130,7 @@ public struct SQLiteExport {
           try writer.addChanges(
             since: ArchivedSnapshot(before.cid, in: reader), to: archived)
         } else {
-          try writer.addAll(of: archived)
+          flaw = try writer.addAll(of: archived)
         }
       } catch let error where !(error is DatabaseError) {
         flaw = "\(error)"
@@ -136,7 +138,13 @@ public struct SQLiteExport {
       try writer.finish(firstNew: firstNew, flaw: flaw)
     }
     report.newSnapshots += 1
-    if let flaw { report.flaws.append("snapshot \(entry.number): \(flaw)") }
+    guard let flaw else { return }
+    if entry.isComplete {
+      report.flaws.append("snapshot \(entry.number): \(flaw)")
+    } else {
+      // It came in like that.
+      report.incompleteSnapshots += 1
+    }
   }
 
   /// Adds rows for a snapshot and its account.
@@ -223,7 +231,8 @@ public struct SQLiteExport {
 extension SQLiteExport.Report {
   /// Says what came of it, and ends the process with its status.
   public func say(_ options: SQLiteOptions) -> Never {
-    let isComplete = unreadable == 0 && flaws.isEmpty
+    let isIncomplete = unreadable > 0 || incompleteSnapshots > 0
+    let isComplete = !isIncomplete && flaws.isEmpty
     if options.isJSON {
       var json = JSONWriter()
       json.beginObject()
@@ -251,11 +260,11 @@ extension SQLiteExport.Report {
       FileHandle.standardOutput.write(Data(line.utf8))
     }
     for flaw in flaws { FileHandle.standardError.write(Data("carpack: damaged: \(flaw)\n".utf8)) }
-    if unreadable > 0, flaws.isEmpty, !options.isQuiet {
+    if isIncomplete, flaws.isEmpty, !options.isQuiet {
       let line =
-        "carpack: incomplete: \(unreadable) records are not in the archive, or cannot be read; the rows have their names\n"
+        "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; rows have their names\n"
       FileHandle.standardError.write(Data(line.utf8))
     }
-    exit(!flaws.isEmpty ? 11 : unreadable > 0 ? 10 : 0)
+    exit(!flaws.isEmpty ? 11 : isIncomplete ? 10 : 0)
   }
 }

@@ -50,7 +50,9 @@ struct SnapshotRecords {
   }
 
   /// Adds all records, as far as the database does not have them already.
-  mutating func addAll(of archived: ArchivedSnapshot) throws {
+  ///
+  /// - Returns: why records may be missing; nil if all are there.
+  mutating func addAll(of archived: ArchivedSnapshot) throws -> String? {
     let repository = try LaidOutRepository(of: archived)
     try database.execute(sql: "CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
     defer { discardIncoming() }
@@ -63,7 +65,7 @@ struct SnapshotRecords {
     let isEmpty =
       try Int64.fetchOne(
         database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
-    try repository.forEachRecord { path, cid, bytes in
+    let lostNodes = try repository.forEachRecord { path, cid, bytes in
       if !isEmpty {
         try arrival.execute(arguments: [path])
         let (collection, key) = Self.parts(of: path)
@@ -73,12 +75,16 @@ struct SnapshotRecords {
       }
       try insert(path, cid, bytes)
     }
-    guard repository.flaw == nil, !isEmpty else { return }
+    if repository.flaw != nil || lostNodes > 0 {
+      return repository.flaw ?? "\(lostNodes) parts of the tree of records are not there"
+    }
+    guard !isEmpty else { return nil }
     try database.execute(
       sql: """
         UPDATE records SET is_current = 0, last_snapshot = ? WHERE did = ? AND is_current
         AND collection || '/' || rkey NOT IN (SELECT path FROM incoming)
         """, arguments: [before, did])
+    return nil
   }
 
   private func discardIncoming() {
@@ -103,8 +109,8 @@ struct SnapshotRecords {
     ])
     let row = database.lastInsertedRowID
     for found in content.blobs {
-      try blob.execute(arguments: [did, found.cid, found.mimeType, found.size])
-      try reference.execute(arguments: [row, found.cid])
+      try blob.execute(arguments: [did, "\(found.cid)", found.mimeType, found.size])
+      try reference.execute(arguments: [row, "\(found.cid)"])
     }
   }
 

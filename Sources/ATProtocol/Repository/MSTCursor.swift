@@ -57,7 +57,8 @@ public struct MSTCursor: Sendable {
   /// The next record, its key and its CID; nil at the end.
   ///
   /// - Parameter block: the bytes of a node; nil if it is not there.
-  /// - Throws: ``Fault``; what `block` throws.
+  /// - Throws: ``Fault``; what `block` throws. The next call goes on behind a node that is missing
+  ///   or malformed.
   public mutating func next(_ block: (CID) throws -> [UInt8]?) throws -> (key: [UInt8], cid: CID)? {
     if let root {
       self.root = nil

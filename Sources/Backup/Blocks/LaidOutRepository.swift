@@ -160,10 +160,21 @@ public final class LaidOutRepository: Sendable {
   /// Hands over every record in the order of the keys: its path, its CID, and its bytes, or nil if
   /// they are not there.
   ///
-  /// - Throws: `MSTCursor.Fault` at a node that is missing or malformed; what `visit` throws.
-  public func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws {
+  /// - Throws: `MSTCursor.Fault.malformedTree` where keys are not in order; what `visit` throws.
+  /// - Returns: how many tree nodes are missing or malformed, whose records were passed over.
+  @discardableResult
+  public func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws -> Int {
     var cursor = MSTCursor(root: commit.data, .ascending)
-    while let record = try cursor.next(block) {
+    var lostNodes = 0
+    while true {
+      let record: (key: [UInt8], cid: CID)?
+      do {
+        record = try cursor.next(block)
+      } catch MSTCursor.Fault.missingNode, MSTCursor.Fault.malformedNode {
+        lostNodes += 1
+        continue
+      }
+      guard let record else { return lostNodes }
       try visit(String(decoding: record.key, as: UTF8.self), record.cid, block(record.cid))
     }
   }

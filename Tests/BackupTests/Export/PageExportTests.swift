@@ -134,6 +134,19 @@ import Testing
     }
   }
 
+  @Test func `have what is left of a tree that is not all there`() throws {
+    var repository = try TestRepository(posts: 300)
+    let nodes = try repository.blocks().filter { block in
+      let bytes = block.bytes
+      return (try? MSTNode(bytes.span)).map { !$0.entries.isEmpty && $0.left == nil } ?? false
+    }
+    repository.omitted = [nodes[nodes.count / 2].cid]
+    let packed = try Packed(car: try repository.car())
+    let report = try export(packed)
+    #expect(report.missingNodes == 1 && report.flaws.isEmpty)
+    #expect(report.posts > 200 && report.posts < 300, "\(report.posts)")
+  }
+
   @Test func `replace nothing unless they are told to`() throws {
     let packed = try Packed(car: try TestRepository(posts: 3).car())
     _ = try export(packed)

@@ -28,6 +28,8 @@ package struct PageExporter {
     package var missingMedia = 0
     /// How many records are not in the archive, or cannot be read.
     package var missingRecords = 0
+    /// How many parts of the tree of records were not in the CAR that came in.
+    package var missingNodes = 0
     /// What is damaged; empty if nothing is.
     package var flaws: [String] = []
   }
@@ -90,46 +92,50 @@ package struct PageExporter {
     try style.finish()
     var collections: [(name: String, years: [(String, Int)])] = []
     var months: [(String, Int)] = []
-    for collection in try repository.collections() {
-      let entries = try entries(of: collection)
+    var (collection, entries): (String?, [Entry]) = (nil, [])
+    func writeCollection(_ exporter: inout PageExporter) throws {
+      guard let collection else { return }
+      let sorted = Self.byTime(entries)
       if collection == Self.posts {
-        months = try writePosts(entries)
+        months = try exporter.writePosts(sorted)
       } else {
-        collections.append((collection, try writeRecords(entries, of: collection)))
+        collections.append((collection, try exporter.writeRecords(sorted, of: collection)))
       }
     }
+    // All records of a collection follow one another.
+    let lostNodes = try repository.forEachRecord { path, cid, bytes in
+      let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
+      if parts[0] != collection {
+        try writeCollection(&self)
+        (collection, entries) = (parts[0], [])
+      }
+      let value = Self.value(bytes?.span)
+      let time = times.time(of: Array(path.utf8), createdAt: value?["createdAt"]?.string)
+      entries.append(Entry(key: parts.count > 1 ? parts[1] : "", cid: cid, time: time))
+    }
+    try writeCollection(&self)
+    if lostNodes > 0, repository.flaw == nil { report.missingNodes = lostNodes }
     try writeIndex(months, collections)
   }
 
-  /// The records of a collection, in the order of time.
-  private mutating func entries(of collection: String) throws -> [Entry] {
-    var entries: [Entry] = []
-    var last: String?
-    while true {
-      let page = try repository.records(in: collection, after: last, limit: 1000, .ascending)
-      for name in page {
-        let value = value(name.cid)
-        let key = Array("\(collection)/\(name.recordKey)".utf8)
-        let time = times.time(of: key, createdAt: value?["createdAt"]?.string)
-        entries.append(Entry(key: name.recordKey, cid: name.cid, time: time))
-      }
-      guard page.count == 1000 else { break }
-      last = page.last?.recordKey
-    }
-    return entries.enumerated().sorted {
+  private static func byTime(_ entries: [Entry]) -> [Entry] {
+    entries.enumerated().sorted {
       ($0.element.time?.seconds ?? 0, $0.offset) < ($1.element.time?.seconds ?? 0, $1.offset)
     }.map(\.element)
   }
 
   /// What a record says; nil if it is not there, or cannot be read.
   private func value(_ cid: CID) -> IPLDValue? {
-    repository.withBlock(cid) { block -> IPLDValue? in
-      do throws(DAGCBORError) {
-        return try DAGCBORDecoder.decode(block)
-      } catch {
-        return nil
-      }
-    } ?? nil
+    repository.withBlock(cid) { Self.value($0) } ?? nil
+  }
+
+  private static func value(_ block: Span<UInt8>?) -> IPLDValue? {
+    guard let block else { return nil }
+    do throws(DAGCBORError) {
+      return try DAGCBORDecoder.decode(block)
+    } catch {
+      return nil
+    }
   }
 
   /// Divides what is in the order of time.

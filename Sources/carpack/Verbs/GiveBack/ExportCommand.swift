@@ -120,7 +120,8 @@ struct ExportCommand: ReportingCommand {
       snapshot, to: FilePath(html), replacing: force,
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
-    let isComplete = report.flaws.isEmpty && report.missingMedia + report.missingRecords == 0
+    let missingRecords = report.missingRecords + report.missingNodes
+    let isComplete = report.flaws.isEmpty && report.missingMedia + missingRecords == 0
     if json {
       Console.printJSON(.export) { json in
         json.field("file", opened.input.name)
@@ -132,7 +133,7 @@ struct ExportCommand: ReportingCommand {
         json.field("others", report.others)
         json.field("media", report.media)
         json.field("missingMedia", report.missingMedia)
-        json.field("missingRecords", report.missingRecords)
+        json.field("missingRecords", missingRecords)
         json.field("complete", isComplete)
       }
     } else if !common.quiet {
@@ -148,12 +149,14 @@ struct ExportCommand: ReportingCommand {
       Console.say(.damaged, "\(opened.input.name): \(flaw)")
       status = .worst(status, .damaged)
     }
-    let missing = report.missingMedia + report.missingRecords
-    if missing > 0 {
+    let missing = [
+      report.missingMedia > 0 ? Quantity.count(report.missingMedia, "media file") : nil,
+      missingRecords > 0 ? Quantity.count(missingRecords, "record") : nil,
+    ].compactMap(\.self)
+    if !missing.isEmpty {
       Console.say(
         .incomplete,
-        "\(Quantity.count(report.missingMedia, "media file")) and \(Quantity.count(report.missingRecords, "record")) are not in the archive; the pages say so in their place"
-      )
+        "\(missing.joined(separator: " and ")) cannot be shown; the pages say why in their place")
       status = .worst(status, .incomplete)
     }
     if status != .success { throw status }
