@@ -305,7 +305,7 @@ add("export", "`carpack export --html`: the pages that were written.",
     ("complete", "bool", "whether all of that is there"))
 
 add("serve", "`carpack serve` and `carpack view`: where the server is, once it is there.",
-    ("page", "string", "the address of the page that shows the archives; whoever has it can read them"),
+    ("page", "string", "the secret address of the page that shows the archives"),
     ("pds", "string?", "the address of the personal data server; null for `carpack view`"),
     ("archives", "int", "the archives that are served"), ("accounts", "int", "the accounts in them"))
 

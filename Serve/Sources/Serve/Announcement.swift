@@ -60,7 +60,7 @@ struct Announcement {
     }
     if options.offer == .everything, !HostRule.isLoopback(options.host) {
       Self.warn(
-        "\(options.host) can be reached from other machines: whoever reaches it can read the newest snapshot of every account"
+        "\(options.host) can be reached from other machines: all who reach it can read the newest snapshots"
       )
     }
     if options.opensBrowser { open(page) }
@@ -70,7 +70,7 @@ struct Announcement {
     func count(_ number: Int, _ name: String) -> String {
       "\(number) \(name)\(number == 1 ? "" : "s")"
     }
-    let look = "\(page) shows them in a browser; whoever has this address can read all of them"
+    let look = "\(page) shows them in a browser; keep this address to yourself"
     guard options.offer == .everything else { return [look, "Control-C ends it"] }
     var lines = [
       "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
