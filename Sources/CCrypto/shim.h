@@ -139,6 +139,103 @@ static inline EVP_PKEY *carpack_private_key(const carpack_signing_functions *lib
   return key;
 }
 
+#include <openssl/bn.h>
+#include <openssl/pkcs12.h>
+#include <openssl/x509.h>
+
+/* Making private keys, and writing them. */
+typedef struct {
+  __typeof__(&BIO_free) BIO_free;
+  __typeof__(&BIO_new) BIO_new;
+  __typeof__(&BIO_read) BIO_read;
+  __typeof__(&BIO_s_mem) BIO_s_mem;
+  __typeof__(&BN_bn2binpad) BN_bn2binpad;
+  __typeof__(&BN_clear_free) BN_clear_free;
+  __typeof__(&ERR_clear_error) ERR_clear_error;
+  __typeof__(&EVP_PKEY2PKCS8) EVP_PKEY2PKCS8;
+  __typeof__(&EVP_PKEY_CTX_free) EVP_PKEY_CTX_free;
+  __typeof__(&EVP_PKEY_CTX_new_from_name) EVP_PKEY_CTX_new_from_name;
+  __typeof__(&EVP_PKEY_CTX_set_params) EVP_PKEY_CTX_set_params;
+  __typeof__(&EVP_PKEY_generate) EVP_PKEY_generate;
+  __typeof__(&EVP_PKEY_get_bn_param) EVP_PKEY_get_bn_param;
+  __typeof__(&EVP_PKEY_keygen_init) EVP_PKEY_keygen_init;
+  __typeof__(&EVP_aes_256_cbc) EVP_aes_256_cbc;
+  __typeof__(&OSSL_PARAM_construct_end) OSSL_PARAM_construct_end;
+  __typeof__(&OSSL_PARAM_construct_utf8_string) OSSL_PARAM_construct_utf8_string;
+  __typeof__(&PEM_write_bio_PKCS8) PEM_write_bio_PKCS8;
+  __typeof__(&PEM_write_bio_PKCS8_PRIV_KEY_INFO) PEM_write_bio_PKCS8_PRIV_KEY_INFO;
+  __typeof__(&PKCS5_pbe2_set_scrypt) PKCS5_pbe2_set_scrypt;
+  __typeof__(&PKCS8_PRIV_KEY_INFO_free) PKCS8_PRIV_KEY_INFO_free;
+  __typeof__(&PKCS8_set0_pbe) PKCS8_set0_pbe;
+  __typeof__(&X509_ALGOR_free) X509_ALGOR_free;
+  __typeof__(&X509_SIG_free) X509_SIG_free;
+} carpack_key_making_functions;
+
+/* Whether all of them were found. */
+static inline int carpack_find_key_making_functions(void *library, carpack_key_making_functions *found) {
+  return CARPACK_FIND(found, BIO_free) && CARPACK_FIND(found, BIO_new) && CARPACK_FIND(found, BIO_read) &&
+         CARPACK_FIND(found, BIO_s_mem) && CARPACK_FIND(found, BN_bn2binpad) && CARPACK_FIND(found, BN_clear_free) &&
+         CARPACK_FIND(found, ERR_clear_error) && CARPACK_FIND(found, EVP_PKEY2PKCS8) &&
+         CARPACK_FIND(found, EVP_PKEY_CTX_free) && CARPACK_FIND(found, EVP_PKEY_CTX_new_from_name) &&
+         CARPACK_FIND(found, EVP_PKEY_CTX_set_params) && CARPACK_FIND(found, EVP_PKEY_generate) &&
+         CARPACK_FIND(found, EVP_PKEY_get_bn_param) && CARPACK_FIND(found, EVP_PKEY_keygen_init) &&
+         CARPACK_FIND(found, EVP_aes_256_cbc) && CARPACK_FIND(found, OSSL_PARAM_construct_end) &&
+         CARPACK_FIND(found, OSSL_PARAM_construct_utf8_string) && CARPACK_FIND(found, PEM_write_bio_PKCS8) &&
+         CARPACK_FIND(found, PEM_write_bio_PKCS8_PRIV_KEY_INFO) && CARPACK_FIND(found, PKCS5_pbe2_set_scrypt) &&
+         CARPACK_FIND(found, PKCS8_PRIV_KEY_INFO_free) && CARPACK_FIND(found, PKCS8_set0_pbe) &&
+         CARPACK_FIND(found, X509_ALGOR_free) && CARPACK_FIND(found, X509_SIG_free);
+}
+
+/* A new private key on a curve, or NULL; free with EVP_PKEY_free. */
+static inline EVP_PKEY *carpack_generate_key(const carpack_key_making_functions *library, const char *group) {
+  EVP_PKEY *key = NULL;
+  OSSL_PARAM parameters[] = {
+    library->OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)group, 0),
+    library->OSSL_PARAM_construct_end(),
+  };
+  EVP_PKEY_CTX *context = library->EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+  if (context != NULL && library->EVP_PKEY_keygen_init(context) == 1 &&
+      library->EVP_PKEY_CTX_set_params(context, parameters) == 1)
+    (void)library->EVP_PKEY_generate(context, &key);
+  library->EVP_PKEY_CTX_free(context);
+  return key;
+}
+
+/* The secret number of a key in 32 bytes; whether that went well. */
+static inline int carpack_key_scalar(const carpack_key_making_functions *library, const EVP_PKEY *key,
+                                     unsigned char *scalar) {
+  BIGNUM *number = NULL;
+  if (library->EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_PRIV_KEY, &number) != 1) return 0;
+  int length = library->BN_bn2binpad(number, scalar, 32);
+  library->BN_clear_free(number);
+  return length == 32;
+}
+
+/* A key as PKCS #8 in PEM, encrypted with a passphrase (PBES2, scrypt with N 16384, r 8 and p 1, AES-256-CBC) unless length is
+   negative; how many bytes it has, or a negative number. */
+static inline int carpack_write_key(const carpack_key_making_functions *library, const EVP_PKEY *key,
+                                    const char *passphrase, int length, unsigned char *buffer, int capacity) {
+  int written = -1;
+  BIO *output = library->BIO_new(library->BIO_s_mem());
+  PKCS8_PRIV_KEY_INFO *info = library->EVP_PKEY2PKCS8(key);
+  if (output != NULL && info != NULL) {
+    int is_done = 0;
+    if (length < 0) {
+      is_done = library->PEM_write_bio_PKCS8_PRIV_KEY_INFO(output, info);
+    } else {
+      X509_ALGOR *algorithm = library->PKCS5_pbe2_set_scrypt(library->EVP_aes_256_cbc(), NULL, 0, NULL, 16384, 8, 1);
+      X509_SIG *encrypted = algorithm == NULL ? NULL : library->PKCS8_set0_pbe(passphrase, length, info, algorithm);
+      if (encrypted != NULL) is_done = library->PEM_write_bio_PKCS8(output, encrypted);
+      else library->X509_ALGOR_free(algorithm);
+      library->X509_SIG_free(encrypted);
+    }
+    if (is_done == 1) written = library->BIO_read(output, buffer, capacity);
+  }
+  library->PKCS8_PRIV_KEY_INFO_free(info);
+  (void)library->BIO_free(output);
+  return written;
+}
+
 /* Arithmetic on curves, with which the tests sign; they link the library. */
 #include <openssl/bn.h>
 #include <openssl/ec.h>

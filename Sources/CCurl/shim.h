@@ -32,6 +32,16 @@ static inline CURLcode carpack_easy_setopt_write(
   return ((carpack_easy_function)function)(handle, option, value);
 }
 
+static inline CURLcode carpack_easy_setopt_read(
+    void *function, CURL *handle, curl_read_callback value) {
+  return ((carpack_easy_function)function)(handle, CURLOPT_READFUNCTION, value);
+}
+
+static inline CURLcode carpack_easy_setopt_seek(
+    void *function, CURL *handle, curl_seek_callback value) {
+  return ((carpack_easy_function)function)(handle, CURLOPT_SEEKFUNCTION, value);
+}
+
 static inline CURLcode carpack_easy_setopt_opensocket(
     void *function, CURL *handle, curl_opensocket_callback value) {
   return ((carpack_easy_function)function)(handle, CURLOPT_OPENSOCKETFUNCTION, value);

@@ -50,6 +50,9 @@ public final class Network: Sendable {
     public var errorBody: [UInt8]
     /// How often it was tried.
     public var attempts: Int
+    /// After how many seconds the server wants to be asked again, a day at most; nil if it does not
+    /// say.
+    public var wait: Double?
   }
 
   /// Fetches a small document.
@@ -125,7 +128,11 @@ public final class Network: Sendable {
       let response = try await transport.send(request)
       guard response.isSuccess else {
         let body = try await response.body.beginning(maximumErrorBody)
-        return .success((Delivery(response: response, errorBody: body, attempts: 1), nil))
+        let wait = RateLimitFields(
+          response, unixTime: clock.unixTime, longest: RateLimitFields.longestWindow
+        ).wait
+        return .success(
+          (Delivery(response: response, errorBody: body, attempts: 1, wait: wait), nil))
       }
       let value = try await receive(response)
       return .success((Delivery(response: response, errorBody: [], attempts: 1), value))

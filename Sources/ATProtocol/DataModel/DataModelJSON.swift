@@ -21,6 +21,13 @@ public enum DataModelJSON {
     var parser = JSONParser(json)
     return try parser.parse()
   }
+
+  /// A value as JSON in one line, keys in the order of their bytes.
+  public static func encode(_ value: IPLDValue) -> [UInt8] {
+    var json = JSONWriter()
+    value.writeJSON(to: &json)
+    return json.takeBytes()
+  }
 }
 
 extension IPLDValue {

@@ -48,7 +48,7 @@ enum ECDSA {
 
 extension VerificationKey.Curve {
   /// What libcrypto calls it.
-  fileprivate var groupName: String {
+  var groupName: String {
     switch self {
     case .k256: "secp256k1"
     case .p256: "prime256v1"

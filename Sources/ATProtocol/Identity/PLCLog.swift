@@ -60,6 +60,8 @@ public struct PLCLog: Hashable, Sendable {
     self.entries = entries
   }
 
+  init(entries: [Entry]) { self.entries = entries }
+
   /// Every server that the account had, the first one first, each once; those that only nullified
   /// operations name are left out.
   public var servers: [ServerOrigin] {
@@ -77,7 +79,7 @@ public struct PLCLog: Hashable, Sendable {
 }
 
 extension PLCLog.Entry {
-  fileprivate init(_ item: IPLDValue, _ operation: IPLDValue) {
+  init(_ item: IPLDValue, _ operation: IPLDValue) {
     createdAt = item["createdAt"]?.string ?? ""
     isNullified = item["nullified"] == .boolean(true)
     cid = item["cid"]?.string.flatMap(Self.cid)

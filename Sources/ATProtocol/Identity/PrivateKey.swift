@@ -52,7 +52,7 @@ public final class PrivateKey {
   ///   - pem: the text of the file.
   ///   - passphrase: what it is encrypted with; nil if nobody gave one.
   /// - Throws: ``Fault``.
-  public init(pem: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
+  public convenience init(pem: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
     var library = Self.library
     // An empty array has no address to give.
     let bytes = (passphrase ?? []) + [0]
@@ -68,14 +68,22 @@ public final class PrivateKey {
       library.ERR_clear_error()
       throw wasAsked ? (passphrase == nil ? .encrypted : .wrongPassphrase) : .notAKey
     }
+    try unsafe self.init(taking: key)
+  }
+
+  /// Takes over a key of libcrypto's.
+  init(taking key: OpaquePointer) throws(Fault) {
     do throws(Fault) {
       verificationKey = try unsafe Self.publicKey(of: key)
     } catch {
-      unsafe library.EVP_PKEY_free(key)
+      unsafe Self.library.EVP_PKEY_free(key)
       throw error
     }
     unsafe self.key = unsafe key
   }
+
+  /// Calls `body` with libcrypto's key.
+  func withKey<Value>(_ body: (OpaquePointer) -> Value) -> Value { unsafe body(key) }
 
   deinit { unsafe Self.library.EVP_PKEY_free(key) }
 

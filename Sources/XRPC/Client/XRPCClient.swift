@@ -24,11 +24,54 @@ public struct XRPCClient: Sendable {
   /// - Throws: ``XRPCError`` if the server refuses or answers with something else;
   ///   ``TransportError`` if no whole answer came; `CancellationError`.
   public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
+    try await call(query, as: nil)
+  }
+
+  /// Calls a method that answers with JSON, once if it has something done: what became of a call
+  /// that was not answered is for the caller to find out.
+  ///
+  /// - Parameters:
+  ///   - query: the method.
+  ///   - bearer: the token to show instead of the session's.
+  /// - Throws: as ``call(_:)``.
+  public func call<Q: XRPCQuery>(_ query: Q, as bearer: Secret?) async throws -> Q.Output {
     let request = Self.request(query, service)
-    let (delivery, body, secrets) = try await deliver(request, for: query) { response in
+    let (delivery, body, secrets) = try await deliver(request, for: query, as: bearer) { response in
       try await response.body.collect(upTo: Q.maximumBytes, of: service + "/xrpc/" + query.nsid)
     }
     return try query.read(body, delivery, hiding: secrets)
+  }
+
+  /// Calls a method that has something done and answers with nothing, once.
+  ///
+  /// - Throws: as ``call(_:)``.
+  public func perform<P: XRPCProcedure>(_ procedure: P) async throws {
+    let request = Self.request(procedure, service)
+    _ = try await deliver(request, for: procedure) { response in
+      _ = try await response.body.beginning(maximumErrorBody)
+    }
+  }
+
+  /// Sends bytes; again if that fails for a reason that may pass.
+  ///
+  /// - Parameters:
+  ///   - upload: the method and what is sent.
+  ///   - attempts: how often it is tried at most; nil for as often as the user set.
+  /// - Returns: The body of the answer, whose length is limited.
+  /// - Throws: as ``call(_:)``.
+  @discardableResult
+  public func upload<U: XRPCUpload>(_ upload: U, attempts: Int? = nil) async throws -> [UInt8] {
+    var request = Self.request(upload, service)
+    request.body = upload.body
+    request.isStreamed = true
+    request.isPrepared = true
+    request.patience = U.patience
+    request.attempts = attempts
+    request.fields.append(("Content-Type", upload.contentType))
+    return try await deliver(request, for: upload) { response in
+      try await response.body.collect(
+        upTo: maximumErrorBody, of: service + "/xrpc/" + upload.nsid)
+    }.1
   }
 
   /// Calls a method that answers with bytes.
@@ -68,13 +111,17 @@ public struct XRPCClient: Sendable {
   /// Sends the request for a call, with the session's token if it is for this server, and once more
   /// with another token if that one is over.
   private func deliver<E: XRPCEndpoint, Value>(
-    _ request: HTTPRequest, for endpoint: E, from offset: () -> UInt64 = { 0 },
+    _ request: HTTPRequest, for endpoint: E, as bearer: Secret? = nil,
+    from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> (Network.Delivery, Value, secrets: [Secret]) {
     var tokens: [Secret] = []
     while true {
       var authorized = request
-      if let session, session.isFor(service) {
+      if let bearer {
+        tokens.append(bearer)
+        authorized.fields.append(("Authorization", "Bearer \(bearer.text)"))
+      } else if let session, session.isFor(service) {
         let token = try await session.accessToken()
         tokens.append(token)
         authorized.fields.append(("Authorization", "Bearer \(token.text)"))
@@ -82,10 +129,10 @@ public struct XRPCClient: Sendable {
       let (delivery, value) = try await network.send(authorized, from: offset, receive: receive)
       if let value {
         if let session, let token = tokens.last { await session.served(token) }
-        return (delivery, value, tokens)
+        return (delivery, value, tokens + endpoint.secrets)
       }
-      let error = XRPCError(endpoint.nsid, delivery, hiding: tokens)
-      guard let session, tokens.count == 1, Session.isOver(error),
+      let error = XRPCError(endpoint.nsid, delivery, hiding: tokens + endpoint.secrets)
+      guard bearer == nil, let session, tokens.count == 1, Session.isOver(error),
         try await session.renew(instead: tokens[0], isExpired: Session.isExpired(error))
       else { throw error }
     }
@@ -101,7 +148,10 @@ public struct XRPCClient: Sendable {
     request.fields += endpoint.fields
     if E.method == .post {
       request.followsRedirects = false
-      if !request.body.isEmpty { request.fields.append(("Content-Type", "application/json")) }
+      request.hasOwnLimit = E.hasOwnLimit
+      // What has something done may have done it, whatever came back.
+      request.attempts = E.isRepeatable ? nil : 1
+      if !endpoint.input.isEmpty { request.fields.append(("Content-Type", "application/json")) }
     }
     return request
   }

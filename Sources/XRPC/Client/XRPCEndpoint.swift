@@ -9,23 +9,35 @@ public protocol XRPCEndpoint: Sendable {
   var nsid: String { get }
   /// How it is called.
   static var method: HTTPRequest.Method { get }
+  /// Whether a call that was not answered may be made again without a second thought.
+  static var isRepeatable: Bool { get }
+  /// Whether servers have limits for this method alone, which the caller waits for.
+  static var hasOwnLimit: Bool { get }
   /// The parameters in the query; the same name may occur several times.
   var parameters: [(name: String, value: String)] { get }
   /// The header fields that it takes beside the usual ones.
   var fields: [(name: String, value: String)] { get }
   /// The JSON that is sent along with a call that has something done.
   var input: [UInt8] { get }
+  /// What in the input or its like must not come back in a message.
+  var secrets: [Secret] { get }
 }
 
 extension XRPCEndpoint {
   /// A query.
   public static var method: HTTPRequest.Method { .get }
+  /// It may, unless it has something done.
+  public static var isRepeatable: Bool { method == .get }
+  /// They have for what has something done.
+  public static var hasOwnLimit: Bool { method == .post }
   /// None.
   public var parameters: [(name: String, value: String)] { [] }
   /// None.
   public var fields: [(name: String, value: String)] { [] }
   /// Nothing.
   public var input: [UInt8] { [] }
+  /// None.
+  public var secrets: [Secret] { [] }
 }
 
 /// A method that answers with a small JSON object.
@@ -77,6 +89,31 @@ extension XRPCQuery {
 public protocol XRPCStream: XRPCEndpoint {
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   static var isPrepared: Bool { get }
+}
+
+/// A method that has something done and answers with nothing.
+public protocol XRPCProcedure: XRPCEndpoint {}
+
+extension XRPCProcedure {
+  /// It has something done.
+  public static var method: HTTPRequest.Method { .post }
+}
+
+/// A method that bytes are sent to, however many.
+public protocol XRPCUpload: XRPCEndpoint {
+  /// What is sent.
+  var body: RequestBody { get }
+  /// Its media type.
+  var contentType: String { get }
+  /// For how many seconds the server may work on it without a word.
+  static var patience: Int { get }
+}
+
+extension XRPCUpload {
+  /// It has something done.
+  public static var method: HTTPRequest.Method { .post }
+  /// The same bytes again come to the same.
+  public static var isRepeatable: Bool { true }
 }
 
 /// The errors of a method whose lexicon declares none.

@@ -21,6 +21,8 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   public var fault: String?
   /// How often it was tried.
   public var attempts = 1
+  /// After how many seconds the server wants to be asked again; nil if it does not say.
+  public var wait: Double?
 
   /// The error as one of those that the endpoint declares; nil if it is another, or none by name.
   public func declared<E: RawRepresentable<String>>(_ type: E.Type) -> E? {
@@ -65,6 +67,7 @@ extension XRPCError {
     host = Self.host(of: delivery.response)
     status = delivery.response.status
     attempts = delivery.attempts
+    wait = delivery.wait
     let body = delivery.errorBody
     if let json = Self.decode(body), let error = json["error"]?.string {
       name = shown(error)

@@ -16,7 +16,7 @@ public struct HTTPRequest: Sendable {
   /// `Accept-Encoding`).
   public var fields: [(name: String, value: String)]
   /// What is sent along.
-  public var body: [UInt8]
+  public var body: RequestBody
   /// From which byte on the body is wanted: 0, or as much as came when it was asked for before.
   ///
   /// The answer says where it begins.
@@ -29,6 +29,12 @@ public struct HTTPRequest: Sendable {
   public var isStreamed: Bool
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   public var isPrepared = false
+  /// For how many seconds nothing may come, where that is longer than for other requests: a server
+  /// that takes a whole repository in says nothing until it has.
+  public var patience: Int?
+  /// Whether the server may have a limit for this method alone: what is said of it says nothing of
+  /// other requests, and the one who asks waits for it.
+  public var hasOwnLimit = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.
   public var followsRedirects: Bool
@@ -54,7 +60,7 @@ public struct HTTPRequest: Sendable {
     self.method = method
     self.url = url
     self.fields = fields
-    self.body = body
+    self.body = RequestBody(body)
     self.acceptsCompression = acceptsCompression
     self.isStreamed = isStreamed
     self.followsRedirects = followsRedirects

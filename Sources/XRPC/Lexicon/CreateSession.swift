@@ -17,6 +17,10 @@ public struct CreateSession: XRPCQuery {
   public static let answersWithSecrets = true
   /// It has a session made.
   public static let method = HTTPRequest.Method.post
+  /// One session more harms nobody.
+  public static let isRepeatable = true
+  /// The session waits as for any request.
+  public static let hasOwnLimit = false
 
   /// A handle, a DID or a mail address.
   public var identifier: String

@@ -13,6 +13,10 @@ public struct RefreshSession: XRPCQuery {
   public static let answersWithSecrets = true
   /// It has a token made.
   public static let method = HTTPRequest.Method.post
+  /// Where a token may be used once, another session is begun instead.
+  public static let isRepeatable = true
+  /// The session waits as for any request.
+  public static let hasOwnLimit = false
 
   /// Asks for another token.
   public init() {}

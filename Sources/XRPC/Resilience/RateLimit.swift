@@ -64,7 +64,14 @@ package final class RateLimit: HTTPTransport {
         limits.release(permission)
         throw error
       }
-      let fields = RateLimitFields(response, unixTime: clock.unixTime)
+      // What is said of a method's own limit says nothing of other requests.
+      let fields =
+        request.hasOwnLimit
+        ? RateLimitFields() : RateLimitFields(response, unixTime: clock.unixTime)
+      if request.hasOwnLimit, response.status == 429 {
+        response.body.whenEnded { _ in limits.release(permission) }
+        return response
+      }
       let isRefused = limits.learn(permission, from: response.status, fields)
       if request.isStreamed { slowTransfers.watch(response.body.pipe, permission.seat) }
       response.body.whenEnded { _ in limits.release(permission) }

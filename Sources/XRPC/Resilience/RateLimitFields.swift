@@ -19,7 +19,7 @@ struct RateLimitFields: Equatable {
   static let longestWait: Double = 330
   /// The longest window that anybody has, a day: a reset farther away is no reset, and what is said
   /// of that window counts for nothing.
-  private static let longestWindow: Double = 86_400
+  static let longestWindow: Double = 86_400
   /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no
   /// window lasts thirty years.
   private static let leastMoment: Double = 1e9
@@ -32,10 +32,11 @@ struct RateLimitFields: Equatable {
   /// - Parameters:
   ///   - response: the head.
   ///   - unixTime: the present, for servers that do not say what they take for it (`Date`).
-  init(_ response: HTTPResponse, unixTime: Double) {
+  ///   - longest: the longest wait that is taken from it, in seconds.
+  init(_ response: HTTPResponse, unixTime: Double, longest: Double = longestWait) {
     let present = response["date"].flatMap { HTTPDate.unixTime($0) } ?? unixTime
     func field(_ name: String) -> Double? { response[name].flatMap { Self.number($0[...]) } }
-    func capped(_ seconds: Double) -> Double { min(max(0, seconds), Self.longestWait) }
+    func capped(_ seconds: Double) -> Double { min(max(0, seconds), longest) }
 
     limit = field("ratelimit-limit").flatMap { Int(exactly: $0.rounded(.down)) }
     remaining = field("ratelimit-remaining").flatMap { Int(exactly: $0.rounded(.down)) }

@@ -23,6 +23,22 @@ enum CurlCallbacks {
     return unsafe transfer.takeBody(piece.span) ? size * count : Int(CURL_WRITEFUNC_PAUSE)
   }
 
+  /// `CURLOPT_READFUNCTION`: the next piece of what is sent along.
+  static let read: curl_read_callback = { data, size, count, context in
+    guard let transfer = unsafe transfer(context) else { return Int(CURL_READFUNC_ABORT) }
+    let buffer = unsafe UnsafeMutableRawBufferPointer(start: data, count: size * count)
+    return unsafe transfer.giveBody(into: buffer) ?? Int(CURL_READFUNC_ABORT)
+  }
+
+  /// `CURLOPT_SEEKFUNCTION`: the request is sent again on another connection.
+  static let seek: curl_seek_callback = { context, offset, origin in
+    guard let transfer = unsafe transfer(context), origin == SEEK_SET, offset >= 0 else {
+      return CURL_SEEKFUNC_FAIL
+    }
+    transfer.rewindBody(to: UInt64(offset))
+    return CURL_SEEKFUNC_OK
+  }
+
   /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.
   static let openSocket: curl_opensocket_callback = { context, purpose, address in
     guard let transfer = unsafe transfer(context), let address = unsafe address,

@@ -55,6 +55,22 @@ final class CurlEasy {
     unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
+  /// Has a body sent along that is asked for piece by piece; false if libcurl is too old for that.
+  func setBody(
+    byteCount: UInt64, read: curl_read_callback, seek: curl_seek_callback,
+    context: UnsafeMutableRawPointer
+  ) -> Bool {
+    let function = unsafe library.easySetOption
+    let codes = unsafe [
+      carpack_easy_setopt_offset(
+        function, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(clamping: byteCount)),
+      carpack_easy_setopt_read(function, handle, read),
+      carpack_easy_setopt_seek(function, handle, seek),
+    ]
+    for option in [CURLOPT_READDATA, CURLOPT_SEEKDATA] { unsafe set(option, context) }
+    return codes.allSatisfy { $0 == CURLE_OK }
+  }
+
   /// Sets the functions that libcurl calls, and what it calls them with; false if it is too old to
   /// know one of them.
   func setCallbacks(

@@ -22,6 +22,8 @@ struct CurlSettings: Sendable {
   /// How much is read at once of what is compressed: libcurl keeps what a paused transfer's piece
   /// decompresses to, which may be a thousand times as much.
   static let compressedBufferSize = 16 << 10
+  /// How much of a long body is sent at once.
+  static let uploadBufferSize = 256 << 10
   /// How much libcurl hands over at once (`CURL_MAX_WRITE_SIZE`).
   static let longestWrite = 16 << 10
   /// How long nothing may arrive of what a server need not prepare, as it may have to a repository.
@@ -33,6 +35,7 @@ struct CurlSettings: Sendable {
   func adapted(to request: HTTPRequest) -> CurlSettings {
     var settings = self
     if !request.isPrepared { settings.stallSeconds = min(stallSeconds, Self.shortStallSeconds) }
+    if let patience = request.patience { settings.stallSeconds = max(stallSeconds, patience) }
     if !request.isStreamed { settings.totalSeconds = Self.shortTotalSeconds }
     return settings
   }
@@ -82,7 +85,8 @@ extension CurlEasy {
       isCompressed ? CurlSettings.compressedBufferSize : CurlSettings.bufferSize)
     if order.request.method == .post {
       set(CURLOPT_POST, 1)
-      setBody(order.request.body)
+      if let body = order.request.body.inMemory { setBody(body) }
+      set(CURLOPT_UPLOAD_BUFFERSIZE, CurlSettings.uploadBufferSize)
       fields.append("Expect:")
       if !order.request.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
         fields.append("Content-Type:")

@@ -36,6 +36,10 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private var piece: [UInt8] = []
   /// Why libcurl was told to stop.
   private var failure: TransportError?
+  /// How much of what is sent along has been handed to libcurl.
+  private var bodyOffset: UInt64 = 0
+  /// Why what is sent along could not be read.
+  private var bodyFailure: (any Error)?
   /// An address that was refused, while no other was permitted.
   private var refused: IPAddress?
   /// Whether some address was permitted: its connection then decides how the transfer ended.
@@ -82,13 +86,23 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       finish(throwing: error(.unavailable("7.80 or newer is needed")))
       return nil
     }
+    if order.request.body.inMemory == nil {
+      guard
+        unsafe easy.setBody(
+          byteCount: order.request.body.byteCount, read: CurlCallbacks.read,
+          seek: CurlCallbacks.seek, context: Unmanaged.passUnretained(self).toOpaque())
+      else {
+        finish(throwing: error(.unavailable("it sends no long bodies")))
+        return nil
+      }
+    }
     self.easy = easy
     return easy
   }
 
   /// Ends it as libcurl says it ended; the handle must have been taken out of the multi handle.
   func finish(_ code: CURLcode) {
-    if let failure {
+    if let failure = bodyFailure ?? failure {
       finish(throwing: failure)
     } else if code == CURLE_OK {
       do throws(TransportError) {
@@ -159,6 +173,22 @@ extension CurlTransfer {
       return false
     }
   }
+
+  /// Puts the next piece of what is sent along into a buffer; answers how much, 0 at the end, and
+  /// nil if it cannot be read.
+  func giveBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    do {
+      let count = try unsafe order.request.body.copy(from: bodyOffset, into: buffer)
+      bodyOffset += UInt64(count)
+      return count
+    } catch {
+      bodyFailure = error
+      return nil
+    }
+  }
+
+  /// Begins what is sent along anew.
+  func rewindBody(to offset: UInt64) { bodyOffset = offset }
 
   /// Takes some of the body, all or nothing; false has it wait, and it comes again.
   func takeBody(_ bytes: Span<UInt8>) -> Bool {

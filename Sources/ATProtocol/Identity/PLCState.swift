@@ -1,0 +1,156 @@
+public import IPLD
+
+/// What an operation of a PLC log says of an account: who may change it, its names, its keys, its
+/// servers.
+///
+/// All of it is kept, whatever is not understood included, so that what one operation says survives
+/// into the next but for what that changes.
+public struct PLCState: Hashable, Sendable {
+  /// The keys that may sign what follows, in the order of their authority, as `did:key:…`.
+  public var rotationKeys: [String]
+  /// Its names, the first that is a handle being the one it goes by: `at://alice.example.com`.
+  public var alsoKnownAs: [String]
+  /// Its keys by their names, as `did:key:…`; `atproto` signs the repository.
+  public var verificationMethods: [String: String]
+  /// Its servers by their names; `atproto_pds` keeps the repository.
+  public var services: [String: Service]
+
+  /// A server.
+  public struct Service: Hashable, Sendable {
+    /// What it is, such as `AtprotoPersonalDataServer`.
+    public var type: String
+    /// Its URL.
+    public var endpoint: String
+
+    /// A server.
+    public init(type: String, endpoint: String) {
+      self.type = type
+      self.endpoint = endpoint
+    }
+
+    /// A personal data server.
+    public static func pds(_ endpoint: String) -> Service {
+      Service(type: "AtprotoPersonalDataServer", endpoint: endpoint)
+    }
+  }
+
+  /// The name of the key that signs the repository.
+  public static let signingKeyName = "atproto"
+  /// The name of the server that keeps the repository.
+  public static let pdsName = "atproto_pds"
+
+  /// What an operation of the log says; nil for a tombstone, or what is no operation.
+  ///
+  /// One of 2022 is read as the directory reads it.
+  public init?(_ operation: IPLDValue) {
+    switch operation["type"]?.string {
+    case "create":
+      guard let key = operation["signingKey"]?.string,
+        let recovery = operation["recoveryKey"]?.string, let handle = operation["handle"]?.string,
+        let service = operation["service"]?.string
+      else { return nil }
+      rotationKeys = [recovery, key]
+      alsoKnownAs = [handle.hasPrefix("at://") ? handle : "at://" + handle]
+      verificationMethods = [Self.signingKeyName: key]
+      let endpoint = service.contains("://") ? service : "https://" + service
+      services = [Self.pdsName: .pds(endpoint)]
+    case "plc_operation":
+      guard let state = Self(fields: operation) else { return nil }
+      self = state
+    default: return nil
+    }
+  }
+
+  /// What the four fields say; nil if one is missing or malformed.
+  private init?(fields: IPLDValue) {
+    guard let keys = fields["rotationKeys"]?.array, let names = fields["alsoKnownAs"]?.array,
+      let methods = fields["verificationMethods"]?.map, let services = fields["services"]?.map
+    else { return nil }
+    rotationKeys = keys.compactMap(\.string)
+    alsoKnownAs = names.compactMap(\.string)
+    verificationMethods = [:]
+    for entry in methods.entries { verificationMethods[entry.key] = entry.value.string }
+    self.services = [:]
+    for entry in services.entries {
+      guard let type = entry.value["type"]?.string, let endpoint = entry.value["endpoint"]?.string
+      else { return nil }
+      self.services[entry.key] = Service(type: type, endpoint: endpoint)
+    }
+    guard rotationKeys.count == keys.count, alsoKnownAs.count == names.count,
+      verificationMethods.count == methods.keys.count
+    else { return nil }
+  }
+
+  /// The four fields as an operation has them.
+  public var fields: IPLDMap {
+    var methods: IPLDMap = [:]
+    for (name, key) in verificationMethods { methods[name] = .string(key) }
+    var services: IPLDMap = [:]
+    for (name, service) in self.services {
+      let fields: IPLDMap = ["type": .string(service.type), "endpoint": .string(service.endpoint)]
+      services[name] = .map(fields)
+    }
+    return [
+      "rotationKeys": .array(rotationKeys.map { .string($0) }),
+      "alsoKnownAs": .array(alsoKnownAs.map { .string($0) }),
+      "verificationMethods": .map(methods), "services": .map(services),
+    ]
+  }
+
+  /// The server that keeps the repository.
+  public var pds: String? { services[Self.pdsName]?.endpoint }
+  /// The key that signs the repository.
+  public var signingKey: String? { verificationMethods[Self.signingKeyName] }
+}
+
+/// What an operation has to say so that a server can speak for an account.
+public struct PLCCredentials: Hashable, Sendable {
+  /// The name that the server knows the account by; nil if it names none.
+  public var handle: String?
+  /// The key with which it signs the repository.
+  public var signingKey: String
+  /// The keys with which it signs operations.
+  public var rotationKeys: [String]
+  /// The server.
+  public var pds: PLCState.Service
+
+  /// Reads what a server recommends; nil if it leaves something out that it cannot do without.
+  public init?(_ json: IPLDValue) {
+    guard let key = json["verificationMethods"]?[PLCState.signingKeyName]?.string,
+      let service = json["services"]?[PLCState.pdsName], let type = service["type"]?.string,
+      let endpoint = service["endpoint"]?.string
+    else { return nil }
+    handle = json["alsoKnownAs"]?.array?.compactMap(\.string).first { $0.hasPrefix("at://") }
+    signingKey = key
+    rotationKeys = (json["rotationKeys"]?.array ?? []).compactMap(\.string)
+    pds = PLCState.Service(type: type, endpoint: endpoint)
+  }
+}
+
+extension PLCState {
+  /// The state after a move to a server, in which nothing else is lost.
+  ///
+  /// The server's rotation keys come behind the owner's, which stay above every server's, and before
+  /// those of the server that the account leaves.
+  ///
+  /// - Parameters:
+  ///   - credentials: what the server recommends.
+  ///   - owners: the keys that are the owner's, and no server's.
+  ///   - former: the handle that is given up; it is replaced where it stands.
+  public func moved(to credentials: PLCCredentials, owners: Set<String>, givingUp former: String?)
+    -> PLCState
+  {
+    var state = self
+    let new = credentials.rotationKeys
+    state.rotationKeys =
+      rotationKeys.filter { owners.contains($0) } + new.filter { !owners.contains($0) }
+      + rotationKeys.filter { !owners.contains($0) && !new.contains($0) }
+    state.verificationMethods[Self.signingKeyName] = credentials.signingKey
+    state.services[Self.pdsName] = credentials.pds
+    if let handle = credentials.handle {
+      state.alsoKnownAs.removeAll { $0 == handle || $0 == former }
+      state.alsoKnownAs.insert(handle, at: 0)
+    }
+    return state
+  }
+}

@@ -1,0 +1,181 @@
+public import IPLD
+
+/// A signed operation that is to follow the last one of a PLC log, checked as the directory will
+/// check it.
+public struct PLCSuccessor: Hashable, Sendable {
+  /// Why the directory would not take an operation, or not as it is meant.
+  public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The DID was ended.
+    case ended
+    /// The operation breaks a rule of the log.
+    case broken(PLCFault)
+    /// The log itself does not hold.
+    case log(PLCFault)
+    /// It is longer than the directory takes, in bytes of DAG-CBOR.
+    case tooLong(Int)
+    /// It has more of something than the directory takes.
+    case tooMany(String)
+    /// A text is longer than the directory takes.
+    case longText(String)
+    /// A name occurs twice.
+    case twice(String)
+    /// It leaves nobody who could ever change the account again.
+    case noRotationKey
+    /// What was signed is not what was asked for.
+    case otherContent(String)
+    /// The key is not among those that may sign.
+    case strangeKey
+    /// The directory has taken so many operations lately that it takes no more now.
+    case tooOften(String)
+    /// The key does not sign.
+    case cannotSign
+
+    /// What a person reads.
+    public var description: String {
+      switch self {
+      case .ended: "the DID was ended by a tombstone"
+      case .broken(let fault): "the operation would be refused: \(fault)"
+      case .log(let fault): "the PLC log does not hold: \(fault)"
+      case .tooLong(let count):
+        "the operation has \(count) bytes; the directory takes \(PLCSuccessor.maximumLength)"
+      case .tooMany(let what): "the operation has more than ten \(what)"
+      case .longText(let what): "the operation has a \(what) that is longer than the directory takes"
+      case .twice(let text): "the operation has \(text) twice"
+      case .noRotationKey: "the operation names no rotation key: nobody could change the account again"
+      case .otherContent(let field):
+        "the operation that the server signed is another than was asked for: its \(field)"
+      case .strangeKey: "the key is not among the account's rotation keys"
+      case .tooOften(let when): "the directory takes no more than \(when)"
+      case .cannotSign: "the key cannot be used to sign"
+      }
+    }
+  }
+
+  /// The longest operation that the directory takes, in bytes of DAG-CBOR with the signature; the
+  /// specification says 7,500.
+  public static let maximumLength = 4000
+
+  /// The operation, signed.
+  public let operation: IPLDValue
+  /// Its CID.
+  public let cid: CID
+
+  /// Signs an operation that gives an account a new state.
+  ///
+  /// - Throws: ``Fault``.
+  public init(
+    _ state: PLCState, after log: PLCLog, of did: DID, signing key: PrivateKey, now: UnixTime
+  ) throws(Fault) {
+    let history = try Self.history(log, did)
+    guard let last = history.current?.operation else { throw .ended }
+    guard last.rotationKeys.contains(key.verificationKey) else { throw .strangeKey }
+    var map = state.fields
+    map["type"] = .string("plc_operation")
+    map["prev"] = .string("\(last.cid)")
+    let signature: [UInt8]
+    do {
+      let unsigned = try DAGCBOREncoder.encode(.map(map))
+      signature = try key.sign(unsigned.span)
+    } catch {
+      throw .cannotSign
+    }
+    map["sig"] = .string(Base64.encodeURL(signature))
+    try self.init(checking: .map(map), state, after: log, of: did, now: now)
+  }
+
+  /// Takes an operation that a server signed.
+  ///
+  /// - Parameters:
+  ///   - operation: the operation.
+  ///   - state: what it was asked to say.
+  /// - Throws: ``Fault``.
+  public init(
+    checking operation: IPLDValue, _ state: PLCState, after log: PLCLog, of did: DID, now: UnixTime
+  ) throws(Fault) {
+    let history = try Self.history(log, did)
+    guard history.current != nil else { throw .ended }
+    let asked = state.fields
+    for field in asked.keys where operation[field] != asked[field] { throw .otherContent(field) }
+    try Self.check(state)
+    try Self.checkPace(history, now)
+    let bytes: [UInt8]
+    do {
+      bytes = try DAGCBOREncoder.encode(operation)
+    } catch {
+      throw .otherContent("type")
+    }
+    guard bytes.count <= Self.maximumLength else { throw .tooLong(bytes.count) }
+    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+    let time = max(now, history.operations.last?.receivedAt ?? now)
+    do {
+      let next = log.adding(operation, cid: cid, of: did, at: time)
+      let whole = try PLCHistory(validating: next, of: did)
+      guard whole.current?.operation.cid == cid else { throw Fault.ended }
+    } catch let fault as PLCFault {
+      throw .broken(fault)
+    } catch {
+      throw .ended
+    }
+    self.operation = operation
+    self.cid = cid
+  }
+
+  private static func history(_ log: PLCLog, _ did: DID) throws(Fault) -> PLCHistory {
+    do throws(PLCFault) {
+      return try PLCHistory(validating: log, of: did)
+    } catch {
+      throw .log(error)
+    }
+  }
+
+  /// The directory's rules beside those of the log.
+  private static func check(_ state: PLCState) throws(Fault) {
+    guard !state.rotationKeys.isEmpty else { throw .noRotationKey }
+    for (what, count) in [
+      ("rotation keys", state.rotationKeys.count), ("names", state.alsoKnownAs.count),
+      ("services", state.services.count), ("keys", state.verificationMethods.count),
+    ] where count > maximumItems { throw .tooMany(what) }
+    for list in [state.rotationKeys, state.alsoKnownAs] {
+      var seen: Set<String> = []
+      for text in list where !seen.insert(text).inserted { throw .twice(text) }
+    }
+    func check(_ texts: some Sequence<String>, _ limit: Int, _ what: String) throws(Fault) {
+      for text in texts where text.utf8.count > limit { throw .longText(what) }
+    }
+    try check(state.alsoKnownAs, 258, "name")
+    try check(Array(state.services.keys) + state.verificationMethods.keys, 32, "name of a key or server")
+    try check(state.services.values.map(\.type), 256, "type of a server")
+    try check(state.services.values.map(\.endpoint), 512, "server")
+    try check(state.rotationKeys + state.verificationMethods.values, 256, "key")
+  }
+
+  private static let maximumItems = 10
+
+  /// Ten operations an hour, thirty a day, a hundred a week.
+  private static func checkPace(_ history: PLCHistory, _ now: UnixTime) throws(Fault) {
+    for (count, hours, text) in [
+      (10, 1, "ten operations an hour"), (30, 24, "thirty operations a day"),
+      (100, 7 * 24, "a hundred operations a week"),
+    ] {
+      let begin = now.advanced(by: -Int64(hours) * UnixTime.hour)
+      let recent = history.operations.count { $0.receivedAt > begin }
+      if recent >= count { throw .tooOften(text) }
+    }
+  }
+}
+
+extension PLCLog {
+  /// The log with one operation more.
+  func adding(_ operation: IPLDValue, cid: CID, of did: DID, at time: UnixTime) -> PLCLog {
+    let item: IPLDMap = [
+      "did": .string(did.text), "operation": operation, "cid": .string("\(cid)"),
+      "nullified": .boolean(false), "createdAt": .string("\(time)"),
+    ]
+    return PLCLog(entries: entries + [Entry(.map(item), operation)])
+  }
+
+  /// The state that the last operation gives the account; nil if that ended it.
+  public var state: PLCState? {
+    entries.last { !$0.isNullified }.flatMap { PLCState($0.operation) }
+  }
+}

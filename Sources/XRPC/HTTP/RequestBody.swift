@@ -1,0 +1,58 @@
+/// What is sent along with a request: bytes in memory, or as many as are read while they are sent.
+///
+/// Its length is known before, for servers that refuse, or do not survive, a body without one.
+public struct RequestBody: Sendable {
+  /// How many bytes it has.
+  public let byteCount: UInt64
+
+  /// Reads some bytes, as many as are asked for, from an offset on.
+  ///
+  /// It is called on the thread that all transfers share, one call after the other, and from the
+  /// beginning again if the request has to be sent again.
+  public typealias Reading = @Sendable (_ offset: UInt64, _ count: Int) throws -> [UInt8]
+
+  private enum Source {
+    case bytes([UInt8])
+    case reading(Reading)
+  }
+
+  private let source: Source
+
+  /// Bytes in memory.
+  public init(_ bytes: [UInt8]) {
+    byteCount = UInt64(bytes.count)
+    source = .bytes(bytes)
+  }
+
+  /// Bytes that are read while they are sent.
+  public init(byteCount: UInt64, reading: @escaping Reading) {
+    self.byteCount = byteCount
+    source = .reading(reading)
+  }
+
+  /// Whether there is nothing to send.
+  public var isEmpty: Bool { byteCount == 0 }
+
+  /// The bytes, if they are in memory.
+  var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }
+
+  /// Puts bytes from an offset on into a buffer; answers how many, 0 at the end.
+  ///
+  /// - Throws: what reading throws; ``Short`` if it gives another number than was asked for.
+  func copy(from offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    let count = Int(min(UInt64(buffer.count), byteCount - min(offset, byteCount)))
+    guard count > 0 else { return 0 }
+    switch source {
+    case .bytes(let bytes):
+      unsafe buffer.copyBytes(from: bytes[Int(offset)..<Int(offset) + count])
+    case .reading(let read):
+      let piece = try read(offset, count)
+      guard piece.count == count else { throw Short() }
+      unsafe buffer.copyBytes(from: piece)
+    }
+    return count
+  }
+
+  /// What was read is shorter than was said.
+  struct Short: Error {}
+}

@@ -1,0 +1,39 @@
+internal import ATProtocol
+public import IPLD
+
+/// `com.atproto.server.checkAccountStatus`: what a server has of the account that asks.
+///
+/// Equal numbers prove nothing: every upload counts as imported, and references of records that are
+/// gone count as expected.
+public struct CheckAccountStatus: XRPCQuery {
+  /// Its name.
+  public var nsid: String { "com.atproto.server.checkAccountStatus" }
+
+  /// Asks for it.
+  public init() {}
+
+  /// What it has; nil for what the server does not say.
+  public struct Output: Sendable, Equatable {
+    /// Whether the account is active.
+    public var isActivated: Bool?
+    /// Whether the DID's document leads to this server.
+    public var isDIDValid: Bool?
+    /// The head of the repository.
+    public var commit: CID?
+    /// How many records there are.
+    public var records: Int?
+    /// How many blobs records refer to.
+    public var expectedBlobs: Int?
+    /// How many blobs were uploaded.
+    public var importedBlobs: Int?
+  }
+
+  /// Reads the answer.
+  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+    func number(_ key: String) -> Int? { answer.json[key]?.integer.flatMap { Int(exactly: $0) } }
+    return Output(
+      isActivated: answer.flag("activated"), isDIDValid: answer.flag("validDid"),
+      commit: answer.optionalCID("repoCommit"), records: number("indexedRecords"),
+      expectedBlobs: number("expectedBlobs"), importedBlobs: number("importedBlobs"))
+  }
+}
