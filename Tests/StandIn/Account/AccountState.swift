@@ -36,6 +36,16 @@ struct AccountState: Sendable {
   var blobs: [CID: BlobContent] = [:]
   /// Uploads that no record refers to.
   var unreferenced: Set<CID> = []
+  /// What the server's table of blobs says, whatever lies in its store.
+  var rows: [CID: BlobRow] = [:]
+  /// Blobs that records referred to which an import has taken away: they are expected for ever.
+  var ghosts: Set<CID> = []
+  var email = ""
+  var appPassword: String?
+  /// The code that was sent by mail last, until it is used.
+  var mailCode: String?
+  /// How many codes were sent.
+  var mailCount = 0
   /// The address of its server that the DID document names; nil for the server it is on.
   var endpoint: String?
   /// What was there before the last commit.
@@ -52,6 +62,20 @@ struct AccountState: Sendable {
 
   init(handle: String, operations: PLCOperations) {
     (self.handle, self.operations) = (handle, operations)
+  }
+
+  /// A line of the server's table of blobs.
+  struct BlobRow: Sendable {
+    var type: String
+    var size: Int
+    /// Uploaded while no record referred to it: not to be had, and not missing.
+    var isTemporary = false
+    var isTakenDown = false
+  }
+
+  /// The blobs that a server without their rows lists as missing.
+  var missingBlobs: [CID] {
+    referencedBlobs(since: nil).union(ghosts).filter { rows[$0] == nil }
   }
 
   /// The blobs that records refer to which were written after a revision, or at all.
@@ -97,6 +121,9 @@ struct AccountState: Sendable {
     self.data = data
     self.rev = rev
     // A server lets go of a blob with the last record that refers to it.
-    for cid in before.subtracting(referencedBlobs(since: nil)) { blobs[cid] = nil }
+    for cid in before.subtracting(referencedBlobs(since: nil)) {
+      blobs[cid] = nil
+      rows[cid] = nil
+    }
   }
 }

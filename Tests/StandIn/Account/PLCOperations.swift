@@ -5,7 +5,7 @@ import IPLD
 ///
 /// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 struct PLCOperations: Sendable {
-  private let rotation: SigningKey
+  var rotation: SigningKey
   /// What the account is according to the last operation.
   private(set) var now: Claims
   private var entries: [IPLDValue] = []

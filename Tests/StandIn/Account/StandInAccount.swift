@@ -80,10 +80,30 @@ public final class StandInAccount: Sendable {
     documentTemplate = document
     var state = AccountState(
       handle: handle, operations: try PLCOperations(log: auditLog, rotation: rotation))
-    for blob in blobs { state.blobs[blob.cid] = blob }
+    for blob in blobs {
+      state.blobs[blob.cid] = blob
+      state.rows[blob.cid] = AccountState.BlobRow(type: blob.mimeType, size: blob.size)
+    }
     state.pending = Array(cars.dropFirst())
     try state.take(car: first)
     self.state = Mutex(state)
+  }
+
+  /// An account that a server makes for a DID that there is, with an empty repository.
+  init(
+    did: String, handle: String, key: SigningKey, rotation: SigningKey, password: String,
+    email: String
+  ) throws {
+    self.did = did
+    self.key = key
+    style = AccountStyle()
+    documentTemplate = nil
+    var operations = try PLCOperations(name: did, handle: handle, key: key)
+    operations.rotation = rotation
+    var state = AccountState(handle: handle, operations: operations)
+    (state.password, state.email, state.status) = (password, email, .deactivated)
+    self.state = Mutex(state)
+    try commit([])
   }
 
   /// Something an account was to be made of is not what it should be.
@@ -106,6 +126,26 @@ public final class StandInAccount: Sendable {
     get { state.withLock { $0.password } }
     set { state.withLock { $0.password = newValue } }
   }
+
+  /// A password with which not everything is allowed; nil if there is none.
+  public var appPassword: String? {
+    get { state.withLock { $0.appPassword } }
+    set { state.withLock { $0.appPassword = newValue } }
+  }
+
+  /// The mail address.
+  public var email: String {
+    get { state.withLock { $0.email } }
+    set { state.withLock { $0.email = newValue } }
+  }
+
+  /// The code that was sent by mail last and has not been used.
+  public var mailCode: String? { state.withLock { $0.mailCode } }
+  /// How many codes were sent by mail.
+  public var mailCount: Int { state.withLock { $0.mailCount } }
+
+  /// The key with which its server signs operations of its DID.
+  public var rotation: SigningKey { state.withLock { $0.operations.rotation } }
 
   /// What its owner alone is given: the answers of each method, the first for no cursor, each
   /// further one for its number as the cursor.
@@ -198,12 +238,37 @@ public final class StandInAccount: Sendable {
   public func upload(_ blob: BlobContent, referenced: Bool = true) {
     state.withLock {
       $0.blobs[blob.cid] = blob
+      $0.rows[blob.cid] = AccountState.BlobRow(type: blob.mimeType, size: blob.size)
       if !referenced { $0.unreferenced.insert(blob.cid) }
     }
   }
 
   /// Loses a blob, which the records still refer to.
-  public func lose(_ cid: CID) { state.withLock { $0.blobs[cid] = nil } }
+  public func lose(_ cid: CID) {
+    state.withLock {
+      $0.blobs[cid] = nil
+      $0.rows[cid] = nil
+    }
+  }
+
+  /// Loses the file of a blob, of which the server's table knows nothing.
+  public func loseFile(_ cid: CID) { state.withLock { $0.blobs[cid] = nil } }
+
+  /// Has other bytes in the place of a blob's, as many.
+  public func damage(_ cid: CID) {
+    state.withLock { state in
+      guard let blob = state.blobs[cid] else { return }
+      state.blobs[cid] = BlobContent(noise: 0xbad, size: blob.size, mimeType: blob.mimeType)
+    }
+  }
+
+  /// Has a server's operator take a blob down.
+  public func takeDown(_ cid: CID) { state.withLock { $0.rows[cid]?.isTakenDown = true } }
+
+  /// Changes what is stored of it.
+  func change<Value>(_ body: (inout AccountState) throws -> Value) rethrows -> Value {
+    try state.withLock { try body(&$0) }
+  }
 
   /// Writes a post that shows blobs, uploads these, and answers how it can be written.
   public func post(_ rkey: String, _ text: String, showing blobs: [BlobContent] = []) -> Write {

@@ -186,6 +186,27 @@ public struct Behaviour: Sendable, Hashable {
   /// Whether handles are resolved that are another server's.
   public var resolvesHandles = true
 
+  // MARK: Writing
+
+  /// Whether a token that vouches for an account has to name the method it is for.
+  public var requiresMethod = true
+  /// The invite codes that are good, each once; nil if none is needed.
+  public var invites: Set<String>?
+  /// Whether repositories may be imported.
+  public var takesImports = true
+  /// How long a repository may be that is imported, in bytes.
+  public var importLimit = 64 << 20
+  /// How long a blob may be, in bytes.
+  public var blobLimit = 50 << 20
+  /// Whether `describeServer` says how long a blob may be.
+  public var saysBlobLimit = true
+  /// How many blobs may be uploaded in how much time, by all accounts together.
+  public var uploadLimit: RateLimit?
+  /// Media types of blobs that are refused with status 500, as 0.4.29 does.
+  public var refusedTypes: Set<String> = ["text/plain", "application/json"]
+  /// Whether answers of success to what writes have a body.
+  public var newestAnswers = false
+
   // MARK: All of it
 
   /// The limit that is kept.

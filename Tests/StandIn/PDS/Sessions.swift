@@ -5,16 +5,18 @@ import IPLD
 struct Sessions {
   struct Access {
     let did: String
+    /// Whether the account's own password was given, and not one for apps.
+    let isFull: Bool
     var requests = 0
     let expires: Double
   }
 
   private(set) var access: [String: Access] = [:]
-  private var refresh: [String: (did: String, isUsed: Bool)] = [:]
+  private var refresh: [String: (did: String, isFull: Bool, isUsed: Bool)] = [:]
   private var count = 0
 
   /// A pair of tokens for an account: JSON web tokens to look at, whose signature is none.
-  mutating func open(_ did: String, now: Double, lifetime: Double) -> (
+  mutating func open(_ did: String, isFull: Bool = true, now: Double, lifetime: Double) -> (
     access: String, refresh: String
   ) {
     count += 1
@@ -29,8 +31,8 @@ struct Sessions {
       return [header, claims].map { Base64URL.encode(Array(IPLDValue.map($0).json().utf8)) }
         .joined(separator: ".") + "." + Base64URL.encode(Array("not signed \(count)".utf8))
     }
-    access[tokens[0]] = Access(did: did, expires: now + lifetime)
-    refresh[tokens[1]] = (did, false)
+    access[tokens[0]] = Access(did: did, isFull: isFull, expires: now + lifetime)
+    refresh[tokens[1]] = (did, isFull, false)
     return (tokens[0], tokens[1])
   }
 
@@ -48,9 +50,9 @@ struct Sessions {
   /// Uses a refresh token; answers whose it is, and whether it had been used.
   ///
   /// Nil for a token that is none.
-  mutating func use(refresh token: String) -> (did: String, wasUsed: Bool)? {
+  mutating func use(refresh token: String) -> (did: String, isFull: Bool, wasUsed: Bool)? {
     guard let entry = refresh[token] else { return nil }
-    refresh[token] = (entry.did, true)
-    return (entry.did, entry.isUsed)
+    refresh[token] = (entry.did, entry.isFull, true)
+    return (entry.did, entry.isFull, entry.isUsed)
   }
 }

@@ -21,6 +21,7 @@ extension StandInPDS {
     }
     let state = account.snapshot()
     var cids = state.referencedBlobs(since: since)
+    if since == nil { cids.formUnion(state.ghosts) }
     if !behaviour.listsMissing { cids.formIntersection(state.blobs.keys) }
     if behaviour.givesUnreferenced { cids.formUnion(state.unreferenced) }
     let asked = call.request.parameter("limit").flatMap { Int($0) } ?? 500
@@ -98,7 +99,8 @@ extension StandInPDS {
       return try response.send("moved\n")
     }
     let state = account.snapshot()
-    guard var blob = state.blobs[cid],
+    let row = state.rows[cid]
+    guard var blob = state.blobs[cid], row?.isTemporary != true, row?.isTakenDown != true,
       behaviour.givesUnreferenced || !state.unreferenced.contains(cid)
     else {
       throw Call.Refused(behaviour.unknownBlob, 400, "BlobNotFound", "Blob not found")

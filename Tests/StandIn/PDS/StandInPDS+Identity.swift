@@ -32,11 +32,15 @@ extension StandInPDS {
   }
 
   func describeServer(_ call: Call) throws {
-    try call.send([
-      "did": .string("did:web:localhost"),
-      "availableUserDomains": .array([.string(".example.com")]),
-      "inviteCodeRequired": .boolean(false), "blobUploadLimit": .integer(52_428_800),
-    ])
+    var answer: IPLDMap = [
+      "did": .string(serviceDID), "availableUserDomains": .array([.string(userDomain)]),
+      "inviteCodeRequired": .boolean(call.behaviour.invites != nil), "links": .map([:]),
+      "contact": .map([:]),
+    ]
+    if call.behaviour.saysBlobLimit {
+      answer["blobUploadLimit"] = .integer(Int128(call.behaviour.blobLimit))
+    }
+    try call.send(answer)
   }
 
   /// Answers what is not XRPC.

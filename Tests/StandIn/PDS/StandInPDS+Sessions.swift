@@ -8,7 +8,9 @@ extension StandInPDS {
       let input = try? DataModelJSON.decode(call.request.body).map,
       let identifier = input["identifier"]?.string, let password = input["password"]?.string
     else { return try call.refuse(400, "InvalidRequest", "Error: Input must be JSON") }
-    guard let account = find(identifier), account.password == password else {
+    guard let account = find(identifier) ?? accounts.first(where: { $0.email == identifier && !identifier.isEmpty }),
+      account.password == password || account.appPassword == password
+    else {
       throw Call.Refused(
         call.behaviour.wrongPassword, 401, "AuthenticationRequired",
         "Invalid identifier or password")
@@ -16,7 +18,7 @@ extension StandInPDS {
     if account.status == .takendown, input["allowTakendown"] != .boolean(true) {
       return try call.refuse(401, "AccountTakedown", "Account has been taken down")
     }
-    try sendSession(account, call)
+    try sendSession(account, isFull: account.password == password, call)
   }
 
   func refreshSession(_ call: Call) throws {
@@ -27,7 +29,7 @@ extension StandInPDS {
       throw Call.Refused(
         refusal, refusal == .text ? 401 : 400, "ExpiredToken", "Token has been revoked")
     }
-    try sendSession(account, call)
+    try sendSession(account, isFull: used.isFull, call)
   }
 
   func getSession(_ call: Call) throws {
@@ -40,16 +42,17 @@ extension StandInPDS {
     ])
   }
 
-  private func sendSession(_ account: StandInAccount, _ call: Call) throws {
+  func sendSession(_ account: StandInAccount, isFull: Bool, _ call: Call) throws {
     let tokens = update {
       $0.sessions.open(
-        account.did, now: Self.now, lifetime: call.behaviour.accessTokenSeconds)
+        account.did, isFull: isFull, now: Self.now, lifetime: call.behaviour.accessTokenSeconds)
     }
     var answer: IPLDMap = [
       "accessJwt": .string(tokens.access), "refreshJwt": .string(tokens.refresh),
       "handle": .string(account.handle), "did": .string(account.did),
       "didDoc": document(of: account), "active": .boolean(account.status == .active),
     ]
+    if !account.email.isEmpty { answer["email"] = .string(account.email) }
     if account.status != .active { answer["status"] = .string(account.status.rawValue) }
     try call.send(answer)
   }

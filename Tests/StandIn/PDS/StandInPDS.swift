@@ -31,6 +31,11 @@ public final class StandInPDS: Sendable {
     var auditLogs: [String: String] = [:]
     var textRecords: [String: [String]] = [:]
     var wellKnown: [String: String] = [:]
+    var directory: StandInDirectory?
+    var uploads = RateWindow()
+    var usedInvites: Set<String> = []
+    /// Which account each name of the directory's was reserved a key for.
+    var createdCount = 0
   }
 
   private let state: Mutex<State>
@@ -82,6 +87,16 @@ public final class StandInPDS: Sendable {
       $0.random = nil
     }
   }
+
+  /// The directory that it asks about DIDs, and hands operations to; without one it takes no
+  /// accounts.
+  public var directory: StandInDirectory? {
+    get { update { $0.directory } }
+    set { update { $0.directory = newValue } }
+  }
+
+  /// How many accounts it was asked for and has made.
+  public var createdCount: Int { update { $0.createdCount } }
 
   /// Takes in an account.
   public func add(_ account: StandInAccount) {
@@ -194,6 +209,7 @@ public final class StandInPDS: Sendable {
     case "com.atproto.server.createSession": try createSession(call)
     case "com.atproto.server.refreshSession": try refreshSession(call)
     case "com.atproto.server.getSession": try getSession(call)
+    case _ where Self.writingMethods[method] != nil: try write(method, call)
     case _ where Self.privateMethods.contains { method.hasPrefix($0) }:
       try answerOwner(method, call)
     default: try call.refuse(501, "MethodNotImplemented", "Method Not Implemented")
