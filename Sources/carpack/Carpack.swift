@@ -62,7 +62,12 @@ struct Carpack: ParsableCommand {
         IdentityCommand.self, ResolveCommand.self,
         ConfigCommand.self,
       ]),
-    CommandGroup(name: "Give back", subcommands: [ExtractCommand.self, ExportCommand.self]),
+    CommandGroup(
+      name: "Give back",
+      subcommands: [
+        ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
+        RecoveryKeyCommand.self,
+      ]),
     CommandGroup(
       name: "Maintain",
       subcommands: [
@@ -209,7 +214,7 @@ extension Carpack {
   /// What verbs are called by other programs.
   private static let otherNames = [
     "list": "ls", "dir": "ls", "show": "cat", "get": "cat", "search": "find", "grep": "find",
-    "history": "log", "export": "extract", "unpack": "extract", "restore": "extract",
+    "history": "log", "unpack": "extract", "migrate": "restore", "move": "restore",
     "check": "verify", "test": "verify", "download": "backup", "sync": "backup",
     "whois": "resolve", "version": "--version", "completion": "--generate-completion-script bash",
     "completions": "--generate-completion-script bash",

@@ -58,6 +58,7 @@ struct Failure: Error {
   static func isOurs(_ error: any Error) -> Bool {
     isOfFormat(error) || error is Failure || error is BackupError || error is SelectionError
       || error is IdentityError || error is TransportError || error is XRPCError
+      || error is RestoreError || error is PLCDirectory.Refusal || error is PLCLogError
   }
 
   init(_ error: any Error) {
@@ -69,6 +70,9 @@ struct Failure: Error {
     case let error as IdentityError: self.init(error)
     case let error as TransportError: self.init(error)
     case let error as XRPCError: self.init(error)
+    case let error as RestoreError: self.init(error)
+    case let error as PLCDirectory.Refusal:
+      self.init("\(error)", status: error.isTransient ? .temporary : .refused)
     case is CancellationError: self.init("interrupted", status: .interrupted)
     case let error as MSTNode.Malformed:
       self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
@@ -244,6 +248,20 @@ struct Failure: Error {
     default: status = error.isTransient ? .temporary : .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: RestoreError) {
+    let status: ExitStatus =
+      switch error {
+      case .otherJournal: .cannotCreate
+      case .livesThere, .newerThere, .operation, .strangeKey: .refused
+      case .cannotVouch: .loginRefused
+      case .needs, .handle: .usage
+      case .otherRepository: .damaged
+      case .missingBlobs, .codeSent: .incomplete
+      case .identityUnchanged, .notActivated: .temporary
+      }
+    self.init("\(error)", hint: error.hint, status: status)
   }
 
   private init(_ error: TransportError) {

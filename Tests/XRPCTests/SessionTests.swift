@@ -59,7 +59,7 @@ final class TokenServer: Sendable {
       if request.url.hasSuffix("createSession") {
         state.logins += 1
         guard state.acceptsPassword else {
-          let echo = String(decoding: request.body, as: UTF8.self)
+          let echo = String(decoding: request.body.inMemory ?? [], as: UTF8.self)
           return (401, [], Array("no: \(echo)".utf8))
         }
         return session()

@@ -39,9 +39,11 @@ public struct PLCSuccessor: Hashable, Sendable {
       case .tooLong(let count):
         "the operation has \(count) bytes; the directory takes \(PLCSuccessor.maximumLength)"
       case .tooMany(let what): "the operation has more than ten \(what)"
-      case .longText(let what): "the operation has a \(what) that is longer than the directory takes"
+      case .longText(let what):
+        "the operation has a \(what) that is longer than the directory takes"
       case .twice(let text): "the operation has \(text) twice"
-      case .noRotationKey: "the operation names no rotation key: nobody could change the account again"
+      case .noRotationKey:
+        "the operation names no rotation key: nobody could change the account again"
       case .otherContent(let field):
         "the operation that the server signed is another than was asked for: its \(field)"
       case .strangeKey: "the key is not among the account's rotation keys"
@@ -143,7 +145,8 @@ public struct PLCSuccessor: Hashable, Sendable {
       for text in texts where text.utf8.count > limit { throw .longText(what) }
     }
     try check(state.alsoKnownAs, 258, "name")
-    try check(Array(state.services.keys) + state.verificationMethods.keys, 32, "name of a key or server")
+    try check(
+      Array(state.services.keys) + state.verificationMethods.keys, 32, "name of a key or server")
     try check(state.services.values.map(\.type), 256, "type of a server")
     try check(state.services.values.map(\.endpoint), 512, "server")
     try check(state.rotationKeys + state.verificationMethods.values, 256, "key")

@@ -6,7 +6,8 @@ internal import IPLD
 /// The file is PEM: PKCS#8 (RFC 5958), encrypted with a passphrase or not, as `openssl genpkey`
 /// writes it. The key itself stays with libcrypto and never becomes a value.
 @safe
-public final class PrivateKey {
+public final class PrivateKey: @unchecked Sendable {
+  // libcrypto's keys may be used by several threads once they are made.
   /// Why a text is no private key that can be used.
   public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// It is not a private key in PEM.

@@ -99,6 +99,25 @@ package final class TemporaryFile: @unchecked Sendable {
     }
   }
 
+  /// So many bytes from an offset on.
+  package func bytes(at offset: UInt64, count: Int) throws -> [UInt8] {
+    try flush()
+    var piece = [UInt8](repeating: 0, count: count)
+    var done = 0
+    while done < count {
+      let step = try system("read a temporary file") {
+        try unsafe piece.withUnsafeMutableBytes { buffer in
+          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+          return try unsafe descriptor.read(
+            fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest)
+        }
+      }
+      guard step > 0 else { throw BackupError.system("read a temporary file", EIO) }
+      done += step
+    }
+    return piece
+  }
+
   /// A path that opens the file as long as it is open here.
   package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
 

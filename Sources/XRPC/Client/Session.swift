@@ -55,6 +55,11 @@ public actor Session {
   /// - Throws: what logging in throws.
   public func account() async throws -> DID { try await current().did }
 
+  /// The account's mail address, if the server says it; begins the session.
+  ///
+  /// - Throws: what logging in throws.
+  public func email() async throws -> String? { try await current().email }
+
   /// The token for requests; begins the session, or renews the token if by its own account it is
   /// about to end.
   ///

@@ -34,7 +34,7 @@ public struct RequestBody: Sendable {
   public var isEmpty: Bool { byteCount == 0 }
 
   /// The bytes, if they are in memory.
-  var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }
+  package var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }
 
   /// Puts bytes from an offset on into a buffer; answers how many, 0 at the end.
   ///

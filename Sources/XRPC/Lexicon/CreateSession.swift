@@ -73,6 +73,8 @@ public struct CreateSession: XRPCQuery {
     public var did: DID
     /// The account's DID document, if the server sends it along.
     public var didDoc: IPLDValue?
+    /// The mail address, if the server says it.
+    public var email: String?
     /// Whether the account is active; nil if the server does not say.
     public var active: Bool?
     /// Why it is not.
@@ -85,6 +87,7 @@ public struct CreateSession: XRPCQuery {
       accessJwt: Secret(try answer.token("accessJwt")),
       refreshJwt: Secret(try answer.token("refreshJwt")),
       did: try answer.identifier("did", DID.self), didDoc: answer.json["didDoc"],
+      email: answer.optionalText("email"),
       active: answer.flag("active"), status: answer.optionalText("status"))
   }
 }

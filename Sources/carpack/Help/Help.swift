@@ -12,6 +12,8 @@ enum Help {
     case network
     /// Those of a verb that signs what it wrote, too.
     case signing
+    /// Those of a verb that gives an account back to a server.
+    case restoring
     /// Those of a verb that goes on as carpack-serve.
     case serving
 
@@ -37,6 +39,11 @@ enum Help {
       let signing = [
         "CARPACK_KEY_PASSPHRASE   the passphrase of the key for --sign-head"
       ]
+      let restoring = [
+        "CARPACK_PASSWORD         the account's own password for --login",
+        "CARPACK_NEW_PASSWORD     the password on the new server",
+        "CARPACK_KEY_PASSPHRASE   the passphrase of a key file",
+      ]
       let serving = [
         "CARPACK_SERVE            where the program carpack-serve is, if not beside this one",
         "TMPDIR                   where repositories are laid out, else /var/tmp",
@@ -47,6 +54,8 @@ enum Help {
       case .writing: common + writing
       case .network: common + writing + network
       case .signing: common + writing + network + signing
+      case .restoring:
+        common + writing + network.filter { !$0.hasPrefix("CARPACK_APP_PASSWORD") } + restoring
       case .serving: common + serving
       }
     }

@@ -6,7 +6,8 @@ enum OutputSchema: String {
   case merge, message, acceptance, missing, pack, prune, record, repair, resolve, salvage, stats
   case status, verify
   case verifyProof = "verify-proof"
-  case export, serve
+  case export, serve, restore
+  case recoveryKey = "recovery-key"
 
   /// What the field `schema` says.
   var name: String { "carpack.\(rawValue)" }

@@ -226,6 +226,20 @@ enum Console {
     return unsafe String(cString: typed)
   }
 
+  /// Asks on the terminal for a word; nil if there is no terminal to ask on, or nothing was typed.
+  static func ask(_ prompt: String) -> String? {
+    guard isTerminal, isatty(0) == 1 else { return nil }
+    endProgress()
+    put(visible(prompt, keepingLines: false))
+    let typed = readLine()?.split(separator: " ").joined(separator: " ") ?? ""
+    return typed.isEmpty ? nil : typed
+  }
+
+  /// Asks on the terminal whether something may be done; false if there is none to ask on.
+  static func agrees(_ question: String) -> Bool {
+    ["y", "yes"].contains(ask("\(question) [y/N] ")?.lowercased() ?? "")
+  }
+
   /// Puts text on standard error.
   private static func put(_ text: String) {
     let bytes = Array(text.utf8)

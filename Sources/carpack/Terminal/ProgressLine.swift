@@ -28,7 +28,7 @@ final class ProgressLine {
     return { line.update($0) }
   }
 
-  private func update(_ progress: Progress) {
+  func update(_ progress: Progress) {
     let now = clock.now
     if progress.stage != stage {
       stage = progress.stage

@@ -140,12 +140,15 @@ extension StandInDirectory.State {
       let rank = try DirectoryRules.signer(of: disputed.operation, among: keys)
       _ = try DirectoryRules.signer(of: map, among: Array(keys[..<rank]))
       guard now - disputed.createdAt <= DirectoryRules.recoverySeconds else {
-        throw Refusal(400, "Recovery operation occurred outside of the allowed 72 hr recovery window")
+        throw Refusal(
+          400, "Recovery operation occurred outside of the allowed 72 hr recovery window")
       }
       for index in standing[(place + 1)...] { log[index].isNullified = true }
     } else {
       _ = try DirectoryRules.signer(of: map, among: keys)
-      for (count, seconds, text) in [(10, 3600.0, "hour"), (30, 86_400, "day"), (100, 604_800, "week")]
+      for (count, seconds, text) in [
+        (10, 3600.0, "hour"), (30, 86_400, "day"), (100, 604_800, "week"),
+      ]
       where log.count(where: { now - $0.createdAt < seconds }) >= count {
         throw Refusal(400, "too many operations within last \(text) (max: \(count))")
       }

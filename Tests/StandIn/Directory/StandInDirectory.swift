@@ -165,7 +165,8 @@ public final class StandInDirectory: Sendable {
     }
   }
 
-  private func post(_ did: String, _ request: LoopbackRequest, _ response: LoopbackResponse) throws {
+  private func post(_ did: String, _ request: LoopbackRequest, _ response: LoopbackResponse) throws
+  {
     let mishap = state.withLock { state -> Mishap? in
       state.postCount += 1
       return state.mishaps.isEmpty ? nil : state.mishaps.removeFirst()

@@ -188,6 +188,8 @@ public struct Behaviour: Sendable, Hashable {
 
   // MARK: Writing
 
+  /// The domain under which handles are given out.
+  public var userDomain = ".example.com"
   /// Whether a token that vouches for an account has to name the method it is for.
   public var requiresMethod = true
   /// The invite codes that are good, each once; nil if none is needed.

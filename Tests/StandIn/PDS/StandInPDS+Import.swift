@@ -122,7 +122,9 @@ extension StandInPDS {
           type: type, size: blob.size, isTemporary: !isReferenced)
       }
       state.blobs[blob.cid] = blob
-      if !isReferenced { state.unreferenced.insert(blob.cid) } else {
+      if !isReferenced {
+        state.unreferenced.insert(blob.cid)
+      } else {
         state.unreferenced.remove(blob.cid)
       }
       return nil
@@ -154,7 +156,8 @@ extension StandInPDS {
     guard let record = state.records[Array(path.utf8)],
       let bytes = state.blocks[record.cid]?.bytes
     else {
-      throw Call.Refused(400, "RecordNotFound", "Could not locate record: at://\(account.did)/\(path)")
+      throw Call.Refused(
+        400, "RecordNotFound", "Could not locate record: at://\(account.did)/\(path)")
     }
     try call.send([
       "uri": .string("at://\(account.did)/\(path)"), "cid": .string("\(record.cid)"),
@@ -162,7 +165,8 @@ extension StandInPDS {
     ])
   }
 
-  func writeRecord(_ method: String, _ owner: StandInAccount, _ input: IPLDMap, _ call: Call) throws {
+  func writeRecord(_ method: String, _ owner: StandInAccount, _ input: IPLDMap, _ call: Call) throws
+  {
     typealias Refused = Call.Refused
     guard let repo = input["repo"]?.string, let collection = input["collection"]?.string,
       let rkey = input["rkey"]?.string, let path = try? RecordPath("\(collection)/\(rkey)")
@@ -178,9 +182,12 @@ extension StandInPDS {
     let state = owner.snapshot()
     let existing = state.records[Array(path.text.utf8)]?.cid
     if let swap = input["swapRecord"] {
-      guard swap.string.map({ text in existing.map { "\($0)" == text } ?? false })
-        ?? (existing == nil)
-      else { throw Refused(400, "InvalidSwap", "Record was at \(existing.map { "\($0)" } ?? "null")") }
+      guard
+        swap.string.map({ text in existing.map { "\($0)" == text } ?? false })
+          ?? (existing == nil)
+      else {
+        throw Refused(400, "InvalidSwap", "Record was at \(existing.map { "\($0)" } ?? "null")")
+      }
     }
     if method.hasSuffix("deleteRecord") {
       if existing != nil { try owner.commit([.delete(path: path.text)]) }

@@ -8,7 +8,9 @@ extension StandInPDS {
       let input = try? DataModelJSON.decode(call.request.body).map,
       let identifier = input["identifier"]?.string, let password = input["password"]?.string
     else { return try call.refuse(400, "InvalidRequest", "Error: Input must be JSON") }
-    guard let account = find(identifier) ?? accounts.first(where: { $0.email == identifier && !identifier.isEmpty }),
+    guard
+      let account = find(identifier)
+        ?? accounts.first(where: { $0.email == identifier && !identifier.isEmpty }),
       account.password == password || account.appPassword == password
     else {
       throw Call.Refused(

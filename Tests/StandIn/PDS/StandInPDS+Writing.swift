@@ -43,7 +43,7 @@ extension StandInPDS {
   /// Its own DID.
   public var serviceDID: String { "did:web:localhost%3A\(server.port)" }
   /// The domain under which it gives out handles.
-  public var userDomain: String { ".example.com" }
+  public var userDomain: String { behaviour.userDomain }
   /// The key with which it signs operations of accounts that it has made.
   public var rotationKey: SigningKey { SigningKey(seed: "carpack stand-in server \(server.port)") }
 
@@ -68,7 +68,8 @@ extension StandInPDS {
     case "com.atproto.server.activateAccount": try activateAccount(owner, call)
     case "com.atproto.server.deactivateAccount":
       if let text = input["deleteAfter"]?.string, UnixTime(text) == nil {
-        throw Call.Refused(400, "InvalidRequest", "Input/deleteAfter must be an valid atproto datetime")
+        throw Call.Refused(
+          400, "InvalidRequest", "Input/deleteAfter must be an valid atproto datetime")
       }
       owner.status = .deactivated
       try call.response.send()
@@ -86,7 +87,10 @@ extension StandInPDS {
     case "app.bsky.actor.putPreferences":
       guard let items = input["preferences"]?.array,
         items.allSatisfy({ $0["$type"]?.string?.hasPrefix("app.bsky.") == true })
-      else { throw Call.Refused(400, "InvalidRequest", "Some preferences are not in the app.bsky namespace") }
+      else {
+        throw Call.Refused(
+          400, "InvalidRequest", "Some preferences are not in the app.bsky namespace")
+      }
       let text = IPLDValue.map(["preferences": .array(items)]).json()
       owner.privatePages["app.bsky.actor.getPreferences"] = [text]
       try call.response.send()
@@ -251,7 +255,8 @@ extension StandInPDS {
   }
 
   /// Checks that a token vouches for an account, in the order in which the reference server does.
-  private func checkServiceToken(_ call: Call, of did: String, _ directory: StandInDirectory) throws {
+  private func checkServiceToken(_ call: Call, of did: String, _ directory: StandInDirectory) throws
+  {
     func refuse(_ error: String, _ message: String) -> Call.Refused {
       Call.Refused(401, error, message)
     }

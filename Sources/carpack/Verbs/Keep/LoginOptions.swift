@@ -6,10 +6,8 @@ internal import XRPC
 
 /// Asking as the account's owner.
 struct LoginOptions: ParsableArguments {
-  /// The variable that holds the app password.
-  private static let variable = "CARPACK_APP_PASSWORD"
-  /// The longest file that is taken for one with a password.
-  private static let maximumFile = 4096
+  private static let input = SecretInput(
+    name: "app password", variable: "CARPACK_APP_PASSWORD", option: "--password-file")
 
   @Flag(
     help:
@@ -39,40 +37,12 @@ struct LoginOptions: ParsableArguments {
   /// - Throws: ``Failure`` if there is no password.
   func session() throws -> (@Sendable (DID, String, Network) async throws -> Session)? {
     guard login else { return nil }
-    let password = try password()
+    let password = try Self.input.need(passwordFile)
     let code = authFactorToken.map { Secret($0) }
     return { did, server, network in
       Session(
         service: server, network: network, identifier: did.text, password: password,
         authFactorToken: code, allowTakendown: true)
     }
-  }
-
-  private func password() throws -> Secret {
-    if let passwordFile {
-      let file = try InputFile(passwordFile)
-      guard file.count <= Self.maximumFile else {
-        throw Failure("\(passwordFile) is too long to be a password", status: .usage)
-      }
-      let text = file.withBytes { String(decoding: $0.array, as: UTF8.self) }
-      return try secret(text.prefix { !$0.isNewline }, from: passwordFile)
-    }
-    if let variable = Host.environment(Self.variable) {
-      return try secret(variable.value[...], from: variable.name)
-    }
-    guard let text = Console.askSecret("app password: ") else {
-      throw Failure(
-        "there is no app password",
-        hint: "set \(Self.variable), name a file with --password-file, or answer on a terminal",
-        status: .usage)
-    }
-    return try secret(text[...], from: "the answer")
-  }
-
-  private func secret(_ text: Substring, from source: String) throws -> Secret {
-    guard !text.isEmpty else {
-      throw Failure("\(source) holds no app password", status: .usage)
-    }
-    return Secret(String(text))
   }
 }

@@ -1,0 +1,284 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+public import SystemPackage
+public import XRPC
+
+/// Puts an account from an archive onto a server: step by step, each once, going by what servers and
+/// directory say, and stopping before every step that cannot be undone.
+///
+/// ```
+/// server ─► [signing key] ─► account ─► repository ─► blobs ─► comparison ─► preferences
+///        ─► identity ─► activation ─► [deactivation of the old]
+/// ```
+/// 1. The old server and the DID are not changed before the new server has everything that it is
+///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
+///    server takes an account that nobody vouches for.
+/// 2. What is irreversible is in the journal before it is sent, and is asked about at the directory
+///    before it is sent again.
+public struct AccountRestore {
+  let archived: ArchivedSnapshot
+  let options: RestoreOptions
+  let network: Network
+  let did: DID
+  let move: IdentityMove
+  let archive: FilePath
+  let tell: @Sendable (RestoreEvent) -> Void
+  var journal: RestoreJournal
+  var source: RestoreSource?
+  var old: OldServer?
+  /// What came of it, so far.
+  public internal(set) var report = RestoreReport()
+
+  /// A restore of a snapshot, or the continuation of one.
+  ///
+  /// - Parameters:
+  ///   - archived: the snapshot.
+  ///   - archive: the archive's file, beside which the journal is kept.
+  ///   - options: how.
+  ///   - network: the way to servers.
+  ///   - tell: is told what happens.
+  /// - Throws: ``RestoreError/otherJournal(_:_:)``; ``BackupError``.
+  public init(
+    _ archived: ArchivedSnapshot, in archive: FilePath, _ options: RestoreOptions,
+    network: Network, tell: @escaping @Sendable (RestoreEvent) -> Void
+  ) throws {
+    (self.archived, self.archive, self.options) = (archived, archive, options)
+    (self.network, self.tell) = (network, tell)
+    did = archived.snapshot.did
+    move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: options.now)
+    let path = Self.journalPath(of: archive)
+    let (manifest, commit) = (archived.cid, archived.snapshot.commit)
+    if var found = try RestoreJournal(at: path) {
+      guard found.did == did, found.to == options.target else {
+        throw RestoreError.otherJournal(path.string, found.to)
+      }
+      found.begin(manifest: manifest, commit: commit)
+      journal = found
+    } else {
+      journal = RestoreJournal(
+        path: path, did: did, from: nil, to: options.target, manifest: manifest, commit: commit)
+    }
+  }
+
+  /// The journal of an archive's restore.
+  public static func journalPath(of archive: FilePath) -> FilePath {
+    FileNaming.beside(archive, ".restore.json")
+  }
+
+  /// The key with which the owner vouches where the old server is gone.
+  static func keyPath(of archive: FilePath) -> FilePath {
+    FileNaming.beside(archive, ".restore-key.pem")
+  }
+
+  /// Does what is left to do.
+  ///
+  /// - Throws: ``RestoreError``; ``BackupError``; what servers and directory throw. ``report`` says
+  ///   what state both servers are in.
+  public mutating func run() async throws {
+    try await prepare()
+    let server = try await describeServer()
+    let target = try await account(server)
+    // What is active there may have been written to since, and is not replaced.
+    guard try await !isActive(on: target) else { return try await end(on: target) }
+    try await putRepository(target)
+    try await putBlobs(target, server)
+    try await compare(target)
+    try checkMissing()
+    guard !options.isRehearsal else { return }
+    try await putPreferences(target)
+    try await end(on: target)
+  }
+
+  /// Does what cannot be undone, or finds that it is done.
+  private mutating func end(on target: RestoreTarget) async throws {
+    guard try await moveIdentity(target), try await activate(target) else { return }
+    try await deactivateOld()
+  }
+
+  /// Whether the account is active on the new server, after an earlier run.
+  private func isActive(on target: RestoreTarget) async throws -> Bool {
+    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    guard status.isActivated == true else { return false }
+    guard journal.has(.repository), !options.isRehearsal else {
+      throw RestoreError.livesThere(options.target)
+    }
+    return true
+  }
+
+  // MARK: Before anything is sent
+
+  /// Reads the snapshot, and finds out about the old server.
+  private mutating func prepare() async throws {
+    let archived = archived
+    let tell = tell
+    let source = try await onOwnThread {
+      try RestoreSource(archived) { tell(.progress($0)) }
+    }
+    self.source = source
+    let facts = try Self.facts(of: source)
+    report.source = facts
+    tell(.source(facts))
+    try await findOldServer()
+  }
+
+  static func facts(of source: RestoreSource) throws -> RestoreReport.Source {
+    var held = 0
+    let entries = source.blobs.entries
+    for start in stride(from: 0, to: entries.count, by: 1000) {
+      let cids = entries[start..<min(start + 1000, entries.count)].map(\.cid)
+      held += try source.archived.states(of: cids).count {
+        if case .held = $0 { true } else { false }
+      }
+    }
+    let snapshot = source.archived.snapshot
+    return RestoreReport.Source(
+      did: source.did, rev: snapshot.rev, createdAt: snapshot.createdAt, commit: source.head,
+      records: source.recordCount, bytes: source.byteCount, blobs: entries.count, heldBlobs: held)
+  }
+
+  /// Finds out where the account is now, and whether that server is there.
+  private mutating func findOldServer() async throws {
+    let present: String?
+    do {
+      present = try await IdentityResolver(network: network).resolve(
+        .did(did), confirmingHandle: false
+      ).document.pds
+    } catch let error as IdentityError where error.kind == .unavailable && did.method == "web" {
+      present = nil
+      tell(.warning("\(error)"))
+    }
+    if let present, !Self.isSame(present, options.target) { journal.from = present }
+    report.oldServer = journal.from
+    let hasMoved = present.map { Self.isSame($0, options.target) } ?? false
+    if hasMoved, !journal.hasAskedForAccount { throw RestoreError.livesThere(options.target) }
+    guard let from = journal.from else { return }
+    let old = try await OldServer(from, of: did, network: network, options)
+    self.old = old
+    switch old.standing {
+    case .active(let rev, let head):
+      if !hasMoved, head != archived.snapshot.commit, !options.acceptsOlder, !options.isRehearsal,
+        archived.snapshot.rev.map({ $0 < rev }) ?? true
+      {
+        throw RestoreError.newerThere(rev.text)
+      }
+    case .inactive(let why): tell(.warning("\(from): \(why)"))
+    case .gone(let why): tell(.warning("\(from) does not have the account any more: \(why)"))
+    case .silent(let why): tell(.warning("\(from) does not answer: \(why)"))
+    }
+  }
+
+  private mutating func describeServer() async throws -> RestoreServer {
+    let client = XRPCClient(service: options.target, network: network)
+    let said = try await client.call(DescribeServer())
+    let server = RestoreServer(
+      url: client.service, did: said.did, userDomains: said.userDomains,
+      isInviteRequired: said.isInviteRequired, blobLimit: said.blobLimit)
+    report.server = server
+    tell(.server(server))
+    try finish(.server, "\(said.did)")
+    return server
+  }
+
+  // MARK: The repository and what belongs to it
+
+  private mutating func putRepository(_ target: RestoreTarget) async throws {
+    let source = try have()
+    let wasDone = try await !RepositoryImport(source: source, target: target).run()
+    try finish(.repository, "\(source.head)", wasDone: wasDone)
+  }
+
+  private mutating func putBlobs(_ target: RestoreTarget, _ server: RestoreServer) async throws {
+    let tell = tell
+    let upload = BlobUpload(
+      source: try have(), target: target, blobLimit: server.blobLimit,
+      connections: options.connections, progress: { tell(.progress($0)) })
+    let outcome = try await upload.run()
+    report.sentBlobs += outcome.sentCount
+    report.sentBytes += outcome.sentBytes
+    for blob in outcome.missing { report.add(blob) }
+    report.unrestoredCount += outcome.missingCount - outcome.missing.count
+    try finish(
+      .blobs, "\(outcome.sentCount) sent in this run, \(outcome.missingCount) missing",
+      wasDone: outcome.sentCount == 0)
+  }
+
+  /// Reads back what the server has, unless that was done for this snapshot before.
+  private mutating func compare(_ target: RestoreTarget) async throws {
+    let tell = tell
+    let source = try have()
+    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    if let count = status.records, count != source.recordCount {
+      tell(
+        .warning(
+          "the new server counts \(count) records, and the archive \(source.recordCount)"))
+    }
+    try await RepositoryImport(source: source, target: target).compare { tell(.progress($0)) }
+    report.areRecordsEqual = true
+    guard options.comparesBlobs else {
+      return try finish(.comparison, "records equal, blobs not read back")
+    }
+    let known = Set(report.unrestored.map(\.cid))
+    let outcome = try await BlobComparison(
+      source: source, client: target.client, connections: options.connections,
+      progress: { tell(.progress($0)) }
+    ).run(except: known)
+    report.equalBlobs = outcome.equalCount
+    for blob in outcome.differing { report.add(blob) }
+    report.unrestoredCount += outcome.differingCount - outcome.differing.count
+    try finish(
+      .comparison,
+      "records equal, \(outcome.equalCount) blobs equal, \(outcome.differingCount) not")
+  }
+
+  /// Stops before anything else is changed if the new server lacks what it should have.
+  private func checkMissing() throws {
+    let missing = report.unrestoredCount - report.acceptedCount
+    guard missing > 0, !options.acceptsMissing, !options.isRehearsal, !journal.has(.identity) else {
+      return
+    }
+    throw RestoreError.missingBlobs(missing)
+  }
+
+  private mutating func putPreferences(_ target: RestoreTarget) async throws {
+    guard !journal.has(.preferences) else {
+      return try finish(.preferences, "", wasDone: true)
+    }
+    let name = OwnerData.Kind.preferences.rawValue
+    guard let entry = try archived.privateData()?.entries.first(where: { $0.endpoint == name }),
+      entry.isWhole, let answer = entry.answers.first
+    else { return }
+    var json: [UInt8] = []
+    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
+    do {
+      let query = PutPreferences(json)
+      try await target.patiently { try await target.client.perform(query) }
+      try finish(.preferences, "\(json.count) bytes")
+    } catch let error as XRPCError where !error.isTransient && error.status != 401 {
+      tell(.warning("the preferences were refused: \(error)"))
+    }
+  }
+
+  // MARK: Odds and ends
+
+  func have() throws -> RestoreSource {
+    guard let source else { throw SnapshotError.noSnapshot }
+    return source
+  }
+
+  /// Notes that a step is done.
+  mutating func finish(_ step: RestoreStep, _ answer: String, wasDone: Bool = false) throws {
+    if !report.steps.contains(step) { report.steps.append(step) }
+    if !wasDone || !journal.has(step) { try journal.note(step, answer, at: options.now()) }
+    tell(.step(step, answer, wasDone: wasDone))
+  }
+
+  /// Whether two URLs lead to the same server.
+  static func isSame(_ one: String, _ other: String) -> Bool {
+    do {
+      return try HTTPURL(one).hasSameOrigin(as: HTTPURL(other))
+    } catch {
+      return one == other
+    }
+  }
+}

@@ -1,0 +1,86 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// Gives a server a repository, and finds out whether it has it.
+struct RepositoryImport: Sendable {
+  let source: RestoreSource
+  let target: RestoreTarget
+
+  /// How often the server is asked whether it has taken a repository whose import was not answered,
+  /// and how long it is waited between, in seconds.
+  private static let (patience, interval) = (20, 3.0)
+  /// How often an import is tried that gets no answer.
+  private static let attempts = 3
+
+  /// Sends the repository unless it is there.
+  ///
+  /// - Returns: Whether it had to be sent.
+  /// - Throws: `XRPCError` if the server refuses it; `TransportError` if it does not answer.
+  func run() async throws -> Bool {
+    if try await isThere() { return false }
+    var attempt = 1
+    while true {
+      do {
+        _ = try await target.patiently {
+          try await target.client.upload(ImportRepo(source.body), attempts: 1)
+        }
+        return true
+      } catch let error where Self.mayHaveBeenTaken(error) && attempt < Self.attempts {
+        // A proxy that gave up says nothing about the server behind it, which may be at work.
+        for _ in 0..<Self.patience {
+          if try await isThere() { return true }
+          try await Task.sleep(for: .seconds(Self.interval))
+        }
+        attempt += 1
+      }
+    }
+  }
+
+  /// Whether the head of the repository is the one of the archive.
+  private func isThere() async throws -> Bool {
+    try await target.patiently { try await target.client.call(CheckAccountStatus()) }.commit
+      == source.head
+  }
+
+  private static func mayHaveBeenTaken(_ error: any Error) -> Bool {
+    switch error {
+    case let error as XRPCError: [502, 503, 504, 520, 522, 524].contains(error.status)
+    case let error as TransportError: error.isTransient
+    default: false
+    }
+  }
+
+  /// Reads the repository back and compares it: the same tree, every node and record of it there.
+  ///
+  /// Each block is compared with its CID on the way, and a tree's root names all of it: two trees
+  /// with one root have the same paths and records.
+  ///
+  /// - Throws: ``RestoreError/otherRepository(_:)``; what fetching throws.
+  func compare(_ progress: @escaping @Sendable (Progress) -> Void) async throws {
+    let limit = Int(clamping: source.byteCount.multipliedSaturated(by: 4)) + (64 << 20)
+    let received = ReceivedRepository(
+      in: TemporaryFile.defaultFolder, limit: limit,
+      arrived: { count in
+        progress(Progress(stage: "reading back", done: UInt64(count), total: source.byteCount))
+      })
+    try await target.client.stream(GetRepo(did: source.did)) { response in
+      try await received.receive(response)
+    }
+    let file = try await received.received()
+    try await onOwnThread { [source] in
+      let repository = try CheckedRepository(
+        file.map(), archive: nil, isHashed: true, observer: { _ in })
+      guard repository.inspection.isComplete else {
+        throw RestoreError.otherRepository("tree nodes or records are missing in it")
+      }
+      guard repository.commit.data == source.commit.data else {
+        throw RestoreError.otherRepository(
+          "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(source.commit.data) with \(source.recordCount)"
+        )
+      }
+    }
+  }
+}

@@ -1,0 +1,77 @@
+internal import ATProtocol
+internal import Archive
+internal import IPLD
+internal import XRPC
+
+/// A snapshot that is to be given back to a server: its CAR in a file, whole and checked, and the
+/// blobs that its records refer to.
+struct RestoreSource: Sendable {
+  /// The snapshot.
+  let archived: ArchivedSnapshot
+  /// The commit.
+  let commit: Commit
+  /// How many records there are.
+  let recordCount: Int
+  /// The blobs that records refer to.
+  let blobs: BlobTable
+  /// The blobs whose losses are accepted.
+  let accepted: Set<CID>
+  private let car: RestoredRepository
+
+  /// How many bytes of the CAR are sent before their pages are let go of.
+  private static let releaseInterval: UInt64 = 8 << 20
+
+  /// Puts a snapshot's CAR together and checks all of it.
+  ///
+  /// - Throws: ``BackupError`` if it is not whole, or not as it came; `ArchiveError`.
+  init(_ archived: ArchivedSnapshot, observer: @escaping Progress.Observer) throws {
+    self.archived = archived
+    car = try RestoredRepository(archived, order: .exported, observer: observer)
+    if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
+    let checked = try CheckedRepository(car.mapped, archive: nil, observer: observer)
+    let inspection = checked.inspection
+    guard inspection.isComplete else {
+      throw BackupError.malformedRepository(
+        "the snapshot is not whole: \(inspection.missingNodes.count) tree nodes and \(inspection.missingRecordCount) records are missing in it, and no server takes such a repository"
+      )
+    }
+    guard checked.commit.did == archived.snapshot.did else {
+      throw BackupError.notGenuine(
+        "the snapshot's commit is of \(checked.commit.did), not of \(archived.snapshot.did)")
+    }
+    commit = checked.commit
+    recordCount = inspection.recordCount
+    blobs = inspection.blobs
+    accepted = Set(try archived.acceptances().keys)
+    car.releasePages()
+    archived.reader.releasePages()
+  }
+
+  /// The commit's CID.
+  var head: CID { archived.snapshot.commit }
+  /// The account.
+  var did: DID { archived.snapshot.did }
+  /// How long the CAR is, in bytes.
+  var byteCount: UInt64 { UInt64(car.mapped.count) }
+
+  /// The CAR, to be sent.
+  var body: RequestBody {
+    RequestBody(byteCount: byteCount) { [car] offset, count in
+      let piece = car.withBytes { bytes in
+        bytes.extracting(Int(offset)..<Int(offset) + count).array
+      }
+      let end = offset + UInt64(count)
+      if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
+      return piece
+    }
+  }
+
+  /// What a blob is to be sent as: the media type that records name.
+  func mediaType(of blob: CID) -> String {
+    let named = blobs[blob]?.mimeType ?? ""
+    // It goes into a header field.
+    let isUsable =
+      named.contains("/") && named.utf8.allSatisfy { 0x21..<0x7f ~= $0 } && named.utf8.count <= 255
+    return isUsable ? named : "application/octet-stream"
+  }
+}

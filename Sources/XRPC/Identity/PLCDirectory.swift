@@ -1,0 +1,64 @@
+public import ATProtocol
+internal import IPLD
+
+/// The directory of `did:plc`, as one who changes an account needs it.
+public struct PLCDirectory: Sendable {
+  private let network: Network
+  private let resolver: DIDResolver
+
+  /// The directory that the user set.
+  public init(network: Network) {
+    self.network = network
+    resolver = DIDResolver(network.options, fetcher: network)
+  }
+
+  /// What the directory says to an operation that it does not take.
+  public struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The status.
+    public var status: Int
+    /// Its words.
+    public var message: String
+
+    /// Whether another attempt may come out otherwise.
+    public var isTransient: Bool { Retry.isTransient(status: status) }
+
+    /// What a person reads.
+    public var description: String {
+      "the PLC directory refused the operation: status \(status)"
+        + (message.isEmpty ? "" : ", \(message)")
+    }
+  }
+
+  /// The history of an account.
+  ///
+  /// - Throws: ``IdentityError``; `PLCLogError` if what came is no log.
+  public func log(of did: DID) async throws -> PLCLog {
+    let bytes = try await resolver.plcLog(of: did)
+    return try PLCLog(bytes.span, of: did)
+  }
+
+  /// Hands an operation over, once.
+  ///
+  /// Where it fails, the operation may have been taken all the same: the log says.
+  ///
+  /// - Throws: ``Refusal``; ``TransportError``.
+  public func submit(_ operation: PLCSuccessor, of did: DID) async throws {
+    var request = HTTPRequest(
+      .post, "\(network.options.plcDirectory)/\(did)",
+      fields: [("Content-Type", "application/json")],
+      body: DataModelJSON.encode(operation.operation), followsRedirects: false, attempts: 1)
+    request.hasOwnLimit = true
+    let (delivery, value) = try await network.send(request) { response in
+      try await response.body.beginning(maximumErrorBody)
+    }
+    guard value == nil else { return }
+    let json: IPLDValue?
+    do throws(JSONError) { json = try DataModelJSON.decode(delivery.errorBody) } catch {
+      json = nil
+    }
+    throw Refusal(
+      status: delivery.response.status,
+      message: Excerpt.of(
+        json?["message"]?.string ?? String(decoding: delivery.errorBody, as: UTF8.self)))
+  }
+}

@@ -1,0 +1,68 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+internal import XRPC
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A private key in a file that its owner alone may read: PEM, or the form that atproto's tools
+/// print.
+struct KeyFile {
+  /// The variable that holds the passphrase.
+  static let variable = "CARPACK_KEY_PASSPHRASE"
+  /// The longest file that is taken for one with a key, in bytes.
+  private static let maximumFile = 16_384
+
+  /// The key.
+  let key: PrivateKey
+  /// What the file is encrypted with; nil for one in the clear.
+  let passphrase: Secret?
+
+  /// Reads a key; the passphrase of an encrypted one is in the environment, or asked for.
+  ///
+  /// - Throws: ``Failure`` for a file that is no key, that others may read, or that cannot be read.
+  init(_ path: String) throws {
+    let file = try InputFile(path)
+    var status = stat()
+    guard unsafe stat(path, &status) == 0, status.st_mode & 0o077 == 0 else {
+      throw Failure(
+        "\(path) may be read by others", hint: "chmod 600 \(path)", status: .refused, at: path)
+    }
+    guard file.count <= Self.maximumFile else {
+      throw Failure("\(path) is too long to be a key", status: .usage, at: path)
+    }
+    let text = file.withBytes { $0.array }
+    do throws(PrivateKey.Fault) {
+      key = try PrivateKey(text: text)
+      passphrase = nil
+      return
+    } catch {
+      guard error == .encrypted else { throw Self.failure(path, error) }
+    }
+    let given =
+      Host.environment(Self.variable)?.value ?? Console.askSecret("passphrase of \(path): ")
+    guard let given else { throw Self.failure(path, .encrypted) }
+    do throws(PrivateKey.Fault) {
+      key = try PrivateKey(text: text, passphrase: Array(given.utf8))
+      passphrase = Secret(given)
+    } catch {
+      throw Self.failure(path, error)
+    }
+  }
+
+  private static func failure(_ file: String, _ fault: PrivateKey.Fault) -> Failure {
+    let hint =
+      switch fault {
+      case .encrypted: "set \(variable), or answer on a terminal"
+      case .notAKey, .unknownCurve: "\"carpack recovery-key new\" makes one"
+      case .wrongPassphrase, .cannotSign: nil as String?
+      }
+    return Failure("\(file): \(fault)", hint: hint, status: .usage, at: file)
+  }
+}

@@ -1,0 +1,290 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack recovery-key`: a rotation key of the owner's own.
+struct RecoveryKeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recovery-key",
+    abstract: "Make, add and check a key of your own, with which an account can be moved.",
+    discussion: Help.discussion(
+      """
+      A did:plc is changed by whoever has one of its rotation keys. Where only the server has one, an account is lost with its server, whatever backups there are. A key of your own, added while there is time, is what moves the account from an archive to a new server.
+      """,
+      examples: [
+        "carpack recovery-key new -o alice.key --encrypt",
+        "carpack recovery-key add alice.key alice.example.com --login",
+        "carpack recovery-key check alice.key alice.example.com",
+      ],
+      environment: .restoring),
+    subcommands: [
+      NewKeyCommand.self, AddKeyCommand.self, ListKeysCommand.self, CheckKeyCommand.self,
+    ])
+}
+
+/// `carpack recovery-key new`.
+struct NewKeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "new", abstract: "Make a key, in a file that you alone can read.",
+    discussion: Help.discussion(
+      """
+      The file is PKCS #8 in PEM, which openssl reads; with --multikey it is the one line that goat prints. Prints the public key.
+      """,
+      examples: [
+        "carpack recovery-key new -o alice.key",
+        "carpack recovery-key new -o alice.key --encrypt --curve p256",
+      ],
+      environment: .restoring))
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("The file to write; one that exists is not replaced.", valueName: "file"),
+    completion: .file())
+  var output: String
+
+  @Option(help: "The curve.")
+  var curve = CurveName.k256
+
+  @Flag(
+    help:
+      "Encrypt it with a passphrase, read from CARPACK_KEY_PASSPHRASE or asked for (PBES2, scrypt, AES-256)."
+  )
+  var encrypt = false
+
+  @Flag(help: "Write it in the form that goat prints, which cannot be encrypted.")
+  var multikey = false
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    if encrypt, multikey { throw ValidationError("--multikey cannot be encrypted") }
+  }
+
+  func run() throws {
+    do throws(PrivateKey.Fault) {
+      try write(try PrivateKey.generate(on: curve.curve))
+    } catch {
+      throw Failure("no key could be made: \(error)", status: .failure)
+    }
+  }
+
+  private func write(_ key: PrivateKey) throws(PrivateKey.Fault) {
+    let passphrase = encrypt ? Self.passphrase() : nil
+    let name = key.verificationKey.didKey
+    let text: [UInt8]
+    if multikey {
+      text = Array("# private key of \(name)\n\(try key.multikey())\n".utf8)
+    } else {
+      text = Array("# private key of \(name)\n".utf8) + (try key.pem(passphrase: passphrase))
+    }
+    do {
+      try PrivateFile.write(text, to: FilePath(output), replacing: false)
+    } catch {
+      Console.flush()
+      let failure = Failure(error)
+      failure.say()
+      failure.status.leave()
+    }
+    if Console.isJSON {
+      Console.printJSON(.recoveryKey) {
+        $0.field("file", output)
+        $0.field("key", name)
+        $0.field("curve", curve.rawValue)
+        $0.field("encrypted", passphrase != nil)
+      }
+    } else {
+      Console.print(name)
+      reporting.common.say(
+        "\(output) holds the private key. Keep a copy elsewhere: without it, and with your server gone, nobody can help. \"carpack recovery-key add\" adds it to an account"
+      )
+    }
+  }
+
+  private static func passphrase() -> [UInt8]? {
+    if let given = Host.environment(KeyFile.variable) { return Array(given.value.utf8) }
+    guard let first = Console.askSecret("passphrase: "), !first.isEmpty,
+      Console.askSecret("once more: ") == first
+    else {
+      let failure = Failure(
+        "there is no passphrase, or not twice the same",
+        hint: "set \(KeyFile.variable), or answer on a terminal", status: .usage)
+      failure.say()
+      failure.status.leave()
+    }
+    return Array(first.utf8)
+  }
+}
+
+/// A curve by the name that people write.
+enum CurveName: String, ExpressibleByArgument, CaseIterable {
+  case k256, p256
+
+  var curve: VerificationKey.Curve { self == .k256 ? .k256 : .p256 }
+}
+
+/// Which account, and the way to the directory.
+struct KeyAccountOptions: ParsableArguments {
+  @Argument(help: ArgumentHelp("The account: a handle or a DID.", valueName: "account"))
+  var account: String
+
+  @OptionGroup var network: NetworkCommandOptions
+
+  /// Its keys.
+  func keys(_ network: Network) async throws -> RotationKeys {
+    let account = try ATIdentifier(account: account)
+    let did = try await IdentityResolver(network: network).resolve(
+      account, confirmingHandle: false
+    ).did
+    return try await RotationKeys(of: did, network: network, now: { Host.now })
+  }
+}
+
+/// `carpack recovery-key list`.
+struct ListKeysCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the keys that may change an account, the strongest first.",
+    discussion: Help.discussion(
+      "The history of the account is checked from its first operation on.",
+      examples: ["carpack recovery-key list alice.example.com"], environment: .restoring))
+
+  @OptionGroup var options: KeyAccountOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    let networkOptions = try options.network.options()
+    let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
+    if Console.isJSON {
+      Console.printJSON(.recoveryKey) {
+        $0.field("did", keys.did.text)
+        $0.field("rotationKeys", keys.keys)
+      }
+    } else {
+      for (place, key) in keys.keys.enumerated() { Console.print("\(place + 1)  \(key)") }
+    }
+  }
+}
+
+/// `carpack recovery-key check`.
+struct CheckKeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check", abstract: "Say whether a key may change an account, and at which place.",
+    discussion: Help.discussion(
+      "Exit status: 0 it may, 10 it is not among the account's rotation keys.",
+      examples: ["carpack recovery-key check alice.key alice.example.com"],
+      environment: .restoring))
+
+  @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
+  var key: String
+
+  @OptionGroup var options: KeyAccountOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    let own = try KeyFile(key).key.verificationKey
+    let networkOptions = try options.network.options()
+    let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
+    let place = keys.place(of: own)
+    if Console.isJSON {
+      Console.printJSON(.recoveryKey) {
+        $0.field("did", keys.did.text)
+        $0.field("key", own.didKey)
+        $0.field("place", place.map { $0 + 1 })
+        $0.field("rotationKeys", keys.keys)
+      }
+    } else if let place {
+      Console.print(
+        "\(own) is rotation key \(place + 1) of \(keys.keys.count) of \(keys.did)")
+    } else {
+      Console.print("\(own) is none of the \(keys.keys.count) rotation keys of \(keys.did)")
+    }
+    if place == nil { throw ExitStatus.incomplete }
+  }
+}
+
+/// `carpack recovery-key add`.
+struct AddKeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add", abstract: "Put a key in front of an account's rotation keys.",
+    discussion: Help.discussion(
+      """
+      The account's server signs the operation, for its owner and with a code that it sends by mail (--login); or another rotation key does (--with). All other keys stay, and everything else that is said of the account. The operation is shown before it is sent, and the directory is read back.
+      """,
+      examples: [
+        "carpack recovery-key add alice.key alice.example.com --login",
+        "carpack recovery-key add new.key alice.example.com --with alice.key --yes-identity",
+      ],
+      environment: .restoring))
+
+  @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
+  var key: String
+
+  @OptionGroup var options: KeyAccountOptions
+
+  @OptionGroup var login: OwnerLogin
+
+  @Option(
+    help: ArgumentHelp("A rotation key that signs, instead of the server.", valueName: "keyfile"),
+    completion: .file())
+  var with: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The code that the server has sent by mail for signing the operation.", valueName: "code"))
+  var mailCode: String?
+
+  @Flag(help: "Send the operation without asking.")
+  var yesIdentity = false
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    guard login.login != (with != nil) else {
+      throw ValidationError("one of --login and --with is needed")
+    }
+  }
+
+  func run() throws {
+    let own = try KeyFile(key).key.verificationKey
+    let signing: RotationKeys.Signing
+    if let with {
+      signing = .key(try KeyFile(with).key)
+    } else {
+      signing = .server(
+        try login.password() ?? Secret(""), login: login.code,
+        mailCode: mailCode.map { Secret($0) })
+    }
+    let networkOptions = try options.network.options()
+    let display = RestoreDisplay(reporting.common)
+    let isAgreed = yesIdentity
+    let (did, isSent) = try runBlocking { [options] in
+      let keys = try await options.keys(Network(networkOptions))
+      guard keys.place(of: own) != 0 else { return (keys.did, true) }
+      let isSent = try await keys.add(
+        own, signing: signing,
+        show: { operation, changes in
+          display.show(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
+          return isAgreed || Console.agrees(RestoreQuestion.identity.sentence)
+        }, asksForCode: MailCode.ask)
+      return (keys.did, isSent)
+    }
+    guard isSent else {
+      throw Failure(
+        "the operation was not sent: that was not agreed to", hint: "--yes-identity agrees",
+        status: .incomplete)
+    }
+    if Console.isJSON {
+      Console.printJSON(.recoveryKey) {
+        $0.field("did", did.text)
+        $0.field("key", own.didKey)
+        $0.field("place", 1)
+      }
+    } else {
+      Console.print("\(own) is the first rotation key of \(did)")
+    }
+  }
+}

@@ -1,0 +1,79 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack rehearse`: a restore that stops before anything that cannot be undone.
+struct RehearseCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rehearse",
+    _superCommandName: Carpack.name,
+    abstract: "Restore an account to a server as far as that can be undone, and compare.",
+    usage: "carpack rehearse [<options>] <archive> --to <url>",
+    discussion: Help.discussion(
+      """
+      Makes an account on the server, deactivated, imports the repository, sends the blobs, reads all of it back and compares it with the archive. The identity is not touched: for everybody else nothing happens.
+
+      The account stays there, deactivated, for no call deletes it: it keeps the DID, the handle and the mail address on that server, and what was sent counts among the day's uploads. "carpack restore" with the same archive and server goes on from there.
+
+      Exit status: 0 all records and blobs came back as they are in the archive, 10 blobs are missing, and as "carpack restore".
+      """,
+      examples: [
+        "carpack rehearse alice.example.com.car.zst --to https://pds.example --login",
+        "carpack rehearse alice.example.com.car.zst --to https://pds.example --login --yes --json",
+      ],
+      environment: .restoring))
+
+  @OptionGroup var argument: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @Option(help: ArgumentHelp("The server to rehearse on.", valueName: "url"))
+  var to: String
+
+  @Flag(help: "Make the account there without asking, though it cannot be removed.")
+  var yes = false
+
+  @OptionGroup var login: OwnerLogin
+
+  @OptionGroup var account: NewAccountOptions
+
+  @OptionGroup var keys: OwnerKeys
+
+  @OptionGroup var network: NetworkCommandOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    try argument.read { opened in
+      let snapshot = try opened.snapshot(choice)
+      _ = opened.status
+      reporting.common.say(
+        "the account stays on \(to), deactivated: no call deletes it, and it keeps its DID, handle and mail address there"
+      )
+      guard yes || Console.agrees("Make it?") else {
+        throw Failure(
+          "the account was not made: that was not agreed to", hint: "--yes agrees",
+          status: .incomplete)
+      }
+      let oldPassword = try login.password()
+      var options = RestoreOptions(
+        target: to.hasSuffix("/") ? String(to.dropLast()) : to,
+        password: try account.password(else: oldPassword), now: { Host.now },
+        agrees: { _ in false }, asksForCode: MailCode.ask)
+      options.oldPassword = oldPassword
+      options.authFactorToken = login.code
+      options.email = account.email
+      options.handle = try account.handle.map { text throws in try Handle(text) }
+      options.inviteCode = account.invite.map { Secret($0) }
+      options.signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
+      options.isRehearsal = true
+      options.connections = network.connections
+      var networkOptions = try network.options()
+      networkOptions.namedServers.append(to)
+      try RestoreRun(archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)
+        .run(options, networkOptions)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// Logging in with the account's own password.
+struct OwnerLogin: ParsableArguments {
+  static let input = SecretInput(
+    name: "password of the account", variable: "CARPACK_PASSWORD", option: "--password-file")
+
+  @Flag(
+    help:
+      "Log in on the account's server with the account's own password: app passwords may send blobs and records, and nothing else. It is read from --password-file or CARPACK_PASSWORD, or asked for."
+  )
+  var login = false
+
+  @Option(
+    help: ArgumentHelp("The file whose first line is the password.", valueName: "file"),
+    completion: .file())
+  var passwordFile: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The code that the server has sent by mail, if it wants one for logging in.",
+      valueName: "code"))
+  var authFactorToken: String?
+
+  func validate() throws {
+    guard login || (passwordFile == nil && authFactorToken == nil) else {
+      throw ValidationError("--password-file and --auth-factor-token go with --login")
+    }
+  }
+
+  /// The password; nil if nobody wants to log in.
+  func password() throws -> Secret? { login ? try Self.input.need(passwordFile) : nil }
+
+  var code: Secret? { authFactorToken.map { Secret($0) } }
+}
+
+/// The account on the new server.
+struct NewAccountOptions: ParsableArguments {
+  private static let input = SecretInput(
+    name: "password for the new server", variable: "CARPACK_NEW_PASSWORD",
+    option: "--new-password-file")
+
+  @Option(
+    help: ArgumentHelp(
+      "The file whose first line is the password that the account gets on the new server (CARPACK_NEW_PASSWORD, or asked for; with --login the same as on the old one if nothing is said).",
+      valueName: "file"),
+    completion: .file())
+  var newPasswordFile: String?
+
+  @Option(help: ArgumentHelp("The invite code, if the new server wants one.", valueName: "code"))
+  var invite: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The mail address of the account on the new server, instead of the old one's.",
+      valueName: "address"))
+  var email: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The handle on the new server, instead of the present one, or of its first part under the new server's domain.",
+      valueName: "handle"))
+  var handle: String?
+
+  func validate() throws {
+    if let handle {
+      do { _ = try Handle(handle) } catch { throw ValidationError("--handle: \(error)") }
+    }
+  }
+
+  /// The password on the new server.
+  func password(else old: Secret?) throws -> Secret {
+    if let given = try Self.input.read(newPasswordFile, asks: old == nil) { return given }
+    if let old { return old }
+    return try Self.input.need(nil)
+  }
+}
+
+/// What may be done without being asked about.
+struct AgreementOptions: ParsableArguments {
+  @Flag(help: "Send the operation that decides where the account lives, without asking.")
+  var yesIdentity = false
+
+  @Flag(help: "Activate the account on the new server, without asking.")
+  var yesActivate = false
+
+  @Flag(help: "Deactivate the account on the old server, without asking (with --deactivate-old).")
+  var yesDeactivateOld = false
+
+  @Flag(help: "Let the old server delete the account, without asking (with --delete-old-after).")
+  var yesDeleteOld = false
+
+  /// Whether something may be done: said beforehand, or on the terminal.
+  func agrees(_ question: RestoreQuestion) -> Bool {
+    let isSaid =
+      switch question {
+      case .identity: yesIdentity
+      case .activation: yesActivate
+      case .deactivation: yesDeactivateOld
+      case .deletion: yesDeleteOld
+      }
+    return isSaid || Console.agrees(question.sentence)
+  }
+}
+
+/// The keys of the owner's own.
+struct OwnerKeys: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "A rotation key of your own, which signs the operation here: PEM, or the form that goat prints, readable by you alone. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
+      valueName: "keyfile"),
+    completion: .file())
+  var recoveryKey: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The key that signs the account's repository now, if you have it: it vouches for the account where the old server does not.",
+      valueName: "keyfile"),
+    completion: .file())
+  var signingKey: String?
+}
+
+/// Asks on the terminal for a code that came by mail.
+enum MailCode {
+  @Sendable static func ask(_ server: String, _ purpose: String) -> Secret? {
+    Console.ask("\(server) has sent a code by mail, for \(purpose). The code: ").map { Secret($0) }
+  }
+}

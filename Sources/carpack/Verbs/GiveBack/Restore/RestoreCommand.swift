@@ -1,0 +1,221 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import IPLD
+internal import Synchronization
+internal import SystemPackage
+internal import XRPC
+
+/// `carpack restore`: an account from an archive back onto a server.
+struct RestoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    _superCommandName: Carpack.name,
+    abstract: "Put an account from an archive back onto a server, step by step.",
+    usage: "carpack restore [<options>] <archive> --to <url>",
+    discussion: Help.discussion(
+      """
+      --to SERVER moves the account there, from its old server or, if that is gone, from the archive and a rotation key of your own (--recovery-key). The steps: an account is made on the new server, deactivated; the repository is imported; every blob that the server says it misses is sent; all of it is read back and compared; the preferences follow, if the archive has them. Only then, and only when you agree, is the identity moved, the account activated, and, with --deactivate-old, deactivated on the old server. Each step is done by what servers and the directory say, so that the same command goes on after an interruption; NAME.restore.json beside the archive says what was done, and holds no secret.
+
+      --plan says what would be done, and what is needed, and changes nothing. --dry-run FILE writes the operation to FILE instead of sending it.
+
+      --blobs-only sends the account's own server the blobs that it says it misses, and reads back all others: a server may list nothing as missing and not have the bytes.
+
+      Exit status: 0 all of it is there, 10 stopped before a step that needs your word, or blobs are missing, 11 the snapshot is damaged, or the server gives back something else, 13 refused, 64 something is to be given, 75 try again, 77 a login was refused.
+      """,
+      examples: [
+        "carpack restore alice.example.com.car.zst --plan --to https://pds.example",
+        "carpack restore alice.example.com.car.zst --to https://pds.example --login",
+        "carpack restore alice.example.com.car.zst --to https://pds.example --recovery-key alice.key --email a@example.com",
+        "carpack restore alice.example.com.car.zst --blobs-only --login",
+      ],
+      environment: .restoring))
+
+  @OptionGroup var argument: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @Option(help: ArgumentHelp("The server to restore to.", valueName: "url"))
+  var to: String?
+
+  @Flag(help: "Say what would be done and what is needed, and change nothing.")
+  var plan = false
+
+  @Flag(help: "Send the account's own server the blobs that it lacks.")
+  var blobsOnly = false
+
+  @OptionGroup var login: OwnerLogin
+
+  @OptionGroup var account: NewAccountOptions
+
+  @OptionGroup var keys: OwnerKeys
+
+  @Option(
+    help: ArgumentHelp(
+      "The code that the old server has sent by mail for signing the operation.",
+      valueName: "code"))
+  var mailCode: String?
+
+  @Flag(help: "Do without the old server, though it answers.")
+  var abandonOld = false
+
+  @Flag(help: "Go on though blobs are missing on the new server.")
+  var acceptMissing = false
+
+  @Flag(help: "Do not read the blobs back from the new server.")
+  var skipBlobComparison = false
+
+  @Flag(help: "Deactivate the account on the old server in the end.")
+  var deactivateOld = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --deactivate-old: when the old server may delete the account, in RFC 3339.",
+      valueName: "time"))
+  var deleteOldAfter: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Write the operation that would move the identity to this file, and do not send it.",
+      valueName: "file"),
+    completion: .file())
+  var dryRun: String?
+
+  @OptionGroup var agreement: AgreementOptions
+
+  @OptionGroup var network: NetworkCommandOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    guard blobsOnly != (to != nil) else {
+      throw ValidationError("one of --to and --blobs-only is needed")
+    }
+    if blobsOnly, !login.login { throw ValidationError("--blobs-only goes with --login") }
+    if deleteOldAfter != nil, !deactivateOld {
+      throw ValidationError("--delete-old-after goes with --deactivate-old")
+    }
+  }
+
+  func run() throws {
+    try argument.read { opened in
+      let snapshot = try opened.snapshot(choice)
+      if opened.status != .success {
+        Console.say(
+          .warning, "the archive is not in order; what is restored is checked all the same")
+      }
+      let run = RestoreRun(
+        archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)
+      let networkOptions = try networkOptions()
+      if blobsOnly {
+        let password = try login.password()
+        let (code, connections) = (login.code, network.connections)
+        let comparesBlobs = !skipBlobComparison
+        try run.run { tell in
+          var restore = BlobRestore(
+            snapshot, network: try Network(networkOptions), connections: connections,
+            comparesBlobs: comparesBlobs, tell: tell)
+          let result = await Self.outcome {
+            try await restore.run(
+              password: password ?? Secret(""), code: code, asksForCode: MailCode.ask)
+          }
+          return (restore.report, result)
+        }
+      } else if plan {
+        try RestorePlanning(command: self).run(snapshot, networkOptions)
+      } else {
+        try run.run(try options(), networkOptions)
+      }
+    }
+  }
+
+  /// How something came out that throws.
+  static func outcome(_ body: () async throws -> Void) async -> (any Error)? {
+    do {
+      try await body()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  func networkOptions() throws -> NetworkOptions {
+    var options = try network.options()
+    if let to { options.namedServers.append(to) }
+    return options
+  }
+
+  private func options() throws -> RestoreOptions {
+    let oldPassword = try login.password()
+    let target = to ?? ""
+    var options = RestoreOptions(
+      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
+      password: try account.password(else: oldPassword), now: { Host.now },
+      agrees: { [agreement] in agreement.agrees($0) }, asksForCode: MailCode.ask)
+    options.oldPassword = oldPassword
+    options.authFactorToken = login.code
+    options.email = account.email
+    options.handle = try account.handle.map { text throws in try Handle(text) }
+    options.inviteCode = account.invite.map { Secret($0) }
+    if let path = keys.recoveryKey {
+      let file = try KeyFile(path)
+      (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
+    }
+    options.signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
+    options.mailCode = mailCode.map { Secret($0) }
+    options.abandonsOld = abandonOld
+    options.acceptsMissing = acceptMissing
+    options.acceptsOlder = choice.at != nil
+    options.deactivatesOld = deactivateOld
+    options.deleteOldAfter = deleteOldAfter
+    options.comparesBlobs = !skipBlobComparison
+    options.connections = network.connections
+    if let dryRun {
+      options.dryRun = { operation in
+        let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
+        try NewArchiveFile.save(to: FilePath(dryRun), replacing: true) { try $0(bytes.span) }
+      }
+    }
+    return options
+  }
+}
+
+/// Runs a restore, and says what came of it.
+struct RestoreRun {
+  let archive: FilePath
+  let snapshot: ArchivedSnapshot
+  let reporting: ReportOptions
+
+  /// Restores an account to a server.
+  func run(_ options: RestoreOptions, _ networkOptions: NetworkOptions) throws {
+    let (archive, snapshot) = (archive, snapshot)
+    try run { tell in
+      var restore = try AccountRestore(
+        snapshot, in: archive, options, network: try Network(networkOptions), tell: tell)
+      let error = await RestoreCommand.outcome { try await restore.run() }
+      return (restore.report, error)
+    }
+  }
+
+  /// Runs something, shows what happens, and says how it ended.
+  ///
+  /// - Throws: ``ExitStatus``, or what ended it before there was a report.
+  func run(
+    _ body:
+      @escaping @Sendable (@escaping @Sendable (RestoreEvent) -> Void) async throws
+      -> (RestoreReport, (any Error)?)
+  ) throws {
+    let display = RestoreDisplay(reporting.common)
+    defer { Console.endProgress() }
+    let (report, error) = try runBlocking { try await body { display.show($0) } }
+    let failure = error.map { Failure($0) }
+    display.finish(report, failure)
+    if let failure {
+      if error is CancellationError, let status = Interruption.received { throw status }
+      guard !Console.isJSON else { throw failure.status }
+      throw failure
+    }
+    if report.status != .success { throw report.status }
+  }
+}

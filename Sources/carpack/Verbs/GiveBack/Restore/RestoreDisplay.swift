@@ -1,0 +1,181 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+internal import Synchronization
+
+/// Shows what happens while an account is restored: in words on standard error, or as events in JSON
+/// on standard output, one object a line.
+final class RestoreDisplay: Sendable {
+  private let common: CommonOptions
+  /// The line that shows progress; nil where none is shown.
+  private let line: Mutex<ProgressLine?>
+
+  init(_ common: CommonOptions) {
+    self.common = common
+    let isShown = !common.quiet && !Console.isJSON && Console.canRedraw
+    line = Mutex(isShown ? ProgressLine() : nil)
+  }
+
+  /// Shows an event.
+  func show(_ event: RestoreEvent) {
+    if Console.isJSON { Self.printJSON(event) } else { say(event) }
+  }
+
+  private func say(_ event: RestoreEvent) {
+    switch event {
+    case .source(let source):
+      common.say(
+        "\(source.did), \(source.rev.map { "revision \($0)" } ?? "no revision"), made \(source.createdAt): \(Quantity.count(source.records, "record")), \(Quantity.grouped(source.heldBlobs)) of \(Quantity.count(source.blobs, "blob")), CAR \(Quantity.bytes(source.bytes))"
+      )
+    case .server(let server):
+      let limit = server.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
+      common.say("\(server.url) is \(server.did)\(limit)")
+    case .step(let step, let answer, let wasDone):
+      common.say(
+        "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
+    case .progress(let progress): line.withLock { $0?.update(progress) }
+    case .waiting(let seconds, let why):
+      Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
+    case .operation(let json, let changes):
+      Console.say("the operation:\n\(json)\nwhat it changes:")
+      for change in changes { Console.say("  \(change)") }
+    case .document(let json, let url):
+      Console.say("publish this at \(url), and this goes on:\n\(json)")
+    case .warning(let text): common.say(.warning, text)
+    }
+  }
+
+  private static func printJSON(_ event: RestoreEvent) {
+    switch event {
+    case .source(let source): print("source") { write(source, to: &$0) }
+    case .server(let server): print("server") { write(server, to: &$0) }
+    case .step(let step, let answer, let wasDone):
+      print("step") {
+        $0.field("step", step.rawValue)
+        $0.field("answer", answer)
+        $0.field("wasDone", wasDone)
+      }
+    case .progress: break
+    case .waiting(let seconds, let why):
+      print("waiting") {
+        $0.field("seconds", Int(seconds.rounded(.up)))
+        $0.field("why", why)
+      }
+    case .operation(let json, let changes):
+      print("operation") {
+        $0.field("operation", json)
+        $0.field("changes", changes)
+      }
+    case .document(let json, let url):
+      print("document") {
+        $0.field("document", json)
+        $0.field("url", url)
+      }
+    case .warning(let text): print("warning") { $0.field("message", text) }
+    }
+  }
+
+  private static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
+    Console.printJSON(.restore) {
+      $0.field("event", name)
+      fields(&$0)
+    }
+    Console.flush()
+  }
+
+  static func write(_ source: RestoreReport.Source, to json: inout JSONWriter) {
+    json.field("did", source.did.text)
+    json.field("rev", source.rev?.text)
+    json.field("createdAt", source.createdAt)
+    json.field("commit", "\(source.commit)")
+    json.field("records", source.records)
+    json.field("bytes", source.bytes)
+    json.field("blobs", source.blobs)
+    json.field("heldBlobs", source.heldBlobs)
+  }
+
+  static func write(_ server: RestoreServer, to json: inout JSONWriter) {
+    json.field("url", server.url)
+    json.field("did", server.did.text)
+    json.field("userDomains", server.userDomains)
+    json.field("inviteRequired", server.isInviteRequired)
+    json.key("blobLimit")
+    if let limit = server.blobLimit { json.integer(Int128(limit)) } else { json.null() }
+  }
+
+  static func write(_ blob: UnrestoredBlob, to json: inout JSONWriter) {
+    json.beginObject()
+    json.field("cid", "\(blob.cid)")
+    json.field("record", blob.record)
+    json.field("reason", blob.reason.word)
+    json.field("why", blob.reason.sentence)
+    json.endObject()
+  }
+
+  // MARK: The end
+
+  /// Says what came of it, whether it came to its end or not.
+  ///
+  /// - Parameter failure: what ended it; nil if nothing did.
+  func finish(_ report: RestoreReport, _ failure: Failure?) {
+    Console.endProgress()
+    guard !Console.isJSON else { return printReport(report, failure) }
+    for blob in report.unrestored.prefix(Console.maximumTold) {
+      Console.say(
+        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
+    }
+    let more = report.unrestoredCount - Console.maximumTold
+    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
+    for line in lines(report) { Console.print(line) }
+    if let question = report.stoppedBefore {
+      Console.say(
+        .unfinished, "stopped before what cannot be undone; \(question.option) goes on")
+    }
+    if failure != nil { for line in report.standing { Console.say("where things are: \(line)") } }
+  }
+
+  private func lines(_ report: RestoreReport) -> [String] {
+    var lines: [String] = []
+    if let equal = report.areRecordsEqual, let source = report.source {
+      lines.append(
+        "records: \(equal ? "all \(Quantity.grouped(source.records)) as in the archive" : "not as in the archive")"
+      )
+    }
+    if report.has(.blobs) || report.equalBlobs > 0 {
+      lines.append(
+        "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestoredCount)) not there or not right"
+      )
+    }
+    if report.has(.account) || report.has(.activation) {
+      lines += report.standing
+    }
+    return lines
+  }
+
+  private func printReport(_ report: RestoreReport, _ failure: Failure?) {
+    Self.print("finished") { json in
+      json.field("handle", report.handle?.text)
+      json.field("oldServer", report.oldServer)
+      json.field("newServer", report.server?.url)
+      json.field("steps", report.steps.map(\.rawValue))
+      json.field("recordsEqual", report.areRecordsEqual)
+      json.field("sentBlobs", report.sentBlobs)
+      json.field("sentBytes", report.sentBytes)
+      json.field("equalBlobs", report.equalBlobs)
+      json.field("unrestoredCount", report.unrestoredCount)
+      json.beginArray("unrestored")
+      for blob in report.unrestored { Self.write(blob, to: &json) }
+      json.endArray()
+      json.field("stoppedBefore", report.stoppedBefore?.option)
+      json.field("standing", report.standing)
+      if let failure { failure.writeFields(to: &json) }
+    }
+  }
+}
+
+extension RestoreReport {
+  /// How the command ends that came to its end.
+  var status: ExitStatus {
+    stoppedBefore != nil || unrestoredCount > acceptedCount ? .incomplete : .success
+  }
+}

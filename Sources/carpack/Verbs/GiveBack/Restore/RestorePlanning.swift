@@ -1,0 +1,75 @@
+internal import ATProtocol
+internal import Backup
+internal import IPLD
+internal import XRPC
+
+/// `carpack restore --plan`: what would be done and what is needed.
+struct RestorePlanning {
+  let command: RestoreCommand
+
+  func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+    let target = command.to ?? ""
+    let plan = try runBlocking {
+      try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
+    }
+    if Console.isJSON { printJSON(plan) } else { printText(plan) }
+    if plan.unrestoredCount > plan.acceptedCount { throw ExitStatus.incomplete }
+  }
+
+  private func printText(_ plan: RestorePlan) {
+    let source = plan.source
+    Console.print(
+      "account      \(source.did)\(plan.handle.map { ", \($0)" } ?? "")")
+    Console.print(
+      "snapshot     \(source.rev.map { "revision \($0), " } ?? "")made \(source.createdAt)")
+    Console.print(
+      "from         \(plan.oldServer ?? "no server")\(plan.oldStanding.map { " (\($0))" } ?? "")")
+    Console.print("to           \(plan.server.url) (\(plan.server.did))")
+    Console.print(
+      "repository   \(Quantity.count(source.records, "record")), \(Quantity.bytes(source.bytes))")
+    Console.print(
+      "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestoredCount)) would be missing"
+    )
+    Console.print("preferences  \(plan.hasPreferences ? "in the archive" : "not in the archive")")
+    if plan.losesHandle, let handle = plan.handle {
+      Console.print(
+        "handle       \(handle) goes with the old server; the new one gives out names under \(plan.server.userDomains.joined(separator: ", "))"
+      )
+    }
+    for need in plan.needs { Console.print("needed       \(need)") }
+    Console.print(
+      "steps        account, repository, blobs, comparison, \(plan.hasPreferences ? "preferences, " : "")then, when you agree: identity, activation"
+    )
+    for blob in plan.unrestored.prefix(Console.maximumTold) {
+      Console.say(
+        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
+    }
+    let more = plan.unrestoredCount - Console.maximumTold
+    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
+    for warning in plan.warnings { command.reporting.common.say(.note, warning) }
+  }
+
+  private func printJSON(_ plan: RestorePlan) {
+    Console.printJSON(.restore) { json in
+      json.field("event", "plan")
+      RestoreDisplay.write(plan.source, to: &json)
+      json.beginObject("server")
+      RestoreDisplay.write(plan.server, to: &json)
+      json.endObject()
+      json.field("oldServer", plan.oldServer)
+      json.field("oldStanding", plan.oldStanding)
+      json.field("handle", plan.handle?.text)
+      json.field("losesHandle", plan.losesHandle)
+      json.field("uploads", plan.upload.count)
+      json.field("uploadBytes", plan.upload.bytes)
+      json.field("unrestoredCount", plan.unrestoredCount)
+      json.beginArray("unrestored")
+      for blob in plan.unrestored { RestoreDisplay.write(blob, to: &json) }
+      json.endArray()
+      json.field("rotationKeys", plan.rotationKeys)
+      json.field("hasPreferences", plan.hasPreferences)
+      json.field("needs", plan.needs)
+      json.field("warnings", plan.warnings)
+    }
+  }
+}
