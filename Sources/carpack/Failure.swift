@@ -232,23 +232,33 @@ struct Failure: Error {
   }
 
   private init(_ error: XRPCError) {
-    let isLogin = error.endpoint.hasPrefix("com.atproto.server.")
+    let isLogin = Self.logins.contains(error.endpoint)
     let status: ExitStatus
     var hint: String?
     switch error.status {
     case 401, 403:
       status = .loginRefused
       if !isLogin { hint = "--login asks as the account's owner" }
+    case 400 where error.name == "InvalidToken":
+      status = .loginRefused
+      hint = "this takes the account's own password, and no app password"
     case 400 where isLogin:
       status = .loginRefused
       hint =
         error.name == "AuthFactorTokenRequired"
         ? "give the code that came by mail with --auth-factor-token"
         : "app passwords are made in the settings of the account"
+    case 400..<500 where error.endpoint == "com.atproto.server.createAccount": status = .refused
     default: status = error.isTransient ? .temporary : .unavailable
     }
     self.init("\(error)", hint: hint, status: status)
   }
+
+  /// The methods with which a session begins.
+  private static let logins: Set<String> = [
+    "com.atproto.server.createSession", "com.atproto.server.refreshSession",
+    "com.atproto.server.getSession",
+  ]
 
   private init(_ error: RestoreError) {
     let status: ExitStatus =

@@ -51,7 +51,7 @@ extension AccountRestore {
     return target
   }
 
-  private static func isUncertain(_ error: any Error) -> Bool {
+  static func isUncertain(_ error: any Error) -> Bool {
     switch error {
     case let error as XRPCError: error.isTransient && error.status != 429
     case let error as TransportError: error.isTransient
@@ -60,7 +60,7 @@ extension AccountRestore {
   }
 
   /// As the account's owner on the new server; nil if there is no such account, and need not be.
-  private mutating func logIn(mayBeAbsent: Bool) async throws -> RestoreTarget? {
+  mutating func logIn(mayBeAbsent: Bool) async throws -> RestoreTarget? {
     let session: Session
     do {
       session = try await Session.begin(

@@ -76,7 +76,9 @@ public struct AccountRestore {
   /// - Throws: ``RestoreError``; ``BackupError``; what servers and directory throw. ``report`` says
   ///   what state both servers are in.
   public mutating func run() async throws {
-    try await prepare()
+    try await readSource()
+    guard !options.asNew else { return try await runAsNew() }
+    try await findOldServer()
     let server = try await describeServer()
     let target = try await account(server)
     // What is active there may have been written to since, and is not replaced.
@@ -108,8 +110,8 @@ public struct AccountRestore {
 
   // MARK: Before anything is sent
 
-  /// Reads the snapshot, and finds out about the old server.
-  private mutating func prepare() async throws {
+  /// Reads the snapshot.
+  private mutating func readSource() async throws {
     let archived = archived
     let tell = tell
     let source = try await onOwnThread {
@@ -119,7 +121,6 @@ public struct AccountRestore {
     let facts = try Self.facts(of: source)
     report.source = facts
     tell(.source(facts))
-    try await findOldServer()
   }
 
   static func facts(of source: RestoreSource) throws -> RestoreReport.Source {
@@ -168,7 +169,7 @@ public struct AccountRestore {
     }
   }
 
-  private mutating func describeServer() async throws -> RestoreServer {
+  mutating func describeServer() async throws -> RestoreServer {
     let client = XRPCClient(service: options.target, network: network)
     let said = try await client.call(DescribeServer())
     let server = RestoreServer(
@@ -182,13 +183,13 @@ public struct AccountRestore {
 
   // MARK: The repository and what belongs to it
 
-  private mutating func putRepository(_ target: RestoreTarget) async throws {
+  mutating func putRepository(_ target: RestoreTarget) async throws {
     let source = try have()
     let wasDone = try await !RepositoryImport(source: source, target: target).run()
     try finish(.repository, "\(source.head)", wasDone: wasDone)
   }
 
-  private mutating func putBlobs(_ target: RestoreTarget, _ server: RestoreServer) async throws {
+  mutating func putBlobs(_ target: RestoreTarget, _ server: RestoreServer) async throws {
     let tell = tell
     let upload = BlobUpload(
       source: try have(), target: target, blobLimit: server.blobLimit,
@@ -204,7 +205,7 @@ public struct AccountRestore {
   }
 
   /// Reads back what the server has, unless that was done for this snapshot before.
-  private mutating func compare(_ target: RestoreTarget) async throws {
+  mutating func compare(_ target: RestoreTarget) async throws {
     let tell = tell
     let source = try have()
     let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
@@ -240,7 +241,7 @@ public struct AccountRestore {
     throw RestoreError.missingBlobs(missing)
   }
 
-  private mutating func putPreferences(_ target: RestoreTarget) async throws {
+  mutating func putPreferences(_ target: RestoreTarget) async throws {
     guard !journal.has(.preferences) else {
       return try finish(.preferences, "", wasDone: true)
     }

@@ -24,8 +24,6 @@ struct BlobUpload: Sendable {
 
   /// How many calls in a row may get no answer.
   private static let maximumSilence = 8
-  /// A blob up to this length is held in memory while it is sent.
-  private static let maximumInMemory: UInt64 = 1 << 20
   private static let pageLength = 1000
 
   /// What was found out so far, by all who send.
@@ -161,25 +159,38 @@ struct BlobUpload: Sendable {
     case .missing: return .failure(source.accepted.contains(cid) ? .acceptedAsLost : .notHeld)
     case .damaged(let why): return .failure(.damaged(why))
     }
-    return try await onOwnThread {
-      do {
-        if length <= Self.maximumInMemory {
-          guard let bytes = try archived.reader.body(of: cid, limit: Int(length)) else {
-            return .failure(.notHeld)
-          }
-          return .success(RequestBody(bytes))
-        }
-        let file = try TemporaryFile()
-        guard try archived.reader.read(cid, each: { try file.write($0) }) else {
-          return .failure(.notHeld)
-        }
-        archived.reader.releasePages()
-        return .success(
-          RequestBody(byteCount: UInt64(file.count)) { offset, count in
-            try file.bytes(at: offset, count: count)
-          })
-      } catch let error as ArchiveError where error.isDamage {
-        return .failure(.damaged("\(error)"))
+    do {
+      return .success(try await RequestBody.blob(cid, of: length, in: archived))
+    } catch let error as ArchiveError where error.isDamage {
+      return .failure(.damaged("\(error)"))
+    }
+  }
+}
+
+extension RequestBody {
+  /// A blob up to this length is held in memory while it is sent.
+  private static let maximumInMemory: UInt64 = 1 << 20
+
+  /// A blob of an archive that holds it, to be sent: all of it has been compared with its CID.
+  ///
+  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary
+  ///   file.
+  static func blob(_ cid: CID, of length: UInt64, in archived: ArchivedSnapshot) async throws
+    -> RequestBody
+  {
+    try await onOwnThread {
+      if length <= maximumInMemory,
+        let bytes = try archived.reader.body(of: cid, limit: Int(length))
+      {
+        return RequestBody(bytes)
+      }
+      let file = try TemporaryFile()
+      guard try archived.reader.read(cid, each: { try file.write($0) }) else {
+        throw BackupError.notFound("\(cid)")
+      }
+      archived.reader.releasePages()
+      return RequestBody(byteCount: UInt64(file.count)) { offset, count in
+        try file.bytes(at: offset, count: count)
       }
     }
   }

@@ -157,6 +157,8 @@ public struct RestoreReport: Sendable {
   public var oldServer: String?
   /// The handle on the new server.
   public var handle: Handle?
+  /// The new account, where one was made of the archive.
+  public var newDID: DID?
   /// The steps that are done, whether in this run or before.
   public var steps: [RestoreStep] = []
   /// How many blobs were sent in this run.
@@ -194,6 +196,10 @@ public struct RestoreReport: Sendable {
   /// What state both servers are in, and what to do, in sentences.
   public var standing: [String] {
     let new = server?.url ?? "the new server"
+    if let newDID {
+      return ["\(newDID) on \(new) is a new account, active, which goes by what is in the archive"]
+        + (has(.comparison) ? [] : ["run the same command again: it goes on from here"])
+    }
     let old = oldServer ?? "the old server"
     if has(.activation) {
       return ["the account is active on \(new)"]

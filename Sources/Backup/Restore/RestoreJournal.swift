@@ -34,6 +34,8 @@ struct RestoreJournal {
   var from: String?
   var to: String
   var handle: Handle?
+  /// The new account, where one was made of the archive.
+  var newDID: DID?
   var manifest: CID?
   var commit: CID
   private(set) var entries: [Entry] = []
@@ -68,6 +70,7 @@ struct RestoreJournal {
       path: path, did: did, from: json["from"]?.string, to: to,
       manifest: json["manifest"]?.string.flatMap { try? CID($0) }, commit: commit)
     handle = json["handle"]?.string.flatMap { try? Handle($0) }
+    newDID = json["newDID"]?.string.flatMap { try? DID($0) }
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     codeSentAt = json["codeSentAt"]?.string
     for item in json["steps"]?.array ?? [] {
@@ -128,6 +131,7 @@ struct RestoreJournal {
     json.field("from", from)
     json.field("to", to)
     json.field("handle", handle?.text)
+    if let newDID { json.field("newDID", newDID.text) }
     json.field("manifest", manifest.map { "\($0)" })
     json.field("commit", "\(commit)")
     json.field("askedForAccount", hasAskedForAccount)

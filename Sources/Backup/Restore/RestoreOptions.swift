@@ -29,6 +29,10 @@ public struct RestoreOptions: Sendable {
   public var mailCode: Secret?
   /// Whether the old server is done without though it answers.
   public var abandonsOld = false
+  /// Whether the archive's records go into a new account, with a DID of its own.
+  public var asNew = false
+  /// Whether records that refer to others of the account are rewritten for the new one.
+  public var rewritesReferences = false
   /// Whether blobs may be missing on the new server.
   public var acceptsMissing = false
   /// Whether an older state than the old server's is meant.

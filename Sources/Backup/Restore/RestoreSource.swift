@@ -16,7 +16,12 @@ struct RestoreSource: Sendable {
   let blobs: BlobTable
   /// The blobs whose losses are accepted.
   let accepted: Set<CID>
-  private let car: RestoredRepository
+  /// The account that it is going to be: the snapshot's, or a new one.
+  let did: DID
+  /// The commit's CID.
+  let head: CID
+  /// The CAR, to be sent.
+  let body: RequestBody
 
   /// How many bytes of the CAR are sent before their pages are let go of.
   private static let releaseInterval: UInt64 = 8 << 20
@@ -26,7 +31,7 @@ struct RestoreSource: Sendable {
   /// - Throws: ``BackupError`` if it is not whole, or not as it came; `ArchiveError`.
   init(_ archived: ArchivedSnapshot, observer: @escaping Progress.Observer) throws {
     self.archived = archived
-    car = try RestoredRepository(archived, order: .exported, observer: observer)
+    let car = try RestoredRepository(archived, order: .exported, observer: observer)
     if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
     let checked = try CheckedRepository(car.mapped, archive: nil, observer: observer)
     let inspection = checked.inspection
@@ -43,20 +48,9 @@ struct RestoreSource: Sendable {
     recordCount = inspection.recordCount
     blobs = inspection.blobs
     accepted = Set(try archived.acceptances().keys)
-    car.releasePages()
-    archived.reader.releasePages()
-  }
-
-  /// The commit's CID.
-  var head: CID { archived.snapshot.commit }
-  /// The account.
-  var did: DID { archived.snapshot.did }
-  /// How long the CAR is, in bytes.
-  var byteCount: UInt64 { UInt64(car.mapped.count) }
-
-  /// The CAR, to be sent.
-  var body: RequestBody {
-    RequestBody(byteCount: byteCount) { [car] offset, count in
+    did = archived.snapshot.did
+    head = archived.snapshot.commit
+    body = RequestBody(byteCount: UInt64(car.mapped.count)) { offset, count in
       let piece = car.withBytes { bytes in
         bytes.extracting(Int(offset)..<Int(offset) + count).array
       }
@@ -64,11 +58,30 @@ struct RestoreSource: Sendable {
       if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
       return piece
     }
+    car.releasePages()
+    archived.reader.releasePages()
   }
+
+  /// The records of the same snapshot as the repository of another account.
+  init(_ other: RestoreSource, as did: DID, rewritesReferences: Bool) throws {
+    let new = try NewRepository(
+      of: other.archived, as: did, rewritesReferences: rewritesReferences)
+    (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
+    (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
+    self.did = did
+  }
+
+  /// How long the CAR is, in bytes.
+  var byteCount: UInt64 { body.byteCount }
 
   /// What a blob is to be sent as: the media type that records name.
   func mediaType(of blob: CID) -> String {
-    let named = blobs[blob]?.mimeType ?? ""
+    Self.mediaType(blobs[blob]?.mimeType)
+  }
+
+  /// A media type that a record names, if it can be sent.
+  static func mediaType(_ named: String?) -> String {
+    let named = named ?? ""
     // It goes into a header field.
     let isUsable =
       named.contains("/") && named.utf8.allSatisfy { 0x21..<0x7f ~= $0 } && named.utf8.count <= 255

@@ -204,6 +204,20 @@ public final class StandInAccount: Sendable {
     state.withLock { $0.records.keys.map { String(decoding: $0, as: UTF8.self) } }.sorted()
   }
 
+  /// The CID of the record with this path; nil if there is none.
+  public func recordCID(of path: String) -> CID? {
+    state.withLock { $0.records[Array(path.utf8)]?.cid }
+  }
+
+  /// What the record with this path says; nil if there is none.
+  public func record(_ path: String) -> IPLDValue? {
+    let bytes = state.withLock { state in
+      state.records[Array(path.utf8)].flatMap { state.blocks[$0.cid]?.bytes }
+    }
+    guard let bytes else { return nil }
+    do { return try DAGCBORDecoder.decode(bytes.span) } catch { return nil }
+  }
+
   /// The blobs that its records refer to, whether they are there or not.
   public var referencedBlobs: Set<CID> { state.withLock { $0.referencedBlobs(since: nil) } }
 

@@ -20,7 +20,9 @@ struct RestoreCommand: ParsableCommand {
 
       --plan says what would be done, and what is needed, and changes nothing. --dry-run FILE writes the operation to FILE instead of sending it.
 
-      --blobs-only sends the account's own server the blobs that it says it misses, and reads back all others: a server may list nothing as missing and not have the bytes.
+      --as-new makes a new account, with a DID of its own, of the archive: what is left where the old server is gone and there is no rotation key. Followers, likes and answers of others stay with the old account. --rewrite-references has records that name their own account name the new one.
+
+      --record WORD puts single records back, with their blobs, into the account where it is now; words are those of "carpack cat". --blobs-only sends the account's own server the blobs that it says it misses, and reads back all others: a server may list nothing as missing and not have the bytes.
 
       Exit status: 0 all of it is there, 10 stopped before a step that needs your word, or blobs are missing, 11 the snapshot is damaged, or the server gives back something else, 13 refused, 64 something is to be given, 75 try again, 77 a login was refused.
       """,
@@ -29,6 +31,7 @@ struct RestoreCommand: ParsableCommand {
         "carpack restore alice.example.com.car.zst --to https://pds.example --login",
         "carpack restore alice.example.com.car.zst --to https://pds.example --recovery-key alice.key --email a@example.com",
         "carpack restore alice.example.com.car.zst --blobs-only --login",
+        "carpack restore alice.example.com.car.zst --login --at 2026-01-01 --record app.bsky.feed.post/3lkxag2qhdc2b",
       ],
       environment: .restoring))
 
@@ -44,6 +47,22 @@ struct RestoreCommand: ParsableCommand {
 
   @Flag(help: "Send the account's own server the blobs that it lacks.")
   var blobsOnly = false
+
+  @Flag(help: "Make a new account of the archive, with a DID of its own.")
+  var asNew = false
+
+  @Flag(
+    help: "With --as-new: have records that name their own account name the new one.")
+  var rewriteReferences = false
+
+  @Option(
+    name: .customLong("record"),
+    help: ArgumentHelp(
+      "Put this record back, and its blobs; may be given several times.", valueName: "word"))
+  var records: [String] = []
+
+  @Flag(help: "With --record: replace another record that is in the place.")
+  var overwrite = false
 
   @OptionGroup var login: OwnerLogin
 
@@ -89,10 +108,19 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard blobsOnly != (to != nil) else {
-      throw ValidationError("one of --to and --blobs-only is needed")
+    guard [blobsOnly, to != nil, !records.isEmpty].count(where: { $0 }) == 1 else {
+      throw ValidationError("one of --to, --blobs-only and --record is needed")
     }
-    if blobsOnly, !login.login { throw ValidationError("--blobs-only goes with --login") }
+    if to == nil, !login.login {
+      throw ValidationError("--blobs-only and --record go with --login")
+    }
+    if overwrite, records.isEmpty { throw ValidationError("--overwrite goes with --record") }
+    if rewriteReferences, !asNew {
+      throw ValidationError("--rewrite-references goes with --as-new")
+    }
+    if asNew, login.login {
+      throw ValidationError("--as-new needs no login of the old server: it has nothing to do with it")
+    }
     if deleteOldAfter != nil, !deactivateOld {
       throw ValidationError("--delete-old-after goes with --deactivate-old")
     }
@@ -100,7 +128,7 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     try argument.read { opened in
-      let snapshot = try opened.snapshot(choice)
+      let snapshot = try opened.snapshot(choice, naming: records)
       if opened.status != .success {
         Console.say(
           .warning, "the archive is not in order; what is restored is checked all the same")
@@ -108,7 +136,9 @@ struct RestoreCommand: ParsableCommand {
       let run = RestoreRun(
         archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)
       let networkOptions = try networkOptions()
-      if blobsOnly {
+      if !records.isEmpty {
+        try RecordRestoring(command: self).run(snapshot, networkOptions)
+      } else if blobsOnly {
         let password = try login.password()
         let (code, connections) = (login.code, network.connections)
         let comparesBlobs = !skipBlobComparison
@@ -164,6 +194,7 @@ struct RestoreCommand: ParsableCommand {
     }
     options.signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
     options.mailCode = mailCode.map { Secret($0) }
+    (options.asNew, options.rewritesReferences) = (asNew, rewriteReferences)
     options.abandonsOld = abandonOld
     options.acceptsMissing = acceptMissing
     options.acceptsOlder = choice.at != nil

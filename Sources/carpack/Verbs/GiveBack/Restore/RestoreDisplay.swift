@@ -75,7 +75,7 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  private static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
+  static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
     Console.printJSON(.restore) {
       $0.field("event", name)
       fields(&$0)
@@ -155,6 +155,7 @@ final class RestoreDisplay: Sendable {
   private func printReport(_ report: RestoreReport, _ failure: Failure?) {
     Self.print("finished") { json in
       json.field("handle", report.handle?.text)
+      json.field("newDID", report.newDID?.text)
       json.field("oldServer", report.oldServer)
       json.field("newServer", report.server?.url)
       json.field("steps", report.steps.map(\.rawValue))

@@ -1,0 +1,83 @@
+internal import ATProtocol
+internal import IPLD
+internal import XRPC
+
+/// An account with a DID of its own, made of an archive: what is left where the old server is gone
+/// and nobody has a rotation key.
+///
+/// Nobody follows it, and what others wrote in answer still names the old account.
+extension AccountRestore {
+  /// Makes the account, or goes on with it.
+  mutating func runAsNew() async throws {
+    let server = try await describeServer()
+    let target = try await newAccount(server)
+    guard !journal.has(.comparison) else {
+      // It has been used since, perhaps, and is not replaced.
+      for step in [RestoreStep.repository, .blobs, .comparison] {
+        try finish(step, "", wasDone: true)
+      }
+      return
+    }
+    let (old, rewrites) = (try have(), options.rewritesReferences)
+    let new = target.did
+    source = try await onOwnThread {
+      try RestoreSource(old, as: new, rewritesReferences: rewrites)
+    }
+    try await putRepository(target)
+    try await putBlobs(target, server)
+    try await putPreferences(target)
+    try await compare(target)
+  }
+
+  private mutating func newAccount(_ server: RestoreServer) async throws -> RestoreTarget {
+    if journal.hasAskedForAccount, let handle = journal.handle {
+      do {
+        return try await finished(logIn(as: handle.text), handle, wasDone: true)
+      } catch let error as XRPCError where [400, 401].contains(error.status) {
+        // It was not made.
+      }
+    }
+    guard let handle = options.handle ?? journal.handle else {
+      throw RestoreError.needs("a handle for the new account", option: "--handle")
+    }
+    guard let email = options.email else {
+      throw RestoreError.needs("a mail address for the new account", option: "--email")
+    }
+    if server.isInviteRequired, options.inviteCode == nil {
+      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
+    }
+    journal.handle = handle
+    journal.hasAskedForAccount = true
+    try journal.save()
+    let client = XRPCClient(service: options.target, network: network)
+    do {
+      _ = try await client.call(
+        CreateAccount(
+          did: nil, handle: handle, email: email, password: options.password,
+          inviteCode: options.inviteCode), as: nil)
+    } catch let error where Self.isUncertain(error) {
+      // Logging in tells whether it was made.
+      tell(.warning("\(error)"))
+    }
+    return try await finished(logIn(as: handle.text), handle, wasDone: false)
+  }
+
+  private mutating func finished(
+    _ target: RestoreTarget, _ handle: Handle, wasDone: Bool
+  ) throws -> RestoreTarget {
+    journal.newDID = target.did
+    (report.handle, report.newDID) = (handle, target.did)
+    try finish(.account, "\(handle), \(target.did)", wasDone: wasDone)
+    return target
+  }
+
+  private func logIn(as identifier: String) async throws -> RestoreTarget {
+    let session = Session(
+      service: options.target, network: network, identifier: identifier,
+      password: options.password)
+    let did = try await session.account()
+    let tell = tell
+    let client = XRPCClient(service: options.target, network: network, session: session)
+    return RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
+  }
+}

@@ -1,0 +1,54 @@
+internal import ATProtocol
+internal import Backup
+internal import XRPC
+
+/// `carpack restore --record`: single records back into the account where it is now.
+struct RecordRestoring {
+  let command: RestoreCommand
+
+  func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+    let paths = try paths(in: snapshot)
+    let display = RestoreDisplay(command.reporting.common)
+    let (password, code) = (try command.login.password() ?? Secret(""), command.login.code)
+    let replaces = command.overwrite
+    let isWhole = try runBlocking {
+      let restore = try await RecordRestore(
+        snapshot, network: try Network(networkOptions), password: password, code: code,
+        replaces: replaces, tell: { display.show($0) }, asksForCode: MailCode.ask)
+      var isWhole = true
+      for path in paths {
+        let outcome = try await restore.restore(path)
+        Self.show(outcome, path)
+        if outcome != .written, outcome != .there { isWhole = false }
+      }
+      return isWhole
+    }
+    if !isWhole { throw ExitStatus.incomplete }
+  }
+
+  private func paths(in snapshot: ArchivedSnapshot) throws -> [RecordPath] {
+    try SelectorResolution(command.records, in: snapshot).items.map { item in
+      guard case .record(let text) = item else {
+        throw Failure("only records can be put back", status: .usage)
+      }
+      do throws(IdentifierError) {
+        return try RecordPath(text)
+      } catch {
+        throw Failure("\(text) is no path that a server takes: \(error)", status: .refused)
+      }
+    }
+  }
+
+  private static func show(_ outcome: RecordRestore.Outcome, _ path: RecordPath) {
+    if Console.isJSON {
+      RestoreDisplay.print("record") {
+        $0.field("path", "\(path)")
+        $0.field("outcome", outcome.word)
+        $0.field("why", outcome.sentence)
+      }
+    } else {
+      Console.print("\(path): \(outcome.sentence)")
+      Console.flush()
+    }
+  }
+}
