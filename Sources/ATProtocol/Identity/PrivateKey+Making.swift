@@ -80,7 +80,7 @@ extension PrivateKey {
       })
     else { throw .unknownCurve }
     let scalar = bytes.dropFirst(curve.privatePrefix.count)
-    guard scalar.count == Self.scalarLength else { throw .notAKey }
+    guard scalar.count == Self.scalarLength, curve.isScalar(scalar) else { throw .notAKey }
     // As the shortest PKCS #8, from which libcrypto finds the point that belongs to the number.
     let sec1 = Self.der(0x30, Self.der(0x02, [1]) + Self.der(0x04, Array(scalar)))
     let algorithm = Self.der(

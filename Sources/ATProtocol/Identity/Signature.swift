@@ -58,6 +58,20 @@ extension VerificationKey.Curve {
     return other
   }
 
+  /// Whether a number of 32 bytes is a private key: from 1 up to less than the order.
+  func isScalar(_ bytes: ArraySlice<UInt8>) -> Bool {
+    guard bytes.contains(where: { $0 != 0 }) else { return false }
+    // The order is odd: twice its half, and one.
+    var order = [UInt8](repeating: 0, count: bytes.count)
+    var carry = 1
+    for index in order.indices.reversed() {
+      carry += 2 * Int(halfOrder[index])
+      order[index] = UInt8(truncatingIfNeeded: carry)
+      carry >>= 8
+    }
+    return bytes.lexicographicallyPrecedes(order)
+  }
+
   private static let halfOrderOfK256: [UInt8] = [
     0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,

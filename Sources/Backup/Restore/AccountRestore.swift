@@ -220,16 +220,22 @@ public struct AccountRestore {
       return try finish(.comparison, "records equal, blobs not read back")
     }
     let known = Set(report.unrestored.map(\.cid))
+    let comparedBefore = journal.comparedCount
     let outcome = try await BlobComparison(
       source: source, client: target.client, connections: options.connections,
       progress: { tell(.progress($0)) }
-    ).run(except: known)
-    report.equalBlobs = outcome.equalCount
+    ).run(except: known, from: journal.comparedCount) { count in
+      journal.comparedCount = count
+      try journal.save()
+    }
+    report.equalBlobs = outcome.equalCount + comparedBefore
     for blob in outcome.differing { report.add(blob) }
     report.unrestoredCount += outcome.differingCount - outcome.differing.count
+    // Only what was interrupted is gone on with: what comes later is compared anew.
+    journal.comparedCount = 0
     try finish(
       .comparison,
-      "records equal, \(outcome.equalCount) blobs equal, \(outcome.differingCount) not")
+      "records equal, \(report.equalBlobs) blobs equal, \(outcome.differingCount) not")
   }
 
   /// Stops before anything else is changed if the new server lacks what it should have.

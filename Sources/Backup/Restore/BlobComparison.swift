@@ -38,17 +38,23 @@ struct BlobComparison: Sendable {
   }
 
   /// How many blobs are taken from the table at a time.
-  private static let batch = 1000
+  private static let batch = 256
 
   /// Compares them.
   ///
-  /// - Parameter skipped: blobs that are known not to be there.
+  /// - Parameters:
+  ///   - skipped: blobs that are known not to be there.
+  ///   - done: how many of the snapshot's blobs, in the order of their first references, were
+  ///     compared before and found to be equal.
+  ///   - note: is told how many have been, as long as none differs.
   /// - Throws: `TransportError` if the server does not answer any more; `ArchiveError` if the
   ///   archive cannot be read; `CancellationError`.
-  func run(except skipped: Set<CID>) async throws -> Outcome {
+  func run(
+    except skipped: Set<CID>, from done: Int = 0, note: (Int) throws -> Void = { _ in }
+  ) async throws -> Outcome {
     let outcome = Tally()
     let entries = source.blobs.entries
-    var start = 0
+    var start = min(done, entries.count)
     while start < entries.count {
       let end = min(start + Self.batch, entries.count)
       let cids = entries[start..<end].map(\.cid)
@@ -58,6 +64,7 @@ struct BlobComparison: Sendable {
       }
       try await compare(held, outcome)
       start = end
+      if outcome.value.differingCount == 0, skipped.isEmpty { try note(start) }
       progress(Progress(stage: "comparing", done: UInt64(start), total: UInt64(entries.count)))
     }
     return outcome.value

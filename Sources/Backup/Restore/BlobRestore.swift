@@ -1,26 +1,44 @@
 internal import ATProtocol
 internal import Archive
 internal import IPLD
+public import SystemPackage
 public import XRPC
 
 /// Sends an account's own server the blobs that it says it misses, and reads back those that it does
-/// not: nothing else on it is changed.
+/// not: nothing else on it is changed, unless records are to be written again for blobs that the
+/// server only believes to have.
 public struct BlobRestore {
   private let archived: ArchivedSnapshot
   private let network: Network
   private let connections: Int
   private let comparesBlobs: Bool
+  private let rewritesRecords: Bool
+  private let archive: FilePath
+  private let agrees: @Sendable (RestoreQuestion) -> Bool
   private let tell: @Sendable (RestoreEvent) -> Void
   /// What came of it, so far.
   public private(set) var report = RestoreReport()
 
   /// A restore of the blobs of a snapshot.
+  ///
+  /// - Parameters:
+  ///   - archived: the snapshot.
+  ///   - archive: the archive's file.
+  ///   - network: the way to servers.
+  ///   - connections: how many transfers are under way at a time.
+  ///   - comparesBlobs: whether blobs that the server does not miss are read back.
+  ///   - rewritesRecords: whether records may be deleted and written again, if that is agreed to.
+  ///   - agrees: asks whether something may be done.
+  ///   - tell: is told what happens.
   public init(
-    _ archived: ArchivedSnapshot, network: Network, connections: Int, comparesBlobs: Bool,
+    _ archived: ArchivedSnapshot, in archive: FilePath, network: Network, connections: Int,
+    comparesBlobs: Bool, rewritesRecords: Bool,
+    agrees: @escaping @Sendable (RestoreQuestion) -> Bool,
     tell: @escaping @Sendable (RestoreEvent) -> Void
   ) {
-    (self.archived, self.network, self.connections) = (archived, network, connections)
-    (self.comparesBlobs, self.tell) = (comparesBlobs, tell)
+    (self.archived, self.archive, self.network) = (archived, archive, network)
+    (self.connections, self.comparesBlobs, self.tell) = (connections, comparesBlobs, tell)
+    (self.rewritesRecords, self.agrees) = (rewritesRecords, agrees)
   }
 
   /// Sends them.
@@ -67,14 +85,54 @@ public struct BlobRestore {
     report.unrestoredCount += sent.missingCount - sent.missing.count
     finish(.blobs, "\(sent.sentCount) sent, \(sent.missingCount) missing")
     guard comparesBlobs else { return }
-    let compared = try await BlobComparison(
-      source: source, client: target.client, connections: connections,
-      progress: { tell(.progress($0)) }
-    ).run(except: Set(report.unrestored.map(\.cid)))
+    let known = Set(report.unrestored.map(\.cid))
+    var compared = try await compare(source, target, except: known)
+    if try await rewrite(compared.differing, target, source) {
+      compared = try await compare(source, target, except: known)
+    }
     report.equalBlobs = compared.equalCount
     for blob in compared.differing { report.add(blob) }
     report.unrestoredCount += compared.differingCount - compared.differing.count
     finish(.comparison, "\(compared.equalCount) equal, \(compared.differingCount) not")
+  }
+
+  private func compare(
+    _ source: RestoreSource, _ target: RestoreTarget, except known: Set<CID>
+  ) async throws -> BlobComparison.Outcome {
+    let tell = tell
+    return try await BlobComparison(
+      source: source, client: target.client, connections: connections,
+      progress: { tell(.progress($0)) }
+    ).run(except: known)
+  }
+
+  /// Offers to write records again whose blobs the server believes to have and has not; answers
+  /// whether that was done.
+  private mutating func rewrite(
+    _ differing: [UnrestoredBlob], _ target: RestoreTarget, _ source: RestoreSource
+  ) async throws -> Bool {
+    let path = FileNaming.beside(archive, ".rewrite.json")
+    guard !differing.isEmpty || NewArchiveFile.isTaken(path) else { return false }
+    let archived = archived
+    let rewrite = RecordRewrite(
+      archived: archived, repository: try await onOwnThread { try LaidOutRepository(of: archived) },
+      target: target, pending: path)
+    let finished = try await rewrite.finishPending()
+    if finished > 0 {
+      tell(.warning("\(finished) records that an interrupted run had deleted were written again"))
+    }
+    let plan = try await rewrite.plan(for: Set(differing.map(\.cid)))
+    for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be helped: \(why)")) }
+    guard !plan.records.isEmpty else { return finished > 0 }
+    guard rewritesRecords, agrees(.rewriting(records: plan.records.count)) else {
+      tell(
+        .warning(
+          "the server believes to have \(differing.count) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(plan.records.count) records and writes them again, with the same keys, values and CIDs"
+        ))
+      return finished > 0
+    }
+    try await rewrite.run(plan)
+    return true
   }
 
   private mutating func finish(_ step: RestoreStep, _ answer: String) {

@@ -73,6 +73,15 @@ public struct RecordRestore {
     target = RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
   }
 
+  /// The same, with what is there already.
+  init(
+    _ archived: ArchivedSnapshot, repository: LaidOutRepository, target: RestoreTarget,
+    replaces: Bool
+  ) {
+    (self.archived, self.repository, self.replaces) = (archived, repository, replaces)
+    (self.target, client) = (target, target.client)
+  }
+
   /// Puts one back.
   ///
   /// - Throws: ``BackupError/notFound(_:)`` for one that the snapshot does not have; what the server
@@ -121,7 +130,12 @@ public struct RecordRestore {
     }
   }
 
-  private static func blobs(of block: Block) throws -> [BlobRef] {
+  /// Why a server would not come to the same record; nil if it would.
+  static func whyUnfit(_ block: Block) -> String? {
+    if case .failure(let unfit) = value(of: block) { unfit.what } else { nil }
+  }
+
+  static func blobs(of block: Block) throws -> [BlobRef] {
     var refs: [BlobRef] = []
     var scanner = BlobRefScanner(profile: .dagCBOR)
     _ = try scanner.scan(block.bytes.span, found: { refs.append($0) })
@@ -129,7 +143,7 @@ public struct RecordRestore {
   }
 
   /// The CID of the record that the server has there.
-  private func cid(at path: RecordPath) async throws -> CID? {
+  func cid(at path: RecordPath) async throws -> CID? {
     do {
       let query = GetRecordCID(did: target.did, path: path)
       return try await target.patiently { try await client.call(query) }

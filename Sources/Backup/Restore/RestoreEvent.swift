@@ -41,6 +41,8 @@ public enum RestoreQuestion: Sendable {
   case identity
   /// May the new server speak for the account?
   case activation
+  /// May so many records be deleted and written again?
+  case rewriting(records: Int)
   /// May the account be deactivated on the old server?
   case deactivation
   /// May the old server delete the account from this time on?
@@ -50,6 +52,8 @@ public enum RestoreQuestion: Sendable {
   public var sentence: String {
     switch self {
     case .identity: "Send this operation? It decides where the account lives, and cannot be unsent"
+    case .rewriting(let count):
+      "Delete \(count) records, whose blobs the server lost, and write them again?"
     case .activation: "Activate the account on the new server?"
     case .deactivation: "Deactivate the account on the old server?"
     case .deletion(let time): "Let the old server delete the account after \(time)?"
@@ -60,6 +64,7 @@ public enum RestoreQuestion: Sendable {
   public var option: String {
     switch self {
     case .identity: "--yes-identity"
+    case .rewriting: "--rewrite-records --yes-rewrite"
     case .activation: "--yes-activate"
     case .deactivation: "--yes-deactivate-old"
     case .deletion: "--yes-delete-old"
@@ -225,7 +230,9 @@ public struct RestoreReport: Sendable {
         "run the same command again: it goes on from here",
       ]
     }
-    return ["nothing was changed on either server"]
+    return [
+      "nothing was changed on either server: the same command begins anew once what is wrong is put right"
+    ]
   }
 }
 

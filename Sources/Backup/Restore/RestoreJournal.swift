@@ -42,6 +42,9 @@ struct RestoreJournal {
   private(set) var operations: [Operation] = []
   /// Whether the account was asked for, whatever came of that.
   var hasAskedForAccount = false
+  /// How many of the snapshot's blobs were read back and are equal, in the order of their first
+  /// references.
+  var comparedCount = 0
   /// When a code was sent by mail that has not been used.
   var codeSentAt: String?
 
@@ -72,6 +75,7 @@ struct RestoreJournal {
     handle = json["handle"]?.string.flatMap { try? Handle($0) }
     newDID = json["newDID"]?.string.flatMap { try? DID($0) }
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
+    comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
     codeSentAt = json["codeSentAt"]?.string
     for item in json["steps"]?.array ?? [] {
       entries.append(
@@ -101,6 +105,7 @@ struct RestoreJournal {
   mutating func begin(manifest: CID?, commit: CID) {
     guard commit != self.commit || manifest != self.manifest else { return }
     (self.manifest, self.commit) = (manifest, commit)
+    comparedCount = 0
     let kept: Set<String> = [
       RestoreStep.server.rawValue, RestoreStep.signingKey.rawValue, RestoreStep.account.rawValue,
     ]
@@ -135,6 +140,7 @@ struct RestoreJournal {
     json.field("manifest", manifest.map { "\($0)" })
     json.field("commit", "\(commit)")
     json.field("askedForAccount", hasAskedForAccount)
+    json.field("comparedBlobs", comparedCount)
     json.field("codeSentAt", codeSentAt)
     json.beginArray("steps")
     for entry in entries {

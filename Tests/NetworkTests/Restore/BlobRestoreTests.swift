@@ -61,7 +61,18 @@ struct `Blobs that a server lost` {
         "\(all[1])": "not-served", "\(all[2])": "other-bytes", "\(all[3])": "not-served",
       ])
     let text = try restore(scene)
-    #expect(text.errors.contains("carpack restore"), "\(text.errors)")
+    #expect(text.errors.contains("--rewrite-records"), "\(text.errors)")
+    #expect(!scene.old.server.log.contains { $0.path.hasSuffix("deleteRecord") })
+
+    // What was taken down no upload brings back; the others come with their records.
+    let head = scene.account.paths
+    let tree = scene.account.record(head[0])
+    let rewritten = try restore(scene, "--rewrite-records --yes-rewrite --json")
+    #expect(rewritten.status == 10, "\(rewritten.text)\(rewritten.errors)")
+    #expect(scene.account.paths == head)
+    #expect(scene.account.record(head[0]) == tree)
+    #expect(scene.account.blobs[all[1]]?.cid == all[1])
+    #expect(scene.account.blobs[all[2]]?.cid == all[2])
   }
 
   @Test func `of which the archive has some only are named`() throws {

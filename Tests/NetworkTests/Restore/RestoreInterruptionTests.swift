@@ -18,7 +18,8 @@ struct `A restore that is killed` {
     var kills = 0
     while true {
       let running = try scene.command.start(line)
-      let bound = requests() + Int.random(in: 1...14, using: &generator)
+      let most = Int.random(in: 0..<12, using: &generator) == 0 ? 150 : 30
+      let bound = requests() + Int.random(in: 1...most, using: &generator)
       while running.isRunning, requests() < bound { pause(0.0005) }
       if Bool.random(using: &generator) {
         pause(Double.random(in: 0...0.01, using: &generator))

@@ -64,7 +64,6 @@ struct `Moving an account` {
   }
 }
 
-/// What a server refuses, and that the same command goes on once it does not.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `A restore that is refused` {
   private static let lone = "--recovery-key recovery.key --email new@example.com --attempts 1"
@@ -233,7 +232,7 @@ struct `A restore that is refused` {
     scene.directory.play(mishap)
     let first = try run(scene)
     if mishap == .fails {
-      expect(first, 75, "500", "run the same command")
+      expect(first, 75, "500", "the same command")
       expect(try run(scene), 0)
     } else {
       expect(first, 0)

@@ -70,6 +70,39 @@ public struct PutRecord: XRPCQuery {
   public static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
 }
 
+/// `com.atproto.repo.deleteRecord`: takes a record away, if it is the one that is meant.
+public struct DeleteRecord: XRPCProcedure {
+  /// The errors it declares.
+  public enum DeclaredError: String, Sendable, CaseIterable {
+    /// Another record is there.
+    case invalidSwap = "InvalidSwap"
+  }
+
+  /// Its name.
+  public var nsid: String { "com.atproto.repo.deleteRecord" }
+
+  /// The account.
+  public var did: DID
+  /// Which.
+  public var path: RecordPath
+  /// The record's CID.
+  public var expected: CID
+
+  /// Asks for it.
+  public init(did: DID, path: RecordPath, expecting expected: CID) {
+    (self.did, self.path, self.expected) = (did, path, expected)
+  }
+
+  /// What is sent along.
+  public var input: [UInt8] {
+    let input: IPLDMap = [
+      "repo": .string(did.text), "collection": .string(path.collection.text),
+      "rkey": .string(path.recordKey.text), "swapRecord": .string("\(expected)"),
+    ]
+    return DataModelJSON.encode(.map(input))
+  }
+}
+
 /// `com.atproto.repo.getRecord`: a record as JSON; of it, only its CID.
 public struct GetRecordCID: XRPCQuery {
   /// The errors it declares.

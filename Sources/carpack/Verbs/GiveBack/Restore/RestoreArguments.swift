@@ -95,11 +95,15 @@ struct AgreementOptions: ParsableArguments {
   @Flag(help: "Let the old server delete the account, without asking (with --delete-old-after).")
   var yesDeleteOld = false
 
+  @Flag(help: "Delete records and write them again, without asking (with --rewrite-records).")
+  var yesRewrite = false
+
   /// Whether something may be done: said beforehand, or on the terminal.
   func agrees(_ question: RestoreQuestion) -> Bool {
     let isSaid =
       switch question {
       case .identity: yesIdentity
+      case .rewriting: yesRewrite
       case .activation: yesActivate
       case .deactivation: yesDeactivateOld
       case .deletion: yesDeleteOld

@@ -64,6 +64,12 @@ struct RestoreCommand: ParsableCommand {
   @Flag(help: "With --record: replace another record that is in the place.")
   var overwrite = false
 
+  @Flag(
+    help:
+      "With --blobs-only: where the server believes to have blobs that it has not, delete the records that refer to them and write them again, with the same keys, values and CIDs."
+  )
+  var rewriteRecords = false
+
   @OptionGroup var login: OwnerLogin
 
   @OptionGroup var account: NewAccountOptions
@@ -114,6 +120,9 @@ struct RestoreCommand: ParsableCommand {
     if to == nil, !login.login {
       throw ValidationError("--blobs-only and --record go with --login")
     }
+    if rewriteRecords, !blobsOnly || skipBlobComparison {
+      throw ValidationError("--rewrite-records goes with --blobs-only, and reads all blobs back")
+    }
     if overwrite, records.isEmpty { throw ValidationError("--overwrite goes with --record") }
     if rewriteReferences, !asNew {
       throw ValidationError("--rewrite-references goes with --as-new")
@@ -141,11 +150,13 @@ struct RestoreCommand: ParsableCommand {
       } else if blobsOnly {
         let password = try login.password()
         let (code, connections) = (login.code, network.connections)
-        let comparesBlobs = !skipBlobComparison
+        let (comparesBlobs, rewritesRecords) = (!skipBlobComparison, rewriteRecords)
+        let (archive, agreement) = (FilePath(argument.file), agreement)
         try run.run { tell in
           var restore = BlobRestore(
-            snapshot, network: try Network(networkOptions), connections: connections,
-            comparesBlobs: comparesBlobs, tell: tell)
+            snapshot, in: archive, network: try Network(networkOptions),
+            connections: connections, comparesBlobs: comparesBlobs,
+            rewritesRecords: rewritesRecords, agrees: { agreement.agrees($0) }, tell: tell)
           let result = await Self.outcome {
             try await restore.run(
               password: password ?? Secret(""), code: code, asksForCode: MailCode.ask)
@@ -244,8 +255,7 @@ struct RestoreRun {
     display.finish(report, failure)
     if let failure {
       if error is CancellationError, let status = Interruption.received { throw status }
-      guard !Console.isJSON else { throw failure.status }
-      throw failure
+      throw failure.status
     }
     if report.status != .success { throw report.status }
   }

@@ -127,11 +127,15 @@ final class RestoreDisplay: Sendable {
     let more = report.unrestoredCount - Console.maximumTold
     if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
     for line in lines(report) { Console.print(line) }
+    if failure == nil, report.has(.account) { for line in report.standing { Console.print(line) } }
     if let question = report.stoppedBefore {
       Console.say(
         .unfinished, "stopped before what cannot be undone; \(question.option) goes on")
     }
-    if failure != nil { for line in report.standing { Console.say("where things are: \(line)") } }
+    if let failure {
+      failure.say()
+      for line in report.standing { Console.say("where things are: \(line)") }
+    }
   }
 
   private func lines(_ report: RestoreReport) -> [String] {
@@ -145,9 +149,6 @@ final class RestoreDisplay: Sendable {
       lines.append(
         "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestoredCount)) not there or not right"
       )
-    }
-    if report.has(.account) || report.has(.activation) {
-      lines += report.standing
     }
     return lines
   }
@@ -171,6 +172,7 @@ final class RestoreDisplay: Sendable {
       json.field("standing", report.standing)
       if let failure { failure.writeFields(to: &json) }
     }
+    failure?.say()
   }
 }
 
