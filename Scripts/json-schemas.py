@@ -215,11 +215,10 @@ def add(name, text, *fields):
     SCHEMAS.setdefault(name, []).append((text, fields))
 
 
-add("error", "What went wrong, on standard error; one object, whatever the verb.",
-    ("error", Object(
-        ("status", "int", "the exit status that it leads to"), ("what", "string", "what went wrong"),
-        ("where", "string?", "the file, account or place that it is about"), ("hint", "string?", "what to do"),
-    ), "the error"))
+ERROR = Object(
+    ("status", "int", "the exit status that it leads to"), ("what", "string", "what went wrong"),
+    ("where", "string?", "the file, account or place that it is about"), ("hint", "string?", "what to do"))
+add("error", "What went wrong, on standard error; one object, whatever the verb.", ("error", ERROR, "the error"))
 
 add("message", "What is said on standard error beside errors.",
     ("kind", Enum("damaged", "lost", "refused", "incomplete", "missing", "unfinished", "interrupted", "warning", "note",
@@ -533,6 +532,64 @@ add("fetch", "`carpack fetch latest` and `fetch blobs`.",
     ("did", "did", "the account"), ("rev", "string", "with `latest`: the revision", OPTIONAL),
     ("commit", "cid", "with `latest`: the newest commit", OPTIONAL),
     ("cid", "cid", "with `blobs`: a blob that the server lists", OPTIONAL))
+
+
+UNRESTORED = Array(Object(
+    ("cid", "cid", "the blob"), ("record", "string?", "the first record that refers to it"),
+    ("reason", Enum("not-held", "accepted-as-lost", "damaged", "too-large", "refused", "other-cid", "not-served",
+                    "other-bytes"), "why, in a word"),
+    ("why", "string", "why")))
+RESTORED = (
+    ("did", "did", "the account"), ("rev", "string?", "its revision"), ("createdAt", "string", "when the snapshot was made"),
+    ("commit", "cid", "its commit"), ("records", "int", "its records"), ("bytes", "int", "the bytes of its CAR"),
+    ("blobs", "int", "blobs that records refer to"), ("heldBlobs", "int", "those that the archive holds"))
+SERVER = (
+    ("url", "string", "the server"), ("did", "did", "its DID"), ("userDomains", Array("string"), "the domains of its handles"),
+    ("inviteRequired", "bool", "whether it wants an invite code"), ("blobLimit", "int?", "how long a blob may be, in bytes"))
+STEP = Enum("server", "signing-key", "account", "repository", "blobs", "comparison", "preferences", "identity", "activation",
+            "deactivation")
+
+
+def restoring(name, text, *fields):
+    add("restore", text, ("event", Enum(name), ""), *fields)
+
+
+restoring("source", "`carpack restore` and `carpack rehearse`, an event a line. What is to be restored is known.", *RESTORED)
+restoring("server", "What the new server wants and allows is known.", *SERVER)
+restoring("step", "A step is done.", ("step", STEP, "which"), ("answer", "string", "what was answered"),
+          ("wasDone", "bool", "whether it had been done before"))
+restoring("waiting", "A limit is waited for.", ("seconds", "int", "how long"), ("why", "string", "what for"))
+restoring("operation", "This operation is going to be sent, if that is agreed to.",
+          ("operation", "string", "the operation, as JSON"), ("changes", Array("string"), "what it changes"))
+restoring("document", "This document is to be published, for a did:web.", ("document", "string", "the document, as JSON"),
+          ("url", "string", "where"))
+restoring("warning", "Something is odd.", ("message", "string", "what"))
+restoring("record", "With --record: what came of one.", ("path", "string", "collection/rkey"),
+          ("outcome", Enum("written", "there", "occupied", "refused"), "what"), ("why", "string", "in words"))
+restoring("plan", "With --plan: what would be done.", *RESTORED, ("server", Object(*SERVER), "the new server"),
+          ("oldServer", "string?", "the old server"), ("oldStanding", "string?", "what it says of the account"),
+          ("handle", "string?", "the handle"), ("losesHandle", "bool", "whether it goes with the old server"),
+          ("uploads", "int", "blobs to send"), ("uploadBytes", "int", "their bytes"),
+          ("unrestoredCount", "int", "blobs that would be missing"), ("unrestored", UNRESTORED, "the first of them"),
+          ("rotationKeys", Array("string"), "the keys that may change the account"),
+          ("hasPreferences", "bool", "whether the archive has preferences"), ("needs", Array("string"), "what has to be given"),
+          ("warnings", Array("string"), "what is odd"))
+restoring("finished", "It has come to its end, or stopped.", ("handle", "string?", "the handle on the new server"),
+          ("newDID", "did?", "the new account, with --as-new"), ("oldServer", "string?", "the old server"),
+          ("newServer", "string?", "the new server"), ("steps", Array(STEP), "the steps that are done"),
+          ("recordsEqual", "bool?", "whether all records came back equal; null if they were not read back"),
+          ("sentBlobs", "int", "blobs sent in this run"), ("sentBytes", "int", "their bytes"),
+          ("equalBlobs", "int", "blobs that came back equal"), ("unrestoredCount", "int", "blobs not there, or not right"),
+          ("unrestored", UNRESTORED, "the first of them"),
+          ("stoppedBefore", "string?", "the option that goes on, where it stopped before what cannot be undone"),
+          ("standing", Array("string"), "where things are, in words"), ("error", ERROR, "what ended it", OPTIONAL))
+
+add("recovery-key", "`carpack recovery-key`.",
+    ("did", "did", "the account", OPTIONAL), ("key", "string", "the public key, as did:key", OPTIONAL),
+    ("file", "string", "with `new`: the file", OPTIONAL), ("curve", Enum("k256", "p256"), "with `new`: the curve", OPTIONAL),
+    ("encrypted", "bool", "with `new`: whether there is a passphrase", OPTIONAL),
+    ("place", "int?", "with `check` and `add`: the place among the rotation keys, from 1; null if it is none", OPTIONAL),
+    ("rotationKeys", Array("string"), "the keys that may change the account, the strongest first", OPTIONAL))
 
 
 def event(name, text, *fields):

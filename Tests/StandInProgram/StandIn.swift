@@ -17,8 +17,8 @@ struct Serve: ParsableCommand {
     abstract: "Serve accounts, until a signal ends it.",
     discussion: """
       One port is the server, the directory (/did:plc:…), the handles' hosts (/.well-known/atproto-did) and DNS over HTTPS \
-      (/dns-query). It is controlled under /control/: accounts, counts, requests, forget, advance, status, lose, behaviour, set, \
-      fault, random, clear.
+      (/dns-query). It is controlled under /control/: accounts, counts, requests, forget, advance, status, lose, mail, behaviour, \
+      set, fault, random, clear.
 
       Faults: status=N page=N 429=SECONDS drop reset silent late=SECONDS cut=PART cut-reset=PART short=PART corrupt=PART \
       stall=PART drip=BYTES misannounced=BYTES endless html redirect=URL large-head=BYTES endless-head garbage bomb=BYTES \
@@ -65,6 +65,17 @@ struct Serve: ParsableCommand {
   var log: String?
   @Option(help: "Where to write the server's URL once it listens.")
   var readyFile: String?
+  @Flag(
+    help:
+      "Have a directory of its own that takes operations, and a second server without accounts, for moving there."
+  )
+  var secondServer = false
+  @Option(help: "How many blobs the second server takes in how many seconds, as 1000/86400.")
+  var uploadLimit: String?
+  @Option(help: "The longest blob that the second server takes, in bytes.")
+  var blobLimit = 50 << 20
+  @Option(help: "An invite code that the second server wants.")
+  var invite: String?
 
   func run() throws {
     var behaviour = try chosenBehaviour()
@@ -114,13 +125,40 @@ struct Serve: ParsableCommand {
       }
       server.randomFaults = faults
     }
+    let (directory, second) = try secondServer ? startSecond(beside: server) : (nil, nil)
     if let readyFile {
       try Data((server.url + "\n").utf8).write(to: URL(filePath: readyFile), options: .atomic)
     }
     var lines = server.url + "\n"
     for account in server.accounts { lines += "\(account.handle) \(account.did)\n" }
+    if let directory, let second {
+      lines += "directory \(directory.url)\nsecond \(second.url)\n"
+    }
     try FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
     while true { Thread.sleep(forTimeInterval: 3600) }
+  }
+
+  /// Starts a directory that knows the accounts, and a second server.
+  private func startSecond(beside server: StandInPDS) throws -> (StandInDirectory, StandInPDS) {
+    let directory = try StandInDirectory()
+    var behaviour = Behaviour()
+    behaviour.userDomain = ".second.example"
+    behaviour.blobLimit = blobLimit
+    behaviour.importLimit = 1 << 30
+    behaviour.invites = invite.map { [$0] }
+    if let uploadLimit {
+      guard let limit = Behaviour.RateLimit(uploadLimit) else {
+        throw ValidationError("a limit is written as 1000/86400")
+      }
+      behaviour.uploadLimit = limit
+    }
+    let second = try StandInPDS(behaviour: behaviour)
+    (server.directory, second.directory) = (directory, directory)
+    for account in server.accounts {
+      account.email = "\(account.handle.prefix { $0 != "." })@example.com"
+      try directory.register(account, on: server.url)
+    }
+    return (directory, second)
   }
 
   private func chosenBehaviour() throws -> Behaviour {

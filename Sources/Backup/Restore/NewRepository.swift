@@ -177,7 +177,8 @@ struct OwnReferences {
     switch value {
     case .string(let text):
       if text == old { return .string(new) }
-      return names(text) ? .string("at://" + new + text.dropFirst("at://".count + old.count)) : value
+      return names(text)
+        ? .string("at://" + new + text.dropFirst("at://".count + old.count)) : value
     case .array(let items): return .array(items.map { rewritten($0, known) })
     case .map(let map):
       var result = map

@@ -56,7 +56,9 @@ struct RecordRewrite {
       isSettled = true
       for index in found.indices {
         let candidate = found[index]
-        if candidate.whyNot == nil, let ref = candidate.refs.first(where: { hopeless[$0.cid] != nil }) {
+        if candidate.whyNot == nil,
+          let ref = candidate.refs.first(where: { hopeless[$0.cid] != nil })
+        {
           found[index].whyNot = "\(candidate.path) refers to \(ref.cid), which cannot be helped"
           isSettled = false
         }
@@ -132,7 +134,8 @@ struct RecordRewrite {
   /// Deletes the records, and writes them again.
   func run(_ plan: Plan) async throws {
     let names: IPLDMap = [
-      "did": .string(target.did.text), "records": .array(plan.records.map { .string("\($0.path)") }),
+      "did": .string(target.did.text),
+      "records": .array(plan.records.map { .string("\($0.path)") }),
     ]
     try PrivateFile.write(DataModelJSON.encode(.map(names)), to: pending, replacing: true)
     for (path, cid) in plan.records {

@@ -121,20 +121,25 @@ import Testing
       var state = scene.state
       change(&state)
       do throws(PLCSuccessor.Fault) {
-        _ = try PLCSuccessor(state, after: scene.log, of: scene.did, signing: scene.key, now: Self.now)
+        _ = try PLCSuccessor(
+          state, after: scene.log, of: scene.did, signing: scene.key, now: Self.now)
         return nil
       } catch {
         return error
       }
     }
     #expect(fault { $0.rotationKeys = [] } == .noRotationKey)
-    #expect(fault { $0.rotationKeys.append($0.rotationKeys[0]) } == .twice(scene.state.rotationKeys[0]))
-    #expect(fault { $0.alsoKnownAs.append($0.alsoKnownAs[0]) } == .twice(scene.state.alsoKnownAs[0]))
+    #expect(
+      fault { $0.rotationKeys.append($0.rotationKeys[0]) } == .twice(scene.state.rotationKeys[0]))
+    #expect(
+      fault { $0.alsoKnownAs.append($0.alsoKnownAs[0]) } == .twice(scene.state.alsoKnownAs[0]))
     #expect(
       fault { state in
         state.rotationKeys += (0..<9).map { "did:key:" + SigningKey(seed: "\($0)").multikey }
       } == .tooMany("rotation keys"))
-    #expect(fault { $0.alsoKnownAs.append("at://" + String(repeating: "a", count: 254)) } == .longText("name"))
+    #expect(
+      fault { $0.alsoKnownAs.append("at://" + String(repeating: "a", count: 254)) }
+        == .longText("name"))
     #expect(
       fault { $0.services["x"] = .pds("https://" + String(repeating: "a", count: 505)) }
         == .longText("server"))

@@ -26,7 +26,8 @@ import Testing
   }
 
   @Test(arguments: curves)
-  func `comes back from the form that atproto's tools print`(_ curve: VerificationKey.Curve) throws {
+  func `comes back from the form that atproto's tools print`(_ curve: VerificationKey.Curve) throws
+  {
     let key = try PrivateKey.generate(on: curve)
     let text = try key.multikey()
     #expect(text.hasPrefix(curve == .k256 ? "z3vL" : "z42t"), "\(text)")

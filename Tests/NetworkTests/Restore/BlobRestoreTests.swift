@@ -35,7 +35,8 @@ struct `Blobs that a server lost` {
     #expect(scene.account.head == head)
     #expect(scene.old.server.log.count { $0.path.hasSuffix("uploadBlob") } == 30)
     let posts = Set(scene.old.server.log.filter { $0.method == "POST" }.map(\.path))
-    #expect(posts == ["/xrpc/com.atproto.server.createSession", "/xrpc/com.atproto.repo.uploadBlob"])
+    #expect(
+      posts == ["/xrpc/com.atproto.server.createSession", "/xrpc/com.atproto.repo.uploadBlob"])
     #expect(try restore(scene).text.contains("0 sent"))
   }
 
@@ -158,7 +159,10 @@ struct `Rehearsing and planning` {
     let result = try scene.command.run(
       "carpack restore \(RestoreScene.archive) --plan --to \(scene.new.url) \(scene.flags)")
     #expect(result.status == 10, "\(result.text)\(result.errors)")
-    for word in ["--invite", "--login", "by mail", "10 to send", "1 would be missing", "names under .new.example"] {
+    for word in [
+      "--invite", "--login", "by mail", "10 to send", "1 would be missing",
+      "names under .new.example",
+    ] {
       #expect(result.text.contains(word), "\(word) in \(result.text)")
     }
     #expect(result.errors.contains("the server takes 1048576"))
@@ -166,9 +170,11 @@ struct `Rehearsing and planning` {
     #expect(!scene.new.server.log.contains { $0.method == "POST" })
     scene.old.stop()
     let dead = try scene.command.run(
-      "carpack restore \(RestoreScene.archive) --plan --to \(scene.new.url) \(scene.flags) --json --attempts 1")
+      "carpack restore \(RestoreScene.archive) --plan --to \(scene.new.url) \(scene.flags) --json --attempts 1"
+    )
     let plan = try DataModelJSON.decode(dead.output)
-    #expect(plan["needs"]?.array?.contains { $0.string?.contains("--recovery-key") == true } == true)
+    #expect(
+      plan["needs"]?.array?.contains { $0.string?.contains("--recovery-key") == true } == true)
     #expect(plan["rotationKeys"]?.array?.count == 1)
   }
 }
@@ -215,7 +221,8 @@ struct `A new account of an archive` {
     let record = try #require(made.record("app.bsky.feed.post/3lkxag2qhdc2b"))
     let owner = rewrites ? made.did : did
     #expect(
-      record["reply"]?["parent"]?["uri"] == .string("at://\(owner)/app.bsky.feed.post/3lkxag2qhdc2c"))
+      record["reply"]?["parent"]?["uri"]
+        == .string("at://\(owner)/app.bsky.feed.post/3lkxag2qhdc2c"))
     #expect(record["reply"]?["parent"]?["cid"] == .string("\(newMiddle)"))
     #expect(record["text"] == .string("second answer, \(did)"))
     #expect((newMiddle == middleCID) == !rewrites)

@@ -3,7 +3,7 @@ struct LoopbackConnection {
   /// The longest head that is read, in bytes.
   private static let maximumHead = 256 << 10
   /// The longest body that is read, in bytes.
-  private static let maximumBody = 64 << 20
+  private static let maximumBody = 512 << 20
 
   let socket: Socket
   let number: Int

@@ -12,6 +12,7 @@ import IPLD
 /// | `advance?did=` | goes on to the next revision, of one account or all |
 /// | `status?did=&status=` | deactivates an account, and the like |
 /// | `lose?did=&cid=` | loses a blob |
+/// | `mail?did=` | the code that was sent by mail last |
 /// | `behaviour?name=` | behaves as a server does, keeping latency and limit |
 /// | `set?latency=&rate-limit=N/SECONDS` | how slow it is, in milliseconds, and its limit |
 /// | `fault?kind=&endpoint=&cid=&did=&times=` | has a fault befall answers |
@@ -49,6 +50,7 @@ extension StandInPDS {
       }
       for account in chosen { account.lose(cid) }
       try call.send([:])
+    case "mail": try response.send((chosen.first?.mailCode ?? "") + "\n")
     case "behaviour":
       let name = request.parameter("name")
       guard var next = Behaviour.observed.first(where: { $0.name == name })?.behaviour else {

@@ -128,7 +128,8 @@ struct RestoreCommand: ParsableCommand {
       throw ValidationError("--rewrite-references goes with --as-new")
     }
     if asNew, login.login {
-      throw ValidationError("--as-new needs no login of the old server: it has nothing to do with it")
+      throw ValidationError(
+        "--as-new needs no login of the old server: it has nothing to do with it")
     }
     if deleteOldAfter != nil, !deactivateOld {
       throw ValidationError("--delete-old-after goes with --deactivate-old")
