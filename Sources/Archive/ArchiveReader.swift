@@ -169,6 +169,10 @@ public final class ArchiveReader: Sendable {
   /// are brought in again when they are wanted.
   public func releasePages() { file.releasePages() }
 
+  /// Keeps the contents of so many packs in memory from now on, for one who reads in the order of
+  /// the archive.
+  package func keepOnly(packs: Int) { cache.keepOnly(packs) }
+
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
   /// seen.
   public var recovery: Recovery? { state.withLock { $0.recovery } }

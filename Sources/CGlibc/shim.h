@@ -16,6 +16,13 @@ static inline void carpack_keep_freed_memory(int mmap_threshold, int trim_thresh
 #endif
 }
 
+/* Gives back to the system what was freed, from the middle of the heaps as well. */
+static inline void carpack_return_freed_memory(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 /* Begins to bring a part of a file to the medium, without waiting: sync_file_range with SYNC_FILE_RANGE_WRITE.
    Where an argument of 64 bits takes two registers, the call is another; nothing is lost by leaving it out there. */
 static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, int64_t length) {

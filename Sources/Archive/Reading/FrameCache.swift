@@ -3,8 +3,8 @@ internal import Synchronization
 /// The packs that were decompressed last, so that a run of sections, or one that jumps between a
 /// few packs, decompresses each of them once.
 final class FrameCache: Sendable {
-  /// How much content it keeps: sixteen packs.
-  private static let capacity = 16 * ArchiveLimits.packContent
+  /// How much content it keeps: sixteen packs, unless fewer are wanted.
+  private let capacity = Atomic<Int>(16 * ArchiveLimits.packContent)
 
   /// How many frames it keeps: each look-up passes through all of them.
   private static let maximumCount = 64
@@ -36,7 +36,8 @@ final class FrameCache: Sendable {
       frames.removeAll { $0.place == frame.place }
       frames.append(frame)
       var held = frames.reduce(0) { $0 + $1.bytes.count }
-      while held > Self.capacity || frames.count > Self.maximumCount, frames.count > 1 {
+      let capacity = capacity.load(ordering: .relaxed)
+      while held > capacity || frames.count > Self.maximumCount, frames.count > 1 {
         held -= frames.removeFirst().bytes.count
       }
     }
@@ -54,6 +55,12 @@ final class FrameCache: Sendable {
       parts.append((place, content))
       if parts.count > Self.maximumParts { parts.removeFirst() }
     }
+  }
+
+  /// Keeps so many packs from now on, and forgets everything.
+  func keepOnly(_ packs: Int) {
+    capacity.store(packs * ArchiveLimits.packContent, ordering: .relaxed)
+    removeAll()
   }
 
   /// Forgets everything.

@@ -75,7 +75,7 @@ public final class RestoredRepository: Sendable {
     var mapped = try spool.map()
     if flaw == nil {
       let car = archived.snapshot.car
-      let digest = car.sha256.map { _ in mapped.withBytes { SHA256.digest(of: $0) } }
+      let digest = car.sha256.map { _ in Self.digest(of: mapped) }
       if UInt64(mapped.count) != car.byteCount || digest != car.sha256 {
         flaw = "its SHA-256 is not the one in the manifest"
       }
@@ -97,6 +97,19 @@ public final class RestoredRepository: Sendable {
 
   /// Lets go of the CAR's pages, which are brought in again when they are wanted.
   public func releasePages() { mapped.releasePages() }
+
+  /// How many bytes are hashed before their pages are let go of.
+  private static let releaseInterval = 8 << 20
+
+  private static func digest(of mapped: MappedFile) -> SHA256Digest {
+    var hash = SHA256()
+    for start in stride(from: 0, to: mapped.count, by: releaseInterval) {
+      let end = min(start + releaseInterval, mapped.count)
+      mapped.withBytes { hash.update($0.extracting(start..<end)) }
+      mapped.releasePages()
+    }
+    return hash.finish()
+  }
 
   private static func copyExactly(
     _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer

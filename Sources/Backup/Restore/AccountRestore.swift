@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Archive
+internal import CGlibc
 internal import IPLD
 public import SystemPackage
 public import XRPC
@@ -115,7 +116,10 @@ public struct AccountRestore {
     let archived = archived
     let tell = tell
     let source = try await onOwnThread {
-      try RestoreSource(archived) { tell(.progress($0)) }
+      let source = try RestoreSource(archived) { tell(.progress($0)) }
+      // What it took to read the repository is not needed any more, and what follows takes long.
+      carpack_return_freed_memory()
+      return source
     }
     self.source = source
     let facts = try Self.facts(of: source)

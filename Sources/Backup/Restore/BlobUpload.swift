@@ -169,7 +169,7 @@ struct BlobUpload: Sendable {
 
 extension RequestBody {
   /// A blob up to this length is held in memory while it is sent.
-  private static let maximumInMemory: UInt64 = 1 << 20
+  private static let maximumInMemory: UInt64 = 512 << 10
 
   /// A blob of an archive that holds it, to be sent: all of it has been compared with its CID.
   ///
@@ -179,6 +179,7 @@ extension RequestBody {
     -> RequestBody
   {
     try await onOwnThread {
+      defer { archived.reader.releasePages() }
       if length <= maximumInMemory,
         let bytes = try archived.reader.body(of: cid, limit: Int(length))
       {
@@ -188,7 +189,6 @@ extension RequestBody {
       guard try archived.reader.read(cid, each: { try file.write($0) }) else {
         throw BackupError.notFound("\(cid)")
       }
-      archived.reader.releasePages()
       return RequestBody(byteCount: UInt64(file.count)) { offset, count in
         try file.bytes(at: offset, count: count)
       }

@@ -12,6 +12,7 @@ struct RepositoryImport: Sendable {
   /// How often the server is asked whether it has taken a repository whose import was not answered,
   /// and how long it is waited between, in seconds.
   private static let (patience, interval) = (20, 3.0)
+  private static let pieceLength = 2 << 20
   /// How often an import is tried that gets no answer.
   private static let attempts = 3
 
@@ -71,6 +72,14 @@ struct RepositoryImport: Sendable {
     }
     let file = try await received.received()
     try await onOwnThread { [source] in
+      var offset = 0
+      let isAll = try source.isAll {
+        let count = min(Self.pieceLength, file.count - offset)
+        defer { offset += count }
+        return count > 0 ? try file.bytes(at: UInt64(offset), count: count) : nil
+      }
+      if isAll { return }
+      // Other blocks may be the same tree, and it takes a walk to say what is different.
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       guard repository.inspection.isComplete else {

@@ -22,6 +22,8 @@ struct RestoreSource: Sendable {
   let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
+  /// The blocks of the snapshot; nil where it is going to be another repository.
+  private let census: BlockCensus?
 
   /// How many bytes of the CAR are sent before their pages are let go of.
   private static let releaseInterval: UInt64 = 8 << 20
@@ -33,20 +35,34 @@ struct RestoreSource: Sendable {
     self.archived = archived
     let car = try RestoredRepository(archived, order: .exported, observer: observer)
     if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
-    let checked = try CheckedRepository(car.mapped, archive: nil, observer: observer)
-    let inspection = checked.inspection
-    guard inspection.isComplete else {
+    car.releasePages()
+    archived.reader.releasePages()
+    // What is read from here on is read in the order of the archive.
+    archived.reader.keepOnly(packs: 2)
+    let blocks = SnapshotBlocks(archived, observer: observer)
+    let contents = try blocks.contents()
+    let tree = contents.tree
+    if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
+    guard let commit = tree.commit else {
+      throw BackupError.malformedRepository(tree.whyNoCommit ?? "the snapshot has no commit")
+    }
+    if let problem = tree.problems.first {
+      throw BackupError.malformedRepository("the tree of records is malformed: \(problem)")
+    }
+    guard tree.isComplete else {
       throw BackupError.malformedRepository(
-        "the snapshot is not whole: \(inspection.missingNodes.count) tree nodes and \(inspection.missingRecordCount) records are missing in it, and no server takes such a repository"
+        "the snapshot is not whole: \(tree.missingNodes.count) tree nodes and \(tree.missingRecordCount) records are missing in it, and no server takes such a repository"
       )
     }
-    guard checked.commit.did == archived.snapshot.did else {
+    guard commit.did == archived.snapshot.did else {
       throw BackupError.notGenuine(
-        "the snapshot's commit is of \(checked.commit.did), not of \(archived.snapshot.did)")
+        "the snapshot's commit is of \(commit.did), not of \(archived.snapshot.did)")
     }
-    commit = checked.commit
-    recordCount = inspection.recordCount
-    blobs = inspection.blobs
+    self.commit = commit
+    recordCount = tree.recordCount
+    blobs = contents.blobs
+    census = try blocks.allLaidOut()
+    census?.releasePages()
     accepted = Set(try archived.acceptances().keys)
     did = archived.snapshot.did
     head = archived.snapshot.commit
@@ -58,7 +74,6 @@ struct RestoreSource: Sendable {
       if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
       return piece
     }
-    car.releasePages()
     archived.reader.releasePages()
   }
 
@@ -69,10 +84,36 @@ struct RestoreSource: Sendable {
     (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
     (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
     self.did = did
+    census = nil
   }
 
   /// How long the CAR is, in bytes.
   var byteCount: UInt64 { body.byteCount }
+
+  /// Whether a CAR has the same commit, and every block of this repository, so that it has all of it
+  /// and, by what the blocks hash to, nothing else in its tree.
+  ///
+  /// False says nothing: the blocks of the archive may be more than the tree leads to.
+  ///
+  /// - Parameter read: gives the CAR, piece by piece; nil at its end.
+  func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
+    guard let census else { return false }
+    var seen = BlockSet(count: census.count)
+    var missing = (0..<census.count).count { census.kind($0) != .other }
+    var checker = CARStreamChecker(limits: .mapped)
+    while let piece = try read() {
+      census.releasePages()
+      try checker.take(piece.span) { cid in
+        let index = census.withBytes { census.index(of: cid, in: $0) }
+        guard let index, census.kind(index) != .other, !seen.contains(index) else { return }
+        seen.insert(index)
+        missing -= 1
+      }
+    }
+    try checker.finish()
+    census.releasePages()
+    return checker.header?.roots == [head] && missing == 0
+  }
 
   /// What a blob is to be sent as: the media type that records name.
   func mediaType(of blob: CID) -> String {

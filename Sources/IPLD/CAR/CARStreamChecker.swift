@@ -29,19 +29,24 @@ public struct CARStreamChecker: Sendable {
 
   /// Takes the next bytes.
   ///
+  /// - Parameters:
+  ///   - bytes: what has arrived.
+  ///   - found: is told the CID of each section that is whole and checked.
   /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its
   ///   CID names, with its place in the CAR.
-  public mutating func take(_ bytes: Span<UInt8>) throws(CARError) {
+  public mutating func take(
+    _ bytes: Span<UInt8>, found: (CID) -> Void = { _ in }
+  ) throws(CARError) {
     byteCount += bytes.count
     guard rest.isEmpty else {
       rest.append(contentsOf: bytes)
       guard rest.count >= neededCount else { return }
       let gathered = rest
-      let used = try check(gathered.span)
+      let used = try check(gathered.span, found)
       rest.removeFirst(used)
       return
     }
-    let used = try check(bytes)
+    let used = try check(bytes, found)
     rest.append(contentsOf: bytes.extracting(used..<bytes.count))
   }
 
@@ -54,7 +59,9 @@ public struct CARStreamChecker: Sendable {
   }
 
   /// Checks what is whole; answers how many bytes that is.
-  private mutating func check(_ bytes: Span<UInt8>) throws(CARError) -> Int {
+  private mutating func check(
+    _ bytes: Span<UInt8>, _ found: (CID) -> Void
+  ) throws(CARError) -> Int {
     let start = byteCount - bytes.count
     var used = 0
     neededCount = 1
@@ -78,6 +85,7 @@ public struct CARStreamChecker: Sendable {
         }
         used += section.end
         sectionCount += 1
+        found(cid)
       } catch {
         guard error.reason == .truncatedSection else {
           throw CARError(error.reason, offset: start + used + error.offset)

@@ -36,6 +36,13 @@ public struct RequestBody: Sendable {
   /// The bytes, if they are in memory.
   package var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }
 
+  /// The bytes, if they are few, so that a copy of them costs less than being asked for them.
+  var toCopy: [UInt8]? {
+    byteCount <= Self.longestCopy ? inMemory : nil
+  }
+
+  private static let longestCopy = 16 << 10
+
   /// Puts bytes from an offset on into a buffer; answers how many, 0 at the end.
   ///
   /// - Throws: what reading throws; ``Short`` if it gives another number than was asked for.

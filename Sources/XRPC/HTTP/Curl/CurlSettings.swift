@@ -23,7 +23,7 @@ struct CurlSettings: Sendable {
   /// decompresses to, which may be a thousand times as much.
   static let compressedBufferSize = 16 << 10
   /// How much of a long body is sent at once.
-  static let uploadBufferSize = 256 << 10
+  static let uploadBufferSize = 64 << 10
   /// How much libcurl hands over at once (`CURL_MAX_WRITE_SIZE`).
   static let longestWrite = 16 << 10
   /// How long nothing may arrive of what a server need not prepare, as it may have to a repository.
@@ -85,7 +85,7 @@ extension CurlEasy {
       isCompressed ? CurlSettings.compressedBufferSize : CurlSettings.bufferSize)
     if order.request.method == .post {
       set(CURLOPT_POST, 1)
-      if let body = order.request.body.inMemory { setBody(body) }
+      if let body = order.request.body.toCopy { setBody(body) }
       set(CURLOPT_UPLOAD_BUFFERSIZE, CurlSettings.uploadBufferSize)
       fields.append("Expect:")
       if !order.request.fields.contains(where: { $0.name.lowercased() == "content-type" }) {

@@ -86,7 +86,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       finish(throwing: error(.unavailable("7.80 or newer is needed")))
       return nil
     }
-    if order.request.body.inMemory == nil {
+    if order.request.body.toCopy == nil {
       guard
         unsafe easy.setBody(
           byteCount: order.request.body.byteCount, read: CurlCallbacks.read,
