@@ -5,8 +5,8 @@ internal import XRPC
 
 /// What cannot be undone: the identity, the activation, the end on the old server.
 extension AccountRestore {
-  /// How often a `did:web` is looked at while its document is waited for, in seconds.
-  private static let documentInterval = 10.0
+  /// The longest pause between two looks at the document of a `did:web`, in seconds.
+  private static let longestPause = 20.0
 
   /// Has the DID name the new server; answers whether it does.
   mutating func moveIdentity(_ target: RestoreTarget) async throws -> Bool {
@@ -133,6 +133,7 @@ extension AccountRestore {
     let resolver = IdentityResolver(network: network).dids
     let url = try resolver.documentURL(of: did)
     var isTold = false
+    var pause = 1.0
     while true {
       do {
         let document = try await resolver.document(of: did).document
@@ -152,7 +153,8 @@ extension AccountRestore {
         }
         isTold = true
       }
-      try await Task.sleep(for: .seconds(Self.documentInterval))
+      try await Task.sleep(for: .seconds(pause))
+      pause = min(2 * pause, Self.longestPause)
     }
   }
 

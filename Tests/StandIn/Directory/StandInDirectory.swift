@@ -23,6 +23,8 @@ public final class StandInDirectory: Sendable {
     var ahead = 0.0
     var mishaps: [Mishap] = []
     var postCount = 0
+    /// What documents of did:web say, as operations would.
+    var webStates: [String: IPLDValue] = [:]
   }
 
   /// What happens to the answer to an operation.
@@ -78,10 +80,16 @@ public final class StandInDirectory: Sendable {
   /// Has a server's rotation key add another in front, as an owner would have it done in good time.
   public func addRotationKey(_ key: String, of did: String, signedBy signer: SigningKey) throws {
     var operation = state.withLock { $0.standing(did).last?.operation } ?? [:]
-    let last = state.withLock { $0.standing(did).last?.cid }
-    operation["prev"] = last.map { .string("\($0)") } ?? .null
     operation["rotationKeys"] = .array(
       [.string(key)] + (operation["rotationKeys"]?.array ?? []))
+    try append(operation, for: did, signedBy: signer)
+  }
+
+  /// Takes an operation that says this and follows the last one, signed with a key.
+  public func append(_ content: IPLDMap, for did: String, signedBy signer: SigningKey) throws {
+    var operation = content
+    let last = state.withLock { $0.standing(did).last?.cid }
+    operation["prev"] = last.map { .string("\($0)") } ?? .null
     operation["sig"] = nil
     let signature = signer.sign(try DAGCBOREncoder.encode(.map(operation)))
     operation["sig"] = .string(Base64URL.encode(signature))
@@ -96,10 +104,20 @@ public final class StandInDirectory: Sendable {
 
   /// The operation that holds now; nil for an unknown DID, or one that was ended.
   public func current(_ did: String) -> IPLDValue? {
+    if did.hasPrefix("did:web:") { return state.withLock { $0.webStates[did] } }
     guard let last = operations(of: did).last, last["type"] == .string("plc_operation") else {
       return nil
     }
     return last
+  }
+
+  /// What the document of a did:web says from now on: the key that signs, and the server.
+  public func setWeb(_ did: String, key: String, server: String) {
+    let operation: IPLDMap = [
+      "verificationMethods": .map(["atproto": .string(key)]),
+      "services": .map(["atproto_pds": .map(["endpoint": .string(server)])]),
+    ]
+    state.withLock { $0.webStates[did] = .map(operation) }
   }
 
   /// Whether there is, or was, such a DID.

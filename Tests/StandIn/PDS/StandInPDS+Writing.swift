@@ -326,9 +326,8 @@ extension StandInPDS {
   private func whyInvalid(_ owner: StandInAccount) -> String? {
     guard let operation = directory?.current(owner.did) else { return "DID not found" }
     let keys = (operation["rotationKeys"]?.array ?? []).compactMap(\.string)
-    guard keys.contains("did:key:" + owner.rotation.multikey) else {
-      return "Server rotation key not included in PLC DID data"
-    }
+    guard owner.did.hasPrefix("did:web:") || keys.contains("did:key:" + owner.rotation.multikey)
+    else { return "Server rotation key not included in PLC DID data" }
     guard operation["services"]?["atproto_pds"]?["endpoint"]?.string == url else {
       return "DID document atproto_pds service endpoint does not match PDS public url"
     }
