@@ -267,7 +267,7 @@ struct Failure: Error {
     let status: ExitStatus =
       switch error {
       case .otherJournal: .cannotCreate
-      case .livesThere, .newerThere, .operation, .strangeKey: .refused
+      case .livesThere, .newerThere, .operation, .strangeKey, .otherServer: .refused
       case .cannotVouch: .loginRefused
       case .needs, .handle: .usage
       case .otherRepository: .damaged

@@ -58,7 +58,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A server does not give an account's repository out: the account, and what the server says of
   /// it.
   case accountUnavailable(String, String)
-  /// A server's list of accounts goes on without naming any: the server.
+  /// A server's list of accounts, or of blobs that it misses, goes on without an end: the server.
   case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
   case unusableServer(String, String)
@@ -120,7 +120,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .accountUnavailable(let account, let state):
       "the server does not give out the repository of \(account): \(state)"
     case .endlessList(let server):
-      "the list of accounts at \(server) goes on without naming any; it was not read to its end"
+      "a list of \(server) goes on without an end; it was not read on"
     case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
     case .lastSnapshot(let account): "no snapshot of \(account) would be left"
     case .unclaimedHandle(let handle, let account):

@@ -13,6 +13,9 @@ extension AccountRestore {
     let credentials = try await target.patiently {
       try await target.client.call(GetRecommendedDIDCredentials())
     }
+    guard Self.isSame(credentials.pds.endpoint, options.target) else {
+      throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
+    }
     guard did.method == "plc" else {
       try await waitForDocument(credentials)
       try finish(.identity, "the document of \(did)")

@@ -25,6 +25,11 @@ struct BlobUpload: Sendable {
   /// How many calls in a row may get no answer.
   private static let maximumSilence = 8
   private static let pageLength = 1000
+  /// How often a server is sent what it goes on listing as missing.
+  private static let maximumRounds = 3
+  /// How many blobs a server may miss beside twice those that the snapshot has: those of records
+  /// that are gone, or came later.
+  private static let maximumOthers = 200_000
 
   /// What was found out so far, by all who send.
   private struct State {
@@ -53,7 +58,9 @@ struct BlobUpload: Sendable {
     let state = Tally()
     var total = 0
     try await forEachPage { total += $0.count }
+    var rounds = 0
     while true {
+      rounds += 1
       let before = state.withLock { $0.outcome.sentCount }
       var left: [CID] = []
       var leftCount = 0
@@ -65,7 +72,8 @@ struct BlobUpload: Sendable {
         leftCount += page.count
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.
-      guard state.withLock({ $0.outcome.sentCount }) == before else { continue }
+      guard state.withLock({ $0.outcome.sentCount }) == before || rounds == Self.maximumRounds
+      else { continue }
       var outcome = state.withLock { $0.outcome }
       let reasons = state.withLock { $0.refused }
       outcome.missingCount = leftCount
@@ -81,10 +89,15 @@ struct BlobUpload: Sendable {
   /// Goes through what the server misses, a page at a time.
   private func forEachPage(_ body: ([CID]) async throws -> Void) async throws {
     var cursor: String?
+    var count = 0
     while true {
       let query = ListMissingBlobs(limit: Self.pageLength, cursor: cursor)
       let page = try await target.patiently { try await target.client.call(query) }
       guard !page.cids.isEmpty else { return }
+      count += page.cids.count
+      guard count <= 2 * source.blobs.entries.count + Self.maximumOthers else {
+        throw BackupError.endlessList(target.url)
+      }
       try await body(page.cids)
       // The reference server names the last CID; one that does not get on is not followed.
       guard let next = page.cursor, next != cursor else { return }

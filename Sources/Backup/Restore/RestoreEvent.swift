@@ -262,6 +262,8 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
   case identityUnchanged(String)
   /// The key cannot be used for the account.
   case strangeKey(String)
+  /// The new server wants the DID to name another server than the one that was asked for.
+  case otherServer(String, asked: String)
   /// The new server does not find the DID's document in order.
   case notActivated(String)
 
@@ -283,6 +285,8 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .operation(let fault): "\(fault)"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
     case .strangeKey(let why): why
+    case .otherServer(let named, let asked):
+      "\(asked) wants the DID to name \(named) as its server"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
     }
   }
@@ -303,6 +307,7 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
       "--accept-missing goes on without them; \"carpack fill\" may find them first"
     case .codeSent: "run the same command again with --mail-code CODE"
     case .operation, .identityUnchanged, .notActivated: nil
+    case .otherServer: "if that is the same server, name it like that with --to"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
     }
   }
