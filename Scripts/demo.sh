@@ -125,4 +125,36 @@ show carpack cat --at 1 "$out/alice.car.zst" "$gone"
 show carpack extract -q --at 1 --car "$out/alice.car.zst" -d "$out/then"
 show cmp "$account/alice.car" "$(ls "$out"/then/*/*.car)"
 show carpack verify "$out/alice.car.zst"
+say "Now the worst. An account on a server of which nobody knows how long it will last, and another server."
+rm -f "$out/url"
+"$stand_in" serve --accounts 1 --posts 20 --blobs 8 --second-server --ready-file "$out/url" >"$out/servers.txt" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+wait_for '[ -s "$out/url" ]'
+wait_for 'grep -q "^second" "$out/servers.txt"'
+url=$(cat "$out/url")
+did=$(sed -n 's/^account-0.example.com //p' "$out/servers.txt")
+second=$(sed -n 's/^second //p' "$out/servers.txt")
+CARPACK_PLC_URL=$(sed -n 's/^directory //p' "$out/servers.txt")
+CARPACK_HANDLE_RESOLVER=$url
+CARPACK_PASSWORD=hunter2-hunter2
+CARPACK_NEW_PASSWORD=correct-horse-battery
+export CARPACK_PASSWORD CARPACK_NEW_PASSWORD
+
+say "While it lives: a key of your own, which the server adds to the account with a code that it sends by mail."
+show carpack recovery-key new -o "$out/own.key"
+"$command" recovery-key add "$out/own.key" "$did" --login >/dev/null 2>&1 || true
+show carpack recovery-key add "$out/own.key" "$did" --login \
+  --mail-code "$("$stand_in" control "$url" "mail?did=$did")" --yes-identity
+show carpack backup "$did" -o "$out/moving.car.zst"
+
+say "The server is gone, with everything on it. What is left: the archive, and the key."
+"$stand_in" control "$url" "status?did=$did&status=deleted" >/dev/null
+show carpack restore "$out/moving.car.zst" --to "$second" --recovery-key "$out/own.key" \
+  --email a@example.com --handle alice.second.example --yes-identity --yes-activate
+CARPACK_HANDLE_RESOLVER=$second
+show carpack resolve "$did"
+kill "$server"
+wait "$server" 2>/dev/null || true
+trap - EXIT
 say "The files are in $out."

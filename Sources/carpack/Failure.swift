@@ -241,7 +241,8 @@ struct Failure: Error {
       if !isLogin { hint = "--login asks as the account's owner" }
     case 400 where error.endpoint == "com.atproto.identity.signPlcOperation":
       status = .loginRefused
-      hint = "a code is good once, and for a quarter of an hour; without --mail-code another is sent"
+      hint =
+        "a code is good once, and for a quarter of an hour; without --mail-code another is sent"
     case 400 where error.name == "InvalidToken":
       status = .loginRefused
       hint = "this takes the account's own password, and no app password"

@@ -64,6 +64,12 @@ public struct PLCSuccessor: Hashable, Sendable {
 
   /// Signs an operation that gives an account a new state.
   ///
+  /// - Parameters:
+  ///   - state: the new state.
+  ///   - log: the account's log, as far as the directory has it.
+  ///   - did: the account.
+  ///   - key: one of the account's rotation keys.
+  ///   - now: the time.
   /// - Throws: ``Fault``.
   public init(
     _ state: PLCState, after log: PLCLog, of did: DID, signing key: PrivateKey, now: UnixTime
@@ -90,6 +96,9 @@ public struct PLCSuccessor: Hashable, Sendable {
   /// - Parameters:
   ///   - operation: the operation.
   ///   - state: what it was asked to say.
+  ///   - log: the account's log, as far as the directory has it.
+  ///   - did: the account.
+  ///   - now: the time.
   /// - Throws: ``Fault``.
   public init(
     checking operation: IPLDValue, _ state: PLCState, after log: PLCLog, of did: DID, now: UnixTime

@@ -160,6 +160,7 @@ public struct AccountRestore {
     guard let from = journal.from else { return }
     let old = try await OldServer(from, of: did, network: network, options)
     self.old = old
+    report.isOldThere = old.isThere
     switch old.standing {
     case .active(let rev, let head):
       if !hasMoved, head != archived.snapshot.commit, !options.acceptsOlder, !options.isRehearsal,

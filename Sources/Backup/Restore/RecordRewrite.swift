@@ -4,9 +4,10 @@ internal import IPLD
 internal import SystemPackage
 internal import XRPC
 
-/// The way out for blobs that a server believes to have and does not: it takes such a blob again
-/// only when no record refers to it. So the records that do are deleted, and written again with the
-/// same keys and values, which gives them the same CIDs.
+/// The way out for blobs that a server believes to have and does not.
+///
+/// It takes such a blob again only when no record refers to it. So the records that do are deleted,
+/// and written again with the same keys and values, which gives them the same CIDs.
 ///
 /// 1. A record is deleted only if the archive has it as the server does, with all blobs that it
 ///    refers to.

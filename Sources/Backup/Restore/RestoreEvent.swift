@@ -160,6 +160,8 @@ public struct RestoreReport: Sendable {
   public var server: RestoreServer?
   /// The old server; nil if none is known.
   public var oldServer: String?
+  /// Whether the old server answers and has the account.
+  public var isOldThere = false
   /// The handle on the new server.
   public var handle: Handle?
   /// The new account, where one was made of the archive.
@@ -210,11 +212,15 @@ public struct RestoreReport: Sendable {
       return ["the account is active on \(new)"]
         + (has(.deactivation)
           ? ["on \(old) it is deactivated"]
-          : ["on \(old) nothing was changed; it may still show the account as active there"])
+          : isOldThere
+            ? ["on \(old) nothing was changed: it goes on showing the account, and takes writes"]
+            : [])
     }
     if has(.identity) {
       return [
-        "the DID names \(new), where the account is not active yet; \(old) is not its server any more, and takes writes all the same",
+        "the DID names \(new), where the account is not active yet"
+          + (isOldThere
+            ? "; \(old) is not its server any more, and takes writes all the same" : ""),
         "run the same command again: it goes on with the activation",
       ]
     }

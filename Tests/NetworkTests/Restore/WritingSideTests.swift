@@ -79,10 +79,13 @@ import Testing
     func status(_ method: String, _ body: [UInt8]?, _ type: String?) throws -> Int {
       try scene.post(method, body, type: type).status
     }
-    #expect(try status("com.atproto.server.activateAccount", Array("{}".utf8), "application/json") == 400)
+    #expect(
+      try status("com.atproto.server.activateAccount", Array("{}".utf8), "application/json") == 400)
     #expect(try status("com.atproto.server.activateAccount", nil, nil) == 200)
     #expect(try status("com.atproto.server.deactivateAccount", nil, nil) == 400)
-    #expect(try status("com.atproto.server.deactivateAccount", Array("{}".utf8), "application/json") == 200)
+    #expect(
+      try status("com.atproto.server.deactivateAccount", Array("{}".utf8), "application/json")
+        == 200)
     #expect(try status("com.atproto.repo.importRepo", scene.account.car(), nil) == 400)
     #expect(try status("com.atproto.repo.importRepo", scene.account.car(), "text/plain") == 400)
     #expect(try status("com.atproto.repo.uploadBlob", [], "image/png") == 400)
@@ -133,7 +136,8 @@ import Testing
     #expect(listed == blobs.count)
   }
 
-  @Test func `keeps the type of the first upload, and believes the bytes more than the header`() throws
+  @Test func `keeps the type of the first upload, and believes the bytes more than the header`()
+    throws
   {
     let scene = try Scene()
     let png: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 7]
@@ -241,7 +245,9 @@ import Testing
         .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
     }
 
-    func status(_ operation: IPLDValue) -> Int { directory.take(operation, for: account.did).status }
+    func status(_ operation: IPLDValue) -> Int {
+      directory.take(operation, for: account.did).status
+    }
   }
 
   @Test func `refuses what is malformed, unsigned, or out of order`() throws {
@@ -282,7 +288,9 @@ import Testing
       let recovery = try scene.signed(
         { $0["alsoKnownAs"] = .array([.string("at://mine.example.com")]) }, by: owner)
       // The server takes the account away.
-      let theft = try scene.signed { $0["alsoKnownAs"] = .array([.string("at://theirs.example.com")]) }
+      let theft = try scene.signed {
+        $0["alsoKnownAs"] = .array([.string("at://theirs.example.com")])
+      }
       #expect(scene.status(theft) == 200)
       scene.directory.advance(seconds: seconds)
       #expect(scene.status(recovery) == status)
