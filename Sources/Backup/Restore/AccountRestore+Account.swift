@@ -189,7 +189,7 @@ extension AccountRestore {
       try kept(for: .signingKey, saying: state, after: log)
       ?? move.sign(state, after: log, with: recoveryKey)
     guard try await send(operation, before.changes(to: state), for: .signingKey, by: nil) else {
-      throw RestoreError.cannotVouch("the operation that names a signing key was not sent")
+      throw Stopped()
     }
     try finish(.signingKey, "\(operation.cid)")
     return key

@@ -201,6 +201,10 @@ extension AccountRestore {
       return false
     }
     try await target.patiently { try await target.client.perform(ActivateAccount()) }
+    let after = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    guard after.isActivated != false else {
+      throw RestoreError.notActivated("the new server says that the account is not active")
+    }
     try finish(.activation, "active")
     try removeKey()
     return true
@@ -225,6 +229,10 @@ extension AccountRestore {
       return
     }
     try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
+    if let old, case .active = try await OldServer.standing(of: did, at: old.url, network) {
+      tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
+      return
+    }
     try finish(.deactivation, options.deleteOldAfter.map { "to be deleted after \($0)" } ?? "")
   }
 }

@@ -28,6 +28,8 @@ public struct AccountRestore {
   var journal: RestoreJournal
   var source: RestoreSource?
   var old: OldServer?
+  /// Whether the DID named the new server when this began.
+  private var hasMoved = false
   /// What came of it, so far.
   public internal(set) var report = RestoreReport()
 
@@ -77,6 +79,17 @@ public struct AccountRestore {
   /// - Throws: ``RestoreError``; ``BackupError``; what servers and directory throw. ``report`` says
   ///   what state both servers are in.
   public mutating func run() async throws {
+    do {
+      try await goThroughSteps()
+    } catch is Stopped {
+      // The report says before what.
+    }
+  }
+
+  /// That something was not agreed to without which nothing goes on.
+  struct Stopped: Error {}
+
+  private mutating func goThroughSteps() async throws {
     try await readSource()
     guard !options.asNew else { return try await runAsNew() }
     try await findOldServer()
@@ -95,6 +108,7 @@ public struct AccountRestore {
 
   /// Does what cannot be undone, or finds that it is done.
   private mutating func end(on target: RestoreTarget) async throws {
+    try await checkOldServer()
     guard try await moveIdentity(target), try await activate(target) else { return }
     try await deactivateOld()
   }
@@ -116,7 +130,11 @@ public struct AccountRestore {
     let archived = archived
     let tell = tell
     let source = try await onOwnThread {
-      let source = try RestoreSource(archived) { tell(.progress($0)) }
+      var source = try RestoreSource(archived) { tell(.progress($0)) }
+      if let why = source.whyCommitIsUnfit {
+        tell(.warning("\(why): the records are given a new commit"))
+        source = try RestoreSource(source, as: source.did, rewritesReferences: false)
+      }
       // What it took to read the repository is not needed any more, and what follows takes long.
       carpack_return_freed_memory()
       return source
@@ -155,23 +173,35 @@ public struct AccountRestore {
     }
     if let present, !Self.isSame(present, options.target) { journal.from = present }
     report.oldServer = journal.from
-    let hasMoved = present.map { Self.isSame($0, options.target) } ?? false
+    hasMoved = present.map { Self.isSame($0, options.target) } ?? false
     if hasMoved, !journal.hasAskedForAccount { throw RestoreError.livesThere(options.target) }
     guard let from = journal.from else { return }
     let old = try await OldServer(from, of: did, network: network, options)
     self.old = old
     report.isOldThere = old.isThere
     switch old.standing {
-    case .active(let rev, let head):
-      if !hasMoved, head != archived.snapshot.commit, !options.acceptsOlder, !options.isRehearsal,
-        archived.snapshot.rev.map({ $0 < rev }) ?? true
-      {
-        throw RestoreError.newerThere(rev.text)
-      }
+    case .active(let rev, let head): try checkIsNewest(rev, head)
     case .inactive(let why): tell(.warning("\(from): \(why)"))
     case .gone(let why): tell(.warning("\(from) does not have the account any more: \(why)"))
     case .silent(let why): tell(.warning("\(from) does not answer: \(why)"))
     }
+  }
+
+  /// Makes sure that nothing was written on the old server since the snapshot, which would be left
+  /// behind.
+  private func checkIsNewest(_ rev: TID, _ head: CID) throws {
+    guard !hasMoved, !options.acceptsOlder, !options.isRehearsal,
+      head != archived.snapshot.commit, archived.snapshot.rev.map({ $0 < rev }) ?? true
+    else { return }
+    throw RestoreError.newerThere(rev.text)
+  }
+
+  /// The same, once more before the identity is moved: sending may have taken days.
+  private func checkOldServer() async throws {
+    guard let old, !hasMoved,
+      case .active(let rev, let head) = try await OldServer.standing(of: did, at: old.url, network)
+    else { return }
+    try checkIsNewest(rev, head)
   }
 
   mutating func describeServer() async throws -> RestoreServer {
@@ -182,7 +212,8 @@ public struct AccountRestore {
       isInviteRequired: said.isInviteRequired, blobLimit: said.blobLimit)
     report.server = server
     tell(.server(server))
-    try finish(.server, "\(said.did)")
+    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
+    report.steps.append(.server)
     return server
   }
 
@@ -219,6 +250,7 @@ public struct AccountRestore {
         .warning(
           "the new server counts \(count) records, and the archive \(source.recordCount)"))
     }
+    report.areRecordsEqual = false
     try await RepositoryImport(source: source, target: target).compare { tell(.progress($0)) }
     report.areRecordsEqual = true
     guard options.comparesBlobs else {

@@ -14,7 +14,7 @@ struct IdentityMove: Sendable {
 
   /// How often the directory is asked for what it was told, and how long it is waited between, in
   /// seconds.
-  private static let (patience, interval) = (10, 2.0)
+  private static let (patience, interval) = (5, 2.0)
 
   /// The account's history, checked.
   ///

@@ -9,9 +9,11 @@ struct RepositoryImport: Sendable {
   let source: RestoreSource
   let target: RestoreTarget
 
-  /// How often the server is asked whether it has taken a repository whose import was not answered,
-  /// and how long it is waited between, in seconds.
-  private static let (patience, interval) = (20, 3.0)
+  /// How long the server is asked whether it has taken a repository whose import was not answered,
+  /// in seconds: where a proxy gave up, or nothing came for half an hour; and where the connection
+  /// broke off, which mostly ends the import as well.
+  private static let (patience, shortPatience) = (60.0, 2.0)
+  private static let interval = 2.0
   private static let pieceLength = 2 << 20
   /// How often an import is tried that gets no answer.
   private static let attempts = 3
@@ -29,9 +31,11 @@ struct RepositoryImport: Sendable {
           try await target.client.upload(ImportRepo(source.body), attempts: 1)
         }
         return true
-      } catch let error where Self.mayHaveBeenTaken(error) && attempt < Self.attempts {
-        // A proxy that gave up says nothing about the server behind it, which may be at work.
-        for _ in 0..<Self.patience {
+      } catch let error {
+        guard let patience = Self.patience(after: error), attempt < Self.attempts else {
+          throw error
+        }
+        for _ in 0...Int(patience / Self.interval) {
           if try await isThere() { return true }
           try await Task.sleep(for: .seconds(Self.interval))
         }
@@ -46,11 +50,18 @@ struct RepositoryImport: Sendable {
       == source.head
   }
 
-  private static func mayHaveBeenTaken(_ error: any Error) -> Bool {
+  /// How long to ask whether a repository was taken after an error, in seconds; nil if it was not.
+  private static func patience(after error: any Error) -> Double? {
     switch error {
-    case let error as XRPCError: [502, 503, 504, 520, 522, 524].contains(error.status)
-    case let error as TransportError: error.isTransient
-    default: false
+    // A proxy that gave up says nothing about the server behind it, which may be at work.
+    case let error as XRPCError where [502, 503, 504, 520, 522, 524].contains(error.status):
+      return patience
+    case let error as TransportError where error.isTransient:
+      switch error.reason {
+      case .stalled, .tooSlow: return patience
+      default: return shortPatience
+      }
+    default: return nil
     }
   }
 

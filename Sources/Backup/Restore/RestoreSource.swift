@@ -87,6 +87,18 @@ struct RestoreSource: Sendable {
     census = nil
   }
 
+  /// Why a server would take the commit and could not write to the repository afterwards, or would
+  /// not take it; nil if it is one of today's.
+  var whyCommitIsUnfit: String? {
+    if commit.version != 3 { return "its commit is of version \(commit.version)" }
+    guard commit.hasPrev, commit.rev != nil, commit.fields.count == Self.commitFieldCount else {
+      return "its commit has not the fields that servers expect"
+    }
+    return nil
+  }
+
+  private static let commitFieldCount = 6
+
   /// How long the CAR is, in bytes.
   var byteCount: UInt64 { body.byteCount }
 

@@ -1,7 +1,7 @@
 /// The steps of a restore, in their order.
 ///
 /// Each is done by what servers and directory say: a step that has been done is found to be done,
-/// whether that was noted or not.
+/// whether that was noted or not. The first changes nothing, and is not noted.
 public enum RestoreStep: String, CaseIterable, Sendable {
   /// The new server says what it wants and allows.
   case server

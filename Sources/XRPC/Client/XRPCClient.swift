@@ -47,8 +47,13 @@ public struct XRPCClient: Sendable {
   /// - Throws: as ``call(_:)``.
   public func perform<P: XRPCProcedure>(_ procedure: P) async throws {
     let request = Self.request(procedure, service)
-    _ = try await deliver(request, for: procedure) { response in
-      _ = try await response.body.beginning(maximumErrorBody)
+    let (delivery, body, secrets) = try await deliver(request, for: procedure) { response in
+      try await response.body.beginning(maximumErrorBody)
+    }
+    // Nothing, or an object: the page of a proxy is no answer of the server's.
+    guard body.isEmpty || body.first == UInt8(ascii: "{") else {
+      throw XRPCError(
+        procedure.nsid, delivery, body: body, fault: "it is not JSON", hiding: secrets)
     }
   }
 

@@ -50,7 +50,9 @@ struct `Moving an account` {
     scene.old.stop()
     let line = "--recovery-key recovery.key --email new@example.com --attempts 1"
     let first = try scene.restore(line, login: false)
-    #expect(first.status == 77, "\(first.text)\(first.errors)")
+    #expect(first.status == 10, "\(first.text)\(first.errors)")
+    #expect(first.errors.contains("--yes-identity"))
+    #expect(scene.directory.operations(of: scene.account.did).count == 3)
     let result = try scene.restore("\(line) \(RestoreScene.agreed)", login: false)
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     try scene.expectMoved()
@@ -203,6 +205,7 @@ struct `A restore that is refused` {
     try scene.account.advance()
     expect(try scene.restore(), 13, "has gone on", "carpack backup")
     #expect(scene.new.createdCount == 0)
+    #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix(".restore.json") })
     // Chosen by its number, the older state is what is wanted.
     expect(try scene.restore("--at 1"), 10, "--mail-code")
     #expect(scene.new.createdCount == 1)
@@ -460,5 +463,88 @@ struct `What moves with an account` {
     #expect(result.errors.contains("publish this at"))
     #expect(made.status == .active)
     #expect(made.paths == account.paths)
+  }
+}
+
+/// What a hostile or broken server may say.
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `A new server that is not what it should be` {
+  private func scene() throws -> RestoreScene {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    return scene
+  }
+
+  private func run(_ scene: RestoreScene, _ more: String = "") throws -> Command.Result {
+    let result = try scene.restore(
+      "--recovery-key recovery.key --attempts 1 \(RestoreScene.agreed) \(more)")
+    try scene.expectNoSecret(in: result)
+    return result
+  }
+
+  @Test(arguments: [
+    "describeServer", "createAccount", "importRepo", "listMissingBlobs", "uploadBlob",
+    "checkAccountStatus", "getRepo", "getBlob", "getRecommendedDidCredentials",
+    "submitPlcOperation", "activateAccount", "createSession",
+  ])
+  func `is told from one that is, and the restore goes on later`(_ method: String) throws {
+    let scene = try scene()
+    for fault in [Fault.status(500), .captivePortal, .dropped] {
+      scene.new.play(FaultRule(fault, on: method))
+      let result = try run(scene)
+      #expect(result.status != 0, "\(method), \(fault): \(result.text)\(result.errors)")
+      #expect(result.status < 128, "\(method), \(fault): \(result.errors)")
+      scene.new.clearFaults()
+    }
+    let end = try run(scene)
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    try scene.expectMoved()
+    #expect(scene.directory.operations(of: scene.account.did).count == 4)
+  }
+
+  @Test func `gives back another repository, or another blob`() throws {
+    for fault in [Fault.previousRevision, .lacksBlocks] {
+      let scene = try scene()
+      scene.new.play(FaultRule(fault, on: "getRepo"))
+      let result = try run(scene)
+      #expect(result.status == 11, "\(fault): \(result.text)\(result.errors)")
+      #expect(scene.directory.operations(of: scene.account.did).count == 3)
+    }
+    let scene = try scene()
+    scene.new.play(FaultRule(.otherContent, on: "getBlob", times: 1))
+    let result = try run(scene)
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("the server gives back other bytes"))
+    #expect(scene.directory.operations(of: scene.account.did).count == 3)
+  }
+
+  @Test func `wants the DID to name another server`() throws {
+    let scene = try scene()
+    let other = scene.new.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+    let result = try scene.command.run(
+      "carpack restore \(RestoreScene.archive) --to \(other) \(scene.flags) --login --password-file old --recovery-key recovery.key \(RestoreScene.agreed)"
+    )
+    #expect(result.status == 13, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("name it like that with --to"))
+    #expect(scene.directory.operations(of: scene.account.did).count == 3)
+  }
+
+  @Test func `goes on while the account writes on the old one`() throws {
+    let scene = try scene()
+    #expect(
+      try scene.restore("--recovery-key recovery.key").status == 10)
+    // After everything was sent, and before the identity moves.
+    try scene.account.advance()
+    let late = try run(scene)
+    #expect(late.status == 13, "\(late.text)\(late.errors)")
+    try scene.backUp()
+    let end = try run(scene)
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    // The server keeps what records referred to that an import took away.
+    let moved = try #require(scene.moved)
+    #expect(moved.head == scene.account.head)
+    #expect(moved.status == .active)
+    #expect(Set(moved.blobs.keys).isSuperset(of: scene.account.referencedBlobs))
   }
 }
