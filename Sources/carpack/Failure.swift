@@ -236,6 +236,9 @@ struct Failure: Error {
     let status: ExitStatus
     var hint: String?
     switch error.status {
+    case 400..<500 where error.name == "AuthFactorTokenRequired":
+      status = .loginRefused
+      hint = "give the code that came by mail with --auth-factor-token"
     case 401, 403:
       status = .loginRefused
       if !isLogin { hint = "--login asks as the account's owner" }
@@ -248,10 +251,7 @@ struct Failure: Error {
       hint = "this takes the account's own password, and no app password"
     case 400 where isLogin:
       status = .loginRefused
-      hint =
-        error.name == "AuthFactorTokenRequired"
-        ? "give the code that came by mail with --auth-factor-token"
-        : "app passwords are made in the settings of the account"
+      hint = "app passwords are made in the settings of the account"
     case 400..<500 where error.endpoint == "com.atproto.server.createAccount": status = .refused
     default: status = error.isTransient ? .temporary : .unavailable
     }

@@ -24,7 +24,7 @@ struct `Moving an account` {
     #expect(second.errors.contains("--yes-identity"))
     #expect(scene.directory.operations(of: scene.account.did).count == 2)
 
-    let third = try scene.restore("\(RestoreScene.agreed) --deactivate-old --yes-deactivate-old")
+    let third = try scene.restore("--verbose \(RestoreScene.agreed) --deactivate-old --yes-deactivate-old")
     #expect(third.status == 0, "\(third.text)\(third.errors)")
     try scene.expectMoved()
     #expect(scene.account.status == .deactivated)
@@ -196,7 +196,11 @@ struct `A restore that is refused` {
     expect(try scene.restore(), 77, "createSession", "nothing was changed")
     try scene.folder.write("old", Array("app-password\n".utf8))
     expect(try scene.restore(), 77, "app password", "nothing was changed")
+    try scene.folder.write("old", Array("\(RestoreScene.password)\n".utf8))
+    scene.account.loginCode = "12345-67890"
+    expect(try scene.restore(), 77, "--auth-factor-token", "nothing was changed")
     #expect(scene.new.createdCount == 0)
+    expect(try scene.restore("--auth-factor-token 12345-67890"), 10, "--mail-code")
   }
 
   @Test func `where the account has gone on since the backup`() throws {

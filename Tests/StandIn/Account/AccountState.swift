@@ -42,6 +42,8 @@ struct AccountState: Sendable {
   var ghosts: Set<CID> = []
   var email = ""
   var appPassword: String?
+  /// The code that logging in takes beside the password; nil if none.
+  var loginCode: String?
   /// The code that was sent by mail last, until it is used.
   var mailCode: String?
   /// How many codes were sent.

@@ -133,6 +133,12 @@ public final class StandInAccount: Sendable {
     set { state.withLock { $0.appPassword = newValue } }
   }
 
+  /// The code that logging in takes beside the password; nil if none.
+  public var loginCode: String? {
+    get { state.withLock { $0.loginCode } }
+    set { state.withLock { $0.loginCode = newValue } }
+  }
+
   /// The mail address.
   public var email: String {
     get { state.withLock { $0.email } }

@@ -17,6 +17,12 @@ extension StandInPDS {
         call.behaviour.wrongPassword, 401, "AuthenticationRequired",
         "Invalid identifier or password")
     }
+    if let code = account.loginCode, account.password == password,
+      input["authFactorToken"]?.string != code
+    {
+      return try call.refuse(
+        401, "AuthFactorTokenRequired", "A sign in code has been sent to your email address")
+    }
     if account.status == .takendown, input["allowTakendown"] != .boolean(true) {
       return try call.refuse(401, "AccountTakedown", "Account has been taken down")
     }

@@ -46,6 +46,7 @@ struct RehearseCommand: ParsableCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
+    try RestoreCommand.refuseStandardInput(argument.file)
     try argument.read { opened in
       let snapshot = try opened.snapshot(choice)
       _ = opened.status

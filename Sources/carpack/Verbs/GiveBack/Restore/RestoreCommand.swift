@@ -137,6 +137,7 @@ struct RestoreCommand: ParsableCommand {
   }
 
   func run() throws {
+    try Self.refuseStandardInput(argument.file)
     try argument.read { opened in
       let snapshot = try opened.snapshot(choice, naming: records)
       if opened.status != .success {
@@ -170,6 +171,13 @@ struct RestoreCommand: ParsableCommand {
         try run.run(try options(), networkOptions)
       }
     }
+  }
+
+  /// Refuses an archive that comes from standard input: what is done is noted beside it.
+  static func refuseStandardInput(_ file: String) throws {
+    guard file == "-" else { return }
+    throw Failure(
+      "what is done is noted beside the archive, so it has to be a file", status: .usage)
   }
 
   /// How something came out that throws.
