@@ -268,7 +268,7 @@ struct Failure: Error {
     let status: ExitStatus =
       switch error {
       case .otherJournal: .cannotCreate
-      case .livesThere, .newerThere, .operation, .strangeKey, .otherServer: .refused
+      case .livesThere, .newerThere, .operation, .strangeKey, .otherServer, .importRefused: .refused
       case .cannotVouch: .loginRefused
       case .needs, .handle: .usage
       case .otherRepository: .damaged

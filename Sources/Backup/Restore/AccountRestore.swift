@@ -143,6 +143,7 @@ public struct AccountRestore {
     let facts = try Self.facts(of: source)
     report.source = facts
     tell(.source(facts))
+    for oddity in source.oddities { tell(.warning(oddity)) }
   }
 
   static func facts(of source: RestoreSource) throws -> RestoreReport.Source {

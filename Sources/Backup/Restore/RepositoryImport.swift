@@ -33,7 +33,10 @@ struct RepositoryImport: Sendable {
         return true
       } catch let error {
         guard let patience = Self.patience(after: error), attempt < Self.attempts else {
-          throw error
+          guard let refusal = error as? XRPCError, [400, 413, 500].contains(refusal.status) else {
+            throw error
+          }
+          throw RestoreError.importRefused("\(refusal)", source.oddities)
         }
         for _ in 0...Int(patience / Self.interval) {
           if try await isThere() { return true }

@@ -256,6 +256,9 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
   case needs(String, option: String)
   /// The handle cannot be used on the new server: the handle, and why.
   case handle(String, String)
+  /// The new server does not take the repository: what it says, and what in it servers are known to
+  /// refuse.
+  case importRefused(String, [String])
   /// The repository on the new server is not the one in the archive.
   case otherRepository(String)
   /// Blobs are missing that were not agreed to be: how many.
@@ -283,6 +286,9 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .cannotVouch(let why): "nobody vouches for the account: \(why)"
     case .needs(let what, _): "\(what) is needed"
     case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
+    case .importRefused(let answer, let oddities):
+      "the new server does not take the repository: \(answer)"
+        + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
     case .otherRepository(let why):
       "what the new server gives back is not the repository of the archive: \(why)"
     case .missingBlobs(let count):
@@ -308,6 +314,8 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
       "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
     case .needs(_, let option): "give it with \(option)"
     case .handle: "choose another with --handle"
+    case .importRefused:
+      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
     case .otherRepository: nil
     case .missingBlobs:
       "--accept-missing goes on without them; \"carpack fill\" may find them first"

@@ -70,6 +70,7 @@ public struct RestorePlan: Sendable {
     if said.blobLimit == nil {
       warnings.append("the new server does not say how long a blob may be")
     }
+    warnings += source.oddities
     warnings.append(
       "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
     )

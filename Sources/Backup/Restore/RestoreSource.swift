@@ -14,6 +14,8 @@ struct RestoreSource: Sendable {
   let recordCount: Int
   /// The blobs that records refer to.
   let blobs: BlobTable
+  /// What in it servers are known to refuse, in words.
+  let oddities: [String]
   /// The blobs whose losses are accepted.
   let accepted: Set<CID>
   /// The account that it is going to be: the snapshot's, or a new one.
@@ -40,7 +42,13 @@ struct RestoreSource: Sendable {
     // What is read from here on is read in the order of the archive.
     archived.reader.keepOnly(packs: 2)
     let blocks = SnapshotBlocks(archived, observer: observer)
-    let contents = try blocks.contents()
+    var oddPath: (first: String, count: Int)?
+    let contents = try blocks.contents { record, _ in
+      guard RecordPath.fault(in: record.key.span) != nil else { return }
+      oddPath = (
+        oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
+      )
+    }
     let tree = contents.tree
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
     guard let commit = tree.commit else {
@@ -59,6 +67,10 @@ struct RestoreSource: Sendable {
         "the snapshot's commit is of \(commit.did), not of \(archived.snapshot.did)")
     }
     self.commit = commit
+    oddities =
+      (oddPath.map {
+        ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
+      } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
     recordCount = tree.recordCount
     blobs = contents.blobs
     census = try blocks.allLaidOut()
@@ -82,6 +94,7 @@ struct RestoreSource: Sendable {
     let new = try NewRepository(
       of: other.archived, as: did, rewritesReferences: rewritesReferences)
     (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
+    oddities = other.oddities
     (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
     self.did = did
     census = nil
