@@ -84,7 +84,9 @@ extension AccountRestore {
       throw RestoreError.needs("a handle for the account on \(server.url)", option: "--handle")
     }
     if server.userDomains.contains(where: present.text.hasSuffix) { return present }
-    guard try await goesWithOldServer(present) else { return present }
+    let isLost = try await OldServer.takesAlong(
+      present, of: did, from: old?.url, isThere: old?.isThere ?? false, network: network)
+    guard isLost else { return present }
     guard let domain = server.userDomains.first else {
       throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
     }
@@ -102,17 +104,6 @@ extension AccountRestore {
   func presentHandle() async throws -> Handle? {
     let document = try await IdentityResolver(network: network).dids.document(of: did).document
     return document.handle ?? archived.snapshot.handle
-  }
-
-  /// Whether a handle is under a domain of the old server's, so that the account loses it with the
-  /// server.
-  private func goesWithOldServer(_ handle: Handle) async throws -> Bool {
-    guard let old, old.isThere else {
-      let (source, _) = try await IdentityResolver(network: network).confirm(handle, of: did)
-      return source == nil
-    }
-    let said = try await XRPCClient(service: old.url, network: network).call(DescribeServer())
-    return said.userDomains.contains(where: handle.text.hasSuffix)
   }
 
   private func chooseEmail() async throws -> String {
@@ -157,6 +148,11 @@ extension AccountRestore {
       throw RestoreError.cannotVouch(
         old?.isThere == true
           ? "there is no login for the old server" : "the old server is gone, and there is no key")
+    }
+    guard !options.isRehearsal else {
+      throw RestoreError.cannotVouch(
+        "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
+      )
     }
     if let old, old.isThere, !options.abandonsOld {
       throw RestoreError.cannotVouch(

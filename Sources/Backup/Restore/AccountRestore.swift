@@ -207,10 +207,7 @@ public struct AccountRestore {
 
   mutating func describeServer() async throws -> RestoreServer {
     let client = XRPCClient(service: options.target, network: network)
-    let said = try await client.call(DescribeServer())
-    let server = RestoreServer(
-      url: client.service, did: said.did, userDomains: said.userDomains,
-      isInviteRequired: said.isInviteRequired, blobLimit: said.blobLimit)
+    let server = try await RestoreServer(asking: client)
     report.server = server
     tell(.server(server))
     // It changes nothing, and is not noted: a restore that does not begin leaves no journal.

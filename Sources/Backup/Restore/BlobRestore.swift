@@ -63,10 +63,7 @@ public struct BlobRestore {
     let identity = try await IdentityResolver(network: network).resolve(
       .did(did), confirmingHandle: false)
     guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let said = try await XRPCClient(service: url, network: network).call(DescribeServer())
-    let server = RestoreServer(
-      url: url, did: said.did, userDomains: said.userDomains,
-      isInviteRequired: said.isInviteRequired, blobLimit: said.blobLimit)
+    let server = try await RestoreServer(asking: XRPCClient(service: url, network: network))
     report.server = server
     tell(.server(server))
     let session = try await Session.begin(

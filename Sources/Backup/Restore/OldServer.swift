@@ -51,6 +51,19 @@ struct OldServer: Sendable {
     }
   }
 
+  /// Whether a handle is lost with the server: it is under a domain of the server's, or, where that
+  /// does not answer, leads nowhere any more.
+  static func takesAlong(
+    _ handle: Handle, of did: DID, from url: String?, isThere: Bool, network: Network
+  ) async throws -> Bool {
+    guard let url, isThere else {
+      return try await IdentityResolver(network: network).confirm(handle, of: did).source == nil
+    }
+    let said = try await XRPCClient(service: url, network: network).call(DescribeServer())
+    return said.userDomains.contains(where: handle.text.hasSuffix)
+  }
+
+  /// What a server says of an account.
   static func standing(of did: DID, at url: String, _ network: Network) async throws
     -> Standing
   {

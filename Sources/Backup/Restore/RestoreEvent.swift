@@ -1,5 +1,6 @@
 public import ATProtocol
 public import IPLD
+internal import XRPC
 
 /// Something that happens while an account is restored.
 public enum RestoreEvent: Sendable {
@@ -33,6 +34,13 @@ public struct RestoreServer: Sendable, Equatable {
   public var isInviteRequired: Bool
   /// How long a blob may be, in bytes; nil if it does not say.
   public var blobLimit: UInt64?
+
+  /// What a server answers.
+  init(asking client: XRPCClient) async throws {
+    let said = try await client.call(DescribeServer())
+    (url, did, userDomains) = (client.service, said.did, said.userDomains)
+    (isInviteRequired, blobLimit) = (said.isInviteRequired, said.blobLimit)
+  }
 }
 
 /// Something that is not done before it was agreed to.

@@ -49,10 +49,7 @@ public struct RestorePlan: Sendable {
     let source = try await onOwnThread { try RestoreSource(archived) { _ in } }
     self.source = try AccountRestore.facts(of: source)
     let client = XRPCClient(service: target, network: network)
-    let said = try await client.call(DescribeServer())
-    server = RestoreServer(
-      url: client.service, did: said.did, userDomains: said.userDomains,
-      isInviteRequired: said.isInviteRequired, blobLimit: said.blobLimit)
+    server = try await RestoreServer(asking: client)
     try countBlobs(source)
     if let entry = try archived.privateData()?.entries.first(where: {
       $0.endpoint == OwnerData.Kind.preferences.rawValue
@@ -60,14 +57,14 @@ public struct RestorePlan: Sendable {
       hasPreferences = entry.isWhole && !entry.answers.isEmpty
     }
     try await findOut(archived, network)
-    if said.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
+    if server.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
     if upload.count > Self.uploadsADay {
       let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
       warnings.append(
         "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
       )
     }
-    if said.blobLimit == nil {
+    if server.blobLimit == nil {
       warnings.append("the new server does not say how long a blob may be")
     }
     warnings += source.oddities
@@ -144,16 +141,10 @@ public struct RestorePlan: Sendable {
       )
       needs.append("a mail address for the account: --email")
     }
-    if let handle { losesHandle = try await goesWithOldServer(handle, did, url, resolver, network) }
+    if let handle, !server.userDomains.contains(where: handle.text.hasSuffix) {
+      losesHandle = try await OldServer.takesAlong(
+        handle, of: did, from: url, isThere: isOldThere, network: network)
+    }
     if did.method == "web" { needs.append("a change of the DID document, which is yours to make") }
-  }
-
-  private func goesWithOldServer(
-    _ handle: Handle, _ did: DID, _ url: String, _ resolver: IdentityResolver, _ network: Network
-  ) async throws -> Bool {
-    if server.userDomains.contains(where: handle.text.hasSuffix) { return false }
-    guard isOldThere else { return try await resolver.confirm(handle, of: did).source == nil }
-    let said = try await XRPCClient(service: url, network: network).call(DescribeServer())
-    return said.userDomains.contains(where: handle.text.hasSuffix)
   }
 }

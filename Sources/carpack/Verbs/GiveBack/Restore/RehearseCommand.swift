@@ -58,19 +58,9 @@ struct RehearseCommand: ParsableCommand {
           "the account was not made: that was not agreed to", hint: "--yes agrees",
           status: .incomplete)
       }
-      let oldPassword = try login.password()
-      var options = RestoreOptions(
-        target: to.hasSuffix("/") ? String(to.dropLast()) : to,
-        password: try account.password(else: oldPassword), now: { Host.now },
-        agrees: { _ in false }, asksForCode: MailCode.ask)
-      options.oldPassword = oldPassword
-      options.authFactorToken = login.code
-      options.email = account.email
-      options.handle = try account.handle.map { text throws in try Handle(text) }
-      options.inviteCode = account.invite.map { Secret($0) }
-      options.signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
+      var options = try RestoreOptions(
+        to: to, login, account, keys, connections: network.connections, agrees: { _ in false })
       options.isRehearsal = true
-      options.connections = network.connections
       var networkOptions = try network.options()
       networkOptions.namedServers.append(to)
       try RestoreRun(archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)

@@ -129,6 +129,31 @@ struct OwnerKeys: ParsableArguments {
   var signingKey: String?
 }
 
+extension RestoreOptions {
+  /// What was said about the new account, and about who moves it.
+  ///
+  /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
+  init(
+    to target: String, _ login: OwnerLogin, _ account: NewAccountOptions, _ keys: OwnerKeys,
+    connections: Int, agrees: @escaping @Sendable (RestoreQuestion) -> Bool
+  ) throws {
+    let oldPassword = try login.password()
+    self.init(
+      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
+      password: try account.password(else: oldPassword), now: { Host.now }, agrees: agrees,
+      asksForCode: MailCode.ask)
+    (self.oldPassword, authFactorToken) = (oldPassword, login.code)
+    (email, inviteCode) = (account.email, account.invite.map { Secret($0) })
+    handle = try account.handle.map { text throws in try Handle(text) }
+    if let path = keys.recoveryKey {
+      let file = try KeyFile(path)
+      (recoveryKey, passphrase) = (file.key, file.passphrase)
+    }
+    signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
+    self.connections = connections
+  }
+}
+
 /// Asks on the terminal for a code that came by mail.
 enum MailCode {
   @Sendable static func ask(_ server: String, _ purpose: String) -> Secret? {

@@ -197,22 +197,9 @@ struct RestoreCommand: ParsableCommand {
   }
 
   private func options() throws -> RestoreOptions {
-    let oldPassword = try login.password()
-    let target = to ?? ""
-    var options = RestoreOptions(
-      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
-      password: try account.password(else: oldPassword), now: { Host.now },
-      agrees: { [agreement] in agreement.agrees($0) }, asksForCode: MailCode.ask)
-    options.oldPassword = oldPassword
-    options.authFactorToken = login.code
-    options.email = account.email
-    options.handle = try account.handle.map { text throws in try Handle(text) }
-    options.inviteCode = account.invite.map { Secret($0) }
-    if let path = keys.recoveryKey {
-      let file = try KeyFile(path)
-      (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
-    }
-    options.signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
+    var options = try RestoreOptions(
+      to: to ?? "", login, account, keys, connections: network.connections
+    ) { [agreement] in agreement.agrees($0) }
     options.mailCode = mailCode.map { Secret($0) }
     (options.asNew, options.rewritesReferences) = (asNew, rewriteReferences)
     options.abandonsOld = abandonOld
@@ -221,7 +208,6 @@ struct RestoreCommand: ParsableCommand {
     options.deactivatesOld = deactivateOld
     options.deleteOldAfter = deleteOldAfter
     options.comparesBlobs = !skipBlobComparison
-    options.connections = network.connections
     if let dryRun {
       options.dryRun = { operation in
         let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
