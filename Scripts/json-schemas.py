@@ -558,6 +558,8 @@ restoring("source", "`carpack restore` and `carpack rehearse`, an event a line. 
 restoring("server", "What the new server wants and allows is known.", *SERVER)
 restoring("step", "A step is done.", ("step", STEP, "which"), ("answer", "string", "what was answered"),
           ("wasDone", "bool", "whether it had been done before"))
+restoring("progress", "Something is getting on; once a second at most.", ("stage", "string", "what"),
+          ("done", "int", "blobs, or bytes, that are done"), ("total", "int", "how many there are; 0 if that is not known"))
 restoring("waiting", "A limit is waited for.", ("seconds", "int", "how long"), ("why", "string", "what for"))
 restoring("operation", "This operation is going to be sent, if that is agreed to.",
           ("operation", "string", "the operation, as JSON"), ("changes", Array("string"), "what it changes"))

@@ -10,10 +10,11 @@ extension AccountRestore {
   /// Logs in on the new server, where there is an account if it was asked for before, and else has
   /// one made.
   mutating func account(_ server: RestoreServer) async throws -> RestoreTarget {
-    if journal.hasAskedForAccount, let target = try await logIn(mayBeAbsent: true) {
+    if journal.hasAskedForAccount || hasMoved, let target = try await logIn(mayBeAbsent: true) {
       try finish(.account, "\(did)", wasDone: true)
       return target
     }
+    guard !hasMoved else { throw RestoreError.livesThere(options.target) }
     let handle = try await chooseHandle(server)
     let email = try await chooseEmail()
     if server.isInviteRequired, options.inviteCode == nil {

@@ -29,7 +29,7 @@ public struct AccountRestore {
   var source: RestoreSource?
   var old: OldServer?
   /// Whether the DID named the new server when this began.
-  private var hasMoved = false
+  private(set) var hasMoved = false
   /// What came of it, so far.
   public internal(set) var report = RestoreReport()
 
@@ -114,13 +114,17 @@ public struct AccountRestore {
   }
 
   /// Whether the account is active on the new server, after an earlier run.
+  ///
+  /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
+  ///   have more than the archive: nothing of it is replaced.
   private func isActive(on target: RestoreTarget) async throws -> Bool {
     let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
-    guard status.isActivated == true else { return false }
-    guard journal.has(.repository), !options.isRehearsal else {
+    let isActive = status.isActivated == true
+    let isOurs = journal.has(.repository) || status.commit == archived.snapshot.commit
+    guard isOurs || !isActive && !hasMoved, !isActive || !options.isRehearsal else {
       throw RestoreError.livesThere(options.target)
     }
-    return true
+    return isActive
   }
 
   // MARK: Before anything is sent
@@ -175,7 +179,6 @@ public struct AccountRestore {
     if let present, !Self.isSame(present, options.target) { journal.from = present }
     report.oldServer = journal.from
     hasMoved = present.map { Self.isSame($0, options.target) } ?? false
-    if hasMoved, !journal.hasAskedForAccount { throw RestoreError.livesThere(options.target) }
     guard let from = journal.from else { return }
     let old = try await OldServer(from, of: did, network: network, options)
     self.old = old

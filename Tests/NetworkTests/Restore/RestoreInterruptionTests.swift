@@ -73,3 +73,80 @@ struct `A restore that is killed` {
     #expect(scene.directory.operations(of: scene.account.did).count == 4)
   }
 }
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `The journal of a restore` {
+  private static let journal = "archive.restore.json"
+
+  @Test func `is its owner's alone, and says what was done`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    let stopped = try scene.restore("--recovery-key recovery.key")
+    #expect(stopped.status == 10, "\(stopped.text)\(stopped.errors)")
+    let attributes = try FileManager.default.attributesOfItem(
+      atPath: scene.folder.file(Self.journal))
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let journal = try DataModelJSON.decode(scene.folder.read(Self.journal))
+    #expect(journal["did"]?.string == scene.account.did)
+    #expect(journal["to"]?.string == scene.new.url)
+    #expect(journal["from"]?.string == scene.old.url)
+    let steps = journal["steps"]?.array?.compactMap { $0["step"]?.string } ?? []
+    #expect(steps == ["account", "repository", "blobs", "comparison"])
+    // What was signed is kept, and sent as it is the next time.
+    let kept = try #require(journal["operations"]?.array?.last?["operation"])
+    let end = try scene.restore("--recovery-key recovery.key \(RestoreScene.agreed)")
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    #expect(scene.directory.operations(of: scene.account.did).last == kept)
+  }
+
+  @Test func `of another restore, or that is none, is left alone`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    #expect(try scene.restore("--recovery-key recovery.key").status == 10)
+    let journal = try scene.folder.read(Self.journal)
+    let elsewhere = try scene.command.run(
+      "carpack restore \(RestoreScene.archive) --to \(scene.old.url) \(scene.flags) --login --password-file old"
+    )
+    #expect(elsewhere.status == 73, "\(elsewhere.text)\(elsewhere.errors)")
+    #expect(elsewhere.errors.contains(scene.new.url))
+    #expect(try scene.folder.read(Self.journal) == journal)
+    for text in ["", "{", "[]", #"{"carpackRestore":2}"#, #"{"carpackRestore":1,"did":"x"}"#] {
+      try scene.folder.write(Self.journal, Array(text.utf8))
+      let result = try scene.restore("--recovery-key recovery.key \(RestoreScene.agreed)")
+      #expect(result.status == 11, "\(text): \(result.text)\(result.errors)")
+      #expect(String(decoding: try scene.folder.read(Self.journal), as: UTF8.self) == text)
+    }
+    #expect(scene.directory.operations(of: scene.account.did).count == 3)
+    // Without it, servers and directory still say where things are.
+    try FileManager.default.removeItem(atPath: scene.folder.file(Self.journal))
+    let moved = try scene.restore("--recovery-key recovery.key --yes-identity")
+    #expect(moved.status == 10, "\(moved.text)\(moved.errors)")
+    #expect(scene.directory.operations(of: scene.account.did).count == 4)
+    try FileManager.default.removeItem(atPath: scene.folder.file(Self.journal))
+    let end = try scene.restore("--recovery-key recovery.key \(RestoreScene.agreed)")
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    try scene.expectMoved()
+  }
+}
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `An account that is on the server already` {
+  @Test(arguments: [true, false])
+  func `is not replaced, whether it is active or not`(_ isActive: Bool) throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    try scene.account.advance()
+    if !isActive { scene.account.status = .deactivated }
+    let head = scene.account.head
+    let result = try scene.command.run(
+      "carpack restore \(RestoreScene.archive) --to \(scene.old.url) \(scene.flags) --login --password-file old --new-password-file old --recovery-key recovery.key --at 1 \(RestoreScene.agreed)"
+    )
+    #expect(result.status == 13, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("--blobs-only"))
+    #expect(scene.account.head == head)
+    #expect(!scene.old.server.log.contains { $0.path.hasSuffix("importRepo") })
+  }
+}

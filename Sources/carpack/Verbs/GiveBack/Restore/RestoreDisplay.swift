@@ -9,6 +9,9 @@ final class RestoreDisplay: Sendable {
   private let common: CommonOptions
   /// The line that shows progress; nil where none is shown.
   private let line: Mutex<ProgressLine?>
+  /// When progress was written as JSON last.
+  private let lastProgress = Mutex<ContinuousClock.Instant?>(nil)
+  private static let progressInterval: Duration = .seconds(1)
 
   init(_ common: CommonOptions) {
     self.common = common
@@ -18,7 +21,19 @@ final class RestoreDisplay: Sendable {
 
   /// Shows an event.
   func show(_ event: RestoreEvent) {
-    if Console.isJSON { Self.printJSON(event) } else { say(event) }
+    guard Console.isJSON else { return say(event) }
+    if case .progress = event, !isTimeForProgress { return }
+    Self.printJSON(event)
+  }
+
+  /// Whether a second has gone by since progress was written.
+  private var isTimeForProgress: Bool {
+    lastProgress.withLock { last in
+      let now = ContinuousClock.now
+      guard last.map({ now - $0 >= Self.progressInterval }) ?? true else { return false }
+      last = now
+      return true
+    }
   }
 
   private func say(_ event: RestoreEvent) {
@@ -55,7 +70,12 @@ final class RestoreDisplay: Sendable {
         $0.field("answer", answer)
         $0.field("wasDone", wasDone)
       }
-    case .progress: break
+    case .progress(let progress):
+      print("progress") {
+        $0.field("stage", progress.stage)
+        $0.field("done", progress.done)
+        $0.field("total", progress.total)
+      }
     case .waiting(let seconds, let why):
       print("waiting") {
         $0.field("seconds", Int(seconds.rounded(.up)))
