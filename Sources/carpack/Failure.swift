@@ -269,7 +269,7 @@ struct Failure: Error {
       switch error {
       case .otherJournal: .cannotCreate
       case .livesThere, .newerThere, .operation, .strangeKey, .otherServer, .importRefused: .refused
-      case .cannotVouch: .loginRefused
+      case .cannotVouch, .otherPassword: .loginRefused
       case .needs, .handle: .usage
       case .otherRepository: .damaged
       case .missingBlobs, .codeSent: .incomplete

@@ -38,6 +38,11 @@ extension AccountRestore {
       where error.declared(CreateAccount.DeclaredError.self) == .alreadyExists
     {
       tell(.warning("\(server.url) has an account of this DID already"))
+      guard let target = try await logIn(mayBeAbsent: true) else {
+        throw RestoreError.otherPassword(server.url)
+      }
+      try finish(.account, "\(handle)", wasDone: true)
+      return target
     } catch let error where Self.isUncertain(error) {
       if let target = try await logIn(mayBeAbsent: true) {
         try finish(.account, "\(handle)")
@@ -92,9 +97,14 @@ extension AccountRestore {
       throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
     }
     let label = present.text.prefix { $0 != "." }
-    guard 3...18 ~= label.utf8.count, let handle = try? Handle("\(label)\(domain)") else {
+    let text = "\(label)\(domain)"
+    guard 3...18 ~= label.utf8.count else {
       throw RestoreError.handle(
-        "\(label)\(domain)", "the part before the domain has to have 3 to 18 characters")
+        text, "the part before the domain has to have 3 to 18 characters")
+    }
+    let handle: Handle
+    do throws(IdentifierError) { handle = try Handle(text) } catch {
+      throw RestoreError.handle(text, "\(error)")
     }
     tell(
       .warning("the handle \(present) belongs to the old server; the new one will be \(handle)"))

@@ -3,9 +3,9 @@ internal import IPLD
 internal import XRPC
 
 /// An account with a DID of its own, made of an archive: what is left where the old server is gone
-/// and nobody has a rotation key.
+/// and there is no rotation key.
 ///
-/// Nobody follows it, and what others wrote in answer still names the old account.
+/// It has no followers, and what others wrote in answer still names the old account.
 extension AccountRestore {
   /// Makes the account, or goes on with it.
   mutating func runAsNew() async throws {
@@ -22,6 +22,9 @@ extension AccountRestore {
     let new = target.did
     source = try await onOwnThread {
       try RestoreSource(old, as: new, rewritesReferences: rewrites)
+    }
+    if let count = source?.rewrittenCount, count > 0 {
+      tell(.warning("\(count) records name the new account now, and have other CIDs"))
     }
     try await putRepository(target)
     try await putBlobs(target, server)

@@ -14,7 +14,7 @@ public import XRPC
 /// ```
 /// 1. The old server and the DID are not changed before the new server has everything that it is
 ///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
-///    server takes an account that nobody vouches for.
+///    server takes an account without a word of its key or its server.
 /// 2. What is irreversible is in the journal before it is sent, and is asked about at the directory
 ///    before it is sent again.
 public struct AccountRestore {

@@ -7,7 +7,7 @@ internal import XRPC
 ///
 /// A commit names the account that it is of, and a server that imports one takes it as it is; so
 /// there is a new commit. What a server puts into its first write's commit is its own signature: the
-/// one in here is the old one, which holds for nobody.
+/// one in here is the old one, which does not hold.
 ///
 /// Records that refer to others of the same account name it by its DID, and these by their CIDs. On
 /// request they are rewritten, each after the ones that it refers to.
@@ -91,12 +91,18 @@ struct NewRepository {
       (self.repository, self.references) = (repository, references)
     }
 
+    /// What a record says; nil for one that cannot be read, which stays as it is.
+    private static func value(of block: Block) -> IPLDValue? {
+      do throws(DAGCBORError) { return try DAGCBORDecoder.decode(block.bytes.span) } catch {
+        return nil
+      }
+    }
+
     /// A record as it is to be.
     mutating func record(_ path: String, _ block: Block) throws -> Block {
       var open = [(path, block)]
       while let (path, block) = open.last {
-        guard let value = try? DAGCBORDecoder.decode(block.bytes.span), references.occur(in: value)
-        else {
+        guard let value = Self.value(of: block), references.occur(in: value) else {
           known[path] = block.cid
           open.removeLast()
           continue
@@ -195,7 +201,7 @@ struct OwnReferences {
 
   private func target(_ map: IPLDMap) -> Target? {
     guard let uri = map["uri"]?.string, uri.hasPrefix("at://\(old)/"),
-      let text = map["cid"]?.string, let cid = try? CID(text)
+      let cid = Answer(.map(map)).optionalCID("cid")
     else { return nil }
     return Target(path: String(uri.dropFirst("at://\(old)/".utf8.count)), cid: cid)
   }

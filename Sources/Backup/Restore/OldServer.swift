@@ -16,6 +16,9 @@ struct OldServer: Sendable {
     case silent(String)
   }
 
+  /// How often a server is asked that may be gone for good.
+  private static let attempts = 2
+
   let url: String
   let standing: Standing
   /// As the account's owner; nil without a password.
@@ -69,7 +72,9 @@ struct OldServer: Sendable {
   {
     do {
       let latest = try await XRPCClient(service: url, network: network)
-        .call(GetLatestCommit(did: did))
+        .call(
+          GetLatestCommit(did: did), as: nil,
+          attempts: min(Self.attempts, network.options.attempts))
       return .active(rev: latest.rev, head: latest.cid)
     } catch let error as XRPCError {
       guard !error.isTransient else { return .silent("\(error)") }

@@ -258,6 +258,8 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
   case livesThere(String)
   /// Something was written to the account since the snapshot was made: the revision there.
   case newerThere(String)
+  /// The account is on this server, with another password.
+  case otherPassword(String)
   /// There is no way to vouch for the account.
   case cannotVouch(String)
   /// Something has to be given: what, and the option.
@@ -291,7 +293,8 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .livesThere(let server): "the account is on \(server) already"
     case .newerThere(let rev):
       "the account has gone on since this snapshot: its server is at the revision \(rev)"
-    case .cannotVouch(let why): "nobody vouches for the account: \(why)"
+    case .otherPassword(let server): "the account on \(server) has another password"
+    case .cannotVouch(let why): "the new server wants a word for the account: \(why)"
     case .needs(let what, _): "\(what) is needed"
     case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
     case .importRefused(let answer, let oddities):
@@ -318,6 +321,7 @@ public enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
     case .newerThere:
       "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
+    case .otherPassword: "give it with --new-password-file"
     case .cannotVouch:
       "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
     case .needs(_, let option): "give it with \(option)"

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import IPLD
 internal import SystemPackage
+internal import XRPC
 
 /// The journal of a restore, `NAME.restore.json` beside the archive: what was done and what was
 /// answered, so that the same command goes on, and a person can see where it stands.
@@ -65,15 +66,20 @@ struct RestoreJournal {
     do throws(JSONError) { json = try DataModelJSON.decode(bytes) } catch {
       throw malformed("\(error)")
     }
-    guard json["carpackRestore"]?.integer == Self.version,
-      let did = json["did"]?.string.flatMap({ try? DID($0) }), let to = json["to"]?.string,
-      let commit = json["commit"]?.string.flatMap({ try? CID($0) })
-    else { throw malformed("it says not whose, where to or what") }
-    self.init(
-      path: path, did: did, from: json["from"]?.string, to: to,
-      manifest: json["manifest"]?.string.flatMap { try? CID($0) }, commit: commit)
-    handle = json["handle"]?.string.flatMap { try? Handle($0) }
-    newDID = json["newDID"]?.string.flatMap { try? DID($0) }
+    guard json["carpackRestore"]?.integer == Self.version else {
+      throw malformed("it does not say that it is one, or is of a later version")
+    }
+    let answer = Answer(json)
+    do throws(AnswerFault) {
+      self.init(
+        path: path, did: try answer.identifier("did", DID.self), from: json["from"]?.string,
+        to: try answer.text("to"), manifest: answer.optionalCID("manifest"),
+        commit: try answer.cid("commit"))
+    } catch {
+      throw malformed(error.what)
+    }
+    handle = answer.optionalIdentifier("handle", Handle.self)
+    newDID = answer.optionalIdentifier("newDID", DID.self)
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
     codeSentAt = json["codeSentAt"]?.string

@@ -53,8 +53,8 @@ public struct RestoreOptions: Sendable {
   public var now: @Sendable () -> String
   /// Asks whether something may be done.
   public var agrees: @Sendable (RestoreQuestion) -> Bool
-  /// Asks for a code that was sent by mail: by which server, and what for; nil if there is nobody to
-  /// ask.
+  /// Asks for a code that was sent by mail: by which server, and what for; nil if that is
+  /// not possible.
   public var asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
 
   /// Restores to a server.

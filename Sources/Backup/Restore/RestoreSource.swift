@@ -14,6 +14,8 @@ struct RestoreSource: Sendable {
   let recordCount: Int
   /// The blobs that records refer to.
   let blobs: BlobTable
+  /// How many records were changed for another account.
+  let rewrittenCount: Int
   /// What in it servers are known to refuse, in words.
   let oddities: [String]
   /// The blobs whose losses are accepted.
@@ -71,7 +73,7 @@ struct RestoreSource: Sendable {
       (oddPath.map {
         ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
-    recordCount = tree.recordCount
+    (recordCount, rewrittenCount) = (tree.recordCount, 0)
     blobs = contents.blobs
     census = try blocks.allLaidOut()
     census?.releasePages()
@@ -94,7 +96,7 @@ struct RestoreSource: Sendable {
     let new = try NewRepository(
       of: other.archived, as: did, rewritesReferences: rewritesReferences)
     (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
-    oddities = other.oddities
+    (oddities, rewrittenCount) = (other.oddities, new.rewrittenCount)
     (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
     self.did = did
     census = nil

@@ -7,7 +7,7 @@ public enum RestoreStep: String, CaseIterable, Sendable {
   case server
   /// Where the old server is gone: the DID names a key of the owner's own, to vouch with.
   case signingKey = "signing-key"
-  /// There is an account on the new server, deactivated.
+  /// There is an account on the new server, deactivated if it is to be moved.
   case account
   /// The repository is there.
   case repository
@@ -29,7 +29,7 @@ public enum RestoreStep: String, CaseIterable, Sendable {
     switch self {
     case .server: "the new server was asked what it wants"
     case .signingKey: "the DID names a signing key of your own"
-    case .account: "the account is on the new server, deactivated"
+    case .account: "the account is on the new server"
     case .repository: "the repository is on the new server"
     case .blobs: "every blob that could be sent was sent"
     case .comparison: "what the new server gives back was compared with the archive"

@@ -33,9 +33,13 @@ public struct XRPCClient: Sendable {
   /// - Parameters:
   ///   - query: the method.
   ///   - bearer: the token to show instead of the session's.
+  ///   - attempts: how often it is tried at most; nil for as often as the user set, or once.
   /// - Throws: as ``call(_:)``.
-  public func call<Q: XRPCQuery>(_ query: Q, as bearer: Secret?) async throws -> Q.Output {
-    let request = Self.request(query, service)
+  public func call<Q: XRPCQuery>(_ query: Q, as bearer: Secret?, attempts: Int? = nil) async throws
+    -> Q.Output
+  {
+    var request = Self.request(query, service)
+    if let attempts { request.attempts = attempts }
     let (delivery, body, secrets) = try await deliver(request, for: query, as: bearer) { response in
       try await response.body.collect(upTo: Q.maximumBytes, of: service + "/xrpc/" + query.nsid)
     }

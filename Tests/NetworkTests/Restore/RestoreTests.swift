@@ -204,6 +204,15 @@ struct `A restore that is refused` {
       try scene.operation()["alsoKnownAs"] == .array([.string("at://elsewhere.new.example")]))
   }
 
+  @Test func `for another password than the account there has`() throws {
+    let scene = try RestoreScene()
+    try scene.backUp()
+    expect(try scene.restore(), 10, "--mail-code")
+    try scene.folder.write("new", Array("another-password\n".utf8))
+    expect(try scene.restore(), 77, "has another password", "--new-password-file")
+    #expect(scene.new.createdCount == 1)
+  }
+
   @Test func `for passwords that are wrong, or for apps`() throws {
     let scene = try RestoreScene()
     try scene.backUp()

@@ -12,7 +12,7 @@ struct RecoveryKeyCommand: ParsableCommand {
     abstract: "Make, add and check a key of your own, with which an account can be moved.",
     discussion: Help.discussion(
       """
-      A did:plc is changed by whoever has one of its rotation keys. Where only the server has one, an account is lost with its server, whatever backups there are. A key of your own, added while there is time, is what moves the account from an archive to a new server.
+      What changes a did:plc is one of its rotation keys. Where only the server has one, an account is lost with its server, whatever backups there are. A key of your own, added while there is time, is what moves the account from an archive to a new server.
       """,
       examples: [
         "carpack recovery-key new -o alice.key --encrypt",
@@ -98,7 +98,7 @@ struct NewKeyCommand: ParsableCommand {
     } else {
       Console.print(name)
       reporting.common.say(
-        "\(output) holds the private key. Keep a copy elsewhere: without it, and with your server gone, nobody can help. \"carpack recovery-key add\" adds it to an account"
+        "\(output) holds the private key. Keep a copy elsewhere: without it, and with your server gone, there is no way back. \"carpack recovery-key add\" adds it to an account"
       )
     }
   }

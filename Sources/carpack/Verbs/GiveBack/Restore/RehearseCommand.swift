@@ -13,7 +13,7 @@ struct RehearseCommand: ParsableCommand {
     usage: "carpack rehearse [<options>] <archive> --to <url>",
     discussion: Help.discussion(
       """
-      Makes an account on the server, deactivated, imports the repository, sends the blobs, reads all of it back and compares it with the archive. The identity is not touched: for everybody else nothing happens.
+      Makes an account on the server, deactivated, imports the repository, sends the blobs, reads all of it back and compares it with the archive. The identity is not touched: for all others nothing happens.
 
       The account stays there, deactivated, for no call deletes it: it keeps the DID, the handle and the mail address on that server, and what was sent counts among the day's uploads. "carpack restore" with the same archive and server goes on from there.
 

@@ -33,7 +33,7 @@ struct OwnerLogin: ParsableArguments {
     }
   }
 
-  /// The password; nil if nobody wants to log in.
+  /// The password; nil without --login.
   func password() throws -> Secret? { login ? try Self.input.need(passwordFile) : nil }
 
   var code: Secret? { authFactorToken.map { Secret($0) } }
