@@ -169,8 +169,8 @@ public final class ArchiveReader: Sendable {
   /// are brought in again when they are wanted.
   public func releasePages() { file.releasePages() }
 
-  /// Keeps the contents of so many packs in memory from now on, for one who reads in the order of
-  /// the archive.
+  /// Keeps the contents of so many packs in memory from now on: two are enough for what is read in
+  /// the order of the archive.
   package func keepOnly(packs: Int) { cache.keepOnly(packs) }
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been

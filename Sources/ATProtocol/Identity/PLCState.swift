@@ -142,9 +142,12 @@ extension PLCState {
   {
     var state = self
     let new = credentials.rotationKeys
-    state.rotationKeys =
+    var seen: Set<String> = []
+    let keys =
       rotationKeys.filter { owners.contains($0) } + new.filter { !owners.contains($0) }
       + rotationKeys.filter { !owners.contains($0) && !new.contains($0) }
+    // The directory takes a key twice, and the specification forbids it.
+    state.rotationKeys = keys.filter { seen.insert($0).inserted }
     state.verificationMethods[Self.signingKeyName] = credentials.signingKey
     state.services[Self.pdsName] = credentials.pds
     if let handle = credentials.handle {

@@ -19,7 +19,7 @@ public struct PLCSuccessor: Hashable, Sendable {
     case longText(String)
     /// A name occurs twice.
     case twice(String)
-    /// It leaves nobody who could ever change the account again.
+    /// It names no rotation key, and the account could never be changed again.
     case noRotationKey
     /// What was signed is not what was asked for.
     case otherContent(String)
@@ -43,7 +43,7 @@ public struct PLCSuccessor: Hashable, Sendable {
         "the operation has a \(what) that is longer than the directory takes"
       case .twice(let text): "the operation has \(text) twice"
       case .noRotationKey:
-        "the operation names no rotation key: nobody could change the account again"
+        "the operation names no rotation key: the account could never be changed again"
       case .otherContent(let field):
         "the operation that the server signed is another than was asked for: its \(field)"
       case .strangeKey: "the key is not among the account's rotation keys"

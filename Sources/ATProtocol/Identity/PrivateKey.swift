@@ -4,10 +4,12 @@ internal import IPLD
 /// A private key that its owner keeps in a file, on one of AT Protocol's two curves.
 ///
 /// The file is PEM: PKCS#8 (RFC 5958), encrypted with a passphrase or not, as `openssl genpkey`
-/// writes it. The key itself stays with libcrypto and never becomes a value.
+/// writes it. The key itself stays with libcrypto, and becomes a value only
+/// where its owner has it written down.
 @safe
 public final class PrivateKey: @unchecked Sendable {
-  // libcrypto's keys may be used by several threads once they are made.
+  // libcrypto counts references to a key atomically, and changes none after it is made; each signature
+  // has a context of its own.
   /// Why a text is no private key that can be used.
   public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// It is not a private key in PEM.

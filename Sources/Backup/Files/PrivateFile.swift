@@ -11,7 +11,7 @@ package import SystemPackage
 
 /// Small files that are for their owner alone: keys, and the journal of a restore.
 ///
-/// 1. Nobody else may read one at any time (mode 0600 from its first byte on).
+/// 1. No other user may read one at any time (mode 0600 from its first byte on).
 /// 2. It has its name only with all of its content, which is on the medium by then.
 package enum PrivateFile {
   /// The longest file that is read, in bytes.

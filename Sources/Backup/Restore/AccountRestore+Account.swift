@@ -170,6 +170,11 @@ extension AccountRestore {
         "\(old.url) answers for the account: it vouches with --login, and is done without with --abandon-old"
       )
     }
+    guard options.oldPassword == nil || options.abandonsOld else {
+      throw RestoreError.cannotVouch(
+        "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
+      )
+    }
     return try await nameOwnSigningKey(recoveryKey)
   }
 

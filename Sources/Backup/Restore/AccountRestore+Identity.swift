@@ -65,7 +65,7 @@ extension AccountRestore {
 
   /// The operation, signed: as it was signed before, if it follows the log still; with the owner's
   /// key; or by the old server.
-  private mutating func signed(_ state: PLCState, after log: PLCLog) async throws -> PLCSuccessor {
+  private func signed(_ state: PLCState, after log: PLCLog) async throws -> PLCSuccessor {
     if let kept = kept(for: .identity, saying: state, after: log) { return kept }
     if let key = options.recoveryKey { return try move.sign(state, after: log, with: key) }
     guard let old, let client = old.client else {
@@ -75,7 +75,6 @@ extension AccountRestore {
     }
     let request = SignPLCOperation(token: try await mailCode(old, client), state: state)
     let operation = try await client.call(request, as: nil)
-    journal.codeSentAt = nil
     return try move.check(operation, says: state, after: log)
   }
 
@@ -92,11 +91,9 @@ extension AccountRestore {
   }
 
   /// The code that the old server sends by mail.
-  private mutating func mailCode(_ old: OldServer, _ client: XRPCClient) async throws -> Secret {
+  private func mailCode(_ old: OldServer, _ client: XRPCClient) async throws -> Secret {
     if let code = options.mailCode { return code }
     try await client.perform(RequestPLCOperationSignature())
-    journal.codeSentAt = options.now()
-    try journal.save()
     guard let code = options.asksForCode(old.url, "signing the operation") else {
       throw RestoreError.codeSent(old.url)
     }

@@ -241,7 +241,7 @@ public struct AccountRestore {
       wasDone: outcome.sentCount == 0)
   }
 
-  /// Reads back what the server has, unless that was done for this snapshot before.
+  /// Reads back what the server has; of blobs, from where an interrupted run had come to.
   mutating func compare(_ target: RestoreTarget) async throws {
     let tell = tell
     let source = try have()
@@ -269,7 +269,7 @@ public struct AccountRestore {
     report.equalBlobs = outcome.equalCount + comparedBefore
     for blob in outcome.differing { report.add(blob) }
     report.unrestoredCount += outcome.differingCount - outcome.differing.count
-    // Only what was interrupted is gone on with: what comes later is compared anew.
+    // The next run compares all of them again: a server may lose blobs in the meantime.
     journal.comparedCount = 0
     try finish(
       .comparison,

@@ -91,7 +91,7 @@ struct BlobComparison: Sendable {
       return .notServed("\(error)")
     } catch let error as TransportError {
       switch error.reason {
-      // A file that is shorter than the server believes stands still, or breaks off.
+      // Where a file is shorter than the server announces, the answer stands still, or breaks off.
       case .stalled, .cutOff, .tooSlow: return .notServed("\(error)")
       default: throw error
       }

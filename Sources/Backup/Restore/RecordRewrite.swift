@@ -28,7 +28,11 @@ struct RecordRewrite {
     var hopeless: [(cid: CID, why: String)] = []
   }
 
-  private var restore: RecordRestore {
+  private var restore: RecordRestore { restore(from: archived, repository) }
+
+  private func restore(from archived: ArchivedSnapshot, _ repository: LaidOutRepository)
+    -> RecordRestore
+  {
     RecordRestore(archived, repository: repository, target: target, replaces: false)
   }
 
@@ -124,18 +128,33 @@ struct RecordRewrite {
   }
 
   /// Finishes what an interrupted run has begun; answers how many records it wrote.
+  ///
+  /// They are read from the snapshot that they were deleted by: one that was made since lacks them.
+  ///
+  /// - Throws: ``BackupError/malformedDocument(_:)`` for a file that is another account's, or none.
   func finishPending() async throws -> Int {
     guard let bytes = try PrivateFile.read(pending) else { return 0 }
-    let paths = (try DataModelJSON.decode(bytes)["records"]?.array ?? []).compactMap(\.string)
-    let count = try await write(paths.map { try RecordPath($0) })
+    let names = Answer(try DataModelJSON.decode(bytes))
+    guard names.optionalText("did") == target.did.text,
+      let manifest = names.optionalCID("manifest"),
+      let items = names.json["records"]?.array
+    else {
+      throw BackupError.malformedDocument(
+        "\(pending) does not say which records of \(target.did) were deleted")
+    }
+    let archived = try ArchivedSnapshot(manifest, in: archived.reader)
+    let restore = restore(from: archived, try LaidOutRepository(of: archived))
+    let paths = try items.map { try RecordPath($0.string ?? "") }
+    let count = try await write(paths, restore)
     try PrivateFile.remove(pending)
     return count
   }
 
   /// Deletes the records, and writes them again.
   func run(_ plan: Plan) async throws {
+    guard let manifest = archived.cid else { throw SnapshotError.noSnapshot }
     let names: IPLDMap = [
-      "did": .string(target.did.text),
+      "did": .string(target.did.text), "manifest": .string("\(manifest)"),
       "records": .array(plan.records.map { .string("\($0.path)") }),
     ]
     try PrivateFile.write(DataModelJSON.encode(.map(names)), to: pending, replacing: true)
@@ -143,11 +162,11 @@ struct RecordRewrite {
       let query = DeleteRecord(did: target.did, path: path, expecting: cid)
       try await target.patiently { try await target.client.perform(query) }
     }
-    _ = try await write(plan.records.map(\.path))
+    _ = try await write(plan.records.map(\.path), restore)
     try PrivateFile.remove(pending)
   }
 
-  private func write(_ paths: [RecordPath]) async throws -> Int {
+  private func write(_ paths: [RecordPath], _ restore: RecordRestore) async throws -> Int {
     var count = 0
     for path in paths {
       switch try await restore.restore(path) {

@@ -46,8 +46,6 @@ struct RestoreJournal {
   /// How many of the snapshot's blobs were read back and are equal, in the order of their first
   /// references.
   var comparedCount = 0
-  /// When a code was sent by mail that has not been used.
-  var codeSentAt: String?
 
   init(path: FilePath, did: DID, from: String?, to: String, manifest: CID?, commit: CID) {
     (self.path, self.did, self.from, self.to) = (path, did, from, to)
@@ -82,7 +80,6 @@ struct RestoreJournal {
     newDID = answer.optionalIdentifier("newDID", DID.self)
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
-    codeSentAt = json["codeSentAt"]?.string
     for item in json["steps"]?.array ?? [] {
       entries.append(
         Entry(
@@ -147,7 +144,6 @@ struct RestoreJournal {
     json.field("commit", "\(commit)")
     json.field("askedForAccount", hasAskedForAccount)
     json.field("comparedBlobs", comparedCount)
-    json.field("codeSentAt", codeSentAt)
     json.beginArray("steps")
     for entry in entries {
       json.beginObject()

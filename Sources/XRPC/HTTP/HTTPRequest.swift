@@ -32,8 +32,10 @@ public struct HTTPRequest: Sendable {
   /// For how many seconds nothing may come, where that is longer than for other requests: a server
   /// that takes a whole repository in says nothing until it has.
   public var patience: Int?
-  /// Whether the server may have a limit for this method alone: what is said of it says nothing of
-  /// other requests, and the one who asks waits for it.
+  /// Whether the server may have a limit for this method alone.
+  ///
+  /// What an answer says of that limit is not applied to other requests, and a refusal (429) is handed
+  /// to the caller, who waits.
   public var hasOwnLimit = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.

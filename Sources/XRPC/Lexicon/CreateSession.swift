@@ -17,7 +17,7 @@ public struct CreateSession: XRPCQuery {
   public static let answersWithSecrets = true
   /// It has a session made.
   public static let method = HTTPRequest.Method.post
-  /// One session more harms nobody.
+  /// A session that is not used does no harm.
   public static let isRepeatable = true
   /// The session waits as for any request.
   public static let hasOwnLimit = false

@@ -76,6 +76,35 @@ struct `Blobs that a server lost` {
     #expect(scene.account.blobs[all[2]]?.cid == all[2])
   }
 
+  @Test func `have their records back where a run was killed in between, from its own snapshot`()
+    throws
+  {
+    let scene = try scene()
+    let path = try #require(scene.account.paths.first)
+    let record = scene.account.record(path)
+    let log = try scene.command.run("carpack log --json \(RestoreScene.archive)")
+    let snapshots = try log.text.split(separator: "\n").map {
+      try DataModelJSON.decode(Array($0.utf8))
+    }
+    let manifest = try #require(snapshots.first?["manifest"]?.string)
+    try scene.account.commit([.delete(path: path)])
+    try scene.backUp()
+    func pending(_ did: String) throws {
+      try scene.folder.write(
+        "archive.rewrite.json",
+        Array(#"{"did":"\#(did)","manifest":"\#(manifest)","records":["\#(path)"]}"#.utf8))
+    }
+    try pending("did:plc:aaaaaaaaaaaaaaaaaaaaaaaa")
+    let strange = try restore(scene)
+    #expect(strange.status == 11, "\(strange.text)\(strange.errors)")
+    #expect(!scene.account.paths.contains(path))
+    try pending(scene.account.did)
+    let result = try restore(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(scene.account.record(path) == record)
+    #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix(".rewrite.json") })
+  }
+
   @Test func `of which the archive has some only are named`() throws {
     let scene = try scene()
     let new = BlobContent(noise: 77, size: 4000)

@@ -127,32 +127,6 @@ public final class StandInAccount: Sendable {
     set { state.withLock { $0.password = newValue } }
   }
 
-  /// A password with which not everything is allowed; nil if there is none.
-  public var appPassword: String? {
-    get { state.withLock { $0.appPassword } }
-    set { state.withLock { $0.appPassword = newValue } }
-  }
-
-  /// The code that logging in takes beside the password; nil if none.
-  public var loginCode: String? {
-    get { state.withLock { $0.loginCode } }
-    set { state.withLock { $0.loginCode = newValue } }
-  }
-
-  /// The mail address.
-  public var email: String {
-    get { state.withLock { $0.email } }
-    set { state.withLock { $0.email = newValue } }
-  }
-
-  /// The code that was sent by mail last and has not been used.
-  public var mailCode: String? { state.withLock { $0.mailCode } }
-  /// How many codes were sent by mail.
-  public var mailCount: Int { state.withLock { $0.mailCount } }
-
-  /// The key with which its server signs operations of its DID.
-  public var rotation: SigningKey { state.withLock { $0.operations.rotation } }
-
   /// What its owner alone is given: the answers of each method, the first for no cursor, each
   /// further one for its number as the cursor.
   public var privatePages: [String: [String]] {
@@ -270,20 +244,6 @@ public final class StandInAccount: Sendable {
       $0.rows[cid] = nil
     }
   }
-
-  /// Loses the file of a blob, of which the server's table knows nothing.
-  public func loseFile(_ cid: CID) { state.withLock { $0.blobs[cid] = nil } }
-
-  /// Has other bytes in the place of a blob's, as many.
-  public func damage(_ cid: CID) {
-    state.withLock { state in
-      guard let blob = state.blobs[cid] else { return }
-      state.blobs[cid] = BlobContent(noise: 0xbad, size: blob.size, mimeType: blob.mimeType)
-    }
-  }
-
-  /// Has a server's operator take a blob down.
-  public func takeDown(_ cid: CID) { state.withLock { $0.rows[cid]?.isTakenDown = true } }
 
   /// Changes what is stored of it.
   func change<Value>(_ body: (inout AccountState) throws -> Value) rethrows -> Value {
