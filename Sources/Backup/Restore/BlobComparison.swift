@@ -37,6 +37,8 @@ struct BlobComparison: Sendable {
     }
   }
 
+  /// How often a blob is read whose content is another's.
+  private static let attempts = 3
   /// How many blobs are taken from the table at a time.
   private static let batch = 256
 
@@ -81,12 +83,16 @@ struct BlobComparison: Sendable {
   /// Reads one back; answers what is wrong with it, nil if nothing is.
   private func compare(_ cid: CID) async throws -> UnrestoredBlob.Reason? {
     do {
-      let digest = try await client.stream(GetBlob(did: source.did, cid: cid)) { response in
-        var hash = SHA256()
-        for try await piece in response.body { hash.update(piece.span) }
-        return hash.finish()
+      // What was spoilt on the way comes as it is the next time.
+      for _ in 0..<Self.attempts {
+        let digest = try await client.stream(GetBlob(did: source.did, cid: cid)) { response in
+          var hash = SHA256()
+          for try await piece in response.body { hash.update(piece.span) }
+          return hash.finish()
+        }
+        if cid.multihash.sha256 == digest { return nil }
       }
-      return cid.multihash.sha256 == digest ? nil : .otherBytes
+      return .otherBytes
     } catch let error as XRPCError where error.status != 401 {
       return .notServed("\(error)")
     } catch let error as TransportError {

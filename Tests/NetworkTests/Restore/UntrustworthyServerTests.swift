@@ -51,11 +51,17 @@ struct `A new server that is not what it should be` {
       #expect(scene.directory.operations(of: scene.account.did).count == 3)
     }
     let scene = try scene()
-    scene.new.play(FaultRule(.otherContent, on: "getBlob", times: 1))
+    scene.new.play(FaultRule(.otherContent, on: "getBlob"))
     let result = try run(scene)
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("the server gives back other bytes"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
+    // Spoilt once, on the way, it is the same blob.
+    scene.new.clearFaults()
+    scene.new.play(FaultRule(.otherContent, on: "getBlob", times: 1))
+    let second = try run(scene)
+    #expect(second.status == 0, "\(second.text)\(second.errors)")
+    try scene.expectMoved()
   }
 
   @Test func `wants the DID to name another server`() throws {
