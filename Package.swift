@@ -86,6 +86,9 @@ let package = Package(
     // SHA-256 of many messages, two at a time, where the processor has instructions for that.
     .target(name: "CSHA256"),
 
+    // Has a thread that touches a page of an archive elsewhere wait until the page is there.
+    .target(name: "CPager"),
+
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
     .target(name: "IPLD", dependencies: ["CCrypto", "CSHA256"], swiftSettings: strict),
     .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD"], swiftSettings: strict),
@@ -94,14 +97,21 @@ let package = Package(
     .target(
       name: "Archive",
       dependencies: [
-        "IPLD", "CGlibc", "CZlib", "CZstd", "CXXHash",
+        "IPLD", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash",
         .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Buckets of object stores.
+    .target(
+      name: "ObjectStore",
+      dependencies: [
+        "ATProtocol", "IPLD", "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .target(
       name: "Backup",
       dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "CGlibc", "IPLD", "ObjectStore", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -120,8 +130,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "TOML", "Viewer",
-        "XRPC",
+        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "ObjectStore", "TOML",
+        "Viewer", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -38,6 +38,8 @@ public final class ArchiveReader: Sendable {
     var sectionCount: UInt64
     /// Whether the index can be relied on: its checksums hold, or a survey made it.
     var isIndexChecked: Bool
+    /// Whether what is searched of the index has been asked for, where it is not here.
+    var isIndexFetched = false
     /// Whether the whole file may be surveyed when something is not where the index says.
     var maySurvey = true
     var recovery: Recovery?
@@ -97,6 +99,7 @@ public final class ArchiveReader: Sendable {
         rebuild: committed == nil ? .noFooter : nil,
         isDamaged: survey.hasMovedFooter(after: generation.number))
     }
+    if let committed { file.willRead(ArchiveIndex.openedRanges(committed)) }
     do {
       let index = try file.withBytes { (bytes) throws in
         guard let committed else { return try survey.map { try ArchiveIndex($0, in: bytes) } }
@@ -146,6 +149,11 @@ public final class ArchiveReader: Sendable {
     }
   }
 
+  /// Whether the last bytes of a file are a footer, as far as its form goes.
+  package static func hasFooter(atEndOf file: MappedFile) -> Bool {
+    file.withBytes { bytes in Footer.frame(bytes, endingAt: bytes.count) != nil }
+  }
+
   /// Refuses an archive that says that it decompresses to more than its size suggests.
   ///
   /// - Throws: ``ArchiveError``, unless the reader's limits allow it.
@@ -155,6 +163,11 @@ public final class ArchiveReader: Sendable {
       throw ArchiveError(.tooMuchContent(limit: limit))
     }
   }
+
+  /// Makes sure that what was read of an archive that lies elsewhere is what it holds.
+  ///
+  /// - Throws: ``FetchFailure`` if some of it could not be fetched.
+  public func checkFetched() throws { try file.checkFetched() }
 
   /// Another reader of the same file.
   ///
@@ -290,6 +303,7 @@ public final class ArchiveReader: Sendable {
     for run in runs {
       var ordinal = run.lowerBound
       while ordinal < run.upperBound {
+        willReadPacks(ordinal..<run.upperBound)
         let location = try locate(ordinal)
         switch location.body {
         case .pack(let frame, let index):

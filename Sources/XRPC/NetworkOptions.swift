@@ -19,6 +19,9 @@ public struct NetworkOptions: Sendable {
   /// Further servers that the user has named, by their URLs, such as that of a health check; they
   /// may be anywhere.
   public var namedServers: [String] = []
+  /// Servers that the user has named, by their URLs, and that may be asked by http where they are not
+  /// on the public internet, such as an object store in the next room.
+  public var plainServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
   public var allowsLoopback = false
   /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference
@@ -29,6 +32,8 @@ public struct NetworkOptions: Sendable {
   public var burst: Int?
   /// How many transfers may be under way to a host at a time.
   public var connectionsPerHost = 16
+  /// After how many seconds without a connection a transfer is given up.
+  public var connectSeconds = 30
   /// After how many seconds without a byte a transfer is given up.
   public var stallSeconds = 60
   /// How often something is tried that failed for a reason that may pass.

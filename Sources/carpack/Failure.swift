@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import Backup
 internal import IPLD
+internal import ObjectStore
 internal import XRPC
 
 #if canImport(Darwin)
@@ -57,6 +58,7 @@ struct Failure: Error {
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
     isOfFormat(error) || error is Failure || error is BackupError || error is SelectionError
+      || error is FetchFailure || error is StoreError
       || error is IdentityError || error is TransportError || error is XRPCError
       || error is RestoreError || error is PLCDirectory.Refusal || error is PLCLogError
   }
@@ -68,6 +70,8 @@ struct Failure: Error {
     case let error as ArchiveError: self.init(error)
     case let error as SelectionError: self.init(error)
     case let error as IdentityError: self.init(error)
+    case let error as FetchFailure: self.init(error)
+    case let error as StoreError: self.init(error)
     case let error as TransportError: self.init(error)
     case let error as XRPCError: self.init(error)
     case let error as RestoreError: self.init(error)
@@ -209,6 +213,26 @@ struct Failure: Error {
     }
     self.init("\(error)", hint: hint, status: status)
   }
+
+  private init(_ error: FetchFailure) {
+    var hint: String?
+    let status: ExitStatus
+    switch error.kind {
+    case .unavailable: status = .unavailable
+    case .absent: status = .noInput
+    case .forbidden:
+      status = .loginRefused
+      hint = "keys are looked for in the environment, in Amazon's files, and on the machine"
+    case .replaced:
+      status = .temporary
+      hint = "run the same command again"
+    case .refused: status = .refused
+    case .noRoom: status = .ioError
+    }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: StoreError) { self.init(FetchFailure(error)) }
 
   private init(_ error: IdentityError) {
     var hint: String?

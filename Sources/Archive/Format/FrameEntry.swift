@@ -20,6 +20,12 @@ package struct FrameEntry: Equatable, Sendable {
   /// Where it ends; saturated, for an entry may say anything.
   package var end: UInt64 { offset.addingSaturated(UInt64(storedLength)) }
 
+  /// The bytes it takes, as far as numbers go.
+  var range: Range<Int> {
+    let start = Int(clamping: offset)
+    return start..<max(start, Int(clamping: end))
+  }
+
   package init(offset: UInt64, checksum: UInt64, firstOrdinal: UInt64, storedLength: UInt32) {
     self.offset = offset
     self.checksum = checksum

@@ -28,6 +28,12 @@ package enum RawFrame {
     bytes.append(littleEndian: checksum)
   }
 
+  /// How long the frame is of so much content in which the magic does not occur.
+  static func length(contentSize: Int) -> Int {
+    let blocks = (contentSize + DataFrame.blockContent - 1) / DataFrame.blockContent
+    return DataFrame.headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4
+  }
+
   /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max`
   /// if there is none.
   private static func nextCut(in content: Span<UInt8>, after place: Int) -> Int {

@@ -32,6 +32,13 @@ package struct SectionPrefix: Sendable {
     bodyLength = total - UInt64(end - start)
   }
 
+  /// The prefix of a section with this CID and a body of this length.
+  init(_ cid: CID, bodyLength: UInt64) {
+    var bytes: [UInt8] = []
+    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &bytes)
+    (self.cid, self.bodyLength, length) = (cid, bodyLength, bytes.count)
+  }
+
   /// How many bytes the section takes in the stream.
   package var sectionLength: UInt64 { UInt64(length) + bodyLength }
 

@@ -61,6 +61,28 @@ package struct ArchiveIndex: Sendable {
     self.init(parts)
   }
 
+  /// Segments up to this length are fetched whole when an archive is opened, where they are not here.
+  private static let maximumFetched = 2 << 20
+
+  /// What is read of the segments that a footer names when they are opened: all of short ones, else
+  /// their headers.
+  static func openedRanges(_ generation: Generation) -> [Range<Int>] {
+    generation.segments.map { named in
+      let start = Int(clamping: named.offset)
+      let isPossible =
+        named.sectionCount > 0 && named.sectionCount <= IndexSegment.maximumCount
+        && named.base < 1 << 62
+      let length =
+        isPossible
+        ? SegmentLayout(
+          generation.features.indexForm, base: named.base, count: Int(named.sectionCount),
+          frameCount: Int(named.frameCount)
+        ).length : 0
+      let read = length <= maximumFetched ? length : SegmentLayout.fanOutOffset
+      return start..<max(start, start.addingReportingOverflow(read).partialValue)
+    }
+  }
+
   private static func segment(_ named: Generation.Segment, in file: Span<UInt8>)
     throws(ArchiveError) -> IndexSegment
   {

@@ -65,6 +65,19 @@ package struct IndexSegment: Equatable, Sendable {
         <= UInt32.max
   }
 
+  /// Segments up to this length are fetched whole when they are searched, where they are not here.
+  private static let maximumFetched = 16 << 20
+
+  /// What is read of it to find sections, as far as that is known before: all of it, or what leads
+  /// to the entries and the frames.
+  var searchedRanges: [Range<Int>] {
+    guard frame.length > Self.maximumFetched else { return [frame.offset..<frame.end] }
+    return [
+      frame.offset..<frame.offset + layout.marksOffset,
+      framesOffset..<framesOffset + frameCount * FrameEntry.length,
+    ]
+  }
+
   /// Entry number `index` of the frame table.
   ///
   /// - Precondition: `index` is below ``frameCount``.

@@ -108,20 +108,20 @@ extension ArchiveReader {
   ///
   /// - Parameter each: Called with the CIDs whose first hint was right.
   func confirm(
-    _ hints: Hints, isChecking: Bool, workers: Int, _ cid: @Sendable (Int) -> CID,
-    each: @Sendable (Found) -> Void
+    _ hints: Hints, workers: Int, _ asked: Asked, each: @Sendable (Found) -> Void
   ) throws -> Outcome {
     // 32 bits are enough for more CIDs than a CAR can have.
     let order = (0..<UInt32(hints.count)).filter { hints.ordinal($0) != .max }
       .sorted { hints.ordinal($0) < hints.ordinal($1) }
     let groups = groups(order, hints)
+    if file.isFetched { willLook(order, groups, hints, asked) }
     let seen = Mutex<[Look]>([])
     let failure = Mutex<(any Error)?>(nil)
     Parallel.perform(groups.count, workers: workers) { number in
       do {
         var found: Found = []
         var rest: [Look] = []
-        for look in try look(order[groups[number]], hints, isChecking: isChecking, cid) {
+        for look in try look(order[groups[number]], hints, asked) {
           if let state = look.state, Int(look.hint) < hints.first.count {
             found.append((Int(look.hint), state))
           } else {
@@ -195,10 +195,11 @@ extension ArchiveReader {
 
   /// Looks where some hints lead, all into one frame by the index.
   private func look(
-    _ group: ArraySlice<UInt32>, _ hints: Hints, isChecking: Bool, _ cid: @Sendable (Int) -> CID
+    _ group: ArraySlice<UInt32>, _ hints: Hints, _ asked: Asked
   ) throws -> [Look] {
     guard let first = group.first else { return [] }
     return try withFile { (file) throws in
+      if let looks = looksByForm(group, hints, asked, in: file) { return looks }
       guard let sections = try sectionsOfFrame(hints.ordinal(first), in: file) else {
         return group.map { Look(hint: $0, hasFailed: true) }
       }
@@ -217,8 +218,8 @@ extension ArchiveReader {
           prefix = try frame.prefix(number)
         }
         var look = Look(hint: hint)
-        if prefix.cid == cid(hints.index(hint)) {
-          if case .large = sections, isChecking,
+        if prefix.cid == asked.cid(hints.index(hint)) {
+          if case .large = sections, asked.isChecking,
             firstDamage(ofLarge: ordinal, prefix, in: file) != nil
           {
             look.hasFailed = true
@@ -230,6 +231,57 @@ extension ArchiveReader {
       }
       return looks
     }
+  }
+
+  /// Says which frames are going to be looked at, the first of them; those that are not fetched for
+  /// it are left out.
+  private func willLook(
+    _ order: [UInt32], _ groups: [Range<Int>], _ hints: Hints, _ asked: Asked
+  ) {
+    let index = index
+    let ranges: [Range<Int>] = file.withBytes { bytes in
+      var (ranges, length) = ([Range<Int>](), 0)
+      for group in groups where length < Self.lookedAtOnce {
+        let hints = (order[group], hints)
+        guard let first = order[group].first,
+          looksByForm(hints.0, hints.1, asked, in: bytes) == nil,
+          let position = index.position(of: hints.1.ordinal(first), in: bytes)
+        else { continue }
+        let range = index.entry(at: position, in: bytes).range
+        guard range.count <= ArchiveLimits.frameContent else { continue }
+        ranges.append(range)
+        length += range.count
+      }
+      return ranges
+    }
+    file.willRead(ranges)
+  }
+
+  /// How many bytes of frames are asked for at a time.
+  private static var lookedAtOnce: Int { 32 << 20 }
+
+  /// What is there by the index and the lengths of frames alone, of an archive that lies elsewhere:
+  /// a large section under this key, in raw frames that are as long as its body has to make them.
+  ///
+  /// - Returns: nil if that is not so, or not enough.
+  private func looksByForm(
+    _ group: ArraySlice<UInt32>, _ hints: Hints, _ asked: Asked, in file: Span<UInt8>
+  ) -> [Look]? {
+    guard self.file.isFetched, !asked.isChecking, let hint = group.first, group.count == 1,
+      let length = asked.length(hints.index(hint)), length >= UInt64(ArchiveLimits.largeBody)
+    else { return nil }
+    let (index, ordinal) = (index, hints.ordinal(hint))
+    let prefix = SectionPrefix(asked.cid(hints.index(hint)), bodyLength: length)
+    guard let position = index.position(of: ordinal, in: file) else { return nil }
+    for number in 0..<prefix.frameCount {
+      guard let part = index.position(Int(clamping: number), after: position) else { return nil }
+      let entry = index.entry(at: part, in: file)
+      guard entry.firstOrdinal == ordinal,
+        Int(entry.storedLength)
+          == RawFrame.length(contentSize: prefix.contentSize(ofFrame: number))
+      else { return nil }
+    }
+    return [Look(hint: hint, state: .held(ordinal: ordinal, bodyLength: length))]
   }
 
   /// After how many frames their pages are let go of.

@@ -16,6 +16,7 @@ extension ArchiveReader {
   /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it
   ///   begins.
   func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
+    willSearch(index)
     func look() throws -> SectionLocation? {
       try withFile { (file) throws in try locate(cid, isChecking: isChecking, index, in: file) }
     }
@@ -28,7 +29,47 @@ extension ArchiveReader {
     return try look()
   }
 
+  /// Says once that the index is going to be searched.
+  func willSearch(_ index: ArchiveIndex) {
+    guard file.isFetched, state.withLock({ !$0.isIndexFetched }) else { return }
+    file.willRead(index.segments.flatMap(\.searchedRanges))
+    state.withLock { $0.isIndexFetched = true }
+  }
+
+  /// How many bytes of packs are asked for at a time, where they are not here.
+  private static let packsAtOnce = 8 << 20
+  /// A frame that is no shorter and has one section holds a blob, most likely.
+  private static let shortestBlob = 16 << 10
+
+  /// Says that the packs of a run of sections are going to be read, from the first on, if that is
+  /// not here; frames of blobs are passed over.
+  func willReadPacks(_ run: Range<UInt64>) {
+    guard file.isFetched else { return }
+    let index = index
+    willSearch(index)
+    let ranges: [Range<Int>] = file.withBytes { bytes in
+      guard var position = index.position(of: run.lowerBound, in: bytes) else { return [] }
+      var entry = index.entry(at: position, in: bytes)
+      guard file.lacks(entry.range) else { return [] }
+      var (ranges, length) = ([entry.range], entry.range.count)
+      while length < Self.packsAtOnce, let next = index.position(1, after: position) {
+        position = next
+        entry = index.entry(at: position, in: bytes)
+        guard entry.firstOrdinal < run.upperBound else { break }
+        let behind = index.position(1, after: position)
+          .map { index.entry(at: $0, in: bytes).firstOrdinal }
+        let isAlone = behind ?? entry.firstOrdinal <= entry.firstOrdinal + 1
+        if isAlone, entry.range.count >= Self.shortestBlob { continue }
+        ranges.append(entry.range)
+        length += entry.range.count
+      }
+      return ranges
+    }
+    file.willRead(ranges)
+  }
+
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
+    willSearch(index)
     do {
       return try withFile { (file) throws in try locate(ordinal, index, in: file) }
     } catch let error as ArchiveError {
@@ -283,6 +324,8 @@ extension ArchiveReader {
       throw ArchiveError(.damagedIndex("a frame lies outside the file"), offset: entry.offset)
     }
     let range = Int(entry.offset)..<Int(entry.end)
+    // Also where it is here: what was needed last is kept longest.
+    self.file.willRead([range])
     guard XXH64.hash(file.extracting(range)) == entry.checksum else {
       throw ArchiveError(.damagedFrame("its checksum does not hold"), offset: entry.offset)
     }

@@ -10,14 +10,20 @@ extension ArchiveReader {
   ///   - isChecking: Whether all frames of a section are compared with their checksums; without
   ///     it, of a large section, the beginning is read.
   ///   - workers: How many threads.
+  ///   - expectedLength: How long the body of the section with a number should be; nil if that is
+  ///     not known. Of an archive that lies elsewhere, a large section of which nothing is to be
+  ///     checked is not fetched if the index and its frames' lengths agree with that.
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: The state of each.
   public func states(
-    _ count: Int, isChecking: Bool = false, workers: Int? = nil, cid: @Sendable (Int) -> CID
+    _ count: Int, isChecking: Bool = false, workers: Int? = nil,
+    expectedLength: @escaping @Sendable (Int) -> UInt64? = { _ in nil },
+    cid: @escaping @Sendable (Int) -> CID
   ) throws -> [SectionState] {
     let states = Mutex([SectionState](repeating: .missing, count: count))
-    _ = try ordinals(count, isChecking: isChecking, workers: workers, cid: cid) { found in
+    let asked = Asked(cid: cid, length: expectedLength, isChecking: isChecking)
+    _ = try ordinals(count, workers: workers, asked) { found in
       states.withLock { states in
         for (index, state) in found { states[index] = state }
       }
@@ -51,21 +57,33 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: For each CID its number; `UInt64.max` if it is not there, or damaged.
   public func ordinals(
-    _ count: Int, workers: Int? = nil, cid: @Sendable (Int) -> CID
+    _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
-    try ordinals(count, isChecking: false, workers: workers, cid: cid) { _ in }
+    let asked = Asked(cid: cid, length: { _ in nil }, isChecking: false)
+    return try ordinals(count, workers: workers, asked) { _ in }
+  }
+
+  /// What is asked about many sections.
+  struct Asked {
+    /// The CID with a number.
+    let cid: @Sendable (Int) -> CID
+    /// How long its body should be, if that is known.
+    let length: @Sendable (Int) -> UInt64?
+    /// Whether all frames of a section have to hold.
+    let isChecking: Bool
   }
 
   typealias Found = [(index: Int, state: SectionState)]
 
   private func ordinals(
-    _ count: Int, isChecking: Bool, workers: Int?, cid: @Sendable (Int) -> CID,
-    each: @Sendable (Found) -> Void
+    _ count: Int, workers: Int?, _ asked: Asked, each: @Sendable (Found) -> Void
   ) throws -> [UInt64] {
+    willSearch(index)
+    let (cid, isChecking) = (asked.cid, asked.isChecking)
     let workers = workers ?? Parallel.processorCount
     let hints = try hints(count, workers: workers, cid: cid)
     var ordinals = hints.first
-    let outcome = try confirm(hints, isChecking: isChecking, workers: workers, cid, each: each)
+    let outcome = try confirm(hints, workers: workers, asked, each: each)
     for index in outcome.unconfirmed { ordinals[index] = .max }
     func settle(_ found: Found) {
       for case (let index, .held(let ordinal, _)) in found { ordinals[index] = ordinal }
@@ -79,7 +97,7 @@ extension ArchiveReader {
       } else {
         // Sections in the segment that was asked begin like these. They may be in another.
         let others = try otherHints(outcome.missing, behind: hints, cid)
-        let second = try confirm(others, isChecking: isChecking, workers: workers, cid) { _ in }
+        let second = try confirm(others, workers: workers, asked) { _ in }
         settle(second.others)
         unsettled += others.crowded + second.failed
       }

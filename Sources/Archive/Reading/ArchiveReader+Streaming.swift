@@ -61,6 +61,7 @@ extension ArchiveReader {
     guard prefix.bodyLength <= limit else { throw ArchiveError(.tooMuchContent(limit: limit)) }
     var hash = BodyHash(prefix.cid)
     for number in 0..<prefix.frameCount {
+      willReadParts(from: number, of: location, in: file)
       let frame: DataFrame
       if number == 0 {
         frame = first
@@ -91,6 +92,22 @@ extension ArchiveReader {
     guard !isHashing || hash.finish() != .mismatch else {
       throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
     }
+  }
+
+  /// How many frames of a large section are asked for at a time, where they are not here.
+  private static let partsAtOnce: UInt64 = 8
+
+  /// Says that a large section is going to be read from a frame of it on.
+  func willReadParts(from number: UInt64, of location: SectionLocation, in file: Span<UInt8>) {
+    guard self.file.isFetched, number % Self.partsAtOnce == 0 else { return }
+    let last = min(location.prefix.frameCount, number + Self.partsAtOnce)
+    let index = location.index
+    self.file.willRead(
+      (number..<last).compactMap { number in
+        index.position(Int(clamping: number), after: location.position).map {
+          index.entry(at: $0, in: file).range
+        }
+      })
   }
 
   /// Frame number `number` of a large section, its stored bytes checked.

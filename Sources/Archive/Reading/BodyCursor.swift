@@ -65,6 +65,7 @@ public struct BodyCursor {
     if let frame, frame.number == number {
       open = frame
     } else {
+      reader.willReadParts(from: number, of: location, in: file)
       let frame = try reader.checkedPart(number, of: location, in: file)
       open = OpenFrame(number: number, frame: frame, block: (frame.offset + frame.headerLength, 0))
     }

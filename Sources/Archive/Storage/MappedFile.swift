@@ -10,6 +10,9 @@ public final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   private let address: UnsafeRawPointer?
   private let isMapping: Bool
+  /// What the bytes are fetched by when they are touched, and the number of the window; nil for what
+  /// is here.
+  private let fetched: (file: FetchedFile, window: CInt)?
   /// How many bytes there are.
   public let count: Int
   /// Whether a writer had the file when it was opened.
@@ -51,6 +54,7 @@ public final class MappedFile: @unchecked Sendable {
       unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
       count = length
       isMapping = true
+      fetched = nil
       if isReadAtOnce, length <= Self.maximumReadAtOnce, let address = unsafe address {
         unsafe SystemCalls.populate(address, length: length)
       }
@@ -59,6 +63,39 @@ public final class MappedFile: @unchecked Sendable {
       throw error
     }
     if closing { try descriptor.close() }
+  }
+
+  /// Maps a file that lies elsewhere.
+  ///
+  /// - Throws: ``FetchFailure`` if there is no room for it.
+  public init(_ file: FetchedFile) throws {
+    let (address, number) = try unsafe file.makeWindow()
+    unsafe self.address = address
+    fetched = (file, number)
+    count = file.count
+    isMapping = true
+    isBeingWritten = false
+    fileSize = UInt64(file.count)
+  }
+
+  /// Says what is going to be read, so that it is fetched in few requests where it is not here.
+  package func willRead(_ ranges: [Range<Int>]) { fetched?.file.need(ranges) }
+
+  /// Whether some of these bytes are not here.
+  package func lacks(_ range: Range<Int>) -> Bool { fetched?.file.lacks(range) ?? false }
+
+  /// Says that everything is going to be read.
+  package func willReadAll() { fetched?.file.needAll() }
+
+  /// Whether the bytes lie elsewhere.
+  package var isFetched: Bool { fetched != nil }
+
+  /// Makes sure that what was read is what the file holds.
+  ///
+  /// - Throws: ``FetchFailure`` if some of it could not be fetched, so that nothing can be concluded
+  ///   from what was read.
+  package func checkFetched() throws {
+    if let failure = fetched?.file.failure { throw failure }
   }
 
   /// Lets go of the pages that have been read; they are read again when they are wanted.
@@ -82,6 +119,7 @@ public final class MappedFile: @unchecked Sendable {
   public init(copying bytes: [UInt8]) {
     count = bytes.count
     isMapping = false
+    fetched = nil
     isBeingWritten = false
     fileSize = UInt64(bytes.count)
     guard !bytes.isEmpty else {
@@ -95,7 +133,9 @@ public final class MappedFile: @unchecked Sendable {
 
   deinit {
     guard let address = unsafe address else { return }
-    if isMapping {
+    if let fetched {
+      unsafe fetched.file.removeWindow(address, fetched.window)
+    } else if isMapping {
       unsafe SystemCalls.unmap(address, length: count)
     } else {
       unsafe UnsafeMutableRawPointer(mutating: address).deallocate()

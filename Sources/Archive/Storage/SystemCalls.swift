@@ -156,6 +156,20 @@ enum SystemCalls {
     _ = unsafe madvise(UnsafeMutableRawPointer(mutating: address), length, Int32(MADV_DONTNEED))
   }
 
+  /// Gives back the room that a part of a file takes; it is read as zeros: `fallocate` with
+  /// `FALLOC_FL_PUNCH_HOLE`, `fcntl` with `F_PUNCHHOLE` on Darwin.
+  ///
+  /// A file system that cannot do it keeps the room.
+  static func punchHole(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
+    #if canImport(Darwin)
+      var hole = fpunchhole_t(
+        fp_flags: 0, reserved: 0, fp_offset: off_t(range.lowerBound), fp_length: off_t(range.count))
+      _ = unsafe fcntl(descriptor.rawValue, F_PUNCHHOLE, &hole)
+    #else
+      carpack_punch_hole(descriptor.rawValue, Int64(range.lowerBound), Int64(range.count))
+    #endif
+  }
+
   /// Takes a mapping away: `munmap`.
   static func unmap(_ address: UnsafeRawPointer, length: Int) {
     // It fails only for an address that is no mapping.

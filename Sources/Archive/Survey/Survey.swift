@@ -175,6 +175,8 @@ package struct Survey: Sendable {
   ) throws {
     start = Int(generation?.committedLength ?? 0)
     limit = file.count
+    // Where something does not hold, places in it are read again.
+    if generation == nil { file.willReadAll() } else { file.willRead([start..<limit]) }
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
       from: start, limit: limit, depth: depth, limits: limits, workers: workers, intake: intake)
@@ -189,6 +191,7 @@ package struct Survey: Sendable {
     tables = scan.tables
     guard depth == .full else { return }
     file.withBytes { bytes in number(in: bytes, limits) }
+    try file.checkFetched()
   }
 
   /// Whether every byte is part of a frame that holds.

@@ -1,6 +1,8 @@
-package import Archive
+public import Archive
 internal import IPLD
+public import ObjectStore
 public import SystemPackage
+public import XRPC
 
 #if canImport(Darwin)
   internal import Darwin
@@ -46,6 +48,27 @@ public final class InputFile {
       nanoseconds = modified.tv_nsec
     }
   }
+
+  /// Opens an archive that lies elsewhere: its end is fetched, and the rest when it is read.
+  ///
+  /// - Parameters:
+  ///   - address: where it lies.
+  ///   - store: how stores are asked.
+  ///   - network: what the user set about the network.
+  /// - Throws: what ``FarArchive/open(_:_:network:)`` throws.
+  public init(far address: String, _ store: StoreOptions, network: NetworkOptions) throws {
+    name = FarArchive.shown(address)
+    given = FilePath(name)
+    mapped = try FarArchive.open(address, store, network: network)
+    spool = nil
+    stamp = nil
+  }
+
+  /// Whether it lies elsewhere.
+  public var isFar: Bool { mapped.isFetched }
+
+  /// Whether its last bytes are what an archive ends in.
+  public var endsAsArchive: Bool { ArchiveReader.hasFooter(atEndOf: mapped) }
 
   /// Opens a file; `-` is standard input.
   ///
@@ -148,5 +171,19 @@ public final class InputFile {
       throw BackupError.system("read \(name)", error.rawValue)
     }
     return file
+  }
+}
+
+extension ArchiveReader {
+  /// Opens the archive that a file is.
+  ///
+  /// - Throws: `ArchiveError` as `ArchiveReader.init(path:limits:)` does.
+  public convenience init(_ input: InputFile, limits: ReadLimits = ReadLimits()) throws {
+    // A file that lies here may have a writer, which is asked when it is opened by its path.
+    if input.isFar {
+      try self.init(input.mapped, limits: limits)
+    } else {
+      try self.init(path: input.path, limits: limits)
+    }
   }
 }

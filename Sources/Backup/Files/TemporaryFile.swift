@@ -118,6 +118,12 @@ package final class TemporaryFile: @unchecked Sendable {
     return piece
   }
 
+  /// Another descriptor of the file, which keeps it when this one is gone.
+  package func duplicate() throws -> FileDescriptor {
+    try flush()
+    return try system("open a temporary file once more") { try descriptor.duplicate() }
+  }
+
   /// A path that opens the file as long as it is open here.
   package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
 

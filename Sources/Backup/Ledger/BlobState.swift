@@ -19,10 +19,17 @@ extension ArchivedSnapshot {
   ///   - blobs: Which.
   ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
   ///     of a large one only its beginning is looked at.
+  ///   - sizes: How large each should be, as far as records say.
   /// - Throws: `ArchiveError` if the file cannot be read.
   /// - Returns: The state of each, in the order of `blobs`.
-  public func states(of blobs: [CID], isChecking: Bool = false) throws -> [BlobState] {
-    try reader.states(blobs.count, isChecking: isChecking) { blobs[$0] }.map { state in
+  public func states(of blobs: [CID], isChecking: Bool = false, sizes: [Int?] = []) throws
+    -> [BlobState]
+  {
+    try reader.states(
+      blobs.count, isChecking: isChecking,
+      expectedLength: { $0 < sizes.count ? sizes[$0].flatMap { UInt64(exactly: $0) } : nil },
+      cid: { blobs[$0] }
+    ).map { state in
       switch state {
       case .held(_, let length): .held(length)
       case .missing: .missing

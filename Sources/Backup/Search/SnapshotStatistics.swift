@@ -61,7 +61,8 @@ package struct SnapshotStatistics: Sendable {
     }
     if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
     let entries = contents.blobs.entries
-    for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
+    let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
+    for (entry, state) in zip(entries, states) {
       var size = UInt64(max(0, entry.size ?? 0))
       if case .held(let length) = state { size = length } else { missing.add(size) }
       blobs.add(size)

@@ -8,6 +8,8 @@ public struct AddressPolicy: Sendable {
   public var allowsLoopback: Bool
   /// The servers that the user has named, or given an address to; they may be anywhere.
   public var named: Set<Authority>
+  /// Those of them that may be asked by http where they are not on the public internet.
+  public var plain: Set<Authority> = []
 
   /// A policy.
   public init(allowsLoopback: Bool = false, named: Set<Authority> = []) {
@@ -24,9 +26,13 @@ public struct AddressPolicy: Sendable {
       if let url { named.insert(try HTTPURL(url).authority) }
     }
     for url in options.namedServers { named.insert(try HTTPURL(url).authority) }
+    var plain: Set<Authority> = []
+    for url in options.plainServers { plain.insert(try HTTPURL(url).authority) }
+    named.formUnion(plain)
     let allowsLoopback = options.allowsLoopback || named.contains { $0.isLoopback }
     for pin in options.hostPins { named.insert(try HostPin(pin).authority) }
     self.init(allowsLoopback: allowsLoopback, named: named)
+    self.plain = plain
   }
 
   /// Whether a request for a URL may be sent, judged by its host alone; the address is checked
@@ -52,7 +58,8 @@ public struct AddressPolicy: Sendable {
   ///     naming it.
   public func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
     let scope = address.scope
-    guard url.isSecure || scope == .loopback else { return false }
+    let mayBePlain = !isRedirected && plain.contains(url.authority) && scope != .global
+    guard url.isSecure || scope == .loopback || mayBePlain else { return false }
     switch scope {
     case .global: return true
     case .loopback where allowsLoopback: return true

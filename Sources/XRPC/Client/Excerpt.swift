@@ -1,10 +1,10 @@
 /// So much of what a server sent as a message can show.
-enum Excerpt {
+package enum Excerpt {
   /// How many characters are shown.
   static let maximumLength = 200
 
   /// The beginning of a text in one line, without what could disturb a terminal.
-  static func of(_ text: String) -> String {
+  package static func of(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
     // A view of scalars counts itself from the start each time.
     var count = 0

@@ -31,7 +31,7 @@ public final class CurlTransport: HTTPTransport {
     self.policy = policy
     settings = CurlSettings(
       userAgent: options.userAgent, caFile: options.caFile, resolve: pins.map(\.resolveEntry),
-      stallSeconds: max(1, options.stallSeconds))
+      stallSeconds: max(1, options.stallSeconds), connectSeconds: options.connectSeconds)
     proxies = ProxySettings(pinned: Set(pins.map(\.authority)), observer: options.observer)
   }
 
@@ -55,7 +55,8 @@ public final class CurlTransport: HTTPTransport {
         .init(
           request: request, url: url, policy: policy, isRedirected: isRedirected,
           proxy: proxies.proxy(for: url), settings: settings.adapted(to: request)))
-      guard let start = response.bodyStart(askedFor: request.offset) else {
+      let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
+      guard let start = part else {
         guard request.offset > 0 else {
           throw TransportError(.malformedAnswer("a part came instead of the whole"), url: "\(url)")
         }

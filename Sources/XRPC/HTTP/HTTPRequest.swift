@@ -1,11 +1,17 @@
 /// What is asked of a server.
 public struct HTTPRequest: Sendable {
-  /// The methods that XRPC and identity need.
+  /// The methods that XRPC, identity and object stores need.
   public enum Method: String, Sendable {
     /// Asks for something.
     case get = "GET"
     /// Has something done.
     case post = "POST"
+    /// Asks for the head of the answer alone.
+    case head = "HEAD"
+    /// Puts something in a place.
+    case put = "PUT"
+    /// Takes something away.
+    case delete = "DELETE"
   }
 
   /// The method.
@@ -21,6 +27,10 @@ public struct HTTPRequest: Sendable {
   ///
   /// The answer says where it begins.
   public var offset: UInt64 = 0
+  /// Whether a field asks for a part of the body (`Range`).
+  ///
+  /// What part of it the answer brings is then for the caller to see.
+  public var asksForPart = false
   /// Whether the answer may be compressed on the way.
   public var acceptsCompression: Bool
   /// Whether the body is long: it may take any time as long as it gets on.

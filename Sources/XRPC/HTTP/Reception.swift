@@ -1,11 +1,13 @@
 /// The receiving of one answer: its head, line by line, and whether its body is whole.
 struct Reception {
   private let url: HTTPURL
+  /// Whether the answer has a body: to HEAD none is sent, however long the head says it is.
+  private let hasBody: Bool
   private var head = ResponseHead()
   private var expected: UInt64?
   private var received: UInt64 = 0
 
-  init(of url: HTTPURL) { self.url = url }
+  init(of url: HTTPURL, hasBody: Bool = true) { (self.url, self.hasBody) = (url, hasBody) }
 
   /// Takes a line of the head, and returns the head with the line that ends it.
   ///
@@ -19,7 +21,7 @@ struct Reception {
     }
     guard head.isComplete, !wasComplete else { return nil }
     let response = HTTPResponse(status: head.status, fields: head.fields, url: url.text)
-    expected = response.contentLength
+    expected = hasBody ? response.contentLength : 0
     return response
   }
 

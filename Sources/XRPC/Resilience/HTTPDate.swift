@@ -1,7 +1,7 @@
 /// A moment as HTTP writes it (RFC 9110, section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
-enum HTTPDate {
+package enum HTTPDate {
   /// Seconds since 1970; nil for any other form, the two obsolete ones among them.
-  static func unixTime(_ text: String) -> Double? {
+  package static func unixTime(_ text: String) -> Double? {
     let words = text.split(separator: " ")
     guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT",
       let day = number(words[1], 1...31), let month = months.firstIndex(of: words[2]),

@@ -17,16 +17,22 @@ struct LimitOptions: ParsableArguments {
 /// The archive that a verb reads.
 struct ArchiveArgument: ParsableArguments {
   @Argument(
-    help: ArgumentHelp("The archive; \"-\" for standard input.", valueName: "archive"),
+    help: ArgumentHelp(
+      "The archive: a file, an https:// or s3:// address, or \"-\" for standard input.",
+      valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var file: String
 
   @OptionGroup var limits: LimitOptions
 
+  @OptionGroup var store: StoreArguments
+
   /// Opens it, and does something with it.
   func read<Value>(_ body: (OpenedArchive) throws -> Value) throws -> Value {
-    try Failure.naming(file == "-" ? InputFile.standardInputName : file) {
-      try body(OpenedArchive(file, limits.limits))
+    let name = file == "-" ? InputFile.standardInputName : FarArchive.shown(file)
+    return try Failure.naming(name) {
+      let opened = try OpenedArchive(file, limits.limits, store)
+      return try opened.checkingFetched { try body(opened) }
     }
   }
 }
@@ -35,33 +41,52 @@ struct ArchiveArgument: ParsableArguments {
 struct ArchivesArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The archives, and folders to look for archives in; \"-\" for standard input.",
+      "The archives: files, folders to look for archives in, https:// or s3:// addresses; \"-\" for standard input.",
       valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var paths: [String]
 
   @OptionGroup var limits: LimitOptions
 
+  @OptionGroup var store: StoreArguments
+
   /// The archives.
-  var archives: NamedArchives { NamedArchives(paths: paths, limits: limits.limits) }
+  var archives: NamedArchives {
+    NamedArchives(paths: paths, limits: limits.limits, store: store)
+  }
 }
 
 extension OpenedArchive {
   /// Opens an archive; `-` is standard input.
   ///
+  /// - Parameters:
+  ///   - file: its name, or the address it has elsewhere.
+  ///   - limits: how much it may hold.
+  ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
   ///   and `ArchiveError` for a file that cannot be read as an archive.
-  convenience init(_ file: String, _ limits: ReadLimits) throws {
-    if BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
-    let input = try InputFile(file)
-    try CARInput.refuse(input)
+  convenience init(_ file: String, _ limits: ReadLimits, _ store: StoreArguments? = nil) throws {
+    let isFar = FarArchive.isAddress(file)
+    if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
+    let input = isFar ? try Self.fetching(file, store) : try InputFile(file)
+    // Of what lies elsewhere, the beginning is asked for only if the end is not an archive's.
+    if !isFar || !input.endsAsArchive { try CARInput.refuse(input) }
     let reader: ArchiveReader
     do {
-      reader = try ArchiveReader(path: input.path, limits: limits)
+      reader = try ArchiveReader(input, limits: limits)
     } catch let error as ArchiveError where error.reason == .notAnArchive {
       throw OtherInput.noArchive(input)
     }
     try reader.refuseTooMuchContent()
     self.init(reader: reader, input: input)
+  }
+
+  private static func fetching(_ address: String, _ store: StoreArguments?) throws -> InputFile {
+    guard let store else {
+      throw Failure(
+        "\(FarArchive.shown(address)) lies elsewhere, and this reads archives that lie here",
+        hint: "\"carpack pull\" fetches it", status: .usage)
+    }
+    return try InputFile(far: address, store.options, network: StoreArguments.network())
   }
 }

@@ -141,7 +141,8 @@ extension ItemFilter {
       items.append(.record(String(decoding: record.key, as: UTF8.self)))
     }
     let entries = blobs ? Array(contents.blobs.entries) : []
-    for (entry, state) in zip(entries, try archived.states(of: entries.map(\.cid))) {
+    let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
+    for (entry, state) in zip(entries, states) {
       var size = entry.size.map { UInt64($0) }
       if case .held(let length) = state { size = length }
       let path = Array(entry.firstRecord.utf8)

@@ -5,6 +5,8 @@ internal import Backup
 struct NamedArchives {
   let paths: [String]
   let limits: ReadLimits
+  /// How archives that lie elsewhere are asked for; nil if only those that lie here are looked at.
+  var store: StoreArguments?
 
   /// Whether one archive was named, so that it needs no name in what is said.
   var isOne: Bool { paths.count == 1 && !BlobFolder.isFolder(paths[0]) }
@@ -44,7 +46,10 @@ struct NamedArchives {
   /// - Parameter look: Answers what the archive comes to.
   /// - Returns: The worst of all, and how many came to what.
   func each(_ look: (OpenedArchive) throws -> ExitStatus) throws -> Outcomes {
-    try each(opening: { file in try look(OpenedArchive(file, limits)) })
+    try each(opening: { file in
+      let opened = try OpenedArchive(file, limits, store)
+      return try opened.checkingFetched { try look(opened) }
+    })
   }
 
   /// Does the same with each file that is to be opened otherwise.
@@ -60,17 +65,17 @@ struct NamedArchives {
     var outcomes = searched
     for file in files {
       guard !isOne else {
-        let name = file == "-" ? InputFile.standardInputName : file
+        let name = file == "-" ? InputFile.standardInputName : FarArchive.shown(file)
         outcomes.add(try Failure.naming(name) { try look(file) })
         continue
       }
-      try Subject.$current.withValue(file) {
+      try Subject.$current.withValue(FarArchive.shown(file)) {
         do {
           outcomes.add(try look(file))
         } catch let status as ExitStatus where status != .interrupted {
           outcomes.add(status)
         } catch let error where Failure.isOurs(error) {
-          let failure = Failure(error).of(file)
+          let failure = Failure(error).of(FarArchive.shown(file))
           failure.say()
           outcomes.add(failure.status)
         }

@@ -116,6 +116,13 @@ struct NetworkCommandOptions: ParsableArguments {
     return options
   }
 
+  /// What the environment sets, for verbs without these options.
+  ///
+  /// - Throws: ``Failure`` if something that is set cannot be used.
+  static func fromEnvironment() throws -> NetworkOptions {
+    try NetworkCommandOptions.parse([]).options()
+  }
+
   /// How much of a file of certificates is searched for one: bundles have some 200 kB.
   private static let longestCertificates = 1 << 20
 

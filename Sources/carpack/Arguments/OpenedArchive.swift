@@ -1,20 +1,37 @@
 internal import ATProtocol
 internal import Archive
 internal import Backup
+internal import SystemPackage
 
-/// An archive that has been opened, and the file it lies in.
+/// An archive that has been opened, and where it lies.
 ///
 /// It remembers what had to be done to read it, and says so once, when it is asked for its
 /// ``status``.
 final class OpenedArchive {
   let reader: ArchiveReader
-  let input: InputFile
+  private let input: InputFile
   private var knownHistory: SnapshotHistory?
   private var isSalvaged = false
 
-  init(reader: ArchiveReader, input: InputFile) {
-    self.reader = reader
-    self.input = input
+  init(reader: ArchiveReader, input: InputFile) { (self.reader, self.input) = (reader, input) }
+
+  /// What a message calls it.
+  var name: String { input.name }
+
+  /// A path that leads to its bytes; nil if it lies elsewhere.
+  var path: FilePath? { input.isFar ? nil : input.path }
+
+  /// Does something with it, and makes sure that all that was read came: else nothing can be
+  /// concluded from it.
+  func checkingFetched<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      let value = try body()
+      try reader.checkFetched()
+      return value
+    } catch {
+      try reader.checkFetched()
+      throw error
+    }
   }
 
   /// All snapshots.
@@ -140,12 +157,12 @@ final class OpenedArchive {
   var status: ExitStatus {
     var status = ExitStatus.success
     for broken in knownHistory?.breaks ?? [] where broken.isOfManifest && !isSalvaged {
-      Console.say(.damaged, "\(input.name): \(broken)")
+      Console.say(.damaged, "\(name): \(broken)")
       status = .damaged
     }
     if isSalvaged {
       Console.say(
-        .damaged, "\(input.name): its manifest is lost; this is what could be found out without it"
+        .damaged, "\(name): its manifest is lost; this is what could be found out without it"
       )
       status = .damaged
     }
@@ -160,7 +177,7 @@ final class OpenedArchive {
     let size = Quantity.bytes(recovery.interruptedTail)
     if recovery.isBeingWritten {
       Console.say(
-        .note, "\(input.name) is being written to; this is what is committed")
+        .note, "\(name) is being written to; this is what is committed")
       return .success
     }
     let found = (knownHistory?.entries ?? []).count { !$0.isVouched }
@@ -170,13 +187,13 @@ final class OpenedArchive {
       : ""
     guard recovery.isDamaged else {
       Console.say(
-        .unfinished, "\(input.name) ends in \(size) of a write that was not finished\(hint)"
+        .unfinished, "\(name) ends in \(size) of a write that was not finished\(hint)"
       )
       return .incomplete
     }
     Console.say(
       .damaged,
-      "\(input.name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
+      "\(name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
     )
     return .damaged
   }
@@ -190,7 +207,7 @@ final class OpenedArchive {
       }
     Console.say(
       .damaged,
-      "\(input.name): \(what); it was read from the data itself. \"carpack verify\" says what is lost"
+      "\(name): \(what); it was read from the data itself. \"carpack verify\" says what is lost"
     )
     return .damaged
   }

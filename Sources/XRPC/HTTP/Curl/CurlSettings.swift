@@ -8,7 +8,7 @@ struct CurlSettings: Sendable {
   var resolve: [String]
   var stallSeconds: Int
   /// How long it may take until there is a connection, TLS included.
-  var connectSeconds = 30
+  var connectSeconds: Int
 
   /// In how many seconds all of a short answer has to be here, the connection not counted; nil for
   /// a long one.
@@ -83,8 +83,14 @@ extension CurlEasy {
     set(
       CURLOPT_BUFFERSIZE,
       isCompressed ? CurlSettings.compressedBufferSize : CurlSettings.bufferSize)
-    if order.request.method == .post {
+    switch order.request.method {
+    case .get: break
+    case .head: set(CURLOPT_NOBODY, 1)
+    case .delete: set(CURLOPT_CUSTOMREQUEST, order.request.method.rawValue)
+    case .post, .put:
       set(CURLOPT_POST, 1)
+      // What is put is sent as what is posted is.
+      if order.request.method == .put { set(CURLOPT_CUSTOMREQUEST, order.request.method.rawValue) }
       if let body = order.request.body.toCopy { setBody(body) }
       set(CURLOPT_UPLOAD_BUFFERSIZE, CurlSettings.uploadBufferSize)
       fields.append("Expect:")

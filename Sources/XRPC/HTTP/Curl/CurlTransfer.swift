@@ -52,7 +52,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   init(_ order: Order, loop: CurlLoop) {
     self.order = order
     self.loop = loop
-    reception = Reception(of: order.url)
+    reception = Reception(of: order.url, hasBody: order.request.method != .head)
   }
 
   /// Goes on after a pause.

@@ -50,12 +50,12 @@ struct ExpectedHead {
     let entry = try opened.history.entries.first { $0.cid == statement.head && $0.isVouched }
     guard isHead || entry != nil, generation.committedLength >= statement.byteCount else {
       return refuse(
-        "\(opened.input.name) does not have the head \(statement.head), which was signed at \(statement.time)"
+        "\(opened.name) does not have the head \(statement.head), which was signed at \(statement.time)"
       )
     }
     let since = isHead ? "" : "; the archive has grown since"
     common.say(
-      "\(opened.input.name): the head of \(statement.time) is there, signed by \(statement.key)\(since)"
+      "\(opened.name): the head of \(statement.time) is there, signed by \(statement.key)\(since)"
     )
     return .success
   }

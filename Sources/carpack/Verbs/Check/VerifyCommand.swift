@@ -92,11 +92,11 @@ struct VerifyCommand: ReportingCommand {
     Console.endProgress()
     // What was asked of some snapshots only says nothing of the whole file. Where the file is not
     // ours, or its medium takes no notes, none is left.
-    if !quick, case .all = wanted {
+    if !quick, case .all = wanted, let path = opened.path {
       VerificationMark(
         time: Host.now, verdict: report.verdict,
         committedLength: opened.reader.generation.committedLength
-      ).put(on: opened.input.path)
+      ).put(on: path)
     }
     let rendering = VerifyReport(opened, report)
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
@@ -126,7 +126,7 @@ struct VerifyCommand: ReportingCommand {
     if NewArchiveFile.isTaken(FilePath(expect)) {
       return try ExpectedHead(file: expect, key: headKey).check(opened, common)
     }
-    Console.say(.notGenuine, "\(opened.input.name): the head is \(head ?? "lost"), not \(expect)")
+    Console.say(.notGenuine, "\(opened.name): the head is \(head ?? "lost"), not \(expect)")
     return .notGenuine
   }
 
@@ -143,7 +143,7 @@ struct VerifyCommand: ReportingCommand {
         ? .damaged : require == .complete ? .incomplete : .notGenuine
       Console.say(
         .error,
-        "\(opened.input.name): snapshot \(snapshot.entry.number) is not \(require.rawValue): \(finding.why)"
+        "\(opened.name): snapshot \(snapshot.entry.number) is not \(require.rawValue): \(finding.why)"
       )
     }
     return status

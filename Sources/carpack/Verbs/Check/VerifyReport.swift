@@ -54,7 +54,7 @@ struct VerifyReport {
     guard !common.quiet || report.verdict != .intact || !report.doubts.isEmpty else { return }
     let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
     let verdict = isDoubtful ? Console.red("not genuine") : Self.coloured(report.verdict)
-    Console.print("\(opened.input.name): \(verdict)")
+    Console.print("\(opened.name): \(verdict)")
     guard isOne else { return }
     printFile()
     printSnapshots()
@@ -124,7 +124,7 @@ struct VerifyReport {
         Console.say(
           mark, blobs.lazy.filter(isMeant).map { place + text($0) },
           of: blobs.count(where: isMeant),
-          all: "carpack missing \(opened.input.name)")
+          all: "carpack missing \(opened.name)")
       }
       say(mark(snapshot), snapshot.damagedBlobs)
       if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
@@ -226,7 +226,7 @@ struct VerifyReport {
   func printJSON() throws {
     var json = JSONWriter.ofResults
     json.begin(.verify)
-    json.field("file", opened.input.name)
+    json.field("file", opened.name)
     json.field("verdict", report.verdict.rawValue)
     json.field("genuine", report.archive.isComplete ? report.doubts.isEmpty : nil)
     json.field("depth", report.archive.isComplete ? "full" : "quick")

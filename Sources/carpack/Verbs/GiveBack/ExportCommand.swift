@@ -93,7 +93,7 @@ struct ExportCommand: ReportingCommand {
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
     if json {
-      writeJSON(report, csv, snapshot.snapshot, opened.input.name)
+      writeJSON(report, csv, snapshot.snapshot, opened.name)
     } else {
       for table in report.tables where !common.quiet {
         Console.print("\(Quantity.grouped(table.rows))  \(FilePath(csv).appending(table.name))")
@@ -102,7 +102,7 @@ struct ExportCommand: ReportingCommand {
     Console.flush()
     var status = opened.status
     if let flaw = report.flaw {
-      Console.say(.damaged, "\(opened.input.name): \(flaw)")
+      Console.say(.damaged, "\(opened.name): \(flaw)")
       status = .worst(status, .damaged)
     }
     if report.missing > 0 {
@@ -124,7 +124,7 @@ struct ExportCommand: ReportingCommand {
     let isComplete = report.flaws.isEmpty && report.missingMedia + missingRecords == 0
     if json {
       Console.printJSON(.export) { json in
-        json.field("file", opened.input.name)
+        json.field("file", opened.name)
         json.field("did", snapshot.snapshot.did.text)
         json.field("rev", snapshot.snapshot.rev?.text)
         json.field("folder", html)
@@ -146,7 +146,7 @@ struct ExportCommand: ReportingCommand {
     Console.flush()
     var status = opened.status
     for flaw in report.flaws {
-      Console.say(.damaged, "\(opened.input.name): \(flaw)")
+      Console.say(.damaged, "\(opened.name): \(flaw)")
       status = .worst(status, .damaged)
     }
     let missing = [

@@ -51,14 +51,14 @@ struct MissingCommand: ReportingCommand {
 
   /// Lists what an archive lacks.
   private func list(_ opened: OpenedArchive) throws -> ExitStatus {
-    let mark = VerificationMark(of: opened.input.path)
-    let place = argument.archives.isOne ? "" : "\(opened.input.name): "
+    let mark = opened.path.flatMap { VerificationMark(of: $0) }
+    let place = argument.archives.isOne ? "" : "\(opened.name): "
     var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
     var mayHideBlobs = false
     for archived in try opened.snapshots(snapshot) {
       if let fault = archived.snapshot.blobs.listFault {
         faultCount += 1
-        show(fault, of: archived.snapshot, in: opened.input.name)
+        show(fault, of: archived.snapshot, in: opened.name)
       }
       for entry in try MissingBlobs.of(archived) {
         if entry.blob.accepted != nil, entry.damage == nil {
@@ -67,7 +67,7 @@ struct MissingCommand: ReportingCommand {
           count += 1
         }
         if entry.damage != nil { damagedCount += 1 }
-        show(entry, of: archived.snapshot, in: opened.input.name, mark)
+        show(entry, of: archived.snapshot, in: opened.name, mark)
       }
       mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
       common.say(archived.snapshot.unreadable)

@@ -83,7 +83,7 @@ struct DiffCommand: ReportingCommand {
       let side = gap.side == .old ? "old" : "new"
       Console.say(
         gap.isDamage ? .damaged : .incomplete,
-        "\(opened.input.name): in the \(side) snapshot \(gap.what)")
+        "\(opened.name): in the \(side) snapshot \(gap.what)")
     }
     if diff.gapCount > diff.gaps.count {
       Console.say(

@@ -77,10 +77,10 @@ struct FindCommand: ReportingCommand {
             key, match.cid, size: nil, time: dates.time(of: key, createdAt: match.createdAt))
         else { return }
         count += 1
-        show(match, of: newest.did, name: history.name(of: newest.did), in: opened.input.name)
+        show(match, of: newest.did, name: history.name(of: newest.did), in: opened.name)
       }
       for gap in search.gaps {
-        Console.say(.damaged, "\(opened.input.name): \(gap)")
+        Console.say(.damaged, "\(opened.name): \(gap)")
         status = .damaged
       }
     }

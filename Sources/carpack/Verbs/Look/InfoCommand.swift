@@ -55,7 +55,7 @@ struct InfoCommand: ReportingCommand {
     } else {
       parts.append(Quantity.count(snapshots.count, "account"))
     }
-    Console.print("\(opened.input.name): \(parts.joined(separator: ", "))")
+    Console.print("\(opened.name): \(parts.joined(separator: ", "))")
   }
 
   private func row(_ name: String, _ text: String) {
@@ -64,7 +64,7 @@ struct InfoCommand: ReportingCommand {
 
   private func printText(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
     let generation = opened.reader.generation
-    Console.print("\(opened.input.name): \(Quantity.bytes(opened.reader.fileSize))")
+    Console.print("\(opened.name): \(Quantity.bytes(opened.reader.fileSize))")
     row(
       "content",
       "\(Quantity.bytes(generation.streamLength)) in \(Quantity.count(Int(clamping: generation.sectionCount), "section")), stored in \(Quantity.percent(generation.committedLength, of: generation.streamLength))"
@@ -153,7 +153,7 @@ struct InfoCommand: ReportingCommand {
     let history = try opened.history
     var json = JSONWriter.ofResults
     json.begin(.info)
-    json.field("file", opened.input.name)
+    json.field("file", opened.name)
     json.field("bytes", opened.reader.fileSize)
     json.field("committedBytes", generation.committedLength)
     json.field("streamBytes", generation.streamLength)

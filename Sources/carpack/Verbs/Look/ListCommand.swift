@@ -125,7 +125,9 @@ struct ListCommand: ReportingCommand {
       let entries = contents.blobs.entries
       let accepted = try archived.acceptances()
       for (entry, state) in zip(
-        entries, try archived.states(of: entries.map(\.cid), isChecking: missing))
+        entries,
+        try archived.states(
+          of: entries.map(\.cid), isChecking: missing, sizes: entries.map(\.size)))
       {
         listing.add(
           Listing.Row(

@@ -37,7 +37,7 @@ struct LogCommand: ReportingCommand {
   func run() throws {
     if let (file, selector) = try selectedRecord() {
       let status = try Failure.naming(file) {
-        let opened = try OpenedArchive(file, argument.limits.limits)
+        let opened = try OpenedArchive(file, argument.limits.limits, argument.store)
         return try RecordLog(opened, accountOption).show(selector, json: json)
       }
       if status != .success { throw status }
@@ -47,7 +47,7 @@ struct LogCommand: ReportingCommand {
     let isOne = argument.archives.isOne
     try argument.archives.each { opened in
       let list = try SnapshotList(opened, account: accountOption.account)
-      if !isOne, !json { Console.print("\(opened.input.name):") }
+      if !isOne, !json { Console.print("\(opened.name):") }
       return try list.show(json: json)
     }.finish(common)
   }

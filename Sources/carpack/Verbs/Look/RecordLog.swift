@@ -21,7 +21,7 @@ struct RecordLog {
       throw BackupError.notFound(selector)
     }
     let record = RecordHistory(of: path, in: entries, opened.reader)
-    for gap in record.gaps { Console.say(.damaged, "\(opened.input.name): \(gap)") }
+    for gap in record.gaps { Console.say(.damaged, "\(opened.name): \(gap)") }
     guard !record.changes.isEmpty else { throw BackupError.notFound(selector) }
     if json { printJSON(record, path) } else { printTable(record) }
     return .worst(record.gaps.isEmpty ? .success : .damaged, opened.status)
@@ -54,7 +54,7 @@ struct RecordLog {
   private func printJSON(_ record: RecordHistory, _ path: String) {
     for change in record.changes.reversed() {
       Console.printJSON(.record) {
-        $0.field("file", opened.input.name)
+        $0.field("file", opened.name)
         $0.field("account", change.entry.did.text)
         $0.field("path", path)
         $0.field("change", change.kind.rawValue)

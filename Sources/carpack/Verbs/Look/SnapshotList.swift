@@ -24,7 +24,7 @@ struct SnapshotList {
     var status = opened.status
     for broken in try opened.history.breaks where !broken.isOfManifest {
       let isCut = broken.reason == .tooMany
-      Console.say(isCut ? .incomplete : .damaged, "\(opened.input.name): \(broken)")
+      Console.say(isCut ? .incomplete : .damaged, "\(opened.name): \(broken)")
       status = .worst(status, isCut ? .incomplete : .damaged)
     }
     return status
@@ -65,7 +65,7 @@ struct SnapshotList {
     var json = JSONWriter.ofResults
     for entry in entries {
       json.begin(.log)
-      json.field("file", opened.input.name)
+      json.field("file", opened.name)
       json.field("number", entry.number)
       json.field("manifest", "\(entry.cid)")
       json.field("vouched", entry.isVouched)

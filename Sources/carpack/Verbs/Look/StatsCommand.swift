@@ -36,12 +36,12 @@ struct StatsCommand: ReportingCommand {
           of: snapshot, observer: ProgressLine.observer(quiet: common.quiet))
         Console.endProgress()
         if json {
-          printJSON(statistics, snapshot.snapshot, opened.input.name)
+          printJSON(statistics, snapshot.snapshot, opened.name)
         } else {
           printText(statistics, snapshot.snapshot)
         }
         if let flaw = statistics.flaw {
-          Console.say(.damaged, "\(opened.input.name): \(flaw)")
+          Console.say(.damaged, "\(opened.name): \(flaw)")
           status = .damaged
         } else if !statistics.isComplete {
           status = .worst(status, .incomplete)

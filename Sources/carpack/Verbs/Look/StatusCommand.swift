@@ -62,7 +62,7 @@ struct StatusCommand: ReportingCommand {
       do {
         let opened = try OpenedArchive(file, ReadLimits())
         let status = try ArchiveStatus(
-          of: opened.reader, history: opened.history, path: opened.input.path)
+          of: opened.reader, history: opened.history, path: FilePath(file))
         report.add(file, status)
         return .worst(report.verdict(of: status), opened.status)
       } catch {

@@ -1,0 +1,43 @@
+/// Bytes that lie elsewhere and are fetched range by range.
+public protocol ByteSource: Sendable {
+  /// Fetches ranges, and hands over what they hold.
+  ///
+  /// - Parameters:
+  ///   - ranges: Which, ascending, none empty, and none beyond the end.
+  ///   - take: Called with an offset and the bytes from there on. What it is given of one range comes
+  ///     in order; the ranges may come one beside the other, from several threads.
+  /// - Throws: ``FetchFailure`` if not all of them came; what `take` throws.
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
+}
+
+/// Why bytes that lie elsewhere could not be fetched.
+public struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What kind of failure it is.
+  public enum Kind: Sendable {
+    /// The server cannot be reached, or cannot answer now.
+    case unavailable
+    /// There is nothing there.
+    case absent
+    /// The server does not let this user read it.
+    case forbidden
+    /// It was replaced by something else while it was read.
+    case replaced
+    /// The server's answer is not what was asked for, or not allowed.
+    case refused
+    /// There is no room for what was fetched, or it cannot be kept.
+    case noRoom
+  }
+
+  /// What kind of failure it is.
+  public let kind: Kind
+  /// What happened, where, in words.
+  public let description: String
+  /// The status of the server's answer; nil if there was none.
+  public let status: Int?
+
+  /// A failure.
+  public init(_ kind: Kind, _ description: String, status: Int? = nil) {
+    (self.kind, self.description, self.status) = (kind, description, status)
+  }
+}

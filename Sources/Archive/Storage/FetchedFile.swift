@@ -1,0 +1,314 @@
+internal import CPager
+internal import Synchronization
+public import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A file that lies elsewhere, read as if it were here: each page is fetched when it is first
+/// touched.
+///
+/// What was fetched lies in a scratch file, at the place that it has in the real one. The scratch
+/// file is mapped; pages that are not there may not be touched, and whoever does waits until they
+/// are (``Pager``). Whoever knows what is going to be read says so first (``need(_:)``), so that it
+/// comes in few requests.
+///
+/// 1. A page that can be read holds the bytes of the source, or nothing can be concluded from it:
+///    then ``failure`` says why it could not be fetched.
+/// 2. No more than ``capacity`` bytes are kept, unless all were asked for; what was needed longest
+///    ago goes first.
+/// 3. After a failure nothing is fetched any more.
+public final class FetchedFile: Sendable {
+  /// How many bytes the file has.
+  public let count: Int
+  /// How many bytes are kept.
+  public static let capacity = 256 << 20
+  /// Gaps up to this length are fetched with what lies on both sides of them.
+  private static let widestGap = 64 << 10
+  /// Pages in a group; groups come and go, so that few numbers tell what is there.
+  fileprivate static let pagesPerGroup = 64
+
+  private let source: any ByteSource
+  private let scratch: FileDescriptor
+  private let pageSize: Int
+  private let table = Mutex(Table())
+  /// One thread fetches at a time; the others find the pages there.
+  private let turn = Mutex(())
+
+  /// What is there.
+  fileprivate struct Table {
+    var groups: [Int: Group] = [:]
+    var windows: [Window] = []
+    /// How many pages are there.
+    var held = 0
+    /// How many times something was needed.
+    var clock = 0
+    var keepsAll = false
+    var failure: FetchFailure?
+  }
+
+  fileprivate struct Group {
+    /// A one for each page that is there.
+    var present: UInt64 = 0
+    /// When it was needed last.
+    var lastUse = 0
+  }
+
+  /// A mapping of the scratch file.
+  fileprivate struct Window {
+    let start: UInt
+    let length: Int
+    let number: CInt
+  }
+
+  /// A file of which nothing is here yet.
+  ///
+  /// - Parameters:
+  ///   - source: Where the bytes come from.
+  ///   - count: How many there are.
+  ///   - scratch: An empty file without a name, which is closed with this one.
+  /// - Throws: ``FetchFailure`` if the scratch file cannot be made as long.
+  public init(_ source: any ByteSource, count: Int, scratch: FileDescriptor) throws {
+    (self.source, self.count, self.scratch) = (source, count, scratch)
+    pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
+    do {
+      if try scratch.seek(offset: 0, from: .end) < Int64(count) {
+        try scratch.resize(to: Int64(count))
+      }
+    } catch let error as Errno {
+      throw FetchFailure(.noRoom, "could not make a temporary file of \(count) bytes: \(error)")
+    }
+  }
+
+  deinit {
+    // It has no name, and nobody wants it any more.
+    do { try scratch.close() } catch {}
+  }
+
+  /// Why something could not be fetched; nil while all that was needed came.
+  public var failure: FetchFailure? { table.withLock { $0.failure } }
+
+  /// Keeps bytes that are known already.
+  ///
+  /// - Throws: ``FetchFailure`` if there is no room for them.
+  public func keep(_ bytes: [UInt8], at offset: Int) throws {
+    try write(bytes, at: UInt64(offset))
+    let end = offset + bytes.count
+    // A page that begins before, or ends behind, is not all there.
+    let first = (offset + pageSize - 1) / pageSize
+    markPresent(first..<max(first, end == count ? pageCount : end / pageSize))
+  }
+
+  /// Says that all of the scratch file is there.
+  public func keepAll() {
+    table.withLock { $0.keepsAll = true }
+    markPresent(0..<pageCount)
+  }
+
+  private var pageCount: Int { (count + pageSize - 1) / pageSize }
+
+  /// Fetches what is not there of some ranges, joined where they lie close together.
+  package func need(_ ranges: [Range<Int>]) {
+    turn.withLock { _ in
+      let missing = missing(in: ranges)
+      guard !missing.isEmpty else { return }
+      do {
+        try source.fetch(missing.map { bytes(of: $0) }) { [self] offset, bytes in
+          try write(bytes, at: offset)
+        }
+        for run in missing { markPresent(run) }
+      } catch {
+        fail(error as? FetchFailure ?? FetchFailure(.noRoom, "\(error)"))
+      }
+    }
+  }
+
+  /// Whether some of these bytes are not there.
+  package func lacks(_ range: Range<Int>) -> Bool {
+    let range = range.clamped(to: 0..<count)
+    return table.withLock { table in
+      var page = range.lowerBound / pageSize
+      while page * pageSize < range.upperBound {
+        if !table.isPresent(page) { return true }
+        page += 1
+      }
+      return false
+    }
+  }
+
+  /// Fetches all that is not there, and keeps it.
+  package func needAll() {
+    table.withLock { $0.keepsAll = true }
+    need([0..<count])
+  }
+
+  private func bytes(of pages: Range<Int>) -> Range<UInt64> {
+    UInt64(pages.lowerBound * pageSize)..<UInt64(min(count, pages.upperBound * pageSize))
+  }
+
+  /// The runs of pages that are not there, ascending.
+  private func missing(in ranges: [Range<Int>]) -> [Range<Int>] {
+    var runs: [Range<Int>] = []
+    table.withLock { table in
+      guard table.failure == nil else { return }
+      table.clock += 1
+      let sorted = ranges.map { $0.clamped(to: 0..<count) }.filter { !$0.isEmpty }
+        .sorted { $0.lowerBound < $1.lowerBound }
+      for range in sorted {
+        var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
+        while page * pageSize < range.upperBound {
+          table.groups[page / Self.pagesPerGroup, default: Group()].lastUse = table.clock
+          if !table.isPresent(page) {
+            if let last = runs.last, (page - last.upperBound) * pageSize <= Self.widestGap {
+              runs[runs.count - 1] = last.lowerBound..<page + 1
+            } else {
+              runs.append(page..<page + 1)
+            }
+          }
+          page += 1
+        }
+      }
+    }
+    return runs
+  }
+
+  private func write(_ bytes: [UInt8], at offset: UInt64) throws {
+    do {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), $0)
+      }
+    } catch let error as Errno {
+      throw FetchFailure(.noRoom, "could not keep what was fetched in a temporary file: \(error)")
+    }
+  }
+
+  private func markPresent(_ pages: Range<Int>) {
+    guard !pages.isEmpty else { return }
+    table.withLock { table in
+      for page in pages {
+        let (number, place) = page.quotientAndRemainder(dividingBy: Self.pagesPerGroup)
+        let bit: UInt64 = 1 << UInt64(place)
+        if table.groups[number, default: Group()].present & bit == 0 {
+          table.groups[number, default: Group()].present |= bit
+          table.held += 1
+        }
+        table.groups[number, default: Group()].lastUse = table.clock
+      }
+      for window in table.windows { permit(pages, in: window, PROT_READ) }
+      evict(&table)
+    }
+  }
+
+  /// Lets go of what was needed longest ago, if there is too much.
+  private func evict(_ table: inout Table) {
+    guard !table.keepsAll, table.failure == nil, table.held * pageSize > Self.capacity else {
+      return
+    }
+    let oldest = table.groups.sorted { $0.value.lastUse < $1.value.lastUse }
+    for (number, group) in oldest where group.lastUse < table.clock {
+      guard table.held * pageSize > Self.capacity / 4 * 3 else { return }
+      let pages = number * Self.pagesPerGroup..<min(pageCount, (number + 1) * Self.pagesPerGroup)
+      for window in table.windows { permit(pages, in: window, PROT_NONE) }
+      let range = bytes(of: pages)
+      SystemCalls.punchHole(scratch, range)
+      table.held -= group.present.nonzeroBitCount
+      table.groups[number] = nil
+    }
+  }
+
+  /// Lets pages of a window be read, or not.
+  private func permit(_ pages: Range<Int>, in window: Window, _ protection: CInt) {
+    let start = pages.lowerBound * pageSize
+    let end = min(window.length, pages.upperBound * pageSize)
+    guard start < end else { return }
+    let address = unsafe UnsafeMutableRawPointer(bitPattern: window.start + UInt(start))
+    // It fails only for what is no mapping, or for want of memory: then the page is asked for again.
+    _ = unsafe mprotect(address, end - start, protection)
+  }
+
+  /// Gives up: all pages can be read, so that no thread waits, and none of them counts.
+  private func fail(_ failure: FetchFailure) {
+    table.withLock { table in
+      table.failure = table.failure ?? failure
+      for window in table.windows { permit(0..<pageCount, in: window, PROT_READ) }
+    }
+  }
+
+  // MARK: Windows
+
+  /// Maps the file.
+  ///
+  /// - Throws: ``FetchFailure`` if there is no room in the address space.
+  func makeWindow() throws -> (address: UnsafeRawPointer?, number: CInt) {
+    guard count > 0 else { return (nil, -1) }
+    try Pager.open()
+    let address = unsafe mmap(nil, count, PROT_NONE, MAP_SHARED, scratch.rawValue, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      throw FetchFailure(.noRoom, "could not map \(count) bytes: \(Errno(rawValue: errno))")
+    }
+    let start = UInt(bitPattern: address)
+    let number = carpack_pager_add(start, count)
+    guard number >= 0 else {
+      unsafe munmap(address, count)
+      throw FetchFailure(.noRoom, "too many archives are open")
+    }
+    let window = Window(start: start, length: count, number: number)
+    Pager.add(self, number, start..<start + UInt(count))
+    table.withLock { table in
+      table.windows.append(window)
+      if table.failure != nil { permit(0..<pageCount, in: window, PROT_READ) }
+      var run: Range<Int>?
+      for page in table.presentPages {
+        if let begun = run, begun.upperBound == page {
+          run = begun.lowerBound..<page + 1
+        } else {
+          if let run { permit(run, in: window, PROT_READ) }
+          run = page..<page + 1
+        }
+      }
+      if let run { permit(run, in: window, PROT_READ) }
+    }
+    return (UnsafeRawPointer(address), number)
+  }
+
+  /// Takes a window away.
+  func removeWindow(_ address: UnsafeRawPointer, _ number: CInt) {
+    table.withLock { $0.windows.removeAll { $0.number == number } }
+    Pager.remove(number)
+    unsafe SystemCalls.unmap(address, length: count)
+  }
+
+  /// Brings the page of a window that a thread has touched.
+  func bring(_ address: UInt, in window: Range<UInt>) {
+    let offset = Int(address - window.lowerBound)
+    need([offset..<offset + 1])
+    // It may have come for another thread, and the window may not know yet.
+    let page = offset / pageSize
+    table.withLock { table in
+      guard table.isPresent(page) else { return }
+      for window in table.windows { permit(page..<page + 1, in: window, PROT_READ) }
+    }
+  }
+}
+
+extension FetchedFile.Table {
+  fileprivate func isPresent(_ page: Int) -> Bool {
+    let (number, place) = page.quotientAndRemainder(dividingBy: FetchedFile.pagesPerGroup)
+    return (groups[number]?.present ?? 0) >> UInt64(place) & 1 == 1
+  }
+
+  /// The pages that are there, ascending.
+  fileprivate var presentPages: [Int] {
+    groups.keys.sorted().flatMap { number in
+      let present = groups[number]?.present ?? 0
+      return (0..<FetchedFile.pagesPerGroup).filter { present >> UInt64($0) & 1 == 1 }.map {
+        number * FetchedFile.pagesPerGroup + $0
+      }
+    }
+  }
+}

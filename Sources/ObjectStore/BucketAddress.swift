@@ -1,0 +1,54 @@
+/// A place in an object store: `s3://bucket/key`.
+public struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
+  /// The bucket.
+  public let bucket: String
+  /// The key of an object, or the beginning of some objects' keys; it may be empty.
+  public let key: String
+
+  /// The scheme such addresses begin with.
+  public static let scheme = "s3://"
+  /// How many bytes a key may have.
+  private static let longestKey = 1024
+
+  /// A bucket and a key in it.
+  public init(bucket: String, key: String) { (self.bucket, self.key) = (bucket, key) }
+
+  /// Reads an address.
+  ///
+  /// A key is taken as it stands, with no escapes. One with a segment `.` or `..` is refused: not
+  /// every program on the way leaves it alone.
+  ///
+  /// - Throws: ``StoreError`` if it is none, with the reason.
+  public init(_ text: String) throws(StoreError) {
+    guard text.hasPrefix(Self.scheme) else {
+      throw StoreError(.refused, "\"\(text)\" is no address in a store, s3://bucket/key")
+    }
+    let parts = text.dropFirst(Self.scheme.count).split(
+      separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    bucket = String(parts[0])
+    key = parts.count > 1 ? String(parts[1]) : ""
+    guard 3...255 ~= bucket.utf8.count, bucket.utf8.allSatisfy(Self.isOfBucket),
+      !bucket.hasPrefix("."), !bucket.contains("..")
+    else {
+      throw StoreError(
+        .refused, "\"\(bucket)\" cannot be a bucket's name: letters, digits, dots and hyphens")
+    }
+    let segments = key.split(separator: "/", omittingEmptySubsequences: false)
+    guard key.utf8.count <= Self.longestKey, !segments.contains("."), !segments.contains(".."),
+      !key.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f })
+    else { throw StoreError(.refused, "\"\(text)\" has a key that cannot be used") }
+  }
+
+  private static func isOfBucket(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+      UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+
+  /// `s3://bucket/key`.
+  public var description: String { "\(Self.scheme)\(bucket)/\(key)" }
+}

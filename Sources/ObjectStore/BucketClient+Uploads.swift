@@ -1,0 +1,158 @@
+public import IPLD
+public import XRPC
+
+/// Uploads in parts, of which the store makes one object at once when they are complete.
+extension BucketClient {
+  /// The least that a part may have which is not the last, in bytes.
+  public static let leastPart: UInt64 = 5 << 20
+  /// The most that a part may have, in bytes.
+  public static let largestPart: UInt64 = 5 << 30
+  /// How many parts an upload may have.
+  public static let maximumParts = 10_000
+
+  /// An upload that was begun.
+  public struct Upload: Equatable, Sendable {
+    /// The key of the object that it is to become.
+    public let key: String
+    /// What the store calls it.
+    public let id: String
+  }
+
+  /// A part that the store has.
+  public struct Part: Equatable, Sendable {
+    /// Its number, from 1.
+    public let number: Int
+    /// Its tag.
+    public let tag: String
+  }
+
+  /// Begins an upload.
+  ///
+  /// - Throws: ``StoreError``; `TransportError`.
+  public func beginUpload(of key: String) async throws -> Upload {
+    var call = Call(.post, key)
+    call.query = [("uploads", "")]
+    call.fields = [("Content-Type", Self.contentType)]
+    let (_, body) = try await send(call)
+    guard let id = XMLElement(body)?["UploadId"]?.text, !id.isEmpty else {
+      throw malformed("an upload was begun without a name")
+    }
+    return Upload(key: key, id: id)
+  }
+
+  /// Sends a part.
+  ///
+  /// - Throws: ``StoreError``; `TransportError`.
+  public func send(
+    _ body: RequestBody, digest: SHA256Digest, asPart number: Int, of upload: Upload
+  ) async throws -> Part {
+    var call = Call(.put, upload.key)
+    call.query = [("partNumber", "\(number)"), ("uploadId", upload.id)]
+    (call.body, call.digest) = (body, digest)
+    guard let tag = try await send(call).0["etag"] else {
+      throw malformed("a part was taken without a tag")
+    }
+    return Part(number: number, tag: tag)
+  }
+
+  /// Has the store take a part from an object that it has.
+  ///
+  /// - Parameters:
+  ///   - source: The key of the object.
+  ///   - tag: The content that is meant.
+  ///   - range: Which bytes of it.
+  ///   - number: The number of the part.
+  ///   - upload: The upload.
+  /// - Throws: ``StoreError``, also if the store answers well and copies nothing; `TransportError`.
+  /// - Returns: The part.
+  public func copy(
+    _ source: String, tag: String, _ range: Range<UInt64>, asPart number: Int, of upload: Upload
+  ) async throws -> Part {
+    var call = Call(.put, upload.key)
+    call.query = [("partNumber", "\(number)"), ("uploadId", upload.id)]
+    call.fields = [
+      ("x-amz-copy-source", copySource(source)),
+      ("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
+      ("x-amz-copy-source-if-match", tag),
+    ]
+    call.patience = Self.longWork
+    let (_, body) = try await send(call)
+    try refuseErrorIn(body, of: upload.key)
+    guard let tag = XMLElement(body)?["ETag"]?.text, !tag.isEmpty else {
+      throw StoreError(
+        .refused, "\(BucketAddress.scheme)\(bucket): the store does not copy parts of objects",
+        status: 200)
+    }
+    return Part(number: number, tag: tag)
+  }
+
+  /// Makes an object of the parts.
+  ///
+  /// - Parameters:
+  ///   - upload: The upload.
+  ///   - parts: Its parts.
+  ///   - condition: On what that depends.
+  /// - Throws: ``StoreError``; `TransportError`. After an error that says nothing of a condition the
+  ///   object may be there all the same.
+  /// - Returns: The tag of the object; nil if the store did not say.
+  @discardableResult
+  public func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)
+    async throws -> String?
+  {
+    let list = parts.sorted { $0.number < $1.number }.map {
+      "<Part><PartNumber>\($0.number)</PartNumber><ETag>\(XMLElement.escaped($0.tag))</ETag></Part>"
+    }
+    let text =
+      "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(list.joined())</CompleteMultipartUpload>"
+    let bytes = Array(text.utf8)
+    var call = Call(.post, upload.key)
+    call.query = [("uploadId", upload.id)]
+    call.fields = [("Content-Type", "application/xml")] + condition.fields
+    (call.body, call.digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
+    call.patience = Self.longWork
+    let (response, body) = try await send(call)
+    try refuseErrorIn(body, of: upload.key)
+    return XMLElement(body)?["ETag"]?.text ?? response["etag"]
+  }
+
+  /// Gives an upload up; that it is gone is as good.
+  ///
+  /// - Throws: ``StoreError``; `TransportError`.
+  public func abandon(_ upload: Upload) async throws {
+    var call = Call(.delete, upload.key)
+    call.query = [("uploadId", upload.id)]
+    do {
+      _ = try await send(call)
+    } catch let error as StoreError where [.noSuchUpload, .noSuchObject].contains(error.kind) {
+      // It is gone already.
+    }
+  }
+
+  /// The uploads of one key that were begun and neither completed nor given up.
+  ///
+  /// - Throws: ``StoreError``; `TransportError`.
+  public func uploads(of key: String) async throws -> [Upload] {
+    var found: [Upload] = []
+    var marker: (key: String, id: String)?
+    while true {
+      var call = Call(.get, nil)
+      call.query = [("uploads", ""), ("prefix", key)]
+      if let marker {
+        call.query += [("key-marker", marker.key), ("upload-id-marker", marker.id)]
+      }
+      let (_, body) = try await send(call)
+      guard let answer = XMLElement(body), answer.name == "ListMultipartUploadsResult" else {
+        throw malformed("the list of uploads cannot be read")
+      }
+      for entry in answer.all("Upload") {
+        if let name = entry["Key"]?.text, name == key, let id = entry["UploadId"]?.text {
+          found.append(Upload(key: key, id: id))
+        }
+      }
+      guard answer["IsTruncated"]?.text == "true", let key = answer["NextKeyMarker"]?.text,
+        let id = answer["NextUploadIdMarker"]?.text, marker.map({ $0 != (key, id) }) ?? true
+      else { return found }
+      marker = (key, id)
+    }
+  }
+}

@@ -1,0 +1,212 @@
+internal import ATProtocol
+internal import IPLD
+internal import Synchronization
+public import XRPC
+
+/// One bucket of an object store that speaks as Amazon's S3 does.
+///
+/// Every request is signed for itself, unless the bucket is read without a signature; a clock that
+/// is wrong is put right by the store's own (`RequestTimeTooSkewed`), and credentials that have
+/// ended are looked for again. No redirection is followed.
+///
+/// Source: [S3 API reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
+public final class BucketClient: Sendable {
+  /// The bucket.
+  public let bucket: String
+  let endpoint: Endpoint
+  private let region: String
+  private let network: Network
+  private let options: StoreOptions
+  private let search: CredentialSearch
+  private let state = Mutex(State())
+
+  private struct State {
+    var credentials: StoreCredentials?
+    /// By how many microseconds the store's clock is ahead of this machine's.
+    var clockOffset: Int64 = 0
+  }
+
+  /// Credentials are looked for again when they end within so many microseconds.
+  private static let leastRest: Int64 = 300_000_000
+  /// How many requests a second a store gets on average: it says itself when that is too much.
+  private static let requestsPerSecond = 2000.0
+
+  /// A bucket as the user set it.
+  ///
+  /// - Parameters:
+  ///   - bucket: Its name.
+  ///   - options: Where and how it is asked.
+  ///   - network: What the user set about the network.
+  /// - Throws: ``StoreError`` if the options cannot be used; `TransportError`.
+  public init(_ bucket: String, _ options: StoreOptions, network: NetworkOptions) throws {
+    self.bucket = bucket
+    self.options = options
+    search = CredentialSearch(options: options, userAgent: network.userAgent)
+    let url: String?
+    if let given = options.endpoint ?? options.environment("AWS_ENDPOINT_URL_S3")
+      ?? options.environment("AWS_ENDPOINT_URL")
+    {
+      url = given
+    } else {
+      url = try search.setting("endpoint_url")
+    }
+    var region =
+      options.region ?? options.environment("AWS_REGION")
+      ?? options.environment("AWS_DEFAULT_REGION")
+    if region == nil { region = try search.setting("region") }
+    self.region = region ?? "us-east-1"
+    endpoint = try Endpoint(of: bucket, region: self.region, options, endpoint: url)
+    var network = network
+    if url != nil { network.plainServers.append(endpoint.origin) }
+    network.requestsPerSecond = Self.requestsPerSecond
+    self.network = try Network(network)
+  }
+
+  /// What is asked of the bucket.
+  struct Call {
+    var method: HTTPRequest.Method
+    /// The key of the object; nil for the bucket itself.
+    var key: String?
+    var query: [(name: String, value: String)] = []
+    var fields: [(name: String, value: String)] = []
+    var body = RequestBody([])
+    /// The digest of the body.
+    var digest = SHA256.digest(of: [UInt8]().span)
+    /// Whether a part of the object is asked for.
+    var asksForPart = false
+    /// For how many seconds the store may say nothing.
+    var patience: Int?
+    /// How often it is sent at most; nil for as often as the user set.
+    var attempts: Int?
+
+    init(_ method: HTTPRequest.Method, _ key: String?) { (self.method, self.key) = (method, key) }
+  }
+
+  /// Sends a call, and reads the answer if it is one of success.
+  ///
+  /// - Throws: ``StoreError`` if the store refuses; `TransportError`; what `receive` throws.
+  func send<Value>(_ call: Call, receive: (HTTPResponse) async throws -> Value) async throws
+    -> Value
+  {
+    var mends = 0
+    while true {
+      let request = try await signed(call)
+      let (delivery, value) = try await network.send(request, receive: receive)
+      if let value { return value }
+      let error = StoreError(delivery, of: call.key.map { "\(bucket)/\($0)" } ?? bucket)
+      guard mends < 2, try mend(after: error, delivery) else { throw error }
+      mends += 1
+    }
+  }
+
+  /// Sends a call whose answer is short.
+  ///
+  /// - Returns: The head of the answer and its body.
+  func send(_ call: Call) async throws -> (HTTPResponse, [UInt8]) {
+    try await send(call) { response in
+      (response, try await response.body.collect(upTo: Self.longestAnswer, of: endpoint.origin))
+    }
+  }
+
+  /// A list has a thousand keys of a thousand bytes at most, each escaped.
+  private static let longestAnswer = 8 << 20
+
+  /// Puts right what a refusal says is wrong here; answers whether there is anything.
+  private func mend(after error: StoreError, _ delivery: Network.Delivery) throws -> Bool {
+    switch error.code {
+    case "RequestTimeTooSkewed":
+      guard let date = delivery.response["date"], let theirs = HTTPDate.unixTime(date) else {
+        return false
+      }
+      let offset = Int64(theirs * 1e6) - Self.now.microseconds
+      state.withLock { $0.clockOffset = offset }
+      return true
+    case "ExpiredToken", "TokenRefreshRequired":
+      return state.withLock { state in
+        defer { state.credentials = nil }
+        return state.credentials?.sessionToken != nil
+      }
+    default: return false
+    }
+  }
+
+  private func signed(_ call: Call) async throws -> HTTPRequest {
+    let path = endpoint.path(of: call.key ?? "")
+    var url = endpoint.origin + path
+    if !call.query.isEmpty { url += "?" + RequestSigner.queryText(call.query) }
+    var fields = call.fields
+    if !options.isUnsigned {
+      let signer = RequestSigner(try await credentials(), region: region)
+      let time = Self.now.advanced(by: state.withLock { $0.clockOffset })
+      fields = signer.fields(
+        signing: .init(
+          method: call.method.rawValue, path: path, query: call.query,
+          fields: call.fields + [("Host", endpoint.host)], payload: call.digest.hexadecimal),
+        at: time)
+      // The transport names the host itself, in the same way.
+      fields.removeAll { $0.name == "Host" }
+    }
+    var request = HTTPRequest(
+      call.method, url, fields: fields, acceptsCompression: false, isStreamed: true,
+      followsRedirects: false, attempts: call.attempts)
+    request.body = call.body
+    request.asksForPart = call.asksForPart
+    request.patience = call.patience
+    return request
+  }
+
+  private static var now: UnixTime { UnixTime(microseconds: Int64(SystemClock().unixTime * 1e6)) }
+
+  private func credentials() async throws -> StoreCredentials {
+    let known = state.withLock { $0.credentials }
+    if let known, known.end.map({ Self.now < $0.advanced(by: -Self.leastRest) }) ?? true {
+      return known
+    }
+    guard let found = try await search.credentials() else {
+      throw StoreError(
+        .noCredentials,
+        "no credentials were found for \(BucketAddress.scheme)\(bucket): not in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, not in Amazon's files, and no container or instance lends any; --unsigned reads a bucket that everyone may read"
+      )
+    }
+    state.withLock { $0.credentials = found }
+    return found
+  }
+}
+
+extension StoreError {
+  /// What an answer says that is none of success.
+  init(_ delivery: Network.Delivery, of subject: String) {
+    let response = delivery.response
+    let answer = XMLElement(delivery.errorBody)
+    let code = answer?["Code"]?.text
+    let said = answer?["Message"]?.text
+    let kind: Kind =
+      switch (response.status, code) {
+      case (_, "NoSuchBucket"): .noSuchBucket
+      case (_, "NoSuchUpload"): .noSuchUpload
+      case (404, _): .noSuchObject
+      case (412, _), (409, "ConditionalRequestConflict"), (304, _): .conditionFailed
+      case (401, _), (403, _): .denied
+      case (500..., _), (429, _): .unavailable
+      default: .refused
+      }
+    let what =
+      switch kind {
+      case .noSuchObject: "there is no such object"
+      case .noSuchBucket: "there is no such bucket"
+      case .noSuchUpload: "there is no such upload any more"
+      case .conditionFailed: "the object is another one by now"
+      case .denied: "the store does not let this user do it"
+      case .unavailable: "the store cannot do it now"
+      default: "the store refuses"
+      }
+    let words = [code, said].compactMap { $0 }.filter { !$0.isEmpty }
+    var text = "\(BucketAddress.scheme)\(subject): \(what) (status \(response.status)"
+    if !words.isEmpty { text += ", \(Excerpt.of(words.joined(separator: ": ")))" }
+    text += ")"
+    if let region = response["x-amz-bucket-region"], 300..<500 ~= response.status {
+      text += "; the bucket is in the region \(Excerpt.of(region))"
+    }
+    self.init(kind, text, status: response.status, code: code)
+  }
+}

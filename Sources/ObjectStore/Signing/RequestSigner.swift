@@ -1,0 +1,149 @@
+public import ATProtocol
+internal import IPLD
+internal import XRPC
+
+/// Signs requests as Amazon's stores, and those that speak as they do, want it: Signature Version 4.
+///
+/// Source: [Signature Version 4](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)
+/// and, for S3, [Authenticating Requests](https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
+public struct RequestSigner: Sendable {
+  /// Whose signature it is.
+  public let credentials: StoreCredentials
+  /// The region that the store is in, such as `eu-central-1`.
+  public let region: String
+  private static let service = "s3"
+  private static let algorithm = "AWS4-HMAC-SHA256"
+
+  /// What stands for the digest of a body that is not signed.
+  public static let unsignedPayload = "UNSIGNED-PAYLOAD"
+
+  /// A signer.
+  ///
+  /// - Parameters:
+  ///   - credentials: Whose signature it is.
+  ///   - region: Where the store is.
+  public init(_ credentials: StoreCredentials, region: String) {
+    (self.credentials, self.region) = (credentials, region)
+  }
+
+  /// What is signed.
+  public struct Subject: Sendable {
+    /// The method, such as `GET`.
+    public var method: String
+    /// The path as it is sent, its bytes escaped once.
+    public var path: String
+    /// The names and values of the query, not escaped.
+    public var query: [(name: String, value: String)]
+    /// The fields, `Host` among them; all of them are signed.
+    public var fields: [(name: String, value: String)]
+    /// The digest of the body in hexadecimal digits, or ``unsignedPayload``.
+    public var payload: String
+
+    /// What is signed.
+    public init(
+      method: String, path: String, query: [(name: String, value: String)] = [],
+      fields: [(name: String, value: String)], payload: String
+    ) {
+      (self.method, self.path, self.query) = (method, path, query)
+      (self.fields, self.payload) = (fields, payload)
+    }
+  }
+
+  /// The fields that a request has to carry: those given, the time, the digest of the body, the
+  /// session's token if there is one, and the signature.
+  ///
+  /// - Parameters:
+  ///   - subject: What is signed.
+  ///   - time: When.
+  /// - Returns: The fields, `Host` among them.
+  public func fields(signing subject: Subject, at time: UnixTime) -> [(name: String, value: String)]
+  {
+    let stamp = Self.stamp(time)
+    let scope = "\(stamp.prefix(8))/\(region)/\(Self.service)/aws4_request"
+    var fields = subject.fields
+    fields.append(("x-amz-content-sha256", subject.payload))
+    fields.append(("x-amz-date", stamp))
+    if let token = credentials.sessionToken {
+      fields.append(("x-amz-security-token", token.text))
+    }
+    var signed = subject
+    signed.fields = fields
+    let (request, names) = Self.canonicalRequest(signed)
+    let text = [
+      Self.algorithm, stamp, scope, SHA256.digest(of: Array(request.utf8).span).hexadecimal,
+    ].joined(separator: "\n")
+    var key = Array("AWS4\(credentials.secret.text)".utf8)
+    for part in scope.split(separator: "/") { key = HMAC.code(of: Array(part.utf8), key: key) }
+    let signature = HMAC.code(of: Array(text.utf8), key: key).hexadecimal
+    fields.append(
+      (
+        "Authorization",
+        "\(Self.algorithm) Credential=\(credentials.key)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
+      ))
+    return fields
+  }
+
+  /// The request in the one form in which both sides sign it, and the names of the fields in it.
+  static func canonicalRequest(_ subject: Subject) -> (text: String, names: String) {
+    let query = queryText(subject.query)
+    let fields = subject.fields.map { (name: $0.name.lowercased(), value: trimmed($0.value)) }
+      .sorted { Array($0.name.utf8).lexicographicallyPrecedes(Array($1.name.utf8)) }
+    let names = fields.map(\.name).joined(separator: ";")
+    let lines = fields.map { "\($0.name):\($0.value)\n" }.joined()
+    let text = [subject.method, subject.path, query, lines, names, subject.payload]
+      .joined(separator: "\n")
+    return (text, names)
+  }
+
+  /// A query, its names sorted and everything escaped, as it is signed and as it is sent.
+  public static func queryText(_ query: [(name: String, value: String)]) -> String {
+    query.map { (escaped($0.name), escaped($0.value)) }
+      .sorted { ($0.0, $0.1) < ($1.0, $1.1) }
+      .map { "\($0)=\($1)" }
+      .joined(separator: "&")
+  }
+
+  /// The bytes of a text, all but letters, digits and `-._~` as `%XX`.
+  ///
+  /// - Parameters:
+  ///   - text: The text.
+  ///   - isPath: Whether slashes stay.
+  public static func escaped(_ text: String, isPath: Bool = false) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var bytes: [UInt8] = []
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        bytes.append(byte)
+      case UInt8(ascii: "/") where isPath: bytes.append(byte)
+      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A value without blanks around it, and with one where there were several.
+  private static func trimmed(_ value: String) -> String {
+    value.split(separator: " ").joined(separator: " ")
+  }
+
+  /// A time as signatures have it, `20130524T000000Z`.
+  private static func stamp(_ time: UnixTime) -> String {
+    "\(time)".filter { $0 != "-" && $0 != ":" }
+  }
+}
+
+extension SHA256Digest {
+  /// The digest in hexadecimal digits, in lower case.
+  package var hexadecimal: String { bytes.hexadecimal }
+}
+
+extension [UInt8] {
+  var hexadecimal: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,39 @@
+/// Why a store did not do what it was asked.
+public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What kind of refusal it is.
+  public enum Kind: Equatable, Sendable {
+    /// The object is not there.
+    case noSuchObject
+    /// The bucket is not there.
+    case noSuchBucket
+    /// The upload is not there: it was completed, or given up.
+    case noSuchUpload
+    /// The store does not let this user do it.
+    case denied
+    /// No credentials were found, or they cannot be used.
+    case noCredentials
+    /// The object is not the one that was meant: a condition did not hold.
+    case conditionFailed
+    /// The store is too busy, or broken for now.
+    case unavailable
+    /// Anything else that it refuses.
+    case refused
+    /// Its answer is not what an object store answers.
+    case malformed
+  }
+
+  /// What kind it is.
+  public let kind: Kind
+  /// The status of the answer; nil if nothing was asked.
+  public let status: Int?
+  /// The store's name for it, such as `NoSuchKey`; nil if it gave none.
+  public let code: String?
+  /// What happened, in words, with what was asked for.
+  public let description: String
+
+  /// An error.
+  public init(_ kind: Kind, _ description: String, status: Int? = nil, code: String? = nil) {
+    (self.kind, self.description) = (kind, description)
+    (self.status, self.code) = (status, code)
+  }
+}

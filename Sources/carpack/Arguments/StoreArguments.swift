@@ -1,0 +1,50 @@
+internal import ArgumentParser
+internal import Backup
+internal import ObjectStore
+internal import XRPC
+
+/// How object stores are asked, and web servers that have archives.
+struct StoreArguments: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The object store that s3:// means, instead of Amazon's (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).",
+      valueName: "url"))
+  var endpointURL: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The store's region (AWS_REGION, AWS_DEFAULT_REGION; default: us-east-1).", valueName: "name")
+  )
+  var region: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The profile in Amazon's files that has the keys (AWS_PROFILE).", valueName: "name"))
+  var profile: String?
+
+  @Flag(help: "Ask the store without a signature, for a bucket that everyone may read.")
+  var unsigned = false
+
+  @Flag(
+    inversion: .prefixedNo,
+    help:
+      "Name the bucket in the path of requests, and not in the host. This is so for other stores than Amazon's."
+  )
+  var pathStyle: Bool?
+
+  /// What was set, here, in the environment or in Amazon's files.
+  var options: StoreOptions {
+    var options = StoreOptions { Host.environment($0)?.value }
+    options.endpoint = endpointURL
+    options.region = region
+    options.profile = profile
+    options.isUnsigned = unsigned
+    options.namesBucketInPath = pathStyle
+    return options
+  }
+}
+
+extension StoreArguments {
+  /// What the environment sets about the network, for verbs that have no options for it.
+  static func network() throws -> NetworkOptions { try NetworkCommandOptions.fromEnvironment() }
+}
