@@ -68,6 +68,36 @@ extension ArchiveReader {
     file.willRead(ranges)
   }
 
+  /// Says that sections are going to be read one after the other, as far as they lie elsewhere: the
+  /// first of them, if the first is not here.
+  package func willReadSections(_ ordinals: some Sequence<UInt64>) {
+    guard file.isFetched else { return }
+    let index = index
+    willSearch(index)
+    let ranges: [Range<Int>] = file.withBytes { bytes in
+      var (ranges, length) = ([Range<Int>](), 0)
+      for ordinal in ordinals {
+        guard var position = index.position(of: ordinal, in: bytes) else { break }
+        var entry = index.entry(at: position, in: bytes)
+        if ranges.isEmpty, !file.lacks(entry.range) { return [] }
+        while true {
+          ranges.append(entry.range)
+          length += entry.range.count
+          guard length < Self.sectionsAtOnce else { return ranges }
+          guard let next = index.position(1, after: position) else { break }
+          position = next
+          entry = index.entry(at: position, in: bytes)
+          guard entry.firstOrdinal == ordinal else { break }
+        }
+      }
+      return ranges
+    }
+    file.willRead(ranges)
+  }
+
+  /// How many bytes of sections are asked for at a time, where they are not here.
+  private static let sectionsAtOnce = 32 << 20
+
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
     willSearch(index)
     do {

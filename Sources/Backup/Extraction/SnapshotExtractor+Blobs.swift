@@ -9,6 +9,8 @@ extension SnapshotExtractor {
     let cid: CID
     /// What its record says.
     var mimeType: String?
+    /// How large it is, by its record.
+    var size: Int?
     /// The key of the record that refers to it first.
     var record: String?
   }
@@ -39,8 +41,10 @@ extension SnapshotExtractor {
   mutating func writeBlobs(_ blobs: [Blob]) throws {
     let earlier = report
     var findings: [(index: Int, report: Report)] = []
-    for (done, index) in try archiveOrder(of: blobs.map(\.cid)).enumerated() {
+    let order = try archiveOrder(of: blobs)
+    for (done, (index, _)) in order.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
+      archived.reader.willReadSections(order[done...].lazy.map(\.ordinal))
       report = Report()
       try writeBlob(blobs[index])
       if !report.isEmpty { findings.append((index, report)) }
@@ -49,11 +53,16 @@ extension SnapshotExtractor {
     for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
   }
 
-  /// The indices of blobs in the order in which these lie in the archive; those that are damaged or
-  /// missing come last.
-  private func archiveOrder(of cids: [CID]) throws -> [Int] {
-    let ordinals = try archived.reader.ordinals(cids.count) { cids[$0] }
-    return ordinals.indices.sorted { (ordinals[$0], $0) < (ordinals[$1], $1) }
+  /// The indices and numbers of blobs in the order in which these lie in the archive; those that are
+  /// damaged or missing come last.
+  private func archiveOrder(of blobs: [Blob]) throws -> [(index: Int, ordinal: UInt64)] {
+    let states = try archived.reader.states(
+      blobs.count, expectedLength: { blobs[$0].size.flatMap { UInt64(exactly: $0) } },
+      cid: { blobs[$0].cid })
+    let order = states.enumerated().map { index, state in
+      if case .held(let ordinal, _) = state { (index, ordinal) } else { (index, UInt64.max) }
+    }
+    return order.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
   }
 
   mutating func writeBlob(_ blob: Blob) throws {
