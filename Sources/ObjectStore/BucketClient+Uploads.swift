@@ -76,11 +76,16 @@ extension BucketClient {
       ("x-amz-copy-source-if-match", tag),
     ]
     call.patience = Self.longWork
-    let (_, body) = try await send(call)
+    let body: [UInt8]
+    do {
+      body = try await send(call).1
+    } catch let error as StoreError where error.status == 501 {
+      throw StoreError(.cannotCopy, error.description, status: error.status, code: error.code)
+    }
     try refuseErrorIn(body, of: upload.key)
     guard let tag = XMLElement(body)?["ETag"]?.text, !tag.isEmpty else {
       throw StoreError(
-        .refused, "\(BucketAddress.scheme)\(bucket): the store does not copy parts of objects",
+        .cannotCopy, "\(BucketAddress.scheme)\(bucket): the store does not copy parts of objects",
         status: 200)
     }
     return Part(number: number, tag: tag)

@@ -16,6 +16,8 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case conditionFailed
     /// The store is too busy, or broken for now.
     case unavailable
+    /// It does not make parts of objects that it has.
+    case cannotCopy
     /// Anything else that it refuses.
     case refused
     /// Its answer is not what an object store answers.

@@ -68,6 +68,7 @@ struct Carpack: ParsableCommand {
         ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
         RecoveryKeyCommand.self,
       ]),
+    CommandGroup(name: "Elsewhere", subcommands: [PushCommand.self, PullCommand.self]),
     CommandGroup(
       name: "Maintain",
       subcommands: [

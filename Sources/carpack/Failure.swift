@@ -58,7 +58,7 @@ struct Failure: Error {
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
     isOfFormat(error) || error is Failure || error is BackupError || error is SelectionError
-      || error is FetchFailure || error is StoreError
+      || error is FetchFailure || error is StoreError || error is PushError
       || error is IdentityError || error is TransportError || error is XRPCError
       || error is RestoreError || error is PLCDirectory.Refusal || error is PLCLogError
   }
@@ -72,6 +72,7 @@ struct Failure: Error {
     case let error as IdentityError: self.init(error)
     case let error as FetchFailure: self.init(error)
     case let error as StoreError: self.init(error)
+    case let error as PushError: self.init(error)
     case let error as TransportError: self.init(error)
     case let error as XRPCError: self.init(error)
     case let error as RestoreError: self.init(error)
@@ -229,6 +230,20 @@ struct Failure: Error {
     case .refused: status = .refused
     case .noRoom: status = .ioError
     }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: PushError) {
+    let (status, hint): (ExitStatus, String?) =
+      switch error {
+      case .busy: (.cannotCreate, nil)
+      case .otherObject:
+        (.refused, "--replace puts the one in the place of the other")
+      case .knowsNoConditions: (.refused, "if nobody else writes there, say so with --exclusive")
+      case .notKept: (.ioError, "nothing was replaced; try again, or another store")
+      case .unfinished:
+        (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+      }
     self.init("\(error)", hint: hint, status: status)
   }
 

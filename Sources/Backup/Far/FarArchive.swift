@@ -1,5 +1,6 @@
 public import Archive
 public import ObjectStore
+public import SystemPackage
 public import XRPC
 
 /// An archive that lies elsewhere: in a bucket, or on a web server.
@@ -12,6 +13,15 @@ public enum FarArchive {
   /// What a message calls it: the address, without a query, which may be secret.
   public static func shown(_ name: String) -> String {
     isAddress(name) ? String(name.prefix { $0 != "?" }) : name
+  }
+
+  /// The folder for what is kept between runs and can be done without.
+  ///
+  /// - Parameter environment: the environment's variables by their names.
+  public static func cacheFolder(_ environment: (String) -> String?) -> FilePath {
+    if let cache = environment("XDG_CACHE_HOME") { return FilePath(cache).appending("carpack") }
+    if let home = environment("HOME") { return FilePath(home).appending(".cache/carpack") }
+    return TemporaryFile.defaultFolder.appending("carpack-cache")
   }
 
   /// Opens it for reading; its end is fetched, and the rest when it is read.
@@ -38,7 +48,7 @@ public enum FarArchive {
     }
   }
 
-  private static func server(
+  static func server(
     _ address: String, _ store: StoreOptions, _ network: NetworkOptions
   ) throws -> any RangeServer {
     guard !address.hasPrefix(BucketAddress.scheme) else {

@@ -24,6 +24,8 @@ final class FarObject: ByteSource {
     /// When it was written.
     var date: String?
 
+    init(tag: String?) { self.tag = tag }
+
     init(_ response: HTTPResponse) {
       tag = response["etag"]
       date = response["last-modified"]
@@ -48,6 +50,11 @@ final class FarObject: ByteSource {
   private init(_ server: any RangeServer, count: UInt64, ending: [UInt8], _ version: Version) {
     (self.server, self.count, self.ending) = (server, count, ending)
     self.version = Mutex(version)
+  }
+
+  /// The object whose end is known.
+  convenience init(_ server: any RangeServer, _ head: FarHead) {
+    self.init(server, count: head.count, ending: head.ending, Version(tag: head.tag))
   }
 
   /// Opens an object: asks for its end, which says how long it is.

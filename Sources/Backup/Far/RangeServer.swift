@@ -75,7 +75,7 @@ extension FetchFailure {
       case .denied, .noCredentials: .forbidden
       case .conditionFailed: .replaced
       case .unavailable: .unavailable
-      case .refused, .noSuchUpload, .malformed: .refused
+      case .refused, .cannotCopy, .noSuchUpload, .malformed: .refused
       }
     self.init(kind, "\(error)", status: error.status)
   }

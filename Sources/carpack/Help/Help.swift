@@ -14,6 +14,8 @@ enum Help {
     case signing
     /// Those of a verb that gives an account back to a server.
     case restoring
+    /// Those of a verb that sends archives elsewhere or fetches them.
+    case store
     /// Those of a verb that goes on as carpack-serve.
     case serving
 
@@ -48,6 +50,13 @@ enum Help {
         "CARPACK_SERVE            where the program carpack-serve is, if not beside this one",
         "TMPDIR                   where repositories are laid out, else /var/tmp",
       ]
+      let store = [
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE,",
+        "AWS_REGION, AWS_ENDPOINT_URL  as Amazon's tools have them",
+        "CARPACK_CA_FILE          the certificates to trust, instead of the system's",
+        "XDG_CACHE_HOME           where it is noted that something is sent, else ~/.cache",
+        "TMPDIR                   where what is fetched is kept meanwhile, else /var/tmp",
+      ]
       return switch self {
       case .terminal: terminal
       case .common: common
@@ -56,6 +65,7 @@ enum Help {
       case .signing: common + writing + network + signing
       case .restoring:
         common + writing + network.filter { !$0.hasPrefix("CARPACK_APP_PASSWORD") } + restoring
+      case .store: common + store
       case .serving: common + serving
       }
     }

@@ -1,4 +1,6 @@
+internal import Backup
 internal import CArguments
+internal import SystemPackage
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -50,6 +52,9 @@ enum Host {
     return unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec]
       .map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
   }
+
+  /// The folder for what is kept between runs and can be done without.
+  static var cacheFolder: FilePath { FarArchive.cacheFolder { environment($0)?.value } }
 
   /// The first of these environment variables that has text.
   static func environment(_ names: String...) -> (name: String, value: String)? {

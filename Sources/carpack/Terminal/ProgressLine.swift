@@ -1,4 +1,5 @@
 internal import Backup
+internal import Synchronization
 
 /// One line on a terminal that says how a long piece of work gets on: how much, how fast, how long
 /// still.
@@ -27,6 +28,15 @@ final class ProgressLine {
     let line = ProgressLine()
     return { line.update($0) }
   }
+
+  /// The same, for work on several threads.
+  static func sharedObserver(quiet: Bool) -> @Sendable (Progress) -> Void {
+    guard !quiet, Console.canRedraw else { return { _ in } }
+    let line = Shared()
+    return { progress in line.line.withLock { $0.update(progress) } }
+  }
+
+  private final class Shared: Sendable { let line = Mutex(ProgressLine()) }
 
   func update(_ progress: Progress) {
     let now = clock.now

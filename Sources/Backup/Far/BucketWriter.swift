@@ -1,0 +1,191 @@
+internal import Archive
+internal import IPLD
+internal import ObjectStore
+internal import XRPC
+
+/// Replaces an object in a bucket by one that goes on where it ends, or by another.
+///
+/// An object cannot be appended to. But the store can make a new one of parts of the old, which it
+/// has, and of parts that are sent; when that is complete it takes the place of the old one at
+/// once, if that is still the one that was meant.
+///
+/// 1. A reader of the key sees the old object or the new one, whenever this is interrupted.
+/// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said that
+///    there is none (``isExclusive``).
+/// 3. What an interrupted writer on this machine has begun is given up by the next one
+///    (``UploadMark``).
+struct BucketWriter: Sendable {
+  /// What the new object holds.
+  struct Content: Sendable {
+    /// How many bytes it has.
+    var count: UInt64
+    /// An object of the bucket that begins as the new one does, and for how many bytes.
+    var kept: (key: String, tag: String, count: UInt64)?
+    /// Reads some bytes, from an offset on.
+    var read: RequestBody.Reading
+  }
+
+  let client: BucketClient
+  let key: String
+  /// Whether nobody else writes there, so that a store that knows no conditions is good enough.
+  let isExclusive: Bool
+
+  /// Up to this length an object is put at once.
+  private static let largestPut: UInt64 = 16 << 20
+  /// How long the parts are that are sent, at the least.
+  private static let partLength: UInt64 = 16 << 20
+  /// How many parts are sent at a time.
+  private static let parallelParts = 4
+  /// How many bytes of the end tell whether an object is the one that was written.
+  private static let endingLength: UInt64 = 4 << 10
+
+  /// What became of a write.
+  struct Written: Sendable {
+    /// How many bytes were sent.
+    var sent: UInt64
+    /// What names the new object, if the store said.
+    var tag: String?
+  }
+
+  /// Puts the new object in the place of the old.
+  ///
+  /// - Parameters:
+  ///   - tag: what names the object that is there; nil for none.
+  ///   - content: what the new one holds.
+  /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster;
+  ///   `TransportError`; what reading the content throws.
+  func replace(_ tag: String?, by content: Content) async throws -> Written {
+    let condition: BucketClient.Condition =
+      isExclusive ? .none : tag.map { .isTagged($0) } ?? .isAbsent
+    var content = content
+    if let kept = content.kept, kept.count < BucketClient.leastPart { content.kept = nil }
+    do {
+      guard content.kept != nil || content.count > Self.largestPut else {
+        return try await put(content, condition)
+      }
+      do {
+        return try await upload(content, condition)
+      } catch let error as StoreError where error.kind == .cannotCopy {
+        content.kept = nil
+        return try await content.count > Self.largestPut
+          ? upload(content, condition) : put(content, condition)
+      }
+    } catch let error as StoreError where Self.mayBeDone(error) {
+      // The answer to a write that was done may have been lost, and the write sent again.
+      guard let head = try await client.head(of: key), try await holds(content, head) else {
+        throw error
+      }
+      return Written(sent: content.count - (content.kept?.count ?? 0), tag: head.tag)
+    }
+  }
+
+  private func put(_ content: Content, _ condition: BucketClient.Condition) async throws -> Written {
+    let all = 0..<content.count
+    let tag = try await client.put(
+      Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition)
+    return Written(sent: content.count, tag: tag)
+  }
+
+  private static func mayBeDone(_ error: StoreError) -> Bool {
+    error.kind == .conditionFailed || error.kind == .noSuchUpload
+  }
+
+  /// Whether the object that is there ends as the new one does, and is as long.
+  private func holds(_ content: Content, _ head: BucketClient.ObjectHead) async throws -> Bool {
+    guard head.size == content.count else { return false }
+    let start = content.count - min(content.count, Self.endingLength)
+    guard start < content.count else { return false }
+    let theirs = try await bytes(start..<content.count, of: head.tag)
+    return theirs == (try content.read(start, Int(content.count - start)))
+  }
+
+  /// Reads a part of an object.
+  private func bytes(_ range: Range<UInt64>, of tag: String) async throws -> [UInt8] {
+    try await client.object(
+      key, range: "bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag
+    ) { response in
+      try await response.body.collect(upTo: range.count, of: key)
+    }
+  }
+
+  // MARK: Parts
+
+  private enum Source {
+    case copied(Range<UInt64>)
+    case sent(Range<UInt64>)
+  }
+
+  private func upload(_ content: Content, _ condition: BucketClient.Condition) async throws
+    -> Written
+  {
+    let upload = try await client.beginUpload(of: key)
+    do {
+      let sources = Self.parts(content)
+      let kept = content.kept
+      let parts = try await withThrowingTaskGroup(of: BucketClient.Part.self) { group in
+        var parts: [BucketClient.Part] = []
+        for (index, source) in sources.enumerated() {
+          if index >= Self.parallelParts, let part = try await group.next() { parts.append(part) }
+          group.addTask {
+            switch source {
+            case .copied(let range):
+              try await client.copy(
+                kept?.key ?? key, tag: kept?.tag ?? "", range, asPart: index + 1, of: upload)
+            case .sent(let range):
+              try await client.send(
+                Self.body(of: content, range), digest: try Self.digest(of: content, range),
+                asPart: index + 1, of: upload)
+            }
+          }
+        }
+        for try await part in group { parts.append(part) }
+        return parts
+      }
+      let tag = try await client.complete(upload, parts, if: condition)
+      return Written(sent: content.count - (kept?.count ?? 0), tag: tag)
+    } catch {
+      // That it cannot be given up now is no other error: the next writer does it.
+      do { try await client.abandon(upload) } catch _ {}
+      throw error
+    }
+  }
+
+  /// The parts of a new object: those that the store has, of 5 GiB at most, and those that are sent.
+  private static func parts(_ content: Content) -> [Source] {
+    var sources: [Source] = []
+    let kept = content.kept?.count ?? 0
+    // Equal parts, so that none is shorter than the store allows.
+    let copies = (kept + BucketClient.largestPart - 1) / BucketClient.largestPart
+    for number in 0..<copies {
+      sources.append(.copied(kept * number / copies..<kept * (number + 1) / copies))
+    }
+    let rest = content.count - kept
+    let room = UInt64(BucketClient.maximumParts) - copies
+    let length = max(partLength, (rest + room - 1) / room)
+    var start = kept
+    while start < content.count {
+      let end = min(content.count, start + length)
+      sources.append(.sent(start..<end))
+      start = end
+    }
+    return sources
+  }
+
+  private static func body(of content: Content, _ range: Range<UInt64>) -> RequestBody {
+    RequestBody(byteCount: UInt64(range.count)) { offset, count in
+      try content.read(range.lowerBound + offset, count)
+    }
+  }
+
+  private static func digest(of content: Content, _ range: Range<UInt64>) throws -> SHA256Digest {
+    var hash = SHA256()
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let count = Int(min(1 << 20, range.upperBound - offset))
+      let bytes = try content.read(offset, count)
+      hash.update(bytes.span)
+      offset += UInt64(count)
+    }
+    return hash.finish()
+  }
+}

@@ -1,0 +1,80 @@
+internal import ATProtocol
+internal import Archive
+internal import ArgumentParser
+internal import Backup
+internal import SystemPackage
+
+/// `carpack pull`: an archive from a bucket or a web server.
+struct PullCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pull",
+    _superCommandName: Carpack.name,
+    abstract: "Bring an archive that lies here up to date with one in a bucket or on a web server.",
+    discussion: Help.discussion(
+      """
+      A file that is an earlier state of the archive is gone on with: what it lacks is fetched, verified section by section, and only then counts. A file that is not there is made under a temporary name and gets its own when all of it is verified. One that is the same already takes one request. What is no earlier state is replaced with --replace only.
+
+      A file that ends in a write that was not finished is left alone: the next backup, or "carpack repair", takes up what is whole of it.
+
+      Exit status: 0 the file is the archive or a later state of it, 11 what came is damaged (the file is as it was), 13 the file is something else, 66 there is nothing at the address, 69 it is not to be had, 73 another process writes to the file, 75 it was replaced while it was fetched, 77 no keys were found or they are not enough.
+      """,
+      examples: [
+        "carpack pull s3://archives/alice.example.com.car.zst alice.example.com.car.zst",
+        "carpack pull https://archives.example.com/alice.car.zst alice.car.zst",
+      ], environment: .store))
+
+  @Argument(
+    help: ArgumentHelp("Where it lies: s3://bucket/key or https://….", valueName: "address"))
+  var address: String
+
+  @Argument(
+    help: ArgumentHelp("The file.", valueName: "archive"), completion: .file(extensions: ["zst"]))
+  var file: String
+
+  @Flag(help: "Replace a file that is no earlier state of the archive.")
+  var replace = false
+
+  @OptionGroup var store: StoreArguments
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    guard FarArchive.isAddress(address) else {
+      throw ValidationError("\"\(address)\" is no address: s3://bucket/key or https://…")
+    }
+  }
+
+  func run() throws {
+    let pull = try ArchivePull(
+      address, to: FilePath(file), store.options, network: StoreArguments.network(),
+      replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
+    let report = try Failure.naming(FarArchive.shown(address)) { try pull.run() }
+    Console.endProgress()
+    if json { printJSON(report) } else { printText(report) }
+  }
+
+  private func printText(_ report: ArchivePull.Report) {
+    let size = Quantity.bytes(report.count)
+    let fetched = Quantity.bytes(report.fetched)
+    let what =
+      switch report.outcome {
+      case .unchanged: "up to date, \(size)"
+      case .ahead: "has all of \(FarArchive.shown(address)), and more: \(size)"
+      case .created: "\(size) fetched and verified"
+      case .appended: "\(fetched) appended and verified, \(size) now"
+      case .replaced: "replaced, \(fetched) fetched and verified"
+      }
+    common.say("\(file): \(what)")
+  }
+
+  private func printJSON(_ report: ArchivePull.Report) {
+    var json = JSONWriter.ofResults
+    json.begin(.pull)
+    json.field("file", file)
+    json.field("address", FarArchive.shown(address))
+    json.field("outcome", report.outcome.rawValue)
+    json.field("bytes", report.count)
+    json.field("fetched", report.fetched)
+    Console.finish(&json)
+  }
+}

@@ -1,0 +1,105 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import ObjectStore
+internal import SystemPackage
+
+/// `carpack push`: an archive into a bucket.
+struct PushCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "push",
+    _superCommandName: Carpack.name,
+    abstract: "Bring an archive in a bucket up to date with one that lies here.",
+    discussion: Help.discussion(
+      """
+      An object that is an earlier state of the archive is gone on with: the store makes a new object of the old one, which it has, and of what is new, which is sent; nothing else is. The new object takes the place of the old at once, and only if nobody has put another there meanwhile. Below 5 MiB the whole is sent. An archive that is the same already takes one request.
+
+      What is no earlier state, such as the archive before it was compacted, is replaced with --replace only: the archive is sent under another name, NAME.carpack-new, read back, and then put in place by the store. With --verify the object is read back in any case, all of it, and what is damaged is replaced.
+
+      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nobody else writes there.
+
+      Keys are looked for as Amazon's tools do: in the environment, in ~/.aws/credentials and ~/.aws/config, in the container, on the instance. No program is started for them. "s3://bucket/folder/" keeps the file's name.
+
+      Exit status: 0 the object is the archive or a later state of it, 11 the archive is damaged, 13 the object is something else, or the store refuses, 66 the file or the bucket is not there, 69 the store is not to be had, 73 another process writes to the object, 75 another writer was faster, again and again, 77 no keys were found or they are not enough.
+      """,
+      examples: [
+        "carpack push alice.example.com.car.zst s3://archives/alice.example.com.car.zst",
+        "carpack push --verify alice.example.com.car.zst s3://archives/",
+        "carpack push --endpoint-url https://minio.example.com a.car.zst s3://archives/a.car.zst",
+      ], environment: .store))
+
+  @Argument(
+    help: ArgumentHelp("The archive.", valueName: "archive"), completion: .file(extensions: ["zst"])
+  )
+  var file: String
+
+  @Argument(help: ArgumentHelp("Where it goes: s3://bucket/key.", valueName: "address"))
+  var address: String
+
+  @Flag(help: "Read all of the object back and compare it; replace what is damaged.")
+  var verify = false
+
+  @Flag(help: "Replace an object that is no earlier state of the archive.")
+  var replace = false
+
+  @OptionGroup var exclusive: ExclusiveOption
+
+  @OptionGroup var store: StoreArguments
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    var place = try BucketAddress(address)
+    if place.key.isEmpty || place.key.hasSuffix("/") {
+      place = BucketAddress(
+        bucket: place.bucket, key: place.key + (FilePath(file).lastComponent?.string ?? ""))
+    }
+    var options = ArchivePush.Options(cache: Host.cacheFolder)
+    options.isExclusive = exclusive.exclusive
+    options.isVerifying = verify
+    options.replaces = replace
+    let push = try Failure.naming(file) {
+      try ArchivePush(
+        FilePath(file), to: place, store.options, network: StoreArguments.network(),
+        options: options, observer: ProgressLine.sharedObserver(quiet: common.quiet))
+    }
+    let report = try runBlocking { try await push.run() }
+    Console.endProgress()
+    if json { printJSON(report, place) } else { printText(report, place) }
+  }
+
+  private func printText(_ report: ArchivePush.Report, _ place: BucketAddress) {
+    let size = Quantity.bytes(report.count)
+    let sent = Quantity.bytes(report.sent)
+    let what =
+      switch report.outcome {
+      case .unchanged: "up to date, \(size)"
+      case .ahead: "has all of \(file), and more: \(size)"
+      case .created: "\(size) sent"
+      case .appended: "\(sent) appended, \(size) now"
+      case .replaced: "replaced, \(sent) sent"
+      case .healed: "was damaged; replaced, \(sent) sent"
+      }
+    common.say("\(place): \(what)\(report.isVerified ? "; read back and compared" : "")")
+  }
+
+  private func printJSON(_ report: ArchivePush.Report, _ place: BucketAddress) {
+    var json = JSONWriter.ofResults
+    json.begin(.push)
+    json.field("file", file)
+    json.field("address", "\(place)")
+    json.field("outcome", report.outcome.rawValue)
+    json.field("bytes", report.count)
+    json.field("sent", report.sent)
+    json.field("verified", report.isVerified)
+    Console.finish(&json)
+  }
+}
+
+/// That nobody else writes to an object.
+struct ExclusiveOption: ParsableArguments {
+  @Flag(
+    help:
+      "Write also to a store that takes no notice of conditions: nobody else writes there.")
+  var exclusive = false
+}
