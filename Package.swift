@@ -151,7 +151,8 @@ let package = Package(
     // A server of this project's own that behaves as real ones were seen to, or worse; and the
     // program `stand-in` that is one.
     .target(
-      name: "StandIn", dependencies: ["ATProtocol", "CCrypto", "IPLD", "TestSupport"],
+      name: "StandIn",
+      dependencies: ["ATProtocol", "CCrypto", "IPLD", "ObjectStore", "TestSupport", "XRPC"],
       path: "Tests/StandIn",
       swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
@@ -163,6 +164,10 @@ let package = Package(
     .testTarget(
       name: "XRPCTests",
       dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport", "XRPC"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ObjectStoreTests",
+      dependencies: ["ATProtocol", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC"],
       swiftSettings: strict),
     // Backs up from the stand-in, and from real servers where they are installed.
     .testTarget(

@@ -593,6 +593,17 @@ add("recovery-key", "`carpack recovery-key`.",
     ("place", "int?", "with `check` and `add`: the place among the rotation keys, from 1; null if it is none", OPTIONAL),
     ("rotationKeys", Array("string"), "the keys that may change the account, the strongest first", OPTIONAL))
 
+ELSEWHERE = ("address", "string", "where the archive lies elsewhere, without a query")
+add("push", "`carpack push`.", ("file", "string", "the archive"), ELSEWHERE,
+    ("outcome", Enum("unchanged", "ahead", "created", "appended", "replaced", "healed"),
+     "what was done; `ahead`: the object is a later state of the archive"),
+    ("bytes", "int", "bytes of the object"), ("sent", "int", "bytes that were sent"),
+    ("verified", "bool", "whether all of it was read back and compared"))
+add("pull", "`carpack pull`.", ("file", "string", "the archive"), ELSEWHERE,
+    ("outcome", Enum("unchanged", "ahead", "created", "appended", "replaced"),
+     "what was done; `ahead`: the file is a later state of the archive"),
+    ("bytes", "int", "bytes of the file"), ("fetched", "int", "bytes that were fetched"))
+
 
 def event(name, text, *fields):
     add("backup", text, ("event", Enum(name), ""), *fields)

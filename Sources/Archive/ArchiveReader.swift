@@ -80,6 +80,7 @@ public final class ArchiveReader: Sendable {
     self.limits = limits
     fileSize = UInt64(file.count)
     let committed = try Self.lastGeneration(of: file)
+    try file.checkFetched()
     let isLonger = committed.map { $0.committedLength < UInt64(file.count) } ?? true
     let hasTail = isLonger && !((ignoresTail || file.isBeingWritten) && committed != nil)
     // What follows the last footer, or everything, if there is no footer.
@@ -106,11 +107,13 @@ public final class ArchiveReader: Sendable {
         let index = try ArchiveIndex(committed, in: bytes)
         return try survey.map { try index.appending($0, in: bytes) } ?? index
       }
+      try file.checkFetched()
       state = Mutex(
         State(
           index: index ?? .empty, sectionCount: survey?.sectionCount ?? generation.sectionCount,
           isIndexChecked: committed == nil, recovery: recovery))
     } catch let error as ArchiveError {
+      try file.checkFetched()
       guard case .damagedIndex = error.reason else { throw error }
       state = Mutex(
         State(
@@ -163,6 +166,9 @@ public final class ArchiveReader: Sendable {
       throw ArchiveError(.tooMuchContent(limit: limit))
     }
   }
+
+  /// Whether the archive lies elsewhere, so that what is read of it is fetched.
+  public var liesElsewhere: Bool { file.isFetched }
 
   /// Makes sure that what was read of an archive that lies elsewhere is what it holds.
   ///

@@ -133,15 +133,16 @@ extension BucketClient {
     }
   }
 
-  /// The uploads of one key that were begun and neither completed nor given up.
+  /// The uploads to keys that begin with some text that were begun and neither completed nor given
+  /// up.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func uploads(of key: String) async throws -> [Upload] {
+  public func uploads(to prefix: String) async throws -> [Upload] {
     var found: [Upload] = []
     var marker: (key: String, id: String)?
     while true {
       var call = Call(.get, nil)
-      call.query = [("uploads", ""), ("prefix", key)]
+      call.query = [("uploads", ""), ("prefix", prefix)]
       if let marker {
         call.query += [("key-marker", marker.key), ("upload-id-marker", marker.id)]
       }
@@ -150,7 +151,7 @@ extension BucketClient {
         throw malformed("the list of uploads cannot be read")
       }
       for entry in answer.all("Upload") {
-        if let name = entry["Key"]?.text, name == key, let id = entry["UploadId"]?.text {
+        if let key = entry["Key"]?.text, key.hasPrefix(prefix), let id = entry["UploadId"]?.text {
           found.append(Upload(key: key, id: id))
         }
       }

@@ -4,8 +4,15 @@ internal import Synchronization
 /// Finding sections: through the index, which is never believed.
 extension ArchiveReader {
   /// Calls `body` with the bytes in which sections are read.
+  ///
+  /// - Throws: what `body` throws; ``FetchFailure`` in its place if not all that was read came, for
+  ///   then neither what it answers nor what it throws means anything.
   package func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
-    try file.withBytes { (bytes) throws in try body(bytes.extracting(first: readableLength)) }
+    let outcome = Result {
+      try file.withBytes { (bytes) throws in try body(bytes.extracting(first: readableLength)) }
+    }
+    try file.checkFetched()
+    return try outcome.get()
   }
 
   /// The index as it is at the moment.

@@ -20,14 +20,16 @@ public import SystemPackage
 ///
 /// 1. A page that can be read holds the bytes of the source, or nothing can be concluded from it:
 ///    then ``failure`` says why it could not be fetched.
-/// 2. No more than ``capacity`` bytes are kept, unless all were asked for; what was needed longest
+/// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
 ///    ago goes first.
 /// 3. After a failure nothing is fetched any more.
 public final class FetchedFile: Sendable {
   /// How many bytes the file has.
   public let count: Int
   /// How many bytes are kept.
-  public static let capacity = 256 << 20
+  private let capacity: Int
+  /// How many bytes are kept if nothing else is said.
+  public static let usualCapacity = 256 << 20
   /// Gaps up to this length are fetched with what lies on both sides of them.
   private static let widestGap = 64 << 10
   /// Pages in a group; groups come and go, so that few numbers tell what is there.
@@ -72,9 +74,14 @@ public final class FetchedFile: Sendable {
   ///   - source: Where the bytes come from.
   ///   - count: How many there are.
   ///   - scratch: An empty file without a name, which is closed with this one.
+  ///   - capacity: How many bytes are kept.
   /// - Throws: ``FetchFailure`` if the scratch file cannot be made as long.
-  public init(_ source: any ByteSource, count: Int, scratch: FileDescriptor) throws {
+  public init(
+    _ source: any ByteSource, count: Int, scratch: FileDescriptor,
+    capacity: Int = FetchedFile.usualCapacity
+  ) throws {
     (self.source, self.count, self.scratch) = (source, count, scratch)
+    self.capacity = capacity
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
     do {
       if try scratch.seek(offset: 0, from: .end) < Int64(count) {
@@ -206,12 +213,12 @@ public final class FetchedFile: Sendable {
 
   /// Lets go of what was needed longest ago, if there is too much.
   private func evict(_ table: inout Table) {
-    guard !table.keepsAll, table.failure == nil, table.held * pageSize > Self.capacity else {
+    guard !table.keepsAll, table.failure == nil, table.held * pageSize > capacity else {
       return
     }
     let oldest = table.groups.sorted { $0.value.lastUse < $1.value.lastUse }
     for (number, group) in oldest where group.lastUse < table.clock {
-      guard table.held * pageSize > Self.capacity / 4 * 3 else { return }
+      guard table.held * pageSize > capacity / 4 * 3 else { return }
       let pages = number * Self.pagesPerGroup..<min(pageCount, (number + 1) * Self.pagesPerGroup)
       for window in table.windows { permit(pages, in: window, PROT_NONE) }
       let range = bytes(of: pages)

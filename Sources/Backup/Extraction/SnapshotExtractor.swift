@@ -257,7 +257,9 @@ public struct SnapshotExtractor {
     let blobs = contents.blobs
     if selection.blobs {
       try writeBlobs(
-        blobs.entries.map { Blob(cid: $0.cid, mimeType: $0.mimeType, size: $0.size, record: $0.firstRecord) })
+        blobs.entries.map {
+          Blob(cid: $0.cid, mimeType: $0.mimeType, size: $0.size, record: $0.firstRecord)
+        })
       for entry in blobs.entries { wanted.remove(entry.cid) }
       try writeExtras()
       if contents.flaw != nil { try writeStrays(except: blobs) }

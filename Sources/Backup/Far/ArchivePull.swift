@@ -66,8 +66,9 @@ public struct ArchivePull: Sendable {
     guard let head = try TransferThread.shared.wait(for: { try await FarHead.of(server) }) else {
       throw FetchFailure(.absent, "\(address): there is nothing there")
     }
-    guard let footerLength = ArchiveContinuation.footerLength(
-      atEndOf: head.ending, count: head.count)
+    guard
+      let footerLength = ArchiveContinuation.footerLength(
+        atEndOf: head.ending, count: head.count)
     else {
       throw PushError.unfinished(address)
     }
@@ -124,7 +125,9 @@ public struct ArchivePull: Sendable {
       offset, count in
       let range = Int(offset)..<Int(offset) + count
       if reader.lacks(range) {
-        reader.willRead([range.lowerBound..<min(Int(head.count), range.lowerBound + Self.aheadLength)])
+        reader.willRead([
+          range.lowerBound..<min(Int(head.count), range.lowerBound + Self.aheadLength)
+        ])
         try reader.checkFetched()
       }
       return reader.withBytes { bytes in bytes.array(range) }

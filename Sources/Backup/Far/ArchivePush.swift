@@ -112,10 +112,12 @@ public struct ArchivePush: Sendable {
     guard let head = try await FarHead.of(server) else {
       try await refuseForgetful()
       let written = try await writer(place.key).replace(nil, by: content())
-      return try await checked(Report(outcome: .created, count: bytes.count, sent: written.sent, isVerified: false))
+      return try await checked(
+        Report(outcome: .created, count: bytes.count, sent: written.sent, isVerified: false))
     }
     if head.count == bytes.count, head.ending == (try bytes.ending(at: head.count)) {
-      return try await checked(Report(outcome: .unchanged, count: head.count, sent: 0, isVerified: false))
+      return try await checked(
+        Report(outcome: .unchanged, count: head.count, sent: 0, isVerified: false))
     }
     if head.count < bytes.count, head.count > 0,
       head.ending == (try bytes.ending(at: head.count)), let tag = head.tag
@@ -124,7 +126,8 @@ public struct ArchivePush: Sendable {
       var content = content()
       content.kept = (place.key, tag, head.count)
       let written = try await writer(place.key).replace(tag, by: content)
-      return try await checked(Report(outcome: .appended, count: bytes.count, sent: written.sent, isVerified: false))
+      return try await checked(
+        Report(outcome: .appended, count: bytes.count, sent: written.sent, isVerified: false))
     }
     if try await isAhead(head) {
       return Report(outcome: .ahead, count: head.count, sent: 0, isVerified: false)
@@ -188,10 +191,15 @@ public struct ArchivePush: Sendable {
   }
 
   private func giveUpWhatWasLeft() async throws {
-    for key in [place.key, temporaryKey] {
-      for upload in try await client.uploads(of: key) { try await client.abandon(upload) }
+    let probes = StoreProbe.prefix(place.key)
+    for upload in try await client.uploads(to: place.key)
+    where [place.key, temporaryKey].contains(upload.key) || upload.key.hasPrefix(probes) {
+      try await client.abandon(upload)
     }
     try await client.remove(temporaryKey)
+    try await client.list(probes) { page in
+      for object in page { try await client.remove(object.key) }
+    }
   }
 
   // MARK: Reading back
@@ -214,7 +222,9 @@ public struct ArchivePush: Sendable {
       var offset: UInt64 = 0
       for try await piece in response.body {
         let end = offset + UInt64(piece.count)
-        guard end <= bytes.count, piece == (try bytes.read(offset, piece.count)) else { return offset }
+        guard end <= bytes.count, piece == (try bytes.read(offset, piece.count)) else {
+          return offset
+        }
         offset = end
         observer(Progress(stage: "reading back", done: offset, total: bytes.count))
       }

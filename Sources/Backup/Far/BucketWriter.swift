@@ -79,10 +79,12 @@ struct BucketWriter: Sendable {
     }
   }
 
-  private func put(_ content: Content, _ condition: BucketClient.Condition) async throws -> Written {
+  private func put(_ content: Content, _ condition: BucketClient.Condition) async throws -> Written
+  {
     let all = 0..<content.count
     let tag = try await client.put(
-      Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition)
+      Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition
+    )
     return Written(sent: content.count, tag: tag)
   }
 

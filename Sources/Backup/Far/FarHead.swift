@@ -24,7 +24,8 @@ struct FarHead: Sendable {
           part.last - part.first < UInt64(endingLength)
         else {
           guard response.status == 200, part == nil else {
-            throw FetchFailure(.refused, "\(server.name): the server sends another part than its end")
+            throw FetchFailure(
+              .refused, "\(server.name): the server sends another part than its end")
           }
           return try await whole(response, server.name)
         }
@@ -57,7 +58,8 @@ struct FarHead: Sendable {
   ///
   /// - Throws: `FetchFailure`.
   func bytes(_ range: Range<UInt64>, from server: any RangeServer) async throws -> [UInt8] {
-    try await server.get("bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag) { response in
+    try await server.get("bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag) {
+      response in
       guard let part = response["content-range"].flatMap({ ContentRange($0) }),
         part.first == range.lowerBound, part.last == range.upperBound - 1
       else {

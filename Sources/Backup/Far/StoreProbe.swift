@@ -9,6 +9,9 @@ struct StoreProbe {
   /// Where the object lies that is going to be written; the probe lies beside it.
   let key: String
 
+  /// How the keys of probes begin.
+  static func prefix(_ key: String) -> String { "\(key).carpack-probe-" }
+
   private static let otherTag = "\"00000000000000000000000000000000\""
 
   /// Whether the store obeys.
@@ -17,7 +20,7 @@ struct StoreProbe {
   func obeys() async throws -> Bool {
     let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
     let digest = SHA256.digest(of: bytes.span)
-    let probe = "\(key).probe-\(UInt64.random(in: 0 ... .max))"
+    let probe = Self.prefix(key) + "\(UInt64.random(in: 0 ... .max))"
     let answer: Bool
     do {
       answer = try await obeys(probe, bytes, digest)
@@ -29,7 +32,8 @@ struct StoreProbe {
     return answer
   }
 
-  private func obeys(_ probe: String, _ bytes: [UInt8], _ digest: SHA256Digest) async throws -> Bool {
+  private func obeys(_ probe: String, _ bytes: [UInt8], _ digest: SHA256Digest) async throws -> Bool
+  {
     let body = RequestBody(bytes)
     try await client.put(body, digest: digest, at: probe)
     guard

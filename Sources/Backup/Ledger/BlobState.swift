@@ -19,15 +19,23 @@ extension ArchivedSnapshot {
   ///   - blobs: Which.
   ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
   ///     of a large one only its beginning is looked at.
-  ///   - sizes: How large each should be, as far as records say.
-  /// - Throws: `ArchiveError` if the file cannot be read.
+  ///   - sizes: How large each should be, as far as records say. Of an archive that lies elsewhere,
+  ///     a large blob is not fetched to be looked at if the ledger does not say that it is missing,
+  ///     and the index and the length of what is stored agree with its size.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if the file cannot be read.
   /// - Returns: The state of each, in the order of `blobs`.
   public func states(of blobs: [CID], isChecking: Bool = false, sizes: [Int?] = []) throws
     -> [BlobState]
   {
-    try reader.states(
+    var sizes = sizes
+    if reader.liesElsewhere, !sizes.isEmpty {
+      let missing = Set(try missingBlobs().map(\.cid))
+      for (index, cid) in blobs.enumerated() where missing.contains(cid) { sizes[index] = nil }
+    }
+    let expected = sizes
+    return try reader.states(
       blobs.count, isChecking: isChecking,
-      expectedLength: { $0 < sizes.count ? sizes[$0].flatMap { UInt64(exactly: $0) } : nil },
+      expectedLength: { $0 < expected.count ? expected[$0].flatMap { UInt64(exactly: $0) } : nil },
       cid: { blobs[$0] }
     ).map { state in
       switch state {

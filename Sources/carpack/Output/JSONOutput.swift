@@ -3,7 +3,8 @@ internal import ATProtocol
 /// What an object of the output is: its fields are those of `Docs/schemas/NAME.schema.json`.
 enum OutputSchema: String {
   case backup, compact, config, diff, error, extract, fetch, find, identity, info, inspect, log, ls
-  case merge, message, acceptance, missing, pack, prune, pull, push, record, repair, resolve, salvage, stats
+  case merge, message, acceptance, missing, pack, prune, pull, push, record, repair, resolve,
+    salvage, stats
   case status, verify
   case verifyProof = "verify-proof"
   case export, serve, restore

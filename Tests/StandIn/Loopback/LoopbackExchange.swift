@@ -10,6 +10,8 @@ public struct LoopbackExchange: Sendable {
   public let query: [(name: String, value: String)]
   /// The header fields, names in lower case; of an `Authorization` field only that there was one.
   public let fields: [(name: String, value: String)]
+  /// How many bytes were sent along with the request.
+  public let bodyLength: Int
   /// Which connection it came on.
   public let connection: Int
   /// When it arrived, in seconds since the server was started.
@@ -41,6 +43,7 @@ public struct LoopbackExchange: Sendable {
     self.number = number
     method = request.method
     path = request.path
+    bodyLength = request.body.count
     query = request.query
     fields = request.fields.map {
       $0.name == "authorization" ? ($0.name, "(not kept)") : $0

@@ -1,0 +1,170 @@
+import ArchiveTestSupport
+import Foundation
+import IPLD
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Archive
+
+/// Bytes in memory that are fetched as if they lay elsewhere.
+private final class MemorySource: ByteSource {
+  private let bytes: [UInt8]
+  private let state = Mutex<(fetched: [Range<UInt64>], rest: Int)>(([], .max))
+
+  init(_ bytes: [UInt8], failingAfter count: Int = .max) {
+    self.bytes = bytes
+    state.withLock { $0.rest = count }
+  }
+
+  /// What has been fetched.
+  var fetched: [Range<UInt64>] { state.withLock { $0.fetched } }
+
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
+  ) throws {
+    for range in ranges {
+      let mayFetch = state.withLock { state in
+        state.rest -= 1
+        if state.rest >= 0 { state.fetched.append(range) }
+        return state.rest >= 0
+      }
+      guard mayFetch else { throw FetchFailure(.unavailable, "the source is gone") }
+      try take(range.lowerBound, Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+    }
+  }
+}
+
+struct `A file that is fetched` {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func file(_ source: MemorySource, _ count: Int, capacity: Int = 1 << 30) throws
+    -> MappedFile
+  {
+    let scratch = try FileDescriptor.open(
+      FilePath(folder.file("scratch-\(UUID().uuidString)")), .readWrite, options: [.create],
+      permissions: .ownerReadWrite)
+    return try MappedFile(FetchedFile(source, count: count, scratch: scratch, capacity: capacity))
+  }
+
+  private func noise(_ count: Int) -> [UInt8] {
+    var generator = SeededGenerator(printing: 7)
+    return generator.bytes(count)
+  }
+
+  @Test(arguments: [0, 1, 16_383, 16_384, 16_385, 3_000_001])
+  func `has the bytes of its source wherever it is touched`(_ count: Int) throws {
+    let bytes = noise(count)
+    let file = try file(MemorySource(bytes), count)
+    #expect(file.count == count)
+    let read = file.withBytes { $0.array(0..<count) }
+    #expect(read == bytes)
+    try file.checkFetched()
+  }
+
+  @Test func `is fetched where it is touched, and nowhere else`() throws {
+    let bytes = noise(1 << 20)
+    let source = MemorySource(bytes)
+    let file = try file(source, bytes.count)
+    let byte = file.withBytes { $0[500_000] }
+    #expect(byte == bytes[500_000])
+    #expect(source.fetched.count == 1)
+    #expect(source.fetched.allSatisfy { $0.contains(500_000) && $0.count <= 64 << 10 })
+    let again = file.withBytes { $0[500_001] }
+    #expect(again == bytes[500_001])
+    #expect(source.fetched.count == 1)
+  }
+
+  @Test func `is asked for once what was announced, joined where it lies close`() throws {
+    let bytes = noise(4 << 20)
+    let source = MemorySource(bytes)
+    let file = try file(source, bytes.count)
+    file.willRead([0..<100_000, 110_000..<200_000, 3_000_000..<3_000_001])
+    #expect(source.fetched.count == 2)
+    let read = file.withBytes { $0.array(0..<200_000) }
+    #expect(read == Array(bytes[..<200_000]))
+    #expect(source.fetched.count == 2)
+    #expect(!file.lacks(0..<200_000))
+    #expect(file.lacks(0..<1_000_000))
+  }
+
+  @Test func `is touched by several threads at a time`() throws {
+    let bytes = noise(8 << 20)
+    let file = try file(MemorySource(bytes), bytes.count)
+    let wrong = Mutex(0)
+    Parallel.perform(64, workers: 8) { number in
+      for step in 0..<64 {
+        let place = (number * 131_071 + step * 524_287) % bytes.count
+        let byte = file.withBytes { $0[place] }
+        if byte != bytes[place] { wrong.withLock { $0 += 1 } }
+      }
+    }
+    #expect(wrong.withLock { $0 } == 0)
+  }
+
+  @Test func `keeps no more than it may, and fetches again what it has let go of`() throws {
+    let bytes = noise(32 << 20)
+    let source = MemorySource(bytes)
+    let file = try file(source, bytes.count, capacity: 4 << 20)
+    for _ in 0..<2 {
+      for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
+        file.willRead([start..<start + 1 << 20])
+        let read = file.withBytes { $0.array(start..<start + 1000) }
+        #expect(read == Array(bytes[start..<start + 1000]))
+      }
+    }
+    #expect(source.fetched.count == 64)
+    #expect(file.lacks(0..<bytes.count))
+  }
+
+  @Test func `says that it could not be fetched, whatever was read`() throws {
+    let bytes = noise(1 << 20)
+    let file = try file(MemorySource(bytes, failingAfter: 1), bytes.count)
+    let first = file.withBytes { $0[0] }
+    #expect(first == bytes[0])
+    try file.checkFetched()
+    let lost = file.withBytes { $0[900_000] }
+    #expect(lost == 0)
+    #expect(throws: FetchFailure.self) { try file.checkFetched() }
+  }
+
+  @Test func `is an archive like any other`() throws {
+    var random = SeededGenerator(printing: 0xfa2)
+    let bodies =
+      (0..<3000).map { _ in random.text(20 + Int(random.next() % 900)) }
+      + [random.bytes(9_500_000), random.text(5 << 20), random.bytes(100_000)]
+    let sample = try SampleArchive(in: folder, bodies: bodies, manifest: random.text(50))
+    let bytes = try folder.read(FilePath(sample.path.string).lastComponent?.string ?? "")
+    let source = MemorySource(bytes)
+    let reader = try ArchiveReader(file(source, bytes.count))
+    // The end, and what is read of the index.
+    #expect(source.fetched.count <= 2)
+    for (cid, body) in sample.sections {
+      let read = try reader.body(of: cid)
+      #expect(read == body)
+    }
+    let absent = try reader.ordinal(of: .blob([1, 2, 3, 4]))
+    #expect(absent == nil)
+    let there = try ArchiveContents(of: reader)
+    let here = try ArchiveContents(of: ArchiveReader(path: sample.path))
+    #expect(there.difference(from: here) == nil)
+    try reader.checkFetched()
+  }
+
+  @Test func `never is a damaged archive because it could not be fetched`() throws {
+    var random = SeededGenerator(printing: 0xfa3)
+    let bodies = (0..<40).map { _ in random.bytes(100_000) }
+    let sample = try SampleArchive(in: folder, bodies: bodies, manifest: random.text(50))
+    let bytes = try folder.read(FilePath(sample.path.string).lastComponent?.string ?? "")
+    for count in 0..<8 {
+      let source = MemorySource(bytes, failingAfter: count)
+      #expect(throws: FetchFailure.self) {
+        let reader = try ArchiveReader(file(source, bytes.count))
+        for (cid, _) in sample.sections { _ = try reader.body(of: cid) }
+      }
+    }
+  }
+}

@@ -1,0 +1,246 @@
+import Foundation
+import StandIn
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `Pushing an archive` {
+  static let push = "carpack push \(StoreScene.file) \(StoreScene.address)"
+
+  /// More than 5 MiB in the first generation, so that parts of the object can be kept.
+  private func largeScene(times: Int = 2) throws -> StoreScene {
+    try StoreScene(posts: 10, blobs: 2, large: [7 << 20], times: times)
+  }
+
+  private func sent(_ requests: [LoopbackExchange]) -> Int {
+    requests.reduce(0) { $0 + $1.bodyLength }
+  }
+
+  @Test func `sends all of it where there is nothing`() throws {
+    let scene = try StoreScene()
+    let report = try scene.expect("\(Self.push) --json", 0, "\"outcome\":\"created\"")
+    #expect(OutputSchema.faults(in: report.text).isEmpty)
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    // What the store was tried with is gone.
+    #expect(scene.store.keys == [StoreScene.key])
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test func `keeps the file's name in a folder of the bucket`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.expect("carpack push \(StoreScene.file) s3://archives/a/b/")
+    #expect(scene.store.keys == ["a/b/\(StoreScene.file)"])
+  }
+
+  @Test func `asks one question if nothing has changed`() throws {
+    let scene = try StoreScene(times: 1)
+    scene.store[StoreScene.key] = scene.newest
+    try scene.expect(Self.push, 0, "up to date")
+    #expect(scene.requests().count == 1)
+  }
+
+  @Test func `sends what is new, and has the store keep the rest`() throws {
+    let scene = try largeScene()
+    scene.store[StoreScene.key] = scene.generations[0]
+    try scene.expect(Self.push, 0, "appended")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    let new = scene.newest.count - scene.generations[0].count
+    #expect(sent(scene.requests()) < new + 10_000)
+  }
+
+  @Test func `sends a small object again`() throws {
+    let scene = try StoreScene()
+    scene.store[StoreScene.key] = scene.generations[0]
+    try scene.expect(Self.push)
+    #expect(scene.store[StoreScene.key] == scene.newest)
+  }
+
+  @Test func `sends all of it to a store that copies no parts`() throws {
+    let scene = try largeScene()
+    scene.store[StoreScene.key] = scene.generations[0]
+    scene.store.behaviour.copiesParts = false
+    try scene.expect(Self.push)
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test func `does not write to a store that takes no notice of conditions, unless that is fine`()
+    throws
+  {
+    let scene = try StoreScene(times: 1)
+    scene.store.behaviour.obeysConditions = false
+    try scene.expect(Self.push, 13, "--exclusive")
+    #expect(scene.store.keys.isEmpty)
+    #expect(scene.store.openUploads == 0)
+    try scene.expect("\(Self.push) --exclusive")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+  }
+
+  @Test func `leaves a later state alone`() throws {
+    let scene = try StoreScene()
+    scene.store[StoreScene.key] = scene.newest
+    try scene.folder.write(StoreScene.file, scene.generations[0])
+    try scene.expect(Self.push, 0, "and more")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+  }
+
+  @Test func `replaces another object only if it is told to, by what was read back`() throws {
+    let scene = try largeScene(times: 1)
+    let other = Array("something else".utf8)
+    scene.store[StoreScene.key] = other
+    try scene.expect(Self.push, 13, "--replace")
+    #expect(scene.store[StoreScene.key] == other)
+    try scene.expect("\(Self.push) --replace", 0, "read back")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    #expect(scene.store.keys == [StoreScene.key])
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test func `heals what is damaged in the store, if it looks`() throws {
+    let scene = try StoreScene(times: 1)
+    var damaged = scene.newest
+    damaged[damaged.count / 2] ^= 1
+    scene.store[StoreScene.key] = damaged
+    try scene.expect("carpack verify \(StoreScene.address)", 11)
+    try scene.expect("\(Self.push) --verify", 0, "was damaged")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    try scene.expect("\(Self.push) --verify", 0, "compared")
+  }
+
+  @Test(arguments: 0..<6)
+  func `that loses a race goes on from what the other has written`(_ count: Int) throws {
+    let scene = try largeScene(times: 3)
+    scene.store[StoreScene.key] = scene.generations[0]
+    scene.store.replace(.init(after: count, StoreScene.key, by: scene.generations[1]))
+    try scene.expect(Self.push)
+    #expect(scene.store[StoreScene.key] == scene.newest)
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test(arguments: 1..<14)
+  func `never overwrites another's archive`(_ count: Int) throws {
+    let scene = try largeScene()
+    let other = try StoreScene(times: 1)
+    scene.store[StoreScene.key] = scene.generations[0]
+    scene.store.replace(.init(after: count, StoreScene.key, by: other.newest))
+    let result = try scene.run(Self.push)
+    // The other came before the end and is there, or after it.
+    let isOther = scene.store[StoreScene.key] == other.newest
+    #expect(result.status == (isOther ? 13 : 0), "\(result.errors)")
+    #expect(isOther || scene.store[StoreScene.key] == scene.newest)
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test func `comes to its end though many answers fail`() throws {
+    let scene = try largeScene()
+    scene.store[StoreScene.key] = scene.generations[0]
+    scene.store.behaviour.faultRate = 0.2
+    var status: Int32 = 1
+    for _ in 0..<10 where status != 0 { status = try scene.run(Self.push).status }
+    #expect(status == 0)
+    #expect(scene.store[StoreScene.key] == scene.newest)
+  }
+
+  @Test func `that is killed leaves the old object or the new, and no parts after the next`() throws
+  {
+    let scene = try largeScene()
+    scene.store.behaviour.latency = 0.01
+    for number in 0..<12 {
+      scene.store[StoreScene.key] = scene.generations[0]
+      let running = try scene.start(Self.push)
+      Thread.sleep(forTimeInterval: 0.02 * Double(number))
+      running.signal(SIGKILL)
+      _ = try running.wait()
+      let bytes = scene.store[StoreScene.key]
+      #expect(bytes == scene.generations[0] || bytes == scene.newest)
+      try scene.expect(Self.push)
+      #expect(scene.store[StoreScene.key] == scene.newest)
+      #expect(scene.store.openUploads == 0)
+      #expect(scene.store.keys == [StoreScene.key])
+    }
+  }
+
+  @Test func `refuses what is no archive`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.folder.write("text.car.zst", Array("text".utf8))
+    try scene.expect("carpack push text.car.zst \(StoreScene.address)", 11)
+    try scene.expect("carpack push none.car.zst \(StoreScene.address)", 66)
+    #expect(scene.store.keys.isEmpty)
+  }
+}
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `Pulling an archive` {
+  static let pull = "carpack pull \(StoreScene.address) pulled.car.zst"
+
+  @Test func `fetches what the file lacks, and one question if nothing`() throws {
+    let scene = try StoreScene(times: 3)
+    for (number, bytes) in scene.generations.enumerated() {
+      scene.store[StoreScene.key] = bytes
+      _ = scene.requests()
+      let report = try scene.expect(
+        "\(Self.pull) --json", 0, "\"outcome\":\"\(number == 0 ? "created" : "appended")\"")
+      #expect(OutputSchema.faults(in: report.text).isEmpty)
+      #expect(try scene.folder.read("pulled.car.zst") == bytes)
+      if number > 0 {
+        let new = bytes.count - scene.generations[number - 1].count
+        #expect(scene.requests().reduce(0) { $0 + $1.bytesSent } < new + 60_000)
+      }
+      _ = scene.requests()
+      try scene.expect(Self.pull, 0, "up to date")
+      #expect(scene.requests().count == 1)
+    }
+    scene.store[StoreScene.key] = scene.generations[0]
+    try scene.expect(Self.pull, 0, "and more")
+    #expect(try scene.folder.read("pulled.car.zst") == scene.newest)
+  }
+
+  @Test func `takes nothing that is damaged`() throws {
+    let scene = try StoreScene()
+    var damaged = scene.newest
+    damaged[(scene.generations[0].count + damaged.count) / 2] ^= 1
+    scene.store[StoreScene.key] = damaged
+    try scene.expect(Self.pull, 11)
+    #expect(!scene.folder.names().contains("pulled.car.zst"))
+    try scene.folder.write("pulled.car.zst", scene.generations[0])
+    try scene.expect(Self.pull, 11)
+    #expect(try scene.folder.read("pulled.car.zst") == scene.generations[0])
+  }
+
+  @Test func `replaces another archive only if it is told to`() throws {
+    let scene = try StoreScene(times: 1)
+    let other = try StoreScene(posts: 40, times: 1)
+    scene.store[StoreScene.key] = other.newest
+    try scene.folder.write("pulled.car.zst", scene.newest)
+    try scene.expect(Self.pull, 13, "--replace")
+    #expect(try scene.folder.read("pulled.car.zst") == scene.newest)
+    try scene.expect("\(Self.pull) --replace")
+    #expect(try scene.folder.read("pulled.car.zst") == other.newest)
+  }
+
+  @Test func `leaves a file alone that ends in a write that was not finished`() throws {
+    let scene = try StoreScene()
+    scene.store[StoreScene.key] = scene.newest
+    let unfinished = scene.generations[0] + [1, 2, 3]
+    try scene.folder.write("pulled.car.zst", unfinished)
+    try scene.expect(Self.pull, 10, "not finished")
+    #expect(try scene.folder.read("pulled.car.zst") == unfinished)
+  }
+
+  @Test func `that is killed leaves the old file or the new`() throws {
+    let scene = try StoreScene(blobs: 10, blobSize: 200_000, times: 2)
+    scene.store[StoreScene.key] = scene.newest
+    scene.store.behaviour.latency = 0.02
+    for number in 0..<8 {
+      try scene.folder.write("pulled.car.zst", scene.generations[0])
+      let running = try scene.start(Self.pull)
+      Thread.sleep(forTimeInterval: 0.015 * Double(number))
+      running.signal(SIGKILL)
+      _ = try running.wait()
+      let bytes = try scene.folder.read("pulled.car.zst")
+      #expect(bytes.starts(with: scene.generations[0]))
+      let verified = try scene.run("carpack verify --quick pulled.car.zst")
+      #expect(verified.status == 0 || verified.status == 10, "\(verified.errors)")
+    }
+  }
+}
