@@ -5,7 +5,9 @@
 struct ProfileFile {
   private var sections: [String: [String: String]] = [:]
 
-  /// Reads a file's text. What is no section and no `key = value` is passed over, as the tools do.
+  /// Reads a file's text.
+  ///
+  /// What is no section and no `key = value` is passed over, as the tools do.
   init(_ text: String) {
     var section: String?
     for line in text.split(whereSeparator: \.isNewline) {
