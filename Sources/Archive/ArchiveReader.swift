@@ -142,7 +142,7 @@ public final class ArchiveReader: Sendable {
   }
 
   /// What the last footer that holds says; nil if there is none.
-  static func lastGeneration(of file: MappedFile) throws -> Generation? {
+  package static func lastGeneration(of file: MappedFile) throws -> Generation? {
     try file.withBytes { (bytes) throws in
       let atEnd = Footer.frame(bytes, endingAt: bytes.count)
       return try (atEnd ?? Footer.last(in: bytes, before: bytes.count, letGo: file.releasePages))

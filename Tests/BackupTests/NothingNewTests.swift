@@ -75,9 +75,9 @@ private final class NamedStorage: ArchiveStorage {
     #expect(storage.syncsOfName == 1)
   }
 
-  @Test func `is synced before a backup says that it is up to date`() throws {
+  @Test func `is synced before a backup says that it is up to date`() async throws {
     let storage = NamedStorage(left)
-    try ArchiveTarget(FilePath(folder.file("a.car.zst")), in: storage).publish()
+    try await ArchiveTarget(FilePath(folder.file("a.car.zst")), in: storage).publish()
     #expect(try isDurable)
     #expect(storage.syncsOfName == 1)
   }

@@ -31,6 +31,17 @@ extension ArchiveReader {
     return states.withLock { $0 }
   }
 
+  /// Whether the index has the key of a CID: if not, the archive does not have it either.
+  ///
+  /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
+  ///
+  /// - Throws: ``ArchiveError`` if the index cannot be read.
+  public func mayHold(_ cid: CID) throws -> Bool {
+    try withFile { (file) throws in
+      try !index.candidates(SectionKey(cid), in: file).isEmpty
+    }
+  }
+
   /// How the archive stands with a CID.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read.

@@ -23,9 +23,10 @@ public import SystemPackage
 /// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
 ///    ago goes first.
 /// 3. After a failure nothing is fetched any more.
+/// 4. What was appended here (``append(_:at:)``) is never let go of, and never asked for.
 public final class FetchedFile: Sendable {
-  /// How many bytes the file has.
-  public let count: Int
+  /// How many bytes the source has.
+  private let sourceCount: Int
   /// How many bytes are kept.
   private let capacity: Int
   /// How many bytes are kept if nothing else is said.
@@ -38,7 +39,7 @@ public final class FetchedFile: Sendable {
   private let source: any ByteSource
   private let scratch: FileDescriptor
   private let pageSize: Int
-  private let table = Mutex(Table())
+  private let table: Mutex<Table>
   /// One thread fetches at a time; the others find the pages there.
   private let turn = Mutex(())
 
@@ -52,6 +53,10 @@ public final class FetchedFile: Sendable {
     var clock = 0
     var keepsAll = false
     var failure: FetchFailure?
+    /// How many bytes the file has.
+    var count: Int
+    /// The first page that holds bytes that were appended here; beyond all pages if none does.
+    var firstOwnPage = Int.max
   }
 
   fileprivate struct Group {
@@ -80,8 +85,9 @@ public final class FetchedFile: Sendable {
     _ source: any ByteSource, count: Int, scratch: FileDescriptor,
     capacity: Int = FetchedFile.usualCapacity
   ) throws {
-    (self.source, self.count, self.scratch) = (source, count, scratch)
+    (self.source, sourceCount, self.scratch) = (source, count, scratch)
     self.capacity = capacity
+    table = Mutex(Table(count: count))
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
     do {
       if try scratch.seek(offset: 0, from: .end) < Int64(count) {
@@ -97,6 +103,9 @@ public final class FetchedFile: Sendable {
     do { try scratch.close() } catch {}
   }
 
+  /// How many bytes the file has.
+  public var count: Int { table.withLock { $0.count } }
+
   /// Why something could not be fetched; nil while all that was needed came.
   public var failure: FetchFailure? { table.withLock { $0.failure } }
 
@@ -108,7 +117,7 @@ public final class FetchedFile: Sendable {
     let end = offset + bytes.count
     // A page that begins before, or ends behind, is not all there.
     let first = (offset + pageSize - 1) / pageSize
-    markPresent(first..<max(first, end == count ? pageCount : end / pageSize))
+    markPresent(first..<max(first, end == sourceCount ? pageCount : end / pageSize))
   }
 
   /// Says that all of the scratch file is there.
@@ -137,8 +146,8 @@ public final class FetchedFile: Sendable {
 
   /// Whether some of these bytes are not there.
   package func lacks(_ range: Range<Int>) -> Bool {
-    let range = range.clamped(to: 0..<count)
-    return table.withLock { table in
+    table.withLock { table in
+      let range = range.clamped(to: 0..<table.count)
       var page = range.lowerBound / pageSize
       while page * pageSize < range.upperBound {
         if !table.isPresent(page) { return true }
@@ -155,7 +164,7 @@ public final class FetchedFile: Sendable {
   }
 
   private func bytes(of pages: Range<Int>) -> Range<UInt64> {
-    UInt64(pages.lowerBound * pageSize)..<UInt64(min(count, pages.upperBound * pageSize))
+    UInt64(pages.lowerBound * pageSize)..<UInt64(min(sourceCount, pages.upperBound * pageSize))
   }
 
   /// The runs of pages that are not there, ascending.
@@ -164,7 +173,7 @@ public final class FetchedFile: Sendable {
     table.withLock { table in
       guard table.failure == nil else { return }
       table.clock += 1
-      let sorted = ranges.map { $0.clamped(to: 0..<count) }.filter { !$0.isEmpty }
+      let sorted = ranges.map { $0.clamped(to: 0..<table.count) }.filter { !$0.isEmpty }
         .sorted { $0.lowerBound < $1.lowerBound }
       for range in sorted {
         var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
@@ -202,7 +211,7 @@ public final class FetchedFile: Sendable {
         let bit: UInt64 = 1 << UInt64(place)
         if table.groups[number, default: Group()].present & bit == 0 {
           table.groups[number, default: Group()].present |= bit
-          table.held += 1
+          if page < table.firstOwnPage { table.held += 1 }
         }
         table.groups[number, default: Group()].lastUse = table.clock
       }
@@ -219,7 +228,9 @@ public final class FetchedFile: Sendable {
     let oldest = table.groups.sorted { $0.value.lastUse < $1.value.lastUse }
     for (number, group) in oldest where group.lastUse < table.clock {
       guard table.held * pageSize > capacity / 4 * 3 else { return }
-      let pages = number * Self.pagesPerGroup..<min(pageCount, (number + 1) * Self.pagesPerGroup)
+      let end = min((table.count + pageSize - 1) / pageSize, (number + 1) * Self.pagesPerGroup)
+      guard end <= table.firstOwnPage else { continue }
+      let pages = number * Self.pagesPerGroup..<end
       for window in table.windows { permit(pages, in: window, PROT_NONE) }
       let range = bytes(of: pages)
       SystemCalls.punchHole(scratch, range)
@@ -242,7 +253,71 @@ public final class FetchedFile: Sendable {
   private func fail(_ failure: FetchFailure) {
     table.withLock { table in
       table.failure = table.failure ?? failure
-      for window in table.windows { permit(0..<pageCount, in: window, PROT_READ) }
+      for window in table.windows { permitAll(window) }
+    }
+  }
+
+  private func permitAll(_ window: Window) {
+    permit(0..<(window.length + pageSize - 1) / pageSize, in: window, PROT_READ)
+  }
+
+  // MARK: Appending
+
+  /// Writes bytes of the file's own, at its end or over some that were written so before; what the
+  /// file had behind them is cut off.
+  ///
+  /// - Parameters:
+  ///   - bytes: What.
+  ///   - offset: Where, not beyond the end.
+  /// - Throws: ``FetchFailure`` if there is no room for them, or what the first page had before
+  ///   could not be fetched.
+  package func append(_ bytes: Span<UInt8>, at offset: Int) throws {
+    try cut(to: offset)
+    let end = offset + bytes.count
+    do {
+      if try scratch.seek(offset: 0, from: .end) < Int64(end) { try scratch.resize(to: Int64(end)) }
+      try unsafe bytes.withUnsafeBytes { buffer in
+        _ = try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), buffer)
+      }
+    } catch let error as Errno {
+      throw FetchFailure(.noRoom, "could not write to a temporary file: \(error)")
+    }
+    table.withLock { $0.count = end }
+    markPresent(offset / pageSize..<(end + pageSize - 1) / pageSize)
+  }
+
+  /// Cuts the file off; from there on it has bytes of its own.
+  ///
+  /// - Throws: ``FetchFailure`` if the page on which it ends could not be fetched.
+  package func cut(to end: Int) throws {
+    let isInside = end % pageSize != 0
+    if isInside { need([end - 1..<end]) }
+    if let failure { throw failure }
+    table.withLock { table in
+      table.count = end
+      guard end / pageSize < table.firstOwnPage else { return }
+      let before = table.firstOwnPage
+      table.firstOwnPage = end / pageSize
+      let own = table.presentPages.count { table.firstOwnPage..<before ~= $0 }
+      table.held -= own
+    }
+  }
+
+  /// Takes what the scratch file has behind the source for the file's own: another process has
+  /// written it.
+  ///
+  /// - Throws: as ``append(_:at:)`` does.
+  package func adopt(upTo end: Int) throws {
+    try cut(to: sourceCount)
+    table.withLock { $0.count = end }
+    markPresent(sourceCount / pageSize..<(end + pageSize - 1) / pageSize)
+  }
+
+  /// Returns when everything written so far would survive a loss of power.
+  package func synchronize() throws {
+    guard fsync(scratch.rawValue) == 0 else {
+      throw FetchFailure(
+        .noRoom, "could not write to a temporary file: \(Errno(rawValue: errno))")
     }
   }
 
@@ -251,8 +326,9 @@ public final class FetchedFile: Sendable {
   /// Maps the file.
   ///
   /// - Throws: ``FetchFailure`` if there is no room in the address space.
-  func makeWindow() throws -> (address: UnsafeRawPointer?, number: CInt) {
-    guard count > 0 else { return (nil, -1) }
+  func makeWindow() throws -> (address: UnsafeRawPointer?, number: CInt, length: Int) {
+    let count = count
+    guard count > 0 else { return (nil, -1, 0) }
     try Pager.open()
     let address = unsafe mmap(nil, count, PROT_NONE, MAP_SHARED, scratch.rawValue, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
@@ -268,7 +344,7 @@ public final class FetchedFile: Sendable {
     Pager.add(self, number, start..<start + UInt(count))
     table.withLock { table in
       table.windows.append(window)
-      if table.failure != nil { permit(0..<pageCount, in: window, PROT_READ) }
+      if table.failure != nil { permitAll(window) }
       var run: Range<Int>?
       for page in table.presentPages {
         if let begun = run, begun.upperBound == page {
@@ -280,14 +356,14 @@ public final class FetchedFile: Sendable {
       }
       if let run { permit(run, in: window, PROT_READ) }
     }
-    return (UnsafeRawPointer(address), number)
+    return (UnsafeRawPointer(address), number, count)
   }
 
   /// Takes a window away.
-  func removeWindow(_ address: UnsafeRawPointer, _ number: CInt) {
+  func removeWindow(_ address: UnsafeRawPointer, _ number: CInt, length: Int) {
     table.withLock { $0.windows.removeAll { $0.number == number } }
     Pager.remove(number)
-    unsafe SystemCalls.unmap(address, length: count)
+    unsafe SystemCalls.unmap(address, length: length)
   }
 
   /// Brings the page of a window that a thread has touched.

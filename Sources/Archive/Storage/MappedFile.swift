@@ -69,13 +69,13 @@ public final class MappedFile: @unchecked Sendable {
   ///
   /// - Throws: ``FetchFailure`` if there is no room for it.
   public init(_ file: FetchedFile) throws {
-    let (address, number) = try unsafe file.makeWindow()
+    let (address, number, length) = try unsafe file.makeWindow()
     unsafe self.address = address
     fetched = (file, number)
-    count = file.count
+    count = length
     isMapping = true
     isBeingWritten = false
-    fileSize = UInt64(file.count)
+    fileSize = UInt64(length)
   }
 
   /// Says what is going to be read, so that it is fetched in few requests where it is not here.
@@ -134,7 +134,7 @@ public final class MappedFile: @unchecked Sendable {
   deinit {
     guard let address = unsafe address else { return }
     if let fetched {
-      unsafe fetched.file.removeWindow(address, fetched.window)
+      unsafe fetched.file.removeWindow(address, fetched.window, length: count)
     } else if isMapping {
       unsafe SystemCalls.unmap(address, length: count)
     } else {

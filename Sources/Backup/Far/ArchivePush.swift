@@ -91,7 +91,7 @@ public struct ArchivePush: Sendable {
     guard let mark = try UploadMark("\(place)", in: options.cache) else {
       throw PushError.busy("\(place)")
     }
-    if mark.wasLeft { try await giveUpWhatWasLeft() }
+    if mark.wasLeft { try await UploadLeftovers(client: client, key: place.key).giveUp() }
     var races = 0
     while true {
       do {
@@ -160,14 +160,12 @@ public struct ArchivePush: Sendable {
   /// Refuses to write to a store that knows no conditions, unless nobody else writes there.
   private func refuseForgetful() async throws {
     guard !options.isExclusive else { return }
-    guard try await StoreProbe(client: client, key: place.key).obeys() else {
-      throw PushError.knowsNoConditions("\(place)")
-    }
+    try await StoreProbe(client: client, key: place.key).refuseForgetful(place)
   }
 
   // MARK: Replacing
 
-  private var temporaryKey: String { "\(place.key).carpack-new" }
+  private var temporaryKey: String { UploadLeftovers.temporaryKey(place.key) }
 
   /// Sends everything under another key, reads it back, and has the store put it in place.
   private func replace(_ old: FarHead) async throws -> UInt64 {
@@ -188,18 +186,6 @@ public struct ArchivePush: Sendable {
     _ = try await self.writer(place.key).replace(old.tag, by: content)
     try await client.remove(temporaryKey)
     return sent
-  }
-
-  private func giveUpWhatWasLeft() async throws {
-    let probes = StoreProbe.prefix(place.key)
-    for upload in try await client.uploads(to: place.key)
-    where [place.key, temporaryKey].contains(upload.key) || upload.key.hasPrefix(probes) {
-      try await client.abandon(upload)
-    }
-    try await client.remove(temporaryKey)
-    try await client.list(probes) { page in
-      for object in page { try await client.remove(object.key) }
-    }
   }
 
   // MARK: Reading back

@@ -14,6 +14,13 @@ struct StoreProbe {
 
   private static let otherTag = "\"00000000000000000000000000000000\""
 
+  /// Refuses to go on if it does not.
+  ///
+  /// - Throws: ``PushError``; ``StoreError``; `TransportError`.
+  func refuseForgetful(_ object: BucketAddress) async throws {
+    guard try await obeys() else { throw PushError.knowsNoConditions("\(object)") }
+  }
+
   /// Whether the store obeys.
   ///
   /// - Throws: ``StoreError``; `TransportError`.

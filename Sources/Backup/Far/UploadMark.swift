@@ -16,11 +16,15 @@ internal import SystemPackage
 /// It is a locked file in the user's cache. One that nobody has locked was left by a process that
 /// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
 /// for, for ever.
-final class UploadMark {
-  private let path: FilePath
+final class UploadMark: Sendable {
+  private let stem: FilePath
   private let descriptor: FileDescriptor
   /// Whether a process that was ended has left it.
   let wasLeft: Bool
+  /// What was written into it last, when it was made.
+  let note: String
+  /// How long a note may be.
+  private static let longestNote = 1 << 10
 
   /// Marks an object; nil if another process on this machine is writing to it.
   ///
@@ -30,27 +34,71 @@ final class UploadMark {
   /// - Throws: ``BackupError`` if the mark cannot be made.
   init?(_ address: String, in folder: FilePath) throws {
     try BlobFolder.make(folder.string)
-    let name = "\(SHA256.digest(of: Array(address.utf8).span).hexadecimal.prefix(32)).upload"
-    path = folder.appending(name)
+    stem = Self.stem(address, folder)
+    let path = Self.file(stem, "upload")
     let isThere = unsafe access(path.string, F_OK) == 0
+    let opened: FileDescriptor
     do {
-      descriptor = try FileDescriptor.open(
+      opened = try FileDescriptor.open(
         path, .readWrite, options: [.create, .closeOnExec, .noFollow],
         permissions: [.ownerReadWrite])
     } catch let error as Errno {
       throw BackupError.system("create \(path)", error.rawValue)
     }
-    wasLeft = isThere
-    guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
-      try descriptor.close()
+    guard flock(opened.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+      try opened.close()
       return nil
+    }
+    (descriptor, wasLeft) = (opened, isThere)
+    do {
+      note = try unsafe String(unsafeUninitializedCapacity: Self.longestNote) { buffer in
+        try unsafe opened.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+      }
+    } catch let error as Errno {
+      try opened.close()
+      throw BackupError.system("read \(path)", error.rawValue)
+    }
+  }
+
+  private static func stem(_ address: String, _ folder: FilePath) -> FilePath {
+    let digest = SHA256.digest(of: Array(address.utf8).span)
+    return folder.appending(String(digest.hexadecimal.prefix(32)))
+  }
+
+  /// A file for something else about an object.
+  static func file(of address: String, in folder: FilePath, ending: String) -> FilePath {
+    file(stem(address, folder), ending)
+  }
+
+  private static func file(_ stem: FilePath, _ ending: String) -> FilePath {
+    FilePath("\(stem).\(ending)")
+  }
+
+  /// A file beside it, for something else about the object.
+  func file(ending: String) -> FilePath { Self.file(stem, ending) }
+
+  /// Removes a file beside it.
+  func removeFile(ending: String) {
+    // One that stays is used again, or emptied.
+    _ = unsafe unlink(file(ending: ending).string)
+  }
+
+  /// Writes a note into it, in place of the one before.
+  ///
+  /// - Throws: ``BackupError``.
+  func write(_ note: String) throws {
+    do {
+      try descriptor.resize(to: 0)
+      _ = try descriptor.writeAll(toAbsoluteOffset: 0, Array(note.utf8))
+    } catch let error as Errno {
+      throw BackupError.system("write \(file(ending: "upload"))", error.rawValue)
     }
   }
 
   /// Takes the mark away: what was begun is done, or given up.
   func remove() {
     // A mark that stays costs the next writer a question.
-    _ = unsafe unlink(path.string)
+    removeFile(ending: "upload")
   }
 
   deinit {

@@ -110,7 +110,11 @@ struct BlobReconciliation: Sendable {
       if let length = inCAR(cid(at: position)) { lengths[position] = length }
     }
     if let archive {
-      let states = try archive.states(count, isChecking: true) { [self] in cid(at: $0) }
+      // Of an archive that lies elsewhere no blob is fetched to be looked at.
+      let states = try archive.states(
+        count, isChecking: !archive.liesElsewhere,
+        expectedLength: { blobs.size(at: $0) }
+      ) { [self] in cid(at: $0) }
       for (position, state) in states.enumerated() {
         if let length = state.bodyLength { lengths[position] = length }
         guard lengths[position] == Self.absent else { continue }
@@ -152,8 +156,7 @@ struct BlobReconciliation: Sendable {
       // What is held is referred to, or an extra, as before.
       let unknown = CIDList(
         listed.list.lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
-      let states = try archive.states(unknown.count) { unknown[$0] }
-      for (cid, state) in zip(unknown, states) where state.bodyLength == nil {
+      for (cid, isHeld) in zip(unknown, try archive.holds(unknown)) where !isHeld {
         others.append(cid)
         notes.append(Note(isNeeded: true))
       }
@@ -354,5 +357,25 @@ struct BlobReconciliation: Sendable {
     ledger.counts.new = schedule.map { _ in received.count }
     ledger.counts.newBytes = schedule.map { _ in received.bytes }
     return ledger
+  }
+}
+
+extension BlobTable {
+  /// How long the blob with a position should be, as a record says; nil for one behind the table.
+  fileprivate func size(at position: Int) -> UInt64? {
+    position < entries.count ? entries[position].size.flatMap { UInt64(exactly: $0) } : nil
+  }
+}
+
+extension ArchiveReader {
+  /// Whether each of some blobs is here, to none of which a record refers as far as is known.
+  ///
+  /// Of an archive that lies elsewhere the index alone is asked: to look at each blob would be to
+  /// fetch all of them.
+  fileprivate func holds(_ cids: CIDList) throws -> [Bool] {
+    guard liesElsewhere else {
+      return try states(cids.count) { cids[$0] }.map { $0.bodyLength != nil }
+    }
+    return try cids.map { try mayHold($0) }
   }
 }

@@ -29,8 +29,15 @@ extension ArchivedSnapshot {
   {
     var sizes = sizes
     if reader.liesElsewhere, !sizes.isEmpty {
-      let missing = Set(try missingBlobs().map(\.cid))
-      for (index, cid) in blobs.enumerated() where missing.contains(cid) { sizes[index] = nil }
+      let missing = try missingBlobs()
+      let counts = snapshot.blobs
+      if counts.held + missing.count(where: \.isReferenced) >= counts.referenced {
+        let cids = Set(missing.map(\.cid))
+        for (index, cid) in blobs.enumerated() where cids.contains(cid) { sizes[index] = nil }
+      } else {
+        // The ledger does not name all that is missing.
+        sizes = []
+      }
     }
     let expected = sizes
     return try reader.states(

@@ -15,22 +15,22 @@ extension AccountBackup {
     async throws -> BackupPlan
   {
     observer(.progress(BackupProgress(.resolving)))
-    var archive = try ReadArchive(account, at: destination)
+    var archive = try await ReadArchive(account, at: destination)
     if let archive, let base = archive.base, let maximumAge = options.maximumAge,
       base.snapshot.privateData != nil || !options.keepsPrivateData,
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: archive.path)
     {
-      try claims.claim(base.snapshot.did)
+      try claims.claim(base.snapshot.did, for: claims.file())
       return BackupPlan(
-        did: base.snapshot.did, handle: base.snapshot.handle, server: nil, path: archive.path,
+        did: base.snapshot.did, handle: base.snapshot.handle, server: nil, name: archive.name,
         exists: archive.exists, repository: .recent, heldRevision: base.snapshot.rev,
         newestRevision: nil, blobs: BackupPlan.Blobs(), warnings: [])
     }
     let identity = try await AccountIdentity(
       account, base: archive?.base, in: archive?.path, at: options.now(), network: network)
-    try claims.claim(identity.did)
+    try claims.claim(identity.did, for: claims.file())
     if archive?.base?.snapshot.did != identity.did {
-      archive = try ReadArchive(identity, at: destination)
+      archive = try await ReadArchive(identity, at: destination)
     }
     guard let archive else { throw BackupError.notFound(account.text) }
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
@@ -57,10 +57,11 @@ extension AccountBackup {
     // Of an account that has not changed and lacks nothing, a backup asks for no list.
     if repository != .unchanged || base?.snapshot.isWhole != true {
       let listed = try await list(identity.did, client, &warnings)
-      blobs = try Self.blobs(listed, archive, isChecking: options.checksHeld)
+      blobs = try Self.blobs(
+        listed, archive, isChecking: options.checksHeld && archive.reader?.liesElsewhere != true)
     }
     return BackupPlan(
-      did: identity.did, handle: identity.handle, server: identity.server, path: archive.path,
+      did: identity.did, handle: identity.handle, server: identity.server, name: archive.name,
       exists: archive.exists, repository: repository, heldRevision: base?.snapshot.rev,
       newestRevision: latest?.rev, blobs: blobs, warnings: warnings)
   }
@@ -116,7 +117,9 @@ extension AccountBackup {
 
 /// The archive of an account, opened to look into it.
 private struct ReadArchive {
-  /// Where it is, or would be.
+  /// What a person calls it.
+  let name: String
+  /// Where it is, or would be; of one in a bucket, a file here to note things on.
   let path: FilePath
   /// Whether it is there under its name.
   let exists: Bool
@@ -126,22 +129,34 @@ private struct ReadArchive {
   let base: ArchivedSnapshot?
 
   /// The archive of an account, found by the account's name; nil if only its DID can tell.
-  init?(_ account: ATIdentifier, at destination: AccountBackup.Destination) throws {
-    guard let path = try destination.archive(of: account) else { return nil }
-    try self.init(path, account)
+  init?(_ account: ATIdentifier, at destination: AccountBackup.Destination) async throws {
+    guard let place = try destination.archive(of: account) else { return nil }
+    try await self.init(place, account, destination)
     if case .folder = destination, base == nil { return nil }
   }
 
   /// The archive that an account has or would have.
-  init(_ identity: AccountIdentity, at destination: AccountBackup.Destination) throws {
-    try self.init(
-      destination.archive(of: identity, isMade: false), .did(identity.did))
+  init(_ identity: AccountIdentity, at destination: AccountBackup.Destination) async throws {
+    try await self.init(
+      destination.archive(of: identity, isMade: false), .did(identity.did), destination)
   }
 
-  private init(_ path: FilePath, _ account: ATIdentifier) throws {
-    self.path = path
-    exists = NewArchiveFile.isTaken(path)
-    reader = exists ? try ArchiveReader(path: path) : try Self.leftover(of: path)
+  private init(
+    _ place: ArchivePlace, _ account: ATIdentifier, _ destination: AccountBackup.Destination
+  ) async throws {
+    name = place.name
+    switch (place, destination) {
+    case (.object(let address), .bucket(let bucket)):
+      let file = try await bucket.map(address)
+      path = UploadMark.file(of: "\(address)", in: bucket.options.cache, ending: "notes")
+      exists = file != nil
+      reader = try file.map { (file) throws in try ArchiveReader(file) }
+    case (.file(let path), _):
+      self.path = path
+      exists = NewArchiveFile.isTaken(path)
+      reader = exists ? try ArchiveReader(path: path) : try Self.leftover(of: path)
+    case (.object, _): throw BackupError.notFound(place.name)
+    }
     base = try ArchivedSnapshot.newest(of: account, in: reader)
   }
 

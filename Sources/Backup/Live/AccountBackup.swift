@@ -1,6 +1,7 @@
 public import ATProtocol
 internal import Archive
 public import IPLD
+internal import ObjectStore
 public import SystemPackage
 public import XRPC
 
@@ -81,11 +82,16 @@ public struct AccountBackup: Sendable {
     case shared(FilePath)
     /// Into a file in this folder, called after the account.
     case folder(ArchiveFolder)
+    /// Into an object in a bucket.
+    case bucket(BucketDestination)
   }
 
   let network: Network
-  let options: Options
+  private(set) var options: Options
   let observer: @Sendable (BackupEvent) -> Void
+
+  /// How many times another writer to an object may be faster.
+  private static let maximumRaces = 5
 
   /// A backup.
   public init(
@@ -117,9 +123,31 @@ public struct AccountBackup: Sendable {
   func run(
     _ account: ATIdentifier, knownHead: CID?, into destination: Destination, claims: AccountClaims
   ) async throws -> BackupReport {
+    let file = claims.file()
+    guard destination.isInBucket else {
+      return try await run(account, knownHead, into: destination, claims, file)
+    }
+    var backup = self
+    // To compare what is stored with its checksums is to fetch all of it.
+    backup.options.checksHeld = false
+    var races = 0
+    while true {
+      do {
+        return try await backup.run(account, knownHead, into: destination, claims, file)
+      } catch let error as StoreError where error.kind == .conditionFailed {
+        races += 1
+        guard races < Self.maximumRaces else { throw error }
+        observer(.warning("another writer was faster; what it has left is gone on with"))
+      }
+    }
+  }
+
+  private func run(
+    _ account: ATIdentifier, _ knownHead: CID?, into destination: Destination,
+    _ claims: AccountClaims, _ file: AccountClaims.File
+  ) async throws -> BackupReport {
     let begin = options.milliseconds()
     observer(.progress(BackupProgress(.resolving)))
-    let file = claims.file()
     defer { file.release() }
     var known = try await KnownArchive(account, at: destination, claim: file)
     // The next account may go into the same file, and the thread that wrote this one may not have
@@ -130,11 +158,11 @@ public struct AccountBackup: Sendable {
       base.snapshot.hasFreshIdentity(at: Moment(options.now()), in: target.path),
       try !options.checksHeld || target.storedDamage().isNone
     {
-      try claims.claim(base.snapshot.did)
-      try target.publish()
+      try claims.claim(base.snapshot.did, for: file)
+      try await target.publish()
       base.markCurrent(at: options.now(), in: target.path)
       return .unchanged(
-        base, at: target.path, milliseconds: options.milliseconds() - begin,
+        base, at: target.name, milliseconds: options.milliseconds() - begin,
         missing: try base.ledger())
     }
     if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
@@ -143,15 +171,15 @@ public struct AccountBackup: Sendable {
       base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
       try !options.checksHeld || target.storedDamage().isNone
     {
-      try claims.claim(base.snapshot.did)
-      try target.publish()
+      try claims.claim(base.snapshot.did, for: file)
+      try await target.publish()
       return .unchanged(
-        base, at: target.path, .recent, milliseconds: options.milliseconds() - begin,
+        base, at: target.name, .recent, milliseconds: options.milliseconds() - begin,
         missing: try base.ledger())
     }
     let identity = try await AccountIdentity(
       account, base: known.base, in: known.target?.path, at: options.now(), network: network)
-    try claims.claim(identity.did)
+    try claims.claim(identity.did, for: file)
     if known.target == nil || known.base?.snapshot.did != identity.did {
       known = try await KnownArchive(identity, at: destination, opened: known.target, claim: file)
     }

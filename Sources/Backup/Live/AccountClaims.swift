@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import Synchronization
-internal import SystemPackage
 
 /// What the backups of one run have claimed, so that two names of one account are one backup.
 ///
@@ -15,45 +14,66 @@ final class AccountClaims: Sendable {
   /// One backup's claim on an archive.
   final class File: Sendable {
     private let claims: AccountClaims
-    private let path = Mutex<FilePath?>(nil)
+    private let place = Mutex<ArchivePlace?>(nil)
     private static let interval: Duration = .milliseconds(20)
 
-    fileprivate init(_ claims: AccountClaims) { self.claims = claims }
+    /// Which claim it is.
+    fileprivate let number: Int
+
+    fileprivate init(_ claims: AccountClaims, _ number: Int) {
+      (self.claims, self.number) = (claims, number)
+    }
 
     /// Claims an archive, and drops the claim before.
     ///
     /// - Returns: Whether it did; if not, another backup of this run has the archive.
-    func take(_ new: FilePath) -> Bool {
+    func take(_ new: ArchivePlace) -> Bool {
       release()
       guard claims.files.withLock({ $0.insert(new).inserted }) else { return false }
-      path.withLock { $0 = new }
+      place.withLock { $0 = new }
       return true
     }
 
     /// Claims an archive once no other backup of this run has it, and drops the claim before.
     ///
     /// - Throws: `CancellationError`.
-    func wait(for new: FilePath) async throws {
+    func wait(for new: ArchivePlace) async throws {
       while !take(new) { try await Task.sleep(for: Self.interval) }
     }
 
     /// Drops the claim.
     func release() {
-      let old = path.withLock { $0.take() }
+      let old = place.withLock { $0.take() }
       if let old { claims.files.withLock { _ = $0.remove(old) } }
     }
   }
 
-  private let accounts = Mutex<Set<DID>>([])
-  private let files = Mutex<Set<FilePath>>([])
+  private let accounts = Mutex<[DID: Int]>([:])
+  private let fileCount = Mutex(0)
+  private let files = Mutex<Set<ArchivePlace>>([])
 
   /// Claims an account.
   ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - file: the claim of the backup on an archive, by which its claims are told apart.
   /// - Throws: ``Taken`` if another backup of this run has claimed it.
-  func claim(_ did: DID) throws {
-    guard accounts.withLock({ $0.insert(did).inserted }) else { throw Taken(did: did) }
+  func claim(_ did: DID, for file: File) throws {
+    let holder = accounts.withLock { accounts in
+      let holder = accounts[did] ?? file.number
+      accounts[did] = holder
+      return holder
+    }
+    guard holder == file.number else { throw Taken(did: did) }
   }
 
   /// A new backup's claim on an archive: on none yet.
-  func file() -> File { File(self) }
+  func file() -> File {
+    File(
+      self,
+      fileCount.withLock { count in
+        count += 1
+        return count
+      })
+  }
 }

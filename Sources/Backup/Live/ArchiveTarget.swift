@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Archive
+internal import ObjectStore
 internal import SystemPackage
 
 #if canImport(Darwin)
@@ -10,8 +11,8 @@ internal import SystemPackage
   internal import Musl
 #endif
 
-/// The file that a backup goes to: an archive that is there, or one that is being made under a
-/// temporary name.
+/// What a backup goes to: an archive that is there, one that is being made under a temporary name,
+/// or an object in a bucket.
 ///
 /// 1. A reader of the final name sees what was there before, or an archive with at least one
 ///    snapshot.
@@ -19,12 +20,15 @@ internal import SystemPackage
 /// 3. The file is locked from the moment it is opened, or made by ``claim()``, so that a second
 ///    backup into it fails before it has fetched anything.
 final class ArchiveTarget {
-  /// Where the archive is, or will be.
+  /// Where the archive is, or will be; of one in a bucket, a file here to note things on.
   let path: FilePath
+  /// What a person calls it.
+  let name: String
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   private(set) var reader: ArchiveReader?
   private var opened: (any ArchiveStorage)?
   private let new: NewArchiveFile?
+  private let object: BucketStorage?
 
   /// How long another process that writes to the file is waited for: one that was killed has the
   /// lock until the system is done with it.
@@ -36,6 +40,35 @@ final class ArchiveTarget {
   ///   ``BackupError``.
   static func open(_ path: FilePath) async throws -> ArchiveTarget {
     try await waitingForLock { try ArchiveTarget(path) }
+  }
+
+  /// Opens an object in a bucket, if there is one.
+  ///
+  /// - Throws: as ``BucketStorage`` does; `ArchiveError` for an object that is no archive.
+  static func open(_ address: BucketAddress, of bucket: BucketDestination) async throws
+    -> ArchiveTarget
+  {
+    try ArchiveTarget(await BucketStorage.open(address, of: bucket))
+  }
+
+  private init(_ object: BucketStorage) throws {
+    (path, name) = (object.notes, "\(object.address)")
+    (new, opened, self.object) = (nil, object, object)
+    reader = try Self.begun(object, isNew: object.isNew)
+  }
+
+  /// What is committed to a storage; nil for nothing.
+  ///
+  /// - Parameter isNew: whether it goes by no final name yet. The writer decides then what can be
+  ///   continued, and begins again where nothing can: no one has been told of this file.
+  private static func begun(_ storage: any ArchiveStorage, isNew: Bool) throws -> ArchiveReader? {
+    guard isNew else { return try ArchiveReader(storage.map(), ignoresTail: true) }
+    do {
+      let reader = try ArchiveReader(storage.map(), ignoresTail: true)
+      return reader.generation.number > 0 ? reader : nil
+    } catch is ArchiveError {
+      return nil
+    }
   }
 
   /// Makes and locks the file, if that has not been done.
@@ -57,20 +90,21 @@ final class ArchiveTarget {
 
   /// Opens an archive that is there, in a storage of another kind (tests).
   init(_ path: FilePath, in storage: any ArchiveStorage) throws {
-    self.path = path
-    new = nil
-    reader = try ArchiveReader(storage.map(), ignoresTail: true)
+    (self.path, name) = (path, path.string)
+    (new, object) = (nil, nil)
+    reader = try Self.begun(storage, isNew: false)
     opened = storage
   }
 
   init(_ path: FilePath) throws {
-    self.path = path
+    (self.path, name) = (path, path.string)
+    object = nil
     if NewArchiveFile.isTaken(path) {
       try NewArchiveFile.refuseUnlessFile(path)
       new = nil
       let storage = try FileStorage.open(path)
       try storage.lock()
-      reader = try ArchiveReader(storage.map(), ignoresTail: true)
+      reader = try Self.begun(storage, isNew: false)
       opened = storage
       return
     }
@@ -79,23 +113,20 @@ final class ArchiveTarget {
     guard NewArchiveFile.isTaken(new.temporaryPath) else { return }
     let storage = try new.storage()
     opened = storage
-    do {
-      let reader = try ArchiveReader(storage.map(), ignoresTail: true)
-      if reader.generation.number > 0 { self.reader = reader }
-    } catch is ArchiveError {
-      // The writer decides what can be continued, and begins again where nothing can: nobody has
-      // been told of this file.
-    }
+    reader = try Self.begun(storage, isNew: true)
   }
 
-  /// The folder it lies in.
+  /// The folder for files without a name: the one it lies in, if it is a file.
   var folder: FilePath {
     let parent = path.removingLastComponent()
     return parent.isEmpty ? FilePath(".") : parent
   }
 
   /// Whether the archive does not have its final name yet.
-  var isNew: Bool { new != nil }
+  var isNew: Bool { new != nil || object?.isNew == true }
+
+  /// Whether it lies elsewhere, so that what is stored is not read for nothing.
+  var isElsewhere: Bool { object != nil }
 
   /// The storage to write to; makes the file if there is none.
   ///
@@ -151,9 +182,12 @@ final class ArchiveTarget {
   /// An archive that is up to date has to be synced, too: the run that wrote it may have been
   /// killed before it was.
   ///
+  /// An object in a bucket is made now.
+  ///
   /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot
-  ///   be synced.
-  func publish() throws {
+  ///   be synced; as ``BucketStorage/commit()`` does.
+  func publish() async throws {
+    if let object { return try await object.commit() }
     if let new { return try new.publish(isKeptOtherwise: true) }
     try opened?.synchronize()
     try opened?.synchronizeName()

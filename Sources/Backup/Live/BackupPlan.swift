@@ -24,8 +24,10 @@ public struct BackupPlan: Sendable {
   public let handle: Handle?
   /// The server that would be asked; nil if no request was made.
   public let server: String?
-  /// The archive.
-  public let path: FilePath
+  /// What the archive is called: a file's path, or an address in a bucket.
+  public let name: String
+  /// The file's path, if it is a file.
+  public var path: FilePath { FilePath(name) }
   /// Whether the archive is there.
   public let exists: Bool
   /// What is known of the repository.

@@ -19,8 +19,10 @@ public struct BackupReport: Sendable {
     case incomplete
   }
 
-  /// The archive.
-  public let path: FilePath
+  /// What the archive is called: a file's path, or an address in a bucket.
+  public let name: String
+  /// The file's path, if it is a file.
+  public var path: FilePath { FilePath(name) }
   /// The snapshot.
   public let snapshot: Snapshot
   /// What is committed.
@@ -50,18 +52,18 @@ public struct BackupReport: Sendable {
   ///
   /// - Parameters:
   ///   - base: the newest snapshot.
-  ///   - path: the archive.
+  ///   - name: what the archive is called.
   ///   - outcome: what came of it; nil if the snapshot tells.
   ///   - milliseconds: how long it took.
   ///   - missing: what the snapshot's ledger says.
   ///   - warnings: what a person should know.
   ///   - lacksPrivateData: whether something did not come that is the owner's alone.
   static func unchanged(
-    _ base: ArchivedSnapshot, at path: FilePath, _ outcome: Outcome? = nil, milliseconds: Int,
+    _ base: ArchivedSnapshot, at name: String, _ outcome: Outcome? = nil, milliseconds: Int,
     missing: BlobLedger.MissingList, warnings: [String] = [], lacksPrivateData: Bool = false
   ) -> BackupReport {
     BackupReport(
-      path: path, snapshot: base.snapshot, generation: base.reader.generation,
+      name: name, snapshot: base.snapshot, generation: base.reader.generation,
       outcome: outcome
         ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
       isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),

@@ -51,12 +51,12 @@ extension BackupWork {
       privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
       || identity.isNews(after: base.snapshot)
     guard reconciliation.wantedCount > 0 || isNews else {
-      try target.publish()
+      try await target.publish()
       noteCurrent(base, target)
       noteIdentity(base.snapshot, target)
       return .done(
         .unchanged(
-          base, at: target.path, milliseconds: options.milliseconds() - begin, missing: missing,
+          base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
           warnings: warnings.all, lacksPrivateData: lacksPrivateData))
     }
     observer(
@@ -128,7 +128,7 @@ extension BackupWork {
     }
     let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
     return BackupReport(
-      path: target.path, snapshot: snapshot, generation: ending.generation,
+      name: target.name, snapshot: snapshot, generation: ending.generation,
       outcome: snapshot.isSettled && !lacksPrivateData ? .complete : .incomplete,
       isRepositoryUnchanged: isRepositoryUnchanged,
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,

@@ -176,7 +176,7 @@ struct BackupWork: Sendable {
     }
     do {
       let report = try await append(appender)
-      try target.publish()
+      try await target.publish()
       return report
     } catch {
       await appender.keepWhatArrived()

@@ -65,8 +65,8 @@ public struct BlobFill: Sendable {
       try !base.snapshot.blobs.isSettled
         || backup.options.checksHeld && !target.storedDamage().isNone
     else {
-      try target.publish()
-      return .unchanged(base, at: target.path, milliseconds: 0, missing: try base.ledger())
+      try await target.publish()
+      return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger())
     }
     let identity = try await AccountIdentity(
       .did(base.snapshot.did), base: base, in: target.path, at: backup.options.now(),

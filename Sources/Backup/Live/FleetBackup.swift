@@ -90,7 +90,7 @@ public struct FleetBackup: Sendable {
   public func run<Accounts: AsyncSequence & Sendable>(
     _ accounts: Accounts, into destination: AccountBackup.Destination
   ) async throws where Accounts.Element == Account {
-    let isOneFile = if case .folder = destination { false } else { true }
+    let isOneFile = destination.isOneArchive
     let places = Places(isOneFile ? 1 : jobs)
     let claims = AccountClaims()
     let fault = try await withThrowingDiscardingTaskGroup { group -> (any Error)? in

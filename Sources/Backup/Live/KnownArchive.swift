@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import Archive
 internal import IPLD
-internal import SystemPackage
 
 /// The archive of an account, as far as it can be found before anybody has been asked who the
 /// account is.
@@ -24,12 +23,12 @@ struct KnownArchive {
   init(
     _ account: ATIdentifier, at destination: AccountBackup.Destination, claim: AccountClaims.File
   ) async throws {
-    let path = try destination.archive(of: account)
-    guard let path, claim.take(path) else {
+    let place = try destination.archive(of: account)
+    guard let place, claim.take(place) else {
       (target, base) = (nil, nil)
       return
     }
-    let found = try await ArchiveTarget.open(path)
+    let found = try await destination.open(place)
     let snapshot = try ArchivedSnapshot.newest(of: account, in: found.reader)
     // An archive that bears the handle and knows nothing of it may be another account's.
     if case .folder = destination, snapshot == nil, found.reader?.generation.head != nil {
@@ -53,48 +52,20 @@ struct KnownArchive {
     _ identity: AccountIdentity, at destination: AccountBackup.Destination, opened: ArchiveTarget?,
     claim: AccountClaims.File
   ) async throws {
-    let path = try destination.archive(of: identity, isMade: true)
+    let place = try destination.archive(of: identity, isMade: true)
     let found: ArchiveTarget
-    if let opened, opened.path == path {
+    if let opened, opened.name == place.name {
       found = opened
     } else {
       opened?.release()
-      try await claim.wait(for: path)
-      found = try await ArchiveTarget.open(path)
+      try await claim.wait(for: place)
+      found = try await destination.open(place)
     }
     try found.startOver(unlessOf: identity.did)
     target = found
     base = try ArchivedSnapshot.newest(of: .did(identity.did), in: found.reader)
-    if case .file(let path) = destination, base == nil, let reader = found.reader {
-      try reader.refuseOtherAccounts(named: path.string)
-    }
-  }
-}
-
-extension AccountBackup.Destination {
-  /// The archive of an account, by what the account is called; nil if its name depends on who the
-  /// account is.
-  func archive(of account: ATIdentifier) throws -> FilePath? {
-    switch (self, account) {
-    case (.file(let file), _), (.shared(let file), _): file
-    case (.folder(let folder), .handle(let handle)): folder.archive(named: handle)
-    case (.folder(let folder), .did(let did)): try folder.archive(of: did)
-    }
-  }
-
-  /// The archive of an account, or the name for a new one.
-  ///
-  /// - Parameters:
-  ///   - identity: who the account is.
-  ///   - isMade: whether the folder is made, if it is not there.
-  func archive(of identity: AccountIdentity, isMade: Bool) throws -> FilePath {
-    switch self {
-    case .file(let file), .shared(let file): file
-    case .folder(let folder):
-      try folder.archive(of: identity.did)
-        ?? folder.newArchive(
-          of: identity.did,
-          handle: identity.isHandleConfirmed == false ? nil : identity.handle, isMade: isMade)
+    if let name = destination.namedForOne, base == nil, let reader = found.reader {
+      try reader.refuseOtherAccounts(named: name)
     }
   }
 }

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Backup
 internal import IPLD
+internal import ObjectStore
 internal import SystemPackage
 internal import XRPC
 
@@ -16,6 +17,8 @@ struct BackupCommand: ParsableCommand {
       ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.
 
       Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is (of a did:plc by the log of the PLC directory), and its newest commit; once a week, whether its handle still leads there. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
+
+      With -o s3://bucket/prefix/ the archive is appended to in the bucket, as prefix/DID.car.zst: what is new lies in a scratch file here until the store makes an object of the old one, which it has, and of that. What the archive holds is not fetched to be compared with its checksums; "carpack verify s3://…" does that. See "carpack push --help" for keys, and for stores that need --exclusive.
 
       Without ACCOUNT, the accounts that the configuration file lists are backed up, each where that says ("carpack config --help"). After the backup the file may have a program run, with the report as JSON on its standard input, and --healthcheck tells a service the exit status and nothing else. Neither changes the status.
 
@@ -35,6 +38,7 @@ struct BackupCommand: ParsableCommand {
         "carpack backup alice.example.com",
         "carpack backup --accounts list.txt -o backups/ --max-age 20h",
         "carpack backup did:plc:w3pvxhp5ga2ax32lkbfrxakv --login -o alice.car.zst",
+        "carpack backup alice.example.com -o s3://archives/",
       ],
       environment: .signing))
 
@@ -55,7 +59,7 @@ struct BackupCommand: ParsableCommand {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The folder for archives, if it exists or ends in \"/\"; otherwise the archive.",
+      "The folder for archives, if it exists or ends in \"/\"; otherwise the archive. Also s3://bucket/prefix/ or s3://bucket/key.",
       valueName: "dir/|file"),
     completion: .file())
   var output: String?
@@ -98,6 +102,10 @@ struct BackupCommand: ParsableCommand {
 
   @OptionGroup var options: BackupOptions
 
+  @OptionGroup var store: StoreArguments
+
+  @OptionGroup var exclusive: ExclusiveOption
+
   func validate() throws {
     guard !all || (accounts.isEmpty && list == nil) else {
       throw ValidationError("--all is for all accounts: name none beside it")
@@ -112,6 +120,13 @@ struct BackupCommand: ParsableCommand {
     }
     if output == "-" || into == "-" {
       throw ValidationError("an archive is a file, and is read back: -o and --into take no \"-\"")
+    }
+    if into?.hasPrefix(BucketAddress.scheme) == true {
+      throw ValidationError(
+        "--into takes a file; in a bucket each account has an object of its own")
+    }
+    if let output, FarArchive.isAddress(output), heads.signHead != nil {
+      throw ValidationError("--sign-head writes beside the archive, and takes a file")
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
   }
@@ -214,17 +229,33 @@ struct BackupCommand: ParsableCommand {
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
     if let into { return .shared(FilePath(into)) }
     guard let output else { return .folder(ArchiveFolder("")) }
+    if output.hasPrefix(BucketAddress.scheme) {
+      var options = BucketDestination.Options(cache: Host.cacheFolder)
+      options.isExclusive = exclusive.exclusive
+      let bucket = try BucketDestination(
+        BucketAddress(output), store.options, network: self.options.network.options(),
+        options: options)
+      guard isSingle || bucket.isFolder else { throw Self.notForSeveral(output) }
+      return .bucket(bucket)
+    }
+    if FarArchive.isAddress(output) {
+      throw Failure(
+        "\(output) is on a web server, which takes no backups",
+        hint: "-o s3://bucket/prefix/ writes to an object store", status: .usage)
+    }
     if OutputPath.isFolder(output) {
       return .folder(ArchiveFolder(FilePath(output)))
     }
-    guard isSingle else {
-      throw Failure(
-        "\(output) is a file, and there are several accounts",
-        hint:
-          "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",
-        status: .usage)
-    }
+    guard isSingle else { throw Self.notForSeveral(output) }
     return .file(FilePath(output))
+  }
+
+  private static func notForSeveral(_ output: String) -> Failure {
+    let isObject = FarArchive.isAddress(output)
+    let forAll = isObject ? "" : "; --into \(output) is one archive for all"
+    return Failure(
+      "\(output) is \(isObject ? "an object" : "a file"), and there are several accounts",
+      hint: "-o \(output)/ has an archive for each\(forAll)", status: .usage)
   }
 }
 

@@ -118,7 +118,7 @@ enum BackupJSON {
   static func print(_ report: BackupReport, of account: String) {
     print("finished") {
       $0.field("account", account)
-      $0.field("file", "\(report.path)")
+      $0.field("file", "\(report.name)")
       $0.field("outcome", report.outcome.rawValue)
       $0.field("bytesAdded", report.bytesAdded)
       $0.field("bytes", report.generation.committedLength)

@@ -12,10 +12,10 @@ struct BackupPlanSummary {
   func print(isShort: Bool) {
     guard !isShort else {
       let rest = plan.repository == .recent ? "" : "; blobs: \(blobs)"
-      Console.print("\(plan.path): repository: \(repository)\(rest)")
+      Console.print("\(plan.name): repository: \(repository)\(rest)")
       return
     }
-    Console.print("\(plan.path): \(plan.exists ? "exists" : "would be new")")
+    Console.print("\(plan.name): \(plan.exists ? "exists" : "would be new")")
     let name = plan.handle.map { "\($0) (\(plan.did))" } ?? plan.did.text
     Console.print("  \(name)\(plan.server.map { ", from \($0)" } ?? "")")
     Console.print("  repository: \(repository)")
@@ -55,7 +55,7 @@ struct BackupPlanSummary {
       $0.field("did", plan.did.text)
       $0.field("handle", plan.handle?.text)
       $0.field("pds", plan.server)
-      $0.field("file", "\(plan.path)")
+      $0.field("file", "\(plan.name)")
       $0.field("exists", plan.exists)
       $0.field("repository", "\(plan.repository)")
       $0.field("heldRev", plan.heldRevision?.text)

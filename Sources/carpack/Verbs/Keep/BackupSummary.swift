@@ -28,11 +28,11 @@ struct BackupSummary {
       let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
       let damage =
         report.damage.isNone ? "" : ", \(Console.red("\(report.damage.text) damaged"))"
-      Console.print("\(report.path): \(verdict)\(damage)\(growth)")
+      Console.print("\(report.name): \(verdict)\(damage)\(growth)")
       sayDoubts()
       return
     }
-    Console.print("\(report.path): \(verdict)")
+    Console.print("\(report.name): \(verdict)")
     let blobs = snapshot.blobs
     Console.print(
       "  \(snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""), from \(snapshot.pds ?? "an unknown server")"
@@ -73,7 +73,7 @@ struct BackupSummary {
       Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if missing > 0 {
-      Console.print("  \"carpack missing \(report.path)\" names them, \"carpack fill\" tries again")
+      Console.print("  \"carpack missing \(report.name)\" names them, \"carpack fill\" tries again")
     }
     if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
     sayDoubts()
@@ -92,13 +92,13 @@ struct BackupSummary {
     if !snapshot.isSettled || report.lacksPrivateData {
       let hint =
         snapshot.blobs.unaccepted > 0
-        ? "; \"carpack missing \(report.path)\" names what is missing" : ""
-      Console.say(.incomplete, "\(report.path): \(whatIsLacking(isShort: true))\(hint)")
+        ? "; \"carpack missing \(report.name)\" names what is missing" : ""
+      Console.say(.incomplete, "\(report.name): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !report.damage.isNone {
       Console.say(
         .damaged,
-        "\(report.path): \(report.damage.text); \"carpack verify \(report.path)\" says what is lost"
+        "\(report.name): \(report.damage.text); \"carpack verify \(report.name)\" says what is lost"
       )
     }
   }
@@ -108,7 +108,7 @@ struct BackupSummary {
     for doubt in report.snapshot.standing.grave {
       let option = doubt == .handle ? "--allow-unconfirmed-handle" : "--accept-rollback"
       Console.say(
-        .notGenuine, "\(report.path): the account \(doubt); if you know why, \(option) accepts it")
+        .notGenuine, "\(report.name): the account \(doubt); if you know why, \(option) accepts it")
     }
   }
 

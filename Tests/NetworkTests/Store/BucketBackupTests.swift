@@ -1,0 +1,136 @@
+import Foundation
+import StandIn
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `Backing up into a bucket` {
+  private static let folder = "s3://\(StandInStore.bucket)/backups/"
+
+  private func backUp(_ scene: StoreScene) -> String {
+    scene.scene.line("-o \(Self.folder)").replacing(" -o \(NetworkScene.archive)", with: "")
+  }
+
+  private func key(_ scene: StoreScene) -> String {
+    "backups/\(scene.scene.account.did).car.zst"
+  }
+
+  /// Lets the account have one post more.
+  private func post(_ scene: StoreScene, _ number: Int, size: Int = 30_000) throws {
+    let blob = BlobContent(noise: UInt64(number) + 900, size: size)
+    scene.scene.account.upload(blob)
+    try scene.scene.account.commit([
+      scene.scene.account.post("3lkxag2qhdd2\(number)", "once more", showing: [blob])
+    ])
+  }
+
+  /// Expects the object to be the account as it is now.
+  private func expectWhole(_ scene: StoreScene, location: SourceLocation = #_sourceLocation) throws
+  {
+    let bytes = try #require(scene.store[key(scene)], sourceLocation: location)
+    try scene.folder.write("copy.car.zst", bytes)
+    try scene.scene.expectWhole(in: "copy.car.zst", location: location)
+  }
+
+  @Test func `makes an object called after the DID, and goes on with it`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.expect(backUp(scene), 0, key(scene))
+    #expect(scene.store.keys == [key(scene)])
+    try expectWhole(scene)
+    let before = try #require(scene.store[key(scene)])
+    try post(scene, 1)
+    try scene.expect(backUp(scene))
+    let after = try #require(scene.store[key(scene)])
+    #expect(after.starts(with: before) && after.count > before.count)
+    try expectWhole(scene)
+    #expect(scene.store.openUploads == 0)
+  }
+
+  @Test func `writes nothing if nothing has changed, and fetches no blob`() throws {
+    let scene = try StoreScene(blobs: 40, times: 1)
+    try scene.expect(backUp(scene))
+    _ = scene.requests()
+    try scene.expect(backUp(scene), 0, "up to date")
+    let requests = scene.requests()
+    #expect(requests.allSatisfy { $0.method == "GET" })
+    #expect(requests.count < 6, "\(requests.map(\.path))")
+  }
+
+  @Test func `sends what is new, and has the store keep the rest`() throws {
+    let scene = try StoreScene(posts: 10, blobs: 2, large: [7 << 20], times: 1)
+    try scene.expect(backUp(scene))
+    _ = scene.requests()
+    try post(scene, 1)
+    try scene.expect(backUp(scene))
+    #expect(scene.requests().reduce(0) { $0 + $1.bodyLength } < 60_000)
+    try expectWhole(scene)
+  }
+
+  @Test func `goes on from what another writer has left`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.expect(backUp(scene))
+    let first = try #require(scene.store[key(scene)])
+    try post(scene, 1)
+    try scene.expect(backUp(scene))
+    let second = try #require(scene.store[key(scene)])
+    scene.store[key(scene)] = first
+    try post(scene, 2)
+    // The object is replaced between the question what it is and the write.
+    scene.store.replace(.init(after: 4, key(scene), by: second))
+    try scene.expect(backUp(scene))
+    let last = try #require(scene.store[key(scene)])
+    #expect(last.starts(with: second))
+    try expectWhole(scene)
+  }
+
+  @Test func `needs leave to write to a store that takes no notice of conditions`() throws {
+    let scene = try StoreScene(times: 1)
+    scene.store.behaviour.obeysConditions = false
+    try scene.expect(backUp(scene), 13, "--exclusive")
+    #expect(scene.store.keys.isEmpty)
+    try scene.expect("\(backUp(scene)) --exclusive")
+    try expectWhole(scene)
+  }
+
+  @Test func `has what was fetched by a backup that was killed`() async throws {
+    let scene = try StoreScene(posts: 10, blobs: 30, times: 1)
+    scene.store.behaviour.latency = 0.5
+    let running = try scene.start(backUp(scene))
+    let server = scene.scene.server.server
+    let end = ContinuousClock.now + .seconds(20)
+    while server.log.count(where: { $0.path.hasSuffix("sync.getBlob") }) < 31, .now < end {
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    // Its blobs are here, and the object is not.
+    try await Task.sleep(for: .milliseconds(200))
+    running.signal(SIGKILL)
+    _ = try running.wait()
+    #expect(scene.store[key(scene)] == nil)
+    scene.store.behaviour.latency = 0
+    server.forgetLog()
+    try scene.expect(backUp(scene))
+    #expect(server.log.count { $0.path.hasSuffix("sync.getBlob") } < 15)
+    try expectWhole(scene)
+    #expect(scene.store.openUploads == 0 && scene.store.keys == [key(scene)])
+  }
+
+  @Test func `leaves the object as it is if a store fails`() throws {
+    let scene = try StoreScene(posts: 10, blobs: 2, large: [7 << 20], times: 1)
+    try scene.expect(backUp(scene))
+    scene.store.behaviour.faultRate = 0.05
+    for number in 0..<5 {
+      try post(scene, number)
+      try scene.expect(backUp(scene))
+    }
+    scene.store.behaviour.faultRate = 0
+    try expectWhole(scene)
+  }
+
+  @Test func `plans without writing`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.expect("\(backUp(scene)) --dry-run", 0, "would be new")
+    try scene.expect(backUp(scene))
+    try scene.expect("\(backUp(scene)) --dry-run", 0, "unchanged")
+    #expect(scene.store.keys == [key(scene)])
+  }
+}
