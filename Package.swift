@@ -115,6 +115,14 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
+    // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it is first used.
+    .target(
+      name: "Fleet",
+      dependencies: [
+        "ATProtocol", "Archive", "Backup", "IPLD", "ObjectStore", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
     // A file of settings, read strictly.
     .target(name: "TOML", swiftSettings: strict),
     // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
@@ -130,7 +138,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "IPLD", "ObjectStore", "TOML",
+        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "Fleet", "IPLD", "ObjectStore",
+        "TOML",
         "Viewer", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),

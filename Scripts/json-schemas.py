@@ -604,6 +604,32 @@ add("pull", "`carpack pull`.", ("file", "string", "the archive"), ELSEWHERE,
      "what was done; `ahead`: the file is a later state of the archive"),
     ("bytes", "int", "bytes of the file"), ("fetched", "int", "bytes that were fetched"))
 
+COUNTS = Array(Object(("name", "string", "what they have in common"), ("accounts", "int", "how many"),
+                      ("nextTry", "time?", "when the first of them is tried again")))
+add("fleet-add", "`carpack fleet add`.", ("accounts", "int", "accounts that were named"),
+    ("new", "int", "those that were not in the fleet"), ("host", "string?", "the host whose accounts are listed"),
+    ("firehose", "string?", "the stream that is followed"))
+add("fleet-work", "`carpack fleet work`: an account a line, when its backup has ended.", ("did", "did", "the account"),
+    ("outcome", Enum("complete", "incomplete", "failed"), "what came of it"),
+    ("state", Enum("active", "deactivated", "suspended", "takendown", "deleted", "removed"),
+     "what the account is; `removed`: its archive is gone, too"),
+    ("reason", "string?", "why it is not complete"), ("rev", "string?", "the revision that is backed up"),
+    ("bytes", "int?", "bytes of the archive"), ("bytesAdded", "int", "bytes that came to it"), ("worker", "string", "which worker"))
+add("fleet-status", "`carpack fleet status`.", ("accounts", "int", "all accounts"),
+    ("outcomes", COUNTS, "by what came of the newest backup: `complete`, `incomplete`, `failed`, `never`"),
+    ("states", COUNTS, "accounts that are not active, by what they are"),
+    ("reasons", COUNTS, "accounts that are not complete, by why, in a word"),
+    ("due", "int", "accounts that are due and not taken"), ("lateSeconds", "int", "for how long the first of them has been"),
+    ("running", "int", "accounts that are worked on"),
+    ("oldestBackup", "time?", "of the active account that was not backed up for longest; null if one never was"),
+    ("bytes", "int", "bytes of all archives"), ("backupsLastHour", "int", "backups that ended within an hour"),
+    ("bytesLastHour", "int", "bytes that came by them"),
+    ("failures", Array(Object(("did", "did", "the account"), ("reason", "string", "why"), ("nextTry", "time?", "when it is tried again"))),
+     "the newest failures, twenty at most"),
+    ("workers", Array(Object(("name", "string", "what it is called"), ("since", "time", "since when it works"),
+                             ("running", "int", "accounts it works on"), ("ended", "int", "backups it has ended"),
+                             ("failed", "int", "those that failed"))), "workers that were seen within a minute"))
+
 
 def event(name, text, *fields):
     add("backup", text, ("event", Enum(name), ""), *fields)

@@ -38,6 +38,9 @@ public struct NetworkOptions: Sendable {
   public var stallSeconds = 60
   /// How often something is tried that failed for a reason that may pass.
   public var attempts = 6
+  /// Returns when one more request may be sent to a host, by its name, as far as others that ask it
+  /// are concerned; nil if this program asks alone.
+  public var admission: (@Sendable (_ host: String) async throws -> Void)?
   /// Is told what a person may want to know while it happens.
   public var observer: @Sendable (NetworkEvent) -> Void = { _ in }
 

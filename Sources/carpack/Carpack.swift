@@ -68,7 +68,8 @@ struct Carpack: ParsableCommand {
         ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
         RecoveryKeyCommand.self,
       ]),
-    CommandGroup(name: "Elsewhere", subcommands: [PushCommand.self, PullCommand.self]),
+    CommandGroup(
+      name: "Elsewhere", subcommands: [PushCommand.self, PullCommand.self, FleetCommand.self]),
     CommandGroup(
       name: "Maintain",
       subcommands: [

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import Backup
+internal import Fleet
 internal import IPLD
 internal import ObjectStore
 internal import XRPC
@@ -58,7 +59,8 @@ struct Failure: Error {
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
   static func isOurs(_ error: any Error) -> Bool {
     isOfFormat(error) || error is Failure || error is BackupError || error is SelectionError
-      || error is FetchFailure || error is StoreError || error is PushError
+      || error is DatabaseError || error is FetchFailure || error is StoreError
+      || error is PushError
       || error is IdentityError || error is TransportError || error is XRPCError
       || error is RestoreError || error is PLCDirectory.Refusal || error is PLCLogError
   }
@@ -73,6 +75,7 @@ struct Failure: Error {
     case let error as FetchFailure: self.init(error)
     case let error as StoreError: self.init(error)
     case let error as PushError: self.init(error)
+    case let error as DatabaseError: self.init(error)
     case let error as TransportError: self.init(error)
     case let error as XRPCError: self.init(error)
     case let error as RestoreError: self.init(error)
@@ -243,6 +246,17 @@ struct Failure: Error {
       case .notKept: (.ioError, "nothing was replaced; try again, or another store")
       case .unfinished:
         (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+      }
+    self.init("\(error)", hint: hint, status: status)
+  }
+
+  private init(_ error: DatabaseError) {
+    let (status, hint): (ExitStatus, String?) =
+      switch error.kind {
+      case .library: (.unavailable, "the package with it is called libpq5, or libpq")
+      case .connection: (.unavailable, nil)
+      case .statement: (.refused, nil)
+      case .noFleet: (.noInput, "\"carpack fleet init\" makes one")
       }
     self.init("\(error)", hint: hint, status: status)
   }

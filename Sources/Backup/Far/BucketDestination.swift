@@ -54,6 +54,13 @@ public final class BucketDestination: Sendable {
     return BucketAddress(bucket: place.bucket, key: place.key + name)
   }
 
+  /// Removes the archive of an account.
+  ///
+  /// - Throws: `StoreError`; `TransportError`.
+  public func removeArchive(of did: DID) async throws {
+    try await client.remove(archive(of: did).key)
+  }
+
   /// An object, for reading; nil if there is none.
   ///
   /// - Throws: `FetchFailure`; ``BackupError``.

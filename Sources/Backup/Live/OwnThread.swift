@@ -2,13 +2,13 @@ internal import Dispatch
 
 /// A thread of its own, as what an actor runs on: what happens there may block, and the tasks of
 /// everybody else go on.
-final class OwnThread: SerialExecutor {
+package final class OwnThread: SerialExecutor {
   private let queue: DispatchQueue
 
   /// A thread; the name is shown by debuggers.
-  init(_ name: String) { queue = DispatchQueue(label: name) }
+  package init(_ name: String) { queue = DispatchQueue(label: name) }
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }

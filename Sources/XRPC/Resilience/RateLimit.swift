@@ -56,6 +56,7 @@ package final class RateLimit: HTTPTransport {
     let limits = limits(of: url.authority)
     var waits = 0
     while true {
+      try await options.admission?(url.authority.host)
       let permission = try await limits.acquire(for: url)
       let response: HTTPResponse
       do {

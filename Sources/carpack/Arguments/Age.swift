@@ -11,6 +11,9 @@ struct Age: ExpressibleByArgument {
   /// The longest number that is read, so that no unit overflows.
   private static let maximumDigits = 6
 
+  /// So many seconds.
+  init(seconds: Int64) { self.seconds = seconds }
+
   init?(argument: String) {
     guard let unit = argument.last.flatMap({ Self.units[$0] }) else { return nil }
     let digits = argument.dropLast()
@@ -19,5 +22,11 @@ struct Age: ExpressibleByArgument {
       let number = Int64(digits)
     else { return nil }
     seconds = number * unit
+  }
+
+  /// As it is written, in the largest unit that fits.
+  var defaultValueDescription: String {
+    let unit = Self.units.filter { seconds % $0.value == 0 }.max { $0.value < $1.value }
+    return unit.map { "\(seconds / $0.value)\($0.key)" } ?? "\(seconds)s"
   }
 }

@@ -16,6 +16,8 @@ enum Help {
     case restoring
     /// Those of a verb that sends archives elsewhere or fetches them.
     case store
+    /// Those of a verb of a fleet.
+    case fleet
     /// Those of a verb that goes on as carpack-serve.
     case serving
 
@@ -57,6 +59,10 @@ enum Help {
         "XDG_CACHE_HOME           where it is noted that something is sent, else ~/.cache",
         "TMPDIR                   where what is fetched is kept meanwhile, else /var/tmp",
       ]
+      let fleet = [
+        "CARPACK_DATABASE         as --database",
+        "PGPASSWORD, PGPASSFILE, PGSSLMODE  as PostgreSQL's tools have them",
+      ]
       return switch self {
       case .terminal: terminal
       case .common: common
@@ -66,6 +72,7 @@ enum Help {
       case .restoring:
         common + writing + network.filter { !$0.hasPrefix("CARPACK_APP_PASSWORD") } + restoring
       case .store: common + store
+      case .fleet: common + fleet + store + network
       case .serving: common + serving
       }
     }

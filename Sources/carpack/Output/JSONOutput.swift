@@ -9,6 +9,9 @@ enum OutputSchema: String {
   case verifyProof = "verify-proof"
   case export, serve, restore
   case recoveryKey = "recovery-key"
+  case fleetAdd = "fleet-add"
+  case fleetStatus = "fleet-status"
+  case fleetWork = "fleet-work"
 
   /// What the field `schema` says.
   var name: String { "carpack.\(rawValue)" }

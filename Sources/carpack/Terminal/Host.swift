@@ -71,6 +71,16 @@ enum Host {
     return nil
   }
 
+  /// What the machine is called, as far as it says.
+  static var name: String {
+    var buffer = [CChar](repeating: 0, count: 256)
+    guard unsafe gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }
+    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// The number of this process.
+  static var processNumber: Int { Int(getpid()) }
+
   /// The operating system.
   static var system: String {
     #if os(macOS)

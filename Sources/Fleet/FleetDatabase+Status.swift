@@ -1,0 +1,133 @@
+/// How a fleet stands.
+public struct FleetStatus: Equatable, Sendable {
+  /// A number of accounts that have something in common.
+  public struct Count: Equatable, Sendable {
+    /// What they have in common.
+    public let name: String
+    /// How many.
+    public let count: Int
+    /// The earliest time that one of them is tried again; nil if none is.
+    public let nextTry: String?
+  }
+
+  /// A worker that was seen within a minute.
+  public struct Worker: Equatable, Sendable {
+    /// What it is called.
+    public let name: String
+    /// Since when it works.
+    public let since: String
+    /// How many accounts it works on.
+    public let running: Int
+    /// How many backups it has ended, and how many of them failed.
+    public let ended: Int, failed: Int
+  }
+
+  /// An account that could not be backed up.
+  public struct Failure: Equatable, Sendable {
+    /// Which.
+    public let did: String
+    /// Why.
+    public let reason: String
+    /// When it is tried again.
+    public let nextTry: String?
+  }
+
+  /// All accounts.
+  public var accounts = 0
+  /// By what came of the newest backup: `complete`, `incomplete`, `failed`, `never`.
+  public var outcomes: [Count] = []
+  /// Accounts that are not active, by what they are.
+  public var states: [Count] = []
+  /// Accounts that are not complete, by why.
+  public var reasons: [Count] = []
+  /// Some of the accounts that failed, those tried last first.
+  public var failures: [Failure] = []
+  /// How many are due and not taken, and for how many seconds the first of them has been.
+  public var due = 0, lateness = 0.0
+  /// How many are being worked on.
+  public var running = 0
+  /// When the account was backed up that has not been for longest; nil if one never was.
+  public var oldest: String?
+  /// The bytes of all archives.
+  public var bytes: UInt64 = 0
+  /// Backups that ended within an hour, and the bytes that came by them.
+  public var hourly = 0, hourlyBytes: UInt64 = 0
+  /// The workers.
+  public var workers: [Worker] = []
+}
+
+extension FleetDatabase {
+  private static func time(_ column: String) -> String {
+    "to_char(\(column) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+  }
+
+  /// How many failures, and reasons, are named.
+  private static let maximumNamed = 20
+
+  /// How the fleet stands.
+  ///
+  /// - Throws: ``DatabaseError``.
+  public func status() async throws -> FleetStatus {
+    var status = FleetStatus()
+    let all = try await database.ask(
+      """
+      SELECT count(*),
+        count(*) FILTER (WHERE leased_until > now()),
+        count(*) FILTER (WHERE due <= now() AND coalesce(leased_until, due) <= now()),
+        coalesce(extract(epoch FROM now() - min(due)
+          FILTER (WHERE due <= now() AND coalesce(leased_until, due) <= now())), 0),
+        CASE WHEN bool_and(backed_up IS NOT NULL OR state <> 'active')
+          THEN \(Self.time("min(backed_up) FILTER (WHERE state = 'active')")) END,
+        coalesce(sum(bytes), 0),
+        count(*) FILTER (WHERE tried > now() - interval '1 hour'),
+        coalesce(sum(added) FILTER (WHERE tried > now() - interval '1 hour'), 0)
+      FROM carpack.account
+      """
+    ).first
+    func number(_ place: Int) -> Double { all?[place].flatMap { Double($0) } ?? 0 }
+    status.accounts = Int(number(0))
+    status.running = Int(number(1))
+    (status.due, status.lateness) = (Int(number(2)), number(3))
+    status.oldest = all?[4]
+    status.bytes = all?[5].flatMap { UInt64($0) } ?? 0
+    (status.hourly, status.hourlyBytes) = (Int(number(6)), all?[7].flatMap { UInt64($0) } ?? 0)
+    status.outcomes = try await counts(
+      "coalesce(outcome, 'never')", where: "true", limit: Self.maximumNamed)
+    status.states = try await counts("state", where: "state <> 'active'", limit: Self.maximumNamed)
+    status.reasons = try await counts(
+      "coalesce(kind, outcome)", where: "outcome IN ('incomplete', 'failed')",
+      limit: Self.maximumNamed)
+    status.failures = try await database.ask(
+      """
+      SELECT did, coalesce(reason, ''), CASE WHEN due < 'infinity' THEN \(Self.time("due")) END
+        FROM carpack.account WHERE outcome = 'failed' ORDER BY tried DESC LIMIT \(Self.maximumNamed)
+      """
+    ).map { FleetStatus.Failure(did: $0[0] ?? "", reason: $0[1] ?? "", nextTry: $0[2]) }
+    status.workers = try await database.ask(
+      """
+      SELECT name, \(Self.time("started")), running, ended, failed
+        FROM carpack.worker WHERE seen > now() - interval '1 minute' ORDER BY name
+      """
+    ).map { row in
+      FleetStatus.Worker(
+        name: row[0] ?? "", since: row[1] ?? "", running: row[2].flatMap { Int($0) } ?? 0,
+        ended: row[3].flatMap { Int($0) } ?? 0, failed: row[4].flatMap { Int($0) } ?? 0)
+    }
+    return status
+  }
+
+  private func counts(_ column: String, where condition: String, limit: Int) async throws
+    -> [FleetStatus.Count]
+  {
+    try await database.ask(
+      """
+      SELECT \(column), count(*),
+        \(Self.time("min(due) FILTER (WHERE due < 'infinity')"))
+        FROM carpack.account WHERE \(condition) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT \(limit)
+      """
+    ).map { row in
+      FleetStatus.Count(
+        name: row[0] ?? "", count: row[1].flatMap { Int($0) } ?? 0, nextTry: row[2])
+    }
+  }
+}

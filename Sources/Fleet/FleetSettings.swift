@@ -1,0 +1,51 @@
+public import ObjectStore
+
+/// What all workers of a fleet go by, as it is kept in the database.
+public struct FleetSettings: Equatable, Sendable {
+  /// Where archives go: what their addresses begin with.
+  public var store: BucketAddress
+  /// The URL of the store; nil for Amazon's.
+  public var endpoint: String?
+  /// The store's region; nil for what each worker's environment says.
+  public var region: String?
+  /// Whether the bucket is named in the path; nil for what fits the store.
+  public var namesBucketInPath: Bool?
+  /// How many seconds lie between two backups of an account, if nothing else was said of it.
+  public var every = 86_400
+  /// Whether a new revision makes an account due, if nothing else was said of it.
+  public var onChange = false
+  /// How many requests a second one host gets from all workers together.
+  public var requestsPerSecond = 10.0
+  /// Whether the archive of an account that was deleted is deleted, too, in so many seconds; nil if
+  /// it is kept.
+  public var followsDeletionsAfter: Int?
+
+  /// Settings with this store.
+  public init(store: BucketAddress) { self.store = store }
+
+  init(_ values: [String: String]) throws {
+    guard values["version"] == FleetTables.version, let store = values["store"] else {
+      throw DatabaseError(.noFleet, "there is no fleet in this database, or one of another version")
+    }
+    self.init(store: try BucketAddress(store))
+    endpoint = values["endpoint"]
+    region = values["region"]
+    namesBucketInPath = values["path_style"].map { $0 == "true" }
+    every = values["every"].flatMap { Int($0) } ?? every
+    onChange = values["on_change"] == "true"
+    requestsPerSecond = values["rate"].flatMap { Double($0) } ?? requestsPerSecond
+    followsDeletionsAfter = values["follows_deletions_after"].flatMap { Int($0) }
+  }
+
+  var values: [String: String] {
+    var values = [
+      "version": FleetTables.version, "store": "\(store)", "every": "\(every)",
+      "on_change": "\(onChange)", "rate": "\(requestsPerSecond)",
+    ]
+    values["endpoint"] = endpoint
+    values["region"] = region
+    values["path_style"] = namesBucketInPath.map { "\($0)" }
+    values["follows_deletions_after"] = followsDeletionsAfter.map { "\($0)" }
+    return values
+  }
+}

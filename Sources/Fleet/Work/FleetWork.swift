@@ -1,0 +1,74 @@
+public import ATProtocol
+public import Backup
+public import ObjectStore
+public import SystemPackage
+public import XRPC
+
+/// A worker with all that it needs, put together from what a fleet's settings and its own machine
+/// say.
+public struct FleetWork: Sendable {
+  private let options: FleetWorker.Options
+  private let network: NetworkOptions
+  private let store: StoreOptions
+  private let backup: AccountBackup.Options
+  private let isExclusive: Bool
+  private let cache: FilePath
+
+  /// A worker.
+  ///
+  /// - Parameters:
+  ///   - options: how it works.
+  ///   - network: what the user set about the network.
+  ///   - store: how the store is asked; what is not said here is as the fleet's settings have it.
+  ///   - backup: how an account is backed up.
+  ///   - isExclusive: whether nothing else writes to the store, so that one that knows no
+  ///     conditions will do.
+  ///   - cache: the folder for what is kept between runs.
+  public init(
+    options: FleetWorker.Options, network: NetworkOptions, store: StoreOptions,
+    backup: AccountBackup.Options, isExclusive: Bool, cache: FilePath
+  ) {
+    (self.options, self.network, self.store) = (options, network, store)
+    (self.backup, self.isExclusive, self.cache) = (backup, isExclusive, cache)
+  }
+
+  /// Works until it is cancelled, or nothing is due any more.
+  ///
+  /// - Parameters:
+  ///   - url: where the database is.
+  ///   - counters: what is counted.
+  ///   - observer: is told what came of each account.
+  /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used;
+  ///   `TransportError`; `CancellationError`.
+  public func run(
+    _ url: String, _ counters: FleetCounters,
+    observer: @escaping @Sendable (DID, FleetOutcome) -> Void
+  ) async throws {
+    let fleet = FleetDatabase(url)
+    let settings = try await fleet.settings()
+    var store = store
+    store.endpoint = store.endpoint ?? settings.endpoint
+    store.region = store.region ?? settings.region
+    store.namesBucketInPath = store.namesBucketInPath ?? settings.namesBucketInPath
+    var written = BucketDestination.Options(cache: cache)
+    written.isExclusive = isExclusive
+    let destination = try BucketDestination(
+      settings.store, store, network: network, options: written)
+    // A connection of its own: what waits for a budget keeps nothing else waiting.
+    let budgets = HostBudgets(
+      FleetDatabase(url), requestsPerSecond: settings.requestsPerSecond)
+    var shared = network
+    shared.admission = { host in try await budgets.admit(host) }
+    let way = try Network(shared)
+    let worker = FleetWorker(
+      fleet, settings, options: options, tasks: .live(way, backup, into: destination),
+      counters: counters, observer: observer)
+    try await withThrowingDiscardingTaskGroup { group in
+      let firehoses = FirehoseReader(
+        FleetDatabase(url), options: options, network: network, counters: counters)
+      let following = Task { try await firehoses.run() }
+      defer { following.cancel() }
+      group.addTask { try await worker.run() }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+/// Has requests of this worker wait until the budget of their host allows them, which all workers
+/// share.
+///
+/// Requests are taken from the database some at a time. What a worker that ends has not used is
+/// lost: hosts are asked less often then, never more.
+actor HostBudgets {
+  private let fleet: FleetDatabase
+  private let rate: Double
+  private var hosts: [String: Host] = [:]
+
+  private struct Host {
+    var granted = 0
+    /// Whether some are being taken now.
+    var isAsking = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  /// How many requests are taken at a time, at the most.
+  private static let portion = 20
+  /// How long nothing granted is waited for before it is asked again, at the most.
+  private static let longestPause = 5.0
+
+  init(_ fleet: FleetDatabase, requestsPerSecond: Double) {
+    (self.fleet, rate) = (fleet, requestsPerSecond)
+  }
+
+  /// Returns when one more request may be sent to a host.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func admit(_ host: String) async throws {
+    while true {
+      try Task.checkCancellation()
+      if let granted = hosts[host]?.granted, granted > 0 {
+        hosts[host]?.granted -= 1
+        return
+      }
+      if hosts[host]?.isAsking == true {
+        await withCheckedContinuation { hosts[host]?.waiting.append($0) }
+        continue
+      }
+      try await fill(host)
+    }
+  }
+
+  private func fill(_ host: String) async throws {
+    hosts[host, default: Host()].isAsking = true
+    defer {
+      let waiting = hosts[host]?.waiting ?? []
+      hosts[host]?.waiting = []
+      hosts[host]?.isAsking = false
+      for waiter in waiting { waiter.resume() }
+    }
+    // What is taken is what a second is worth, so that no worker sits on what others need.
+    let wanted = max(1, min(Self.portion, Int(rate)))
+    let (granted, rate) = try await fleet.takeRequests(wanted, of: host, rate: rate)
+    hosts[host]?.granted += granted
+    guard granted == 0 else { return }
+    try await Task.sleep(for: .seconds(min(Self.longestPause, 1 / max(rate, 0.01))))
+  }
+}

@@ -1,0 +1,115 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Fleet
+internal import XRPC
+
+/// `carpack fleet add`: accounts, hosts, firehoses.
+struct FleetAddCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Add accounts to a fleet: by name, from a file, or all that a host lists.",
+    discussion: Help.discussion(
+      """
+      Accounts that are there already stay as they are. Handles are looked up once; the account is known by its DID from then on.
+
+      With --host a worker lists the host's accounts, and with --relist again and again: new ones are added, and those that follow changes are due when they have a new revision. With --firehose one worker at a time follows the stream, from where the last one has left it.
+
+      Exit status: 0 all were added, 66 there is no such file, 69 an account or the database is not to be had.
+      """,
+      examples: [
+        "carpack fleet add alice.example.com did:plc:w3pvxhp5ga2ax32lkbfrxakv",
+        "carpack fleet add --accounts list.txt --every 6h",
+        "carpack fleet add --host https://pds.example.com --relist 1d",
+        "carpack fleet add --firehose wss://relay.example.com",
+      ], environment: .fleet))
+
+  @Argument(
+    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
+  var accounts: [String] = []
+
+  @Option(
+    name: .customLong("accounts"),
+    help: ArgumentHelp(
+      "A file with one account a line; \"-\" for standard input.", valueName: "file"),
+    completion: .file())
+  var list: String?
+
+  @Option(
+    help: ArgumentHelp("A server, all of whose accounts are backed up.", valueName: "url"))
+  var host: String?
+
+  @Option(
+    help: ArgumentHelp("How much time lies between two lists of the host.", valueName: "age"))
+  var relist: Age?
+
+  @Option(
+    help: ArgumentHelp(
+      "A relay or server whose events make accounts due that follow changes: wss://…",
+      valueName: "url"))
+  var firehose: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "How much time lies between two backups of these accounts.", valueName: "age"))
+  var every: Age?
+
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Back these accounts up as soon as a new revision is shown, too.")
+  var onChange: Bool?
+
+  @OptionGroup var fleet: FleetArguments
+
+  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    guard !accounts.isEmpty || list != nil || host != nil || firehose != nil else {
+      throw ValidationError("say what to add: accounts, --accounts, --host or --firehose")
+    }
+    guard relist == nil || host != nil else { throw ValidationError("--relist goes with --host") }
+  }
+
+  func run() throws {
+    let named = try list.map { try AccountList($0) }
+    for failure in named?.failures ?? [] { failure.say() }
+    let given = try accounts.map { try ATIdentifier(account: $0) } + (named?.accounts ?? [])
+    let host = try host.map { try ServerOrigin($0).text }
+    let firehose = try firehose.map { try FirehoseAddress($0).text }
+    let (every, onChange, relist) = (every, onChange, relist)
+    let database = try fleet.fleet()
+    let options = try network.options()
+    let added = try runBlocking {
+      // Before anything is looked up.
+      _ = try await database.settings()
+      if let host { try await database.add(host: host, every: relist.map { Int($0.seconds) }) }
+      if let firehose { try await database.add(firehose: firehose) }
+      let resolver = IdentityResolver(network: try Network(options))
+      var dids: [DID] = []
+      for account in given {
+        switch account {
+        case .did(let did): dids.append(did)
+        case .handle: dids.append(try await resolver.resolve(account).did)
+        }
+      }
+      return try await database.add(
+        dids, every: every.map { Int($0.seconds) }, onChange: onChange)
+    }
+    if json {
+      Console.printJSON(.fleetAdd) {
+        $0.field("accounts", given.count)
+        $0.field("new", added)
+        $0.field("host", host)
+        $0.field("firehose", firehose)
+      }
+    } else {
+      if !given.isEmpty {
+        common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
+      }
+      if let host { common.say("\(host): its accounts are listed by a worker") }
+      if let firehose { common.say("\(firehose): is followed by a worker") }
+    }
+    if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
+  }
+}

@@ -1,0 +1,125 @@
+internal import ArgumentParser
+internal import Fleet
+internal import ObjectStore
+
+/// `carpack fleet`: many accounts, many machines.
+struct FleetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fleet",
+    _superCommandName: Carpack.name,
+    abstract: "Back up more accounts than one machine can hold: PostgreSQL, a bucket, and workers.",
+    discussion: Help.discussion(
+      """
+      A PostgreSQL database knows the accounts, who works on each, and what came of it; a bucket has the archives. "work" may run on any number of machines: it takes accounts that are due, and keeps nothing. One that dies is replaced by the others when its leases have run out, and the store's conditional writes keep two workers apart even then. Each host is asked no more often by all workers together than its budget allows.
+      """,
+      examples: [
+        "carpack fleet init --store s3://archives/accounts/ --every 1d",
+        "carpack fleet add --host https://pds.example.com --relist 6h",
+        "carpack fleet work --jobs 16 --metrics 127.0.0.1:9464", "carpack fleet status",
+      ], environment: .fleet),
+    subcommands: [
+      FleetInitCommand.self, FleetAddCommand.self, FleetWorkCommand.self, FleetStatusCommand.self,
+    ])
+}
+
+/// Where a fleet's database is.
+struct FleetArguments: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The database, postgres://host/name (CARPACK_DATABASE). A password belongs into PGPASSWORD or ~/.pgpass.",
+      valueName: "url"))
+  var database: String?
+
+  /// The fleet in it, which is not asked yet.
+  ///
+  /// - Throws: ``Failure`` if none was named.
+  func fleet() throws -> FleetDatabase { FleetDatabase(try url()) }
+
+  /// Where it is.
+  ///
+  /// - Throws: ``Failure`` if that was not said.
+  func url() throws -> String {
+    guard let url = database ?? Host.environment("CARPACK_DATABASE")?.value else {
+      throw Failure(
+        "no database was named", hint: "--database postgres://… or CARPACK_DATABASE names it",
+        status: .usage)
+    }
+    return url
+  }
+}
+
+/// `carpack fleet init`: the tables, and what all workers go by.
+struct FleetInitCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init",
+    abstract: "Make the tables of a fleet, or change what all of its workers go by.",
+    discussion: Help.discussion(
+      """
+      The tables are made in a schema "carpack". Run again, it changes the settings and leaves the accounts; workers take them up when they are started.
+
+      Exit status: 0 it is done, 13 the address of the store cannot be used, or the database refuses, 69 the database is not to be had.
+      """,
+      examples: [
+        "carpack fleet init --store s3://archives/accounts/ --every 1d",
+        "carpack fleet init --store s3://archives/ --on-change --every 7d",
+      ], environment: .fleet))
+
+  @Option(help: ArgumentHelp("Where archives go: s3://bucket/prefix/.", valueName: "address"))
+  var store: String
+
+  @Option(
+    help: ArgumentHelp("How much time lies between two backups of an account.", valueName: "age"))
+  var every = Age(seconds: 86_400)
+
+  @Flag(help: "Back an account up as soon as a host or a firehose shows a new revision, too.")
+  var onChange = false
+
+  @Option(
+    help: ArgumentHelp(
+      "How many requests a second one host gets, from all workers together.", valueName: "n"))
+  var hostRate = 10.0
+
+  @Flag(
+    help:
+      "Delete the archive of an account that was deleted, when it has been gone for --deletion-grace."
+  )
+  var followDeletions = false
+
+  @Option(
+    help: ArgumentHelp("With --follow-deletions: how long it has been gone.", valueName: "age"))
+  var deletionGrace = Age(seconds: 30 * 86_400)
+
+  @OptionGroup var fleet: FleetArguments
+
+  @OptionGroup var place: StoreArguments
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    guard hostRate > 0, hostRate.isFinite else {
+      throw ValidationError("--host-rate has to be greater than 0")
+    }
+    guard every.seconds > 0 else { throw ValidationError("--every has to be longer than nothing") }
+  }
+
+  func run() throws {
+    let address = try BucketAddress(store)
+    guard address.key.isEmpty || address.key.hasSuffix("/") else {
+      throw Failure(
+        "\(store) names an object", hint: "a prefix ends in a slash: \(store)/", status: .usage)
+    }
+    var settings = FleetSettings(store: address)
+    settings.every = Int(every.seconds)
+    settings.onChange = onChange
+    settings.requestsPerSecond = hostRate
+    settings.followsDeletionsAfter = followDeletions ? Int(deletionGrace.seconds) : nil
+    settings.endpoint =
+      place.endpointURL
+      ?? Host.environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL").map(\.value)
+    settings.region = place.region
+    settings.namesBucketInPath = place.pathStyle
+    let database = try fleet.fleet()
+    try runBlocking { [settings] in try await database.initialize(settings) }
+    common.say("the fleet's archives go to \(address)")
+  }
+}

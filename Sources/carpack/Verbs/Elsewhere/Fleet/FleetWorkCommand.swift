@@ -1,0 +1,126 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Backup
+internal import Fleet
+internal import ObjectStore
+internal import XRPC
+
+/// `carpack fleet work`: takes accounts that are due, and backs them up.
+struct FleetWorkCommand: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "work",
+    abstract: "Back up the accounts of a fleet that are due, until it is stopped.",
+    discussion: Help.discussion(
+      """
+      It may be started on any number of machines, and be stopped or killed at any moment: what it was working on is taken by another worker, at once if it was stopped, and when its leases have run out if it was killed. While the database is away it waits for up to two minutes.
+
+      An account that fails is tried again after a minute, then two, and so on, up to the time that lies between two of its backups. One that is deactivated, suspended, taken down or deleted keeps its archive, and is asked for once a day.
+
+      With --metrics, http://ADDRESS:PORT/metrics has what this worker does, as Prometheus takes it.
+
+      Exit status: 0 with --until-idle: nothing is due any more; 69 the database is not to be had; 130 it was stopped.
+      """,
+      examples: [
+        "carpack fleet work --jobs 16", "carpack fleet work --until-idle --json",
+      ], environment: .fleet))
+
+  @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
+  var jobs = 4
+
+  @Option(
+    help: ArgumentHelp(
+      "How long an account is held without a sign of life.", valueName: "age"))
+  var lease = Age(seconds: 120)
+
+  @Flag(help: "End when no account is due.")
+  var untilIdle = false
+
+  @Option(
+    help: ArgumentHelp("Where to serve metrics: an IPv4 address and a port.", valueName: "place"))
+  var metrics: String?
+
+  @OptionGroup var fleet: FleetArguments
+
+  @OptionGroup var exclusive: ExclusiveOption
+
+  @OptionGroup var store: StoreArguments
+
+  @OptionGroup var size: BlobSize
+
+  @OptionGroup var repositorySize: RepositorySize
+
+  @OptionGroup var compression: CompressionOptions
+
+  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    guard 1...256 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 256") }
+    guard 3...86_400 ~= lease.seconds else {
+      throw ValidationError("--lease has to be one of 3s to 1d")
+    }
+  }
+
+  func run() throws {
+    let url = try fleet.url()
+    let counters = FleetCounters()
+    let server = try metrics.map { try Self.serve($0, counters) }
+    defer { server?.stop() }
+    if let server { common.say("metrics: http://127.0.0.1:\(server.port)/metrics") }
+    var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
+    (options.jobs, options.leaseSeconds) = (jobs, Int(lease.seconds))
+    options.endsWhenIdle = untilIdle
+    let work = FleetWork(
+      options: options, network: try network.options(), store: store.options,
+      backup: try backupOptions(), isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
+    let (isJSON, isQuiet) = (json, common.quiet)
+    try runBlocking { [options] in
+      try await work.run(url, counters) { did, outcome in
+        Self.show(did, outcome, worker: options.name, isJSON: isJSON, isQuiet: isQuiet)
+      }
+    }
+  }
+
+  private func backupOptions() throws -> AccountBackup.Options {
+    var options = AccountBackup.Options(
+      tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
+      milliseconds: Host.milliseconds)
+    options.level = compression.level
+    options.connections = network.connections
+    options.maxBlob = size.maxBlob.bytes
+    options.maxRepository = repositorySize.maxRepo.bytes
+    return options
+  }
+
+  private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
+    let parts = place.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, let port = UInt16(parts[1]) else {
+      throw Failure(
+        "--metrics takes an IPv4 address and a port, 127.0.0.1:9464", status: .usage)
+    }
+    return try MetricsServer(address: String(parts[0]), port: port) { counters.text }
+  }
+
+  private static func show(
+    _ did: DID, _ outcome: FleetOutcome, worker: String, isJSON: Bool, isQuiet: Bool
+  ) {
+    if isJSON {
+      Console.printJSON(.fleetWork) {
+        $0.field("did", did.text)
+        $0.field("outcome", outcome.verdict.rawValue)
+        $0.field("state", outcome.state.rawValue)
+        $0.field("reason", outcome.reason)
+        $0.field("rev", outcome.rev)
+        $0.field("bytes", outcome.bytes.map { Int(clamping: $0) })
+        $0.field("bytesAdded", outcome.added)
+        $0.field("worker", worker)
+      }
+      Console.flush()
+    } else if !isQuiet {
+      let reason = outcome.reason.map { ": \($0)" } ?? ""
+      let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
+      Console.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
+    }
+  }
+}
