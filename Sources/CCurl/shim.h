@@ -57,6 +57,11 @@ static inline CURLcode carpack_easy_getinfo_pointer(
   return ((carpack_info_function)function)(handle, info, value);
 }
 
+static inline CURLcode carpack_easy_getinfo_socket(
+    void *function, CURL *handle, curl_socket_t *value) {
+  return ((carpack_info_function)function)(handle, CURLINFO_ACTIVESOCKET, value);
+}
+
 static inline CURLcode carpack_easy_getinfo_offset(
     void *function, CURL *handle, CURLINFO info, curl_off_t *value) {
   return ((carpack_info_function)function)(handle, info, value);

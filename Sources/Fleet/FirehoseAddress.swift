@@ -15,6 +15,6 @@ public struct FirehoseAddress: Equatable, Sendable {
     self.text = "ws" + origin.dropFirst(4)
   }
 
-  /// The same as a URL of HTTP.
-  var origin: String { "http" + text.dropFirst(2) }
+  /// The URL of HTTP of an address as it is kept.
+  static func origin(of text: String) -> String { "http" + text.dropFirst(2) }
 }

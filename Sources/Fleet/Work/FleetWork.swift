@@ -63,12 +63,14 @@ public struct FleetWork: Sendable {
     let worker = FleetWorker(
       fleet, settings, options: options, tasks: .live(way, backup, into: destination),
       counters: counters, observer: observer)
-    try await withThrowingDiscardingTaskGroup { group in
+    try await withThrowingTaskGroup { group in
       let firehoses = FirehoseReader(
-        FleetDatabase(url), options: options, network: network, counters: counters)
-      let following = Task { try await firehoses.run() }
-      defer { following.cancel() }
+        fleet: FleetDatabase(url), options: options, network: network, counters: counters)
+      group.addTask { try await firehoses.run() }
       group.addTask { try await worker.run() }
+      // The worker ends if there is nothing more to do.
+      try await group.next()
+      group.cancelAll()
     }
   }
 }

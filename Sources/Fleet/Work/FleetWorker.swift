@@ -84,20 +84,13 @@ public struct FleetWorker: Sendable {
     try await withThrowingTaskGroup { group in
       group.addTask { try await report() }
       group.addTask { try await listHosts() }
-      group.addTask {
-        try await work()
-        throw Ended()
-      }
-      do {
-        while try await group.next() != nil {}
-      } catch is Ended {}
-      group.cancelAll()
+      group.addTask { try await work() }
+      defer { group.cancelAll() }
+      // The others go on for ever.
+      try await group.next()
     }
     try await sayOnce()
   }
-
-  /// That there is nothing more to do.
-  private struct Ended: Error {}
 
   private func report() async throws {
     while true {

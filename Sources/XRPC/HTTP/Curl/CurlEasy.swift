@@ -98,6 +98,13 @@ final class CurlEasy {
     return microseconds > 0
   }
 
+  /// The connection that was made, of a handle that makes one and nothing else; nil if there is none.
+  var activeSocket: CInt? {
+    var socket: curl_socket_t = -1
+    let code = unsafe carpack_easy_getinfo_socket(library.easyGetInfo, handle, &socket)
+    return code == CURLE_OK && socket >= 0 ? socket : nil
+  }
+
   /// What libcurl says went wrong, in its words.
   func explanation(of code: CURLcode) -> String {
     let text = unsafe String(cString: errorText)

@@ -20,6 +20,11 @@ struct CurlLibrary: @unchecked Sendable {
   let easyCleanup: @convention(c) (Easy?) -> Void
   let easyPause: @convention(c) (Easy?, CInt) -> CURLcode
   let easyErrorText: @convention(c) (CURLcode) -> UnsafePointer<CChar>?
+  let easyPerform: @convention(c) (Easy?) -> CURLcode
+  let easyReceive:
+    @convention(c) (Easy?, UnsafeMutableRawPointer?, Int, UnsafeMutablePointer<Int>?) -> CURLcode
+  let easySend:
+    @convention(c) (Easy?, UnsafeRawPointer?, Int, UnsafeMutablePointer<Int>?) -> CURLcode
   let listAppend: @convention(c) (List?, UnsafePointer<CChar>?) -> List?
   let listFree: @convention(c) (List?) -> Void
   let multiInit: @convention(c) () -> Multi?
@@ -99,6 +104,17 @@ extension CurlLibrary {
         "curl_easy_pause", as: (@convention(c) (Easy?, CInt) -> CURLcode).self),
       easyErrorText: try function(
         "curl_easy_strerror", as: (@convention(c) (CURLcode) -> UnsafePointer<CChar>?).self),
+      easyPerform: try function(
+        "curl_easy_perform", as: (@convention(c) (Easy?) -> CURLcode).self),
+      easyReceive: try function(
+        "curl_easy_recv",
+        as: (@convention(c) (
+          Easy?, UnsafeMutableRawPointer?, Int, UnsafeMutablePointer<Int>?
+        ) -> CURLcode).self),
+      easySend: try function(
+        "curl_easy_send",
+        as: (@convention(c) (Easy?, UnsafeRawPointer?, Int, UnsafeMutablePointer<Int>?) -> CURLcode)
+          .self),
       listAppend: try function(
         "curl_slist_append", as: (@convention(c) (List?, UnsafePointer<CChar>?) -> List?).self),
       listFree: try function("curl_slist_free_all", as: (@convention(c) (List?) -> Void).self),

@@ -1,0 +1,88 @@
+internal import ATProtocol
+internal import IPLD
+
+/// An event of `com.atproto.sync.subscribeRepos`, as far as a fleet wants to know it.
+///
+/// A message is two values of DAG-CBOR, one behind the other: a header `{"op": 1, "t": "#commit"}`,
+/// or `{"op": -1}` for an error, and the body.
+///
+/// Source: [Event Stream](https://atproto.com/specs/event-stream).
+enum FirehoseEvent: Equatable {
+  /// An account has a new revision.
+  case revision(DID, rev: String, sequence: Int64)
+  /// An account has become something else.
+  case state(DID, FleetOutcome.State, sequence: Int64)
+  /// Something that tells a fleet nothing.
+  case other(sequence: Int64?)
+  /// The server cannot go on from the cursor: what it says.
+  case unusableCursor(String)
+
+  /// How long a header may be, in bytes.
+  private static let longestHeader = 128
+
+  /// Reads a message; nil if it is malformed.
+  init?(_ message: [UInt8]) {
+    guard let (header, rest) = Self.header(of: message), let body = Self.value(rest[...]) else {
+      return nil
+    }
+    guard header["op"]?.integer == 1 else {
+      self = .unusableCursor(body["error"]?.string ?? "an error without a name")
+      return
+    }
+    let sequence = body["seq"]?.integer.map { Int64($0) }
+    let kind = header["t"]?.string
+    guard let sequence, let text = body["repo"]?.string ?? body["did"]?.string,
+      let did = Self.did(text)
+    else {
+      self = .other(sequence: sequence)
+      return
+    }
+    switch kind {
+    case "#commit", "#sync":
+      guard let rev = body["rev"]?.string, Self.isRevision(rev) else {
+        self = .other(sequence: sequence)
+        return
+      }
+      self = .revision(did, rev: rev, sequence: sequence)
+    case "#account":
+      let isActive = body["active"] == .boolean(true)
+      let status = body["status"]?.string.flatMap { FleetOutcome.State(rawValue: $0) }
+      self = .state(did, isActive ? .active : status ?? .deactivated, sequence: sequence)
+    default: self = .other(sequence: sequence)
+    }
+  }
+
+  private static func header(of message: [UInt8]) -> (IPLDValue, ArraySlice<UInt8>)? {
+    // No beginning of a value is a value itself.
+    for length in 1...min(longestHeader, max(1, message.count)) {
+      if let value = value(message.prefix(length)) { return (value, message.dropFirst(length)) }
+    }
+    return nil
+  }
+
+  private static func value(_ bytes: ArraySlice<UInt8>) -> IPLDValue? {
+    let bytes = Array(bytes)
+    do {
+      return try DAGCBORDecoder.decode(bytes.span)
+    } catch {
+      return nil
+    }
+  }
+
+  private static func did(_ text: String) -> DID? {
+    do {
+      return try DID(text)
+    } catch {
+      return nil
+    }
+  }
+
+  private static func isRevision(_ text: String) -> Bool {
+    do {
+      _ = try TID(text)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
