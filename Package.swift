@@ -174,6 +174,13 @@ let package = Package(
       name: "XRPCTests",
       dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport", "XRPC"],
       swiftSettings: strict),
+    // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
+    .testTarget(
+      name: "FleetTests",
+      dependencies: [
+        "ATProtocol", "Fleet", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "ObjectStoreTests",
       dependencies: ["ATProtocol", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC"],

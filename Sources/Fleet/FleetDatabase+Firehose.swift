@@ -33,7 +33,7 @@ extension FleetDatabase {
   ///
   /// - Throws: ``DatabaseError``.
   func release(_ lease: FirehoseLease) async throws {
-    try await database.ask(
+    try await database.persistently(
       """
       UPDATE carpack.firehose SET holder = NULL, leased_until = NULL
         WHERE url = $1 AND holder = $2
@@ -44,7 +44,7 @@ extension FleetDatabase {
   ///
   /// - Throws: ``DatabaseError``.
   func forgetCursor(_ lease: FirehoseLease) async throws {
-    try await database.ask(
+    try await database.persistently(
       "UPDATE carpack.firehose SET cursor = NULL WHERE url = $1 AND holder = $2",
       [lease.url, lease.holder])
   }

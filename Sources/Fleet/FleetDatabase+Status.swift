@@ -69,7 +69,7 @@ extension FleetDatabase {
   /// - Throws: ``DatabaseError``.
   public func status() async throws -> FleetStatus {
     var status = FleetStatus()
-    let all = try await database.ask(
+    let all = try await database.persistently(
       """
       SELECT count(*),
         count(*) FILTER (WHERE leased_until > now()),
@@ -97,13 +97,13 @@ extension FleetDatabase {
     status.reasons = try await counts(
       "coalesce(kind, outcome)", where: "outcome IN ('incomplete', 'failed')",
       limit: Self.maximumNamed)
-    status.failures = try await database.ask(
+    status.failures = try await database.persistently(
       """
       SELECT did, coalesce(reason, ''), CASE WHEN due < 'infinity' THEN \(Self.time("due")) END
         FROM carpack.account WHERE outcome = 'failed' ORDER BY tried DESC LIMIT \(Self.maximumNamed)
       """
     ).map { FleetStatus.Failure(did: $0[0] ?? "", reason: $0[1] ?? "", nextTry: $0[2]) }
-    status.workers = try await database.ask(
+    status.workers = try await database.persistently(
       """
       SELECT name, \(Self.time("started")), running, ended, failed
         FROM carpack.worker WHERE seen > now() - interval '1 minute' ORDER BY name
@@ -119,7 +119,7 @@ extension FleetDatabase {
   private func counts(_ column: String, where condition: String, limit: Int) async throws
     -> [FleetStatus.Count]
   {
-    try await database.ask(
+    try await database.persistently(
       """
       SELECT \(column), count(*),
         \(Self.time("min(due) FILTER (WHERE due < 'infinity')"))

@@ -34,11 +34,15 @@ public struct FleetDatabase: Sendable {
       """, [names.asArray, names.compactMap { values[$0] }.asArray])
   }
 
+  /// How long a database that is away is waited for where a person waits, too.
+  static let shortPatience: Duration = .seconds(5)
+
   /// The settings.
   ///
   /// - Throws: ``DatabaseError``.
   public func settings() async throws -> FleetSettings {
-    let rows = try await database.ask("SELECT name, value FROM carpack.setting")
+    let rows = try await database.persistently(
+      "SELECT name, value FROM carpack.setting", for: Self.shortPatience)
     return try FleetSettings(
       Dictionary(
         rows.compactMap { row in
@@ -157,10 +161,10 @@ public struct FleetDatabase: Sendable {
   ///
   /// - Throws: ``DatabaseError``.
   func release(_ lease: Lease) async throws {
-    try await database.ask(
+    try await database.persistently(
       """
       UPDATE carpack.account SET holder = NULL, leased_until = NULL WHERE did = $1 AND holder = $2
-      """, [lease.did.text, lease.holder])
+      """, [lease.did.text, lease.holder], for: Self.shortPatience)
   }
 
   /// Says what came of an account, lets go of it, and sets when it is due again.

@@ -99,6 +99,8 @@ actor Database {
       throw DatabaseError(.connection, "the database is not to be had: \(opened.message)")
     }
     connection = opened
+    // What is there already is no news; libpq would write it to standard error.
+    try ask("SET client_min_messages TO warning")
     return opened
   }
 

@@ -31,7 +31,9 @@ enum SHA1 {
       }
       for (place, value) in [a, b, c, d, e].enumerated() { state[place] &+= value }
     }
-    return state.flatMap { word in (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    return state.flatMap { word in
+      (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
+    }
   }
 
   private static func rotated(_ word: UInt32, by count: UInt32) -> UInt32 {

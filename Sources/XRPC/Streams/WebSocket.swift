@@ -60,7 +60,7 @@ package final class WebSocket {
   }
 
   private func open(_ path: String, _ options: NetworkOptions) throws(TransportError) {
-    let key = Base64.encode((0..<16).map { _ in UInt8.random(in: 0...255) })
+    let key = Self.padded((0..<16).map { _ in UInt8.random(in: 0...255) })
     let host = url.split(separator: "/", maxSplits: 2).last.map(String.init) ?? ""
     try send(
       Array(
@@ -100,8 +100,13 @@ package final class WebSocket {
   }
 
   /// What a server answers to a key.
-  static func answer(to key: String) -> String {
-    Base64.encode(SHA1.digest(of: Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)))
+  package static func answer(to key: String) -> String {
+    padded(SHA1.digest(of: Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)))
+  }
+
+  /// Base64 with the padding that the AT Protocol leaves out.
+  private static func padded(_ bytes: [UInt8]) -> String {
+    Base64.encode(bytes) + String(repeating: "=", count: (3 - bytes.count % 3) % 3)
   }
 
   /// The next message; nil if none came in so many seconds.

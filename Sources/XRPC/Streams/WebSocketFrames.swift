@@ -50,7 +50,9 @@ struct WebSocketFrames {
           throw Malformed(why: "a message begins within another, or goes on and has not begun")
         }
         let all = (parts ?? []) + frame.payload
-        guard all.count <= Self.longestMessage else { throw Malformed(why: "a message is too long") }
+        guard all.count <= Self.longestMessage else {
+          throw Malformed(why: "a message is too long")
+        }
         parts = frame.isLast ? nil : all
         if frame.isLast { return .message(all) }
       case 8: return .close

@@ -1,0 +1,141 @@
+import ATProtocol
+import Foundation
+import IPLD
+import StandIn
+import TestSupport
+import Testing
+import XRPC
+
+@testable import Fleet
+
+@Suite(
+  .enabled(
+    if: Command.path != nil && TestDatabase.server != nil,
+    "\(Command.absence), or \(TestDatabase.absence)"))
+struct `The commands of a fleet` {
+  /// A server with accounts, a store, a database, and a folder in which the command runs.
+  private struct Scene {
+    let server: StandInPDS
+    let accounts: [StandInAccount]
+    let store: StandInStore
+    let command: Command
+    let database: TestDatabase
+
+    init(_ count: Int, _ database: TestDatabase) throws {
+      accounts = try (0..<count).map {
+        try StandInAccount("account-\($0)", posts: 3, blobs: 2, blobSize: 5000)
+      }
+      server = try StandInPDS(accounts: accounts)
+      store = try StandInStore()
+      command = try Command(in: TemporaryFolder())
+      self.database = database
+    }
+
+    func start(_ line: String) throws -> RunningCommand {
+      var variables = store.environment
+      variables["CARPACK_DATABASE"] = database.url
+      variables["XDG_CACHE_HOME"] = command.folder.file("cache")
+      variables["CARPACK_PLC_URL"] = server.url
+      variables["CARPACK_HANDLE_RESOLVER"] = server.url
+      return try command.start("carpack fleet \(line)", environment: variables)
+    }
+
+    @discardableResult
+    func expect(_ line: String, _ status: Int32 = 0, location: SourceLocation = #_sourceLocation)
+      throws -> Command.Result
+    {
+      let result = try start(line).wait()
+      #expect(
+        result.status == status, "\(line): \(result.text)\(result.errors)", sourceLocation: location
+      )
+      return result
+    }
+  }
+
+  @Test func `back up what a host lists, and say how it stands`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(6, database)
+      try scene.expect("status", 66)
+      try scene.expect("init --store s3://\(StandInStore.bucket)/fleet/")
+      let added = try scene.expect("add --host \(scene.server.url) --json")
+      #expect(OutputSchema.faults(in: added.text).isEmpty)
+      try scene.expect("add \(scene.accounts[0].did)")
+      let before = try scene.expect("status --json", 10)
+      #expect(OutputSchema.faults(in: before.text).isEmpty)
+      let running = try scene.start("work --metrics 127.0.0.1:0")
+      let end = ContinuousClock.now + .seconds(60)
+      while scene.store.keys.count < 6, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+      try await Task.sleep(for: .milliseconds(300))
+      let said = try running.errorsSoFar()
+      let port = try #require(
+        said.split(separator: "127.0.0.1:").dropFirst().first?.prefix { $0.isNumber }, "\(said)")
+      var options = NetworkOptions(userAgent: "tests")
+      options.namedServers = ["http://127.0.0.1:\(port)"]
+      let (_, bytes) = try await Network(options).get(
+        "http://127.0.0.1:\(port)/metrics", limit: 1 << 16)
+      let metrics = String(decoding: bytes, as: UTF8.self)
+      #expect(metrics.contains("carpack_fleet_backups_total{outcome=\"complete\"} 6"), "\(metrics)")
+      running.signal(SIGTERM)
+      #expect(try running.wait().status == 143)
+      #expect(scene.store.keys == scene.accounts.map { "fleet/\($0.did).car.zst" }.sorted())
+      let status = try scene.expect("status --json")
+      #expect(OutputSchema.faults(in: status.text).isEmpty)
+      #expect(status.text.contains("\"accounts\":6"))
+      #expect(try scene.expect("status").text.contains("6 accounts: 6 complete"))
+    }
+  }
+
+  @Test func `end when nothing is due, and name what failed`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(2, database)
+      try scene.expect("init --store s3://\(StandInStore.bucket)/")
+      try scene.command.folder.write(
+        "list.txt", Array("\(scene.accounts[0].handle)\ndid:web:nowhere.invalid\n".utf8))
+      try scene.expect("add --accounts list.txt")
+      let worked = try scene.expect("work --until-idle --json")
+      #expect(OutputSchema.faults(in: worked.text).isEmpty)
+      #expect(worked.text.split(separator: "\n").count == 2)
+      let status = try scene.expect("status", 10)
+      #expect(status.text.contains("1 complete, 1 failed"))
+      #expect(status.text.contains("did:web:nowhere.invalid: "))
+      #expect(status.text.contains("next try"))
+    }
+  }
+
+  @Test func `follow a firehose from where the last worker has left it`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(1, database)
+      let account = scene.accounts[0]
+      let firehose = try StandInFirehose()
+      defer { firehose.stop() }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --on-change")
+      try scene.expect("add \(account.did) --firehose \(firehose.url)")
+      try scene.expect("work --until-idle")
+      let key = "\(account.did).car.zst"
+      let first = try #require(scene.store[key])
+      // The pause after a backup is over.
+      let fleet = FleetDatabase(database.url)
+      try await fleet.database.ask("UPDATE carpack.account SET tried = now() - interval '1 hour'")
+      let running = try scene.start("work")
+      let end = ContinuousClock.now + .seconds(60)
+      while firehose.cursors.isEmpty, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+      try account.commit([account.post("3lkxag2qhdd2a", "new", showing: [])])
+      firehose.send(
+        5,
+        try StandInFirehose.message(
+          "#commit",
+          [
+            ("seq", .integer(5)), ("repo", .string("\(account.did)")),
+            ("rev", .string(account.rev.text)),
+          ]))
+      while scene.store[key] == first, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+      let last = try #require(scene.store[key])
+      #expect(last.starts(with: first) && last.count > first.count, "\(last.count) bytes")
+      firehose.cutOff()
+      while firehose.cursors.count < 2, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+      #expect(firehose.cursors == [nil, 5])
+      running.signal(SIGTERM)
+      _ = try running.wait()
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import TestSupport
+
+@testable import Fleet
+
+/// A database of PostgreSQL that is empty, for one test.
+///
+/// `CARPACK_TEST_DATABASE` names a server where databases may be made.
+final class TestDatabase: Sendable {
+  let url: String
+  private let server: Database
+  private let name: String
+
+  static let server = ProcessInfo.processInfo.environment["CARPACK_TEST_DATABASE"]
+  static let absence = "CARPACK_TEST_DATABASE names no PostgreSQL in which databases may be made"
+
+  init() async throws {
+    guard let server = Self.server, let end = server.lastIndex(of: "/") else {
+      throw CocoaError(.fileNoSuchFile)
+    }
+    name = "carpack_test_\(UInt32.random(in: 0 ... .max))"
+    self.server = Database(server)
+    try await self.server.ask("CREATE DATABASE \(name)")
+    url = "\(server[..<end])/\(name)"
+  }
+
+  /// Removes it, and with it whatever is connected.
+  func remove() async throws { try await server.ask("DROP DATABASE \(name) WITH (FORCE)") }
+
+  /// Ends all connections to it, as a server does that is started again.
+  func cutOff() async throws {
+    try await server.ask(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name])
+  }
+
+  /// Does something with an empty database.
+  static func with<Value>(_ body: (TestDatabase) async throws -> Value) async throws -> Value {
+    let database = try await TestDatabase()
+    let result: Result<Value, any Error>
+    do {
+      result = .success(try await body(database))
+    } catch {
+      result = .failure(error)
+    }
+    try await database.remove()
+    return try result.get()
+  }
+}
