@@ -32,6 +32,7 @@ missing() {
       library) has_library "$name" ;;
       file) [ -e "$name" ] ;;
       modules) python3 -c "import $name" 2>/dev/null ;; # a minimal python3 lacks some
+      shared) ldconfig -p 2>/dev/null | grep -q "$name" || /sbin/ldconfig -p 2>/dev/null | grep -q "$name" ;;
       brewed) [ -d "$(brew --prefix 2>/dev/null)/opt/$name" ] ;; # never linked into the common prefix
     esac || printf '%s %s\n' "$package" "$purpose"
   done
@@ -47,6 +48,7 @@ library zlib zlib1g-dev reads CARs that gzip compressed
 library libxxhash libxxhash-dev checksums of stored frames
 library libcrypto libssl-dev SHA-256 and signatures (headers)
 library libcurl libcurl4-openssl-dev HTTP (headers)
+shared libpq.so.5 libpq5 fleets, which are kept in PostgreSQL
 library sqlite3 libsqlite3-dev databases, which carpack-serve writes
 file /usr/include/stdlib.h libc6-dev headers of the C library
 file /usr/include/c++ libstdc++-12-dev the C++ library, which Swift's runtime needs
