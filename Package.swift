@@ -178,7 +178,7 @@ let package = Package(
     .testTarget(
       name: "FleetTests",
       dependencies: [
-        "ATProtocol", "Fleet", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC",
+        "ATProtocol", "Backup", "Fleet", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -5,7 +5,7 @@ extension FleetDatabase {
   // MARK: Listing
 
   /// A host that is held, to be listed.
-  struct HostLease {
+  struct HostLease: Sendable {
     let host: String
     let holder: String
     /// How many seconds lie between two lists; nil for one list.
@@ -50,10 +50,9 @@ extension FleetDatabase {
           host = excluded.host,
           seen_rev = greatest(a.seen_rev, excluded.seen_rev),
           due = CASE
-            WHEN a.state IN ('active', 'removed') OR excluded.state <> 'active' THEN
-              CASE WHEN a.on_change AND excluded.seen_rev > a.rev
-                THEN least(a.due, clock_timestamp()) ELSE a.due END
-            ELSE clock_timestamp() END
+            WHEN a.state <> excluded.state AND (a.state <> 'removed' OR excluded.state = 'active')
+              OR a.on_change AND excluded.seen_rev > a.rev
+            THEN least(a.due, clock_timestamp()) ELSE a.due END
         WHERE a.host IS DISTINCT FROM excluded.host
           OR excluded.seen_rev > coalesce(a.seen_rev, '')
           OR a.state <> excluded.state
@@ -70,6 +69,15 @@ extension FleetDatabase {
         WHERE host = $1 AND holder = $2 RETURNING 1
       """, [lease.host, lease.holder, "\(seconds)"]
     ).isEmpty
+  }
+
+  /// Lets go of a host, whose list was not read to its end.
+  ///
+  /// - Throws: ``DatabaseError``.
+  func release(_ lease: HostLease) async throws {
+    try await database.persistently(
+      "UPDATE carpack.host SET holder = NULL, leased_until = NULL WHERE host = $1 AND holder = $2",
+      [lease.host, lease.holder], for: Self.shortPatience)
   }
 
   /// Says how a list came out.

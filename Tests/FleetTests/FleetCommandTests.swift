@@ -102,6 +102,36 @@ struct `The commands of a fleet` {
     }
   }
 
+  @Test func `get everything done while the store fails now and then and a worker is killed`()
+    async throws
+  {
+    try await TestDatabase.with { database in
+      let scene = try Scene(12, database)
+      scene.store.behaviour.faultRate = 0.05
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --host-rate 500")
+      try scene.expect("add --host \(scene.server.url)")
+      let killed = try scene.start("work --lease 3s --jobs 2")
+      let other = try scene.start("work --lease 3s --jobs 2")
+      let end = ContinuousClock.now + .seconds(90)
+      while scene.store.keys.count < 3, .now < end { try await Task.sleep(for: .milliseconds(20)) }
+      killed.signal(SIGKILL)
+      _ = try killed.wait()
+      let fleet = FleetDatabase(database.url)
+      while .now < end, try await fleet.status().outcomes.map(\.count) != [12] {
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      other.signal(SIGTERM)
+      _ = try other.wait()
+      scene.store.behaviour.faultRate = 0
+      #expect(try scene.expect("status").text.contains("12 accounts: 12 complete"))
+      for account in scene.accounts {
+        let bytes = try #require(scene.store["\(account.did).car.zst"])
+        try scene.command.folder.write("copy.car.zst", bytes)
+        #expect(try scene.command.run("carpack verify copy.car.zst").status == 0)
+      }
+    }
+  }
+
   @Test func `follow a firehose from where the last worker has left it`() async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(1, database)
@@ -109,8 +139,9 @@ struct `The commands of a fleet` {
       let firehose = try StandInFirehose()
       defer { firehose.stop() }
       try scene.expect("init --store s3://\(StandInStore.bucket)/ --on-change")
-      try scene.expect("add \(account.did) --firehose \(firehose.url)")
+      try scene.expect("add \(account.did)")
       try scene.expect("work --until-idle")
+      try scene.expect("add --firehose \(firehose.url)")
       let key = "\(account.did).car.zst"
       let first = try #require(scene.store[key])
       // The pause after a backup is over.
@@ -136,6 +167,15 @@ struct `The commands of a fleet` {
       #expect(firehose.cursors == [nil, 5])
       running.signal(SIGTERM)
       _ = try running.wait()
+      // What one worker lets go of the next one takes, at once.
+      let next = try scene.start("work")
+      let later = ContinuousClock.now + .seconds(60)
+      while firehose.cursors.count < 3, .now < later {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      #expect(firehose.cursors == [nil, 5, 5])
+      next.signal(SIGTERM)
+      _ = try next.wait()
     }
   }
 }

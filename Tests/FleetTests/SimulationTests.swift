@@ -1,8 +1,10 @@
 import ATProtocol
+import Backup
 import Foundation
 import ObjectStore
 import Synchronization
 import Testing
+import XRPC
 
 @testable import Fleet
 
@@ -21,6 +23,45 @@ struct `A simulated fleet` {
       var doubles = 0
     }
     let entries = Mutex(Entries())
+  }
+
+  @Test func `removes the archive of an account that is gone for long, if that is wanted`()
+    async throws
+  {
+    try await TestDatabase.with { database in
+      let fleet = FleetDatabase(database.url)
+      var settings = FleetSettings(store: try BucketAddress("s3://archives/fleet/"))
+      settings.followsDeletionsAfter = 3600
+      try await fleet.initialize(settings)
+      let did = try DID("did:web:gone.example.com")
+      _ = try await fleet.add([did])
+      let book = Book()
+      let tasks = FleetWorker.Tasks(
+        backUp: { did in
+          throw BackupError.accountUnavailable(did.text, RepoError.notFound.sentence)
+        },
+        remove: { did in book.entries.withLock { _ = $0.ended.insert(did) } },
+        list: { _, _ in })
+      func work() async throws {
+        var options = FleetWorker.Options(name: "w")
+        options.endsWhenIdle = true
+        try await fleet.database.ask(
+          "UPDATE carpack.account SET due = now() WHERE due < 'infinity'")
+        try await FleetWorker(fleet, settings, options: options, tasks: tasks).run()
+      }
+      // It is found to be gone, and is, but not for long.
+      for _ in 0..<2 {
+        try await work()
+        #expect(try await fleet.status().states.map(\.name) == ["deleted"])
+      }
+      #expect(book.entries.withLock { $0.ended.isEmpty })
+      try await fleet.database.ask(
+        "UPDATE carpack.account SET state_since = now() - interval '2 hours'")
+      try await work()
+      #expect(book.entries.withLock { $0.ended } == [did])
+      #expect(try await fleet.status().states.map(\.name) == ["removed"])
+      #expect(try await fleet.secondsToNext() == nil)
+    }
   }
 
   @Test func `backs every account up, and none twice at a time, while workers die`() async throws {

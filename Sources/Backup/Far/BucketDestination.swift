@@ -73,6 +73,14 @@ public final class BucketDestination: Sendable {
     }
   }
 
+  /// Finds out whether the store can be written to, by writing to it.
+  ///
+  /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
+  ///   `TransportError`.
+  public func check() async throws {
+    try await refuseForgetful(BucketAddress(bucket: place.bucket, key: "\(place.key)fleet"))
+  }
+
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.

@@ -31,12 +31,15 @@ struct FirehoseReader: Sendable {
     let holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))"
     while true {
       if let lease = try await fleet.takeFirehose(holder: holder, seconds: options.leaseSeconds) {
+        // However it ends, it is followed again from the cursor, by this worker or another.
+        let result: Result<Void, any Error>
         do {
-          try await follow(lease)
-        } catch is TransportError {
-          // It is followed again from the cursor, by this worker or another.
+          result = .success(try await follow(lease))
+        } catch {
+          result = .failure(error)
         }
         try await Task.detached { [fleet] in try await fleet.release(lease) }.value
+        if case .failure(let error) = result, !(error is TransportError) { throw error }
       }
       try await Task.sleep(for: Self.interval)
     }

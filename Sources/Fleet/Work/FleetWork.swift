@@ -54,6 +54,8 @@ public struct FleetWork: Sendable {
     written.isExclusive = isExclusive
     let destination = try BucketDestination(
       settings.store, store, network: network, options: written)
+    // Rather now than once for each account.
+    try await destination.check()
     // A connection of its own: what waits for a budget keeps nothing else waiting.
     let budgets = HostBudgets(
       FleetDatabase(url), requestsPerSecond: settings.requestsPerSecond)

@@ -169,18 +169,23 @@ public struct FleetWorker: Sendable {
 
   /// Backs an account up, or removes its archive if it is gone for long enough.
   private func outcome(of lease: FleetDatabase.Lease) async throws -> FleetOutcome {
+    var outcome: FleetOutcome
     do {
-      let outcome = try await tasks.backUp(lease.did)
-      guard outcome.state == .deleted, lease.state == .deleted,
-        let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace)
-      else { return outcome }
-      try await tasks.remove(lease.did)
-      var removed = outcome
-      removed.state = .removed
-      return removed
+      outcome = try await tasks.backUp(lease.did)
     } catch let error where !(error is CancellationError) {
-      return FleetOutcome(error)
+      outcome = FleetOutcome(error)
     }
+    guard outcome.state == .deleted, lease.state == .deleted,
+      let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace)
+    else { return outcome }
+    do {
+      try await tasks.remove(lease.did)
+      outcome.state = .removed
+    } catch let error where !(error is CancellationError) {
+      // It is tried again with the account.
+      outcome.reason = "its archive could not be removed: \(error)"
+    }
+    return outcome
   }
 
   /// Does something while a lease is renewed; nil if the lease was lost, and the rest of it was
@@ -239,7 +244,11 @@ public struct FleetWorker: Sendable {
         count.withLock { $0 += page.count }
         return try await fleet.note(page, of: lease, seconds: options.leaseSeconds)
       }
-    } catch let error where !(error is CancellationError) && !(error is DatabaseError) {
+    } catch is CancellationError {
+      // So that another worker lists it at once.
+      try await Task.detached { [fleet] in try await fleet.release(lease) }.value
+      throw CancellationError()
+    } catch let error where !(error is DatabaseError) {
       fault = "\(error)"
     }
     try await fleet.end(lease, count: count.withLock { $0 }, fault: fault)

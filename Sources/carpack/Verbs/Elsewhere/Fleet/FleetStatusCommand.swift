@@ -29,8 +29,8 @@ struct FleetStatusCommand: ReportingCommand {
 
   private func printText(_ status: FleetStatus) {
     let outcomes = status.outcomes.map { "\(Quantity.grouped($0.count)) \($0.name)" }
-    Console.print(
-      "\(Quantity.count(status.accounts, "account")): \(outcomes.joined(separator: ", "))")
+    let of = outcomes.isEmpty ? "" : ": \(outcomes.joined(separator: ", "))"
+    Console.print("\(Quantity.count(status.accounts, "account"))\(of)")
     Console.print(
       "archives: \(Quantity.bytes(status.bytes)); in the last hour \(Quantity.count(status.hourly, "backup")), \(Quantity.bytes(status.hourlyBytes)) added"
     )
