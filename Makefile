@@ -43,7 +43,7 @@ EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s
 LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
   Fuzz/Package.swift Fuzz/Sources Serve/Package.swift Serve/Sources)
 DOCC ?= $(shell command -v docc || xcrun --find docc)
-DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC Backup
+DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC ObjectStore Backup Fleet
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600

@@ -242,7 +242,7 @@ struct Failure: Error {
       case .busy: (.cannotCreate, nil)
       case .otherObject:
         (.refused, "--replace puts the one in the place of the other")
-      case .knowsNoConditions: (.refused, "if nobody else writes there, say so with --exclusive")
+      case .knowsNoConditions: (.refused, "if nothing else writes there, say so with --exclusive")
       case .notKept: (.ioError, "nothing was replaced; try again, or another store")
       case .unfinished:
         (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")

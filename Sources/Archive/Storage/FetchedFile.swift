@@ -14,16 +14,15 @@ public import SystemPackage
 /// touched.
 ///
 /// What was fetched lies in a scratch file, at the place that it has in the real one. The scratch
-/// file is mapped; pages that are not there may not be touched, and whoever does waits until they
-/// are (``Pager``). Whoever knows what is going to be read says so first (``need(_:)``), so that it
-/// comes in few requests.
+/// file is mapped; a thread that touches a page which is not there waits until it is (`Pager`).
+/// What is going to be read can be said first (`need(_:)`), so that it comes in few requests.
 ///
 /// 1. A page that can be read holds the bytes of the source, or nothing can be concluded from it:
 ///    then ``failure`` says why it could not be fetched.
 /// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
 ///    ago goes first.
 /// 3. After a failure nothing is fetched any more.
-/// 4. What was appended here (``append(_:at:)``) is never let go of, and never asked for.
+/// 4. What was appended here (`append(_:at:)`) is never let go of, and never asked for.
 public final class FetchedFile: Sendable {
   /// How many bytes the source has.
   private let sourceCount: Int
@@ -99,7 +98,7 @@ public final class FetchedFile: Sendable {
   }
 
   deinit {
-    // It has no name, and nobody wants it any more.
+    // It has no name, and is not wanted any more.
     do { try scratch.close() } catch {}
   }
 

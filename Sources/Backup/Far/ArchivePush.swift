@@ -13,7 +13,7 @@ public import XRPC
 public struct ArchivePush: Sendable {
   /// What is done.
   public struct Options: Sendable {
-    /// Whether nobody else writes to the object, so that a store that knows no conditions will do.
+    /// Whether nothing else writes to the object, so that a store that knows no conditions will do.
     public var isExclusive = false
     /// Whether the object is read back and compared, all of it, and what is damaged replaced.
     public var isVerifying = false
@@ -157,7 +157,7 @@ public struct ArchivePush: Sendable {
     return try await head.bytes(range, from: server) == ending
   }
 
-  /// Refuses to write to a store that knows no conditions, unless nobody else writes there.
+  /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   private func refuseForgetful() async throws {
     guard !options.isExclusive else { return }
     try await StoreProbe(client: client, key: place.key).refuseForgetful(place)

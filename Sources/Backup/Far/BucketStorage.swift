@@ -24,6 +24,9 @@ final class BucketStorage: ArchiveStorage {
   private let file: FetchedFile
   private let base: Mutex<Base>
 
+  /// After how many bytes that were read to be sent their pages are let go of.
+  private static let releaseInterval = 8 << 20
+
   /// The object that is there.
   private struct Base {
     /// What names its content; nil if there is none.
@@ -158,6 +161,10 @@ final class BucketStorage: ArchiveStorage {
       map.willRead([range])
       let bytes = map.withBytes { $0.extracting(range).array }
       try map.checkFetched()
+      // So that no more of a large archive stays in memory than is on its way.
+      if range.lowerBound / Self.releaseInterval != range.upperBound / Self.releaseInterval {
+        map.releasePages()
+      }
       return bytes
     }
     let writer = BucketWriter(

@@ -27,7 +27,7 @@ struct BucketWriter: Sendable {
 
   let client: BucketClient
   let key: String
-  /// Whether nobody else writes there, so that a store that knows no conditions is good enough.
+  /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
   let isExclusive: Bool
 
   /// Up to this length an object is put at once.

@@ -13,7 +13,7 @@ internal import SystemPackage
 
 /// Says on this machine that something is being written to an object.
 ///
-/// It is a locked file in the user's cache. One that nobody has locked was left by a process that
+/// It is a locked file in the user's cache. One that is not locked was left by a process that
 /// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
 /// for, for ever.
 final class UploadMark: Sendable {
@@ -36,19 +36,7 @@ final class UploadMark: Sendable {
     try BlobFolder.make(folder.string)
     stem = Self.stem(address, folder)
     let path = Self.file(stem, "upload")
-    let isThere = unsafe access(path.string, F_OK) == 0
-    let opened: FileDescriptor
-    do {
-      opened = try FileDescriptor.open(
-        path, .readWrite, options: [.create, .closeOnExec, .noFollow],
-        permissions: [.ownerReadWrite])
-    } catch let error as Errno {
-      throw BackupError.system("create \(path)", error.rawValue)
-    }
-    guard flock(opened.rawValue, LOCK_EX | LOCK_NB) == 0 else {
-      try opened.close()
-      return nil
-    }
+    guard let (opened, isThere) = try Self.opened(path) else { return nil }
     (descriptor, wasLeft) = (opened, isThere)
     do {
       note = try unsafe String(unsafeUninitializedCapacity: Self.longestNote) { buffer in
@@ -57,6 +45,34 @@ final class UploadMark: Sendable {
     } catch let error as Errno {
       try opened.close()
       throw BackupError.system("read \(path)", error.rawValue)
+    }
+  }
+
+  /// Opens and locks a file, and answers whether it was there; nil if another process has it locked.
+  private static func opened(_ path: FilePath) throws -> (FileDescriptor, Bool)? {
+    while true {
+      let isThere = unsafe access(path.string, F_OK) == 0
+      let opened: FileDescriptor
+      do {
+        opened = try FileDescriptor.open(
+          path, .readWrite, options: [.create, .closeOnExec, .noFollow],
+          permissions: [.ownerReadWrite])
+      } catch let error as Errno {
+        throw BackupError.system("create \(path)", error.rawValue)
+      }
+      guard flock(opened.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+        try opened.close()
+        return nil
+      }
+      // The process that had it may have removed it before it let go.
+      var (mine, named) = (stat(), stat())
+      guard unsafe fstat(opened.rawValue, &mine) == 0, unsafe stat(path.string, &named) == 0,
+        mine.st_ino == named.st_ino, mine.st_dev == named.st_dev
+      else {
+        try opened.close()
+        continue
+      }
+      return (opened, isThere)
     }
   }
 

@@ -14,7 +14,7 @@ struct FirehoseReader: Sendable {
   let network: NetworkOptions
   let counters: FleetCounters
 
-  /// How often a firehose that nobody follows is looked for.
+  /// How often a firehose that no worker follows is looked for.
   private static let interval: Duration = .seconds(5)
   /// How many events are noted at a time, at the most.
   private static let batch = 500

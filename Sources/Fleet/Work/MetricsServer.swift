@@ -30,7 +30,7 @@ public final class MetricsServer: Sendable {
   ///   - address: an IPv4 address.
   ///   - port: the port; 0 for any.
   ///   - text: makes what is answered.
-  /// - Throws: ``BackupError`` if it cannot listen there.
+  /// - Throws: `BackupError` if it cannot listen there.
   public init(address: String, port: UInt16, text: @escaping @Sendable () -> String) throws {
     #if canImport(Glibc)
       let stream = CInt(SOCK_STREAM.rawValue)

@@ -30,7 +30,8 @@ import Testing
   {
     let key = try PrivateKey.generate(on: curve)
     let text = try key.multikey()
-    #expect(text.hasPrefix(curve == .k256 ? "z3vL" : "z42t"), "\(text)")
+    // The greatest keys on P-256 begin with z42u.
+    #expect(text.hasPrefix(curve == .k256 ? "z3vL" : "z42"), "\(text)")
     let again = try PrivateKey(multikey: text)
     #expect(again.verificationKey == key.verificationKey)
     let message = Array("signed".utf8)

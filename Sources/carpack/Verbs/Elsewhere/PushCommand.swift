@@ -12,11 +12,11 @@ struct PushCommand: ReportingCommand {
     abstract: "Bring an archive in a bucket up to date with one that lies here.",
     discussion: Help.discussion(
       """
-      An object that is an earlier state of the archive is gone on with: the store makes a new object of the old one, which it has, and of what is new, which is sent; nothing else is. The new object takes the place of the old at once, and only if nobody has put another there meanwhile. Below 5 MiB the whole is sent. An archive that is the same already takes one request.
+      An object that is an earlier state of the archive is gone on with: the store makes a new object of the old one, which it has, and of what is new, which is sent; nothing else is. The new object takes the place of the old at once, and only if no other writer has put another there meanwhile. Below 5 MiB the whole is sent. An archive that is the same already takes one request.
 
       What is no earlier state, such as the archive before it was compacted, is replaced with --replace only: the archive is sent under another name, NAME.carpack-new, read back, and then put in place by the store. With --verify the object is read back in any case, all of it, and what is damaged is replaced.
 
-      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nobody else writes there.
+      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nothing else writes there.
 
       Keys are looked for as Amazon's tools do: in the environment, in ~/.aws/credentials and ~/.aws/config, in the container, on the instance. No program is started for them. "s3://bucket/folder/" keeps the file's name.
 
@@ -96,10 +96,10 @@ struct PushCommand: ReportingCommand {
   }
 }
 
-/// That nobody else writes to an object.
+/// That nothing else writes to an object.
 struct ExclusiveOption: ParsableArguments {
   @Flag(
     help:
-      "Write also to a store that takes no notice of conditions: nobody else writes there.")
+      "Write also to a store that takes no notice of conditions: nothing else writes there.")
   var exclusive = false
 }

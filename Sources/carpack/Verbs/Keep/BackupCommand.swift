@@ -252,10 +252,12 @@ struct BackupCommand: ParsableCommand {
 
   private static func notForSeveral(_ output: String) -> Failure {
     let isObject = FarArchive.isAddress(output)
-    let forAll = isObject ? "" : "; --into \(output) is one archive for all"
     return Failure(
       "\(output) is \(isObject ? "an object" : "a file"), and there are several accounts",
-      hint: "-o \(output)/ has an archive for each\(forAll)", status: .usage)
+      hint: isObject
+        ? "-o \(output)/ has an object for each"
+        : "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",
+      status: .usage)
   }
 }
 
