@@ -29,6 +29,8 @@ public final class StandInStore: Sendable {
     public var faultRate = 0.0
     /// How many seconds each answer takes at the least.
     public var latency = 0.0
+    /// How many seconds each answer to a write takes more.
+    public var writeLatency = 0.0
 
     /// A strict store.
     public init() {}
@@ -130,7 +132,8 @@ public final class StandInStore: Sendable {
   private func answer(_ request: LoopbackRequest, _ response: LoopbackResponse) throws {
     let behaviour = behaviour
     state.withLock { $0.replaceIfDue() }
-    if behaviour.latency > 0 { try response.pause(behaviour.latency) }
+    let latency = behaviour.latency + (request.method == "GET" ? 0 : behaviour.writeLatency)
+    if latency > 0 { try response.pause(latency) }
     if behaviour.faultRate > 0, Double.random(in: 0..<1) < behaviour.faultRate {
       switch Int.random(in: 0..<3) {
       case 0: return try refuse(503, "SlowDown", response)
