@@ -4,6 +4,14 @@ internal import ATProtocol
 extension FleetDatabase {
   // MARK: Listing
 
+  /// The hosts that were added, which the user has named.
+  ///
+  /// - Throws: ``DatabaseError``.
+  func hosts() async throws -> [String] {
+    try await database.persistently("SELECT host FROM carpack.host", for: Self.shortPatience)
+      .compactMap { $0[0] }
+  }
+
   /// A host that is held, to be listed.
   struct HostLease: Sendable {
     let host: String
@@ -130,7 +138,7 @@ extension FleetDatabase {
       try await database.persistently(
         """
         INSERT INTO carpack.budget (host, rate, burst, tokens)
-          VALUES ($1, $2::double precision, greatest(1, $2::double precision * 10), 1)
+          VALUES ($1, $2::double precision, greatest(1, $2::double precision), 1)
           ON CONFLICT (host) DO NOTHING
         """, [host, "\(rate)"])
     }

@@ -23,6 +23,14 @@ public struct FleetDatabase: Sendable {
   /// - Throws: ``DatabaseError``.
   public func initialize(_ settings: FleetSettings) async throws {
     for statement in FleetTables.creation { try await database.ask(statement) }
+    // Hosts that have a rate of their own keep it.
+    try await database.ask(
+      """
+      UPDATE carpack.budget
+        SET rate = $1::double precision, burst = greatest(1, $1::double precision)
+        WHERE rate = (
+          SELECT value::double precision FROM carpack.setting WHERE name = 'rate')
+      """, ["\(settings.requestsPerSecond)"])
     let values = settings.values
     let names = values.keys.sorted()
     try await database.ask(

@@ -162,6 +162,20 @@ struct `The database of a fleet` {
     }
   }
 
+  @Test func `takes up another rate for hosts that have none of their own`() async throws {
+    try await withFleet(0) { fleet, _ in
+      for host in ["a.example.com", "b.example.com"] {
+        _ = try await fleet.takeRequests(1, of: host, rate: 10)
+      }
+      try await fleet.database.ask("UPDATE carpack.budget SET rate = 3 WHERE host LIKE 'b%'")
+      var settings = try await fleet.settings()
+      settings.requestsPerSecond = 50
+      try await fleet.initialize(settings)
+      #expect(try await fleet.takeRequests(1, of: "a.example.com", rate: 1).rate == 50)
+      #expect(try await fleet.takeRequests(1, of: "b.example.com", rate: 1).rate == 3)
+    }
+  }
+
   @Test func `goes on when the connection was cut`() async throws {
     try await withFleet(1) { fleet, database in
       try await database.cutOff()
@@ -190,7 +204,7 @@ struct `The database of a fleet` {
       let seconds = begin.duration(to: .now) / .seconds(1)
       let count = Double(sent.count.withLock { $0 })
       // What was granted last may be used after that.
-      #expect(count <= rate * seconds + 1 + 4 * 20, "\(count) in \(seconds) s")
+      #expect(count <= rate * seconds + 1 + 4 * 10, "\(count) in \(seconds) s")
       #expect(count > rate, "\(count) in \(seconds) s")
     }
   }

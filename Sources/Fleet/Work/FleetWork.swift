@@ -14,6 +14,9 @@ public struct FleetWork: Sendable {
   private let isExclusive: Bool
   private let cache: FilePath
 
+  /// How many requests a second this worker alone may send to a host, if nothing else is said.
+  private static let requestsPerSecond = 1000.0
+
   /// A worker.
   ///
   /// - Parameters:
@@ -60,6 +63,9 @@ public struct FleetWork: Sendable {
     let budgets = HostBudgets(
       FleetDatabase(url), requestsPerSecond: settings.requestsPerSecond)
     var shared = network
+    shared.namedServers += try await fleet.hosts()
+    // What all workers together may ask of a host is what counts.
+    shared.requestsPerSecond = network.requestsPerSecond ?? Self.requestsPerSecond
     shared.admission = { host in try await budgets.admit(host) }
     let way = try Network(shared)
     let worker = FleetWorker(

@@ -10,13 +10,17 @@ actor HostBudgets {
 
   private struct Host {
     var granted = 0
+    /// Until when that counts.
+    var end = ContinuousClock.now
     /// Whether some are being taken now.
     var isAsking = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
-  /// How many requests are taken at a time, at the most.
-  private static let portion = 20
+  /// Requests for how long are taken at a time, in seconds.
+  private static let portion = 0.25
+  /// For how long what was taken may be used: a host is not to have a rush of what was saved up.
+  private static let validity: Duration = .seconds(1)
   /// How long nothing granted is waited for before it is asked again, at the most.
   private static let longestPause = 5.0
 
@@ -30,7 +34,7 @@ actor HostBudgets {
   func admit(_ host: String) async throws {
     while true {
       try Task.checkCancellation()
-      if let granted = hosts[host]?.granted, granted > 0 {
+      if let known = hosts[host], known.granted > 0, .now < known.end {
         hosts[host]?.granted -= 1
         return
       }
@@ -50,10 +54,10 @@ actor HostBudgets {
       hosts[host]?.isAsking = false
       for waiter in waiting { waiter.resume() }
     }
-    // What is taken is what a second is worth, so that no worker sits on what others need.
-    let wanted = max(1, min(Self.portion, Int(rate)))
+    let wanted = max(1, Int(rate * Self.portion))
     let (granted, rate) = try await fleet.takeRequests(wanted, of: host, rate: rate)
-    hosts[host]?.granted += granted
+    hosts[host]?.granted = granted
+    hosts[host]?.end = .now + Self.validity
     guard granted == 0 else { return }
     try await Task.sleep(for: .seconds(min(Self.longestPause, 1 / max(rate, 0.01))))
   }
