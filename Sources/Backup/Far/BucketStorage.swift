@@ -143,6 +143,11 @@ final class BucketStorage: ArchiveStorage {
 
   // MARK: As an object
 
+  /// Finds out whether the object can be written, before much is fetched for it.
+  ///
+  /// - Throws: as ``commit()`` does.
+  func check() async throws { try await destination.refuseForgetful(address) }
+
   /// Makes an object of what there was and what is new, up to the last footer.
   ///
   /// - Throws: `StoreError` of the kind `conditionFailed` if another writer was faster;

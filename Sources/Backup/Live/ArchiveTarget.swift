@@ -71,10 +71,13 @@ final class ArchiveTarget {
     }
   }
 
-  /// Makes and locks the file, if that has not been done.
+  /// Makes and locks the file, if that has not been done; finds out whether an object can be made.
   ///
-  /// - Throws: as ``storage()`` does; `CancellationError`.
-  func claim() async throws { _ = try await Self.waitingForLock { try storage() } }
+  /// - Throws: as ``storage()`` does, and as ``BucketStorage/check()`` does; `CancellationError`.
+  func claim() async throws {
+    _ = try await Self.waitingForLock { try storage() }
+    if let object, object.isNew { try await object.check() }
+  }
 
   private static func waitingForLock<Value>(_ body: () throws -> Value) async throws -> Value {
     let end = ContinuousClock.now + patience

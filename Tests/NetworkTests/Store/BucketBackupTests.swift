@@ -86,7 +86,10 @@ struct `Backing up into a bucket` {
   @Test func `needs leave to write to a store that takes no notice of conditions`() throws {
     let scene = try StoreScene(times: 1)
     scene.store.behaviour.obeysConditions = false
+    scene.scene.server.server.forgetLog()
     try scene.expect(backUp(scene), 13, "--exclusive")
+    // It is found out before anything is fetched.
+    #expect(scene.scene.requestCount(of: "sync.getBlob") == 0)
     #expect(scene.store.keys.isEmpty)
     try scene.expect("\(backUp(scene)) --exclusive")
     try expectWhole(scene)
@@ -94,8 +97,8 @@ struct `Backing up into a bucket` {
 
   @Test func `has what was fetched by a backup that was killed`() async throws {
     let scene = try StoreScene(posts: 10, blobs: 30, times: 1)
-    scene.store.behaviour.writeLatency = 30
-    let running = try scene.start(backUp(scene))
+    scene.store.behaviour.writeLatency = 600
+    let running = try scene.start("\(backUp(scene)) --exclusive")
     let server = scene.scene.server.server
     let end = ContinuousClock.now + .seconds(20)
     while server.log.count(where: { $0.path.hasSuffix("sync.getBlob") }) < 31, .now < end {
