@@ -159,11 +159,10 @@ final class BucketStorage: ArchiveStorage {
     let end = generation.committedLength
     guard end != base.count || base.kept < base.count else { return }
     try await destination.refuseForgetful(address)
-    let content = BucketWriter.Content(
+    var content = BucketWriter.Content(
       count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
     ) { offset, count in
       let range = Int(offset)..<Int(offset) + count
-      map.willRead([range])
       let bytes = map.withBytes { $0.extracting(range).array }
       try map.checkFetched()
       // So that no more of a large archive stays in memory than is on its way.
@@ -171,6 +170,12 @@ final class BucketStorage: ArchiveStorage {
         map.releasePages()
       }
       return bytes
+    }
+    content.fetchKept = {
+      try await onOwnThread {
+        map.willReadAll()
+        try map.checkFetched()
+      }
     }
     let writer = BucketWriter(
       client: destination.client, key: address.key, isExclusive: destination.options.isExclusive)

@@ -23,6 +23,9 @@ struct BucketWriter: Sendable {
     var kept: (key: String, tag: String, count: UInt64)?
     /// Reads some bytes, from an offset on.
     var read: RequestBody.Reading
+    /// Makes what is kept readable here, for a store that has to be sent it, too: reading must not
+    /// wait for what itself is transferred.
+    var fetchKept: @Sendable () async throws -> Void = {}
   }
 
   let client: BucketClient
@@ -58,7 +61,10 @@ struct BucketWriter: Sendable {
     let condition: BucketClient.Condition =
       isExclusive ? .none : tag.map { .isTagged($0) } ?? .isAbsent
     var content = content
-    if let kept = content.kept, kept.count < BucketClient.leastPart { content.kept = nil }
+    if let kept = content.kept, kept.count < BucketClient.leastPart {
+      try await content.fetchKept()
+      content.kept = nil
+    }
     do {
       guard content.kept != nil || content.count > Self.largestPut else {
         return try await put(content, condition)
@@ -66,6 +72,7 @@ struct BucketWriter: Sendable {
       do {
         return try await upload(content, condition)
       } catch let error as StoreError where error.kind == .cannotCopy {
+        try await content.fetchKept()
         content.kept = nil
         return try await content.count > Self.largestPut
           ? upload(content, condition) : put(content, condition)

@@ -66,6 +66,18 @@ struct `Backing up into a bucket` {
     try expectWhole(scene)
   }
 
+  @Test func `sends all of it to a store that copies no parts`() throws {
+    let scene = try StoreScene(posts: 10, blobs: 2, large: [30 << 20], times: 1)
+    try scene.expect(backUp(scene))
+    scene.store.behaviour.copiesParts = false
+    for number in 0..<2 {
+      try post(scene, number)
+      try scene.expect(backUp(scene))
+      try expectWhole(scene)
+    }
+    #expect(scene.store.openUploads == 0)
+  }
+
   @Test func `goes on from what another writer has left`() throws {
     let scene = try StoreScene(times: 1)
     try scene.expect(backUp(scene))
