@@ -47,10 +47,11 @@ public struct FleetDatabase: Sendable {
 
   /// The settings.
   ///
+  /// - Parameter patience: how long a database that is away is waited for.
   /// - Throws: ``DatabaseError``.
-  public func settings() async throws -> FleetSettings {
+  public func settings(waiting patience: Duration = .seconds(5)) async throws -> FleetSettings {
     let rows = try await database.persistently(
-      "SELECT name, value FROM carpack.setting", for: Self.shortPatience)
+      "SELECT name, value FROM carpack.setting", for: patience)
     return try FleetSettings(
       Dictionary(
         rows.compactMap { row in

@@ -35,6 +35,22 @@ public struct FleetWork: Sendable {
     (self.backup, self.isExclusive, self.cache) = (backup, isExclusive, cache)
   }
 
+  /// How long a database that is away is waited for.
+  private static let patience: Duration = .seconds(120)
+
+  /// Finds out what is wrong with the store rather now than once for each account.
+  ///
+  /// One that is away is no reason not to begin: accounts are tried again.
+  private func check(_ destination: BucketDestination) async throws {
+    do {
+      try await destination.check()
+    } catch let error as StoreError where error.kind == .unavailable {
+      return
+    } catch let error as TransportError where error.isTransient {
+      return
+    }
+  }
+
   /// Works until it is cancelled, or nothing is due any more.
   ///
   /// - Parameters:
@@ -48,7 +64,7 @@ public struct FleetWork: Sendable {
     observer: @escaping @Sendable (DID, FleetOutcome) -> Void
   ) async throws {
     let fleet = FleetDatabase(url)
-    let settings = try await fleet.settings()
+    let settings = try await fleet.settings(waiting: Self.patience)
     var store = store
     store.endpoint = store.endpoint ?? settings.endpoint
     store.region = store.region ?? settings.region
@@ -57,8 +73,7 @@ public struct FleetWork: Sendable {
     written.isExclusive = isExclusive
     let destination = try BucketDestination(
       settings.store, store, network: network, options: written)
-    // Rather now than once for each account.
-    try await destination.check()
+    try await check(destination)
     // A connection of its own: what waits for a budget keeps nothing else waiting.
     let budgets = HostBudgets(
       FleetDatabase(url), requestsPerSecond: settings.requestsPerSecond)
