@@ -87,7 +87,7 @@ struct `A simulated fleet` {
         }, remove: { _ in }, list: { _, _ in })
       @Sendable func worker(_ number: Int) async throws {
         var options = FleetWorker.Options(name: "w\(number)")
-        (options.jobs, options.leaseSeconds, options.endsWhenIdle) = (16, 5, number >= 4)
+        (options.jobs, options.leaseSeconds, options.endsWhenIdle) = (16, 120, number >= 4)
         let settings = try await FleetDatabase(database.url).settings()
         try await FleetWorker(
           FleetDatabase(database.url), settings, options: options, tasks: tasks
