@@ -137,7 +137,7 @@ public struct AccountBackup: Sendable {
       } catch let error as StoreError where error.kind == .conditionFailed {
         races += 1
         guard races < Self.maximumRaces else { throw error }
-        observer(.warning("another writer was faster; what it has left is gone on with"))
+        observer(.warning("another writer was faster; the backup goes on from what that one wrote"))
       }
     }
   }

@@ -12,7 +12,7 @@ struct PushCommand: ReportingCommand {
     abstract: "Bring an archive in a bucket up to date with one that lies here.",
     discussion: Help.discussion(
       """
-      An object that is an earlier state of the archive is gone on with: the store makes a new object of the old one, which it has, and of what is new, which is sent; nothing else is. The new object takes the place of the old at once, and only if no other writer has put another there meanwhile. Below 5 MiB the whole is sent. An archive that is the same already takes one request.
+      If the object is an earlier state of the archive, only what is new is sent. The store makes a new object of that and of the old one, which it has. The new object replaces the old one at once, and only if no other writer was there in between. Below 5 MiB all of it is sent. If nothing is new, this takes one request.
 
       What is no earlier state, such as the archive before it was compacted, is replaced with --replace only: the archive is sent under another name, NAME.carpack-new, read back, and then put in place by the store. With --verify the object is read back in any case, all of it, and what is damaged is replaced.
 
