@@ -49,9 +49,6 @@ extension FleetDatabase {
       [lease.url, lease.holder])
   }
 
-  /// For how many seconds an account that was backed up because it had changed is left alone.
-  private static let pauseAfterChange = 300
-
   /// Notes what events have told, and how far they have been noted.
   ///
   /// - Throws: ``DatabaseError``.

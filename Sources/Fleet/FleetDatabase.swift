@@ -178,7 +178,8 @@ public struct FleetDatabase: Sendable {
 
   /// Says what came of an account, lets go of it, and sets when it is due again.
   ///
-  /// What was seen of it meanwhile makes it due at once, if it follows changes.
+  /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
+  /// server may claim revisions that it does not have.
   ///
   /// - Throws: ``DatabaseError``.
   func end(_ lease: Lease, _ outcome: FleetOutcome) async throws {
@@ -187,7 +188,7 @@ public struct FleetDatabase: Sendable {
       UPDATE carpack.account SET
         holder = NULL, leased_until = NULL, tried = clock_timestamp(),
         outcome = $3, reason = $4, kind = $5,
-        host = coalesce($6, host), rev = coalesce($7, rev),
+        host = coalesce($6, host), rev = coalesce($7, rev), seen_rev = coalesce($7, rev),
         bytes = coalesce($8::bigint, bytes), added = $9::bigint,
         failures = CASE WHEN $3 = 'failed' THEN failures + 1 ELSE 0 END,
         backed_up = CASE WHEN $3 = 'complete' THEN clock_timestamp() ELSE backed_up END,
@@ -199,7 +200,8 @@ public struct FleetDatabase: Sendable {
             clock_timestamp() + make_interval(secs => greatest(every, $11::integer))
           WHEN $3 = 'failed' THEN clock_timestamp() + make_interval(
             secs => least(every, 60 * 2 ^ least(failures, 12)) * (0.8 + 0.4 * random()))
-          WHEN on_change AND seen_rev > coalesce($7, rev) THEN clock_timestamp()
+          WHEN on_change AND seen_rev > coalesce($7, rev) THEN
+            clock_timestamp() + make_interval(secs => least(every, \(Self.pauseAfterChange)))
           ELSE clock_timestamp() + make_interval(secs => every * (0.95 + 0.1 * random()))
         END
         WHERE did = $1 AND holder = $2
@@ -211,6 +213,8 @@ public struct FleetDatabase: Sendable {
       ])
   }
 
+  /// For how many seconds an account that was backed up because it had changed is left alone.
+  static let pauseAfterChange = 300
   /// After how many seconds an account that is not to be had is asked for again, at the least.
   private static let pauseOfInactive = 86_400
 

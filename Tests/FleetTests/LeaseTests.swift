@@ -143,6 +143,22 @@ struct `The database of a fleet` {
     }
   }
 
+  @Test func `follows a revision that is claimed and not there once, and not at once`() async throws
+  {
+    try await withFleet(1, onChange: true) { fleet, _ in
+      try await fleet.database.ask("UPDATE carpack.account SET seen_rev = '3zzzzzzzzzzzz'")
+      for pause in [300.0, 86_400] {
+        try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+        let lease = try #require(try await fleet.take(1, holder: "w\(pause)", seconds: 60).first)
+        var outcome = FleetOutcome(.complete)
+        outcome.rev = "3lkxag2qhdc2a"
+        try await fleet.end(lease, outcome)
+        let next = try #require(try await fleet.secondsToNext())
+        #expect((pause * 0.8...pause * 1.1).contains(next), "\(next)")
+      }
+    }
+  }
+
   @Test func `adds what a host lists, and notes what has become of it`() async throws {
     try await withFleet(0, onChange: true) { fleet, _ in
       try await fleet.add(host: "https://pds.example.com", every: 3600)

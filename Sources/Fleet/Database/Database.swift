@@ -123,7 +123,6 @@ actor Database {
     }
     return DatabaseError(.statement, "the database refuses: \(message) (\(state))")
   }
-
 }
 
 /// A connection that was opened, whether that went well or not; closed with the object.

@@ -173,6 +173,8 @@ public struct FleetWorker: Sendable {
     do {
       outcome = try await tasks.backUp(lease.did)
     } catch let error where !(error is CancellationError) {
+      // What fails because this worker is stopped says nothing of the account.
+      try Task.checkCancellation()
       outcome = FleetOutcome(error)
     }
     guard outcome.state == .deleted, lease.state == .deleted,

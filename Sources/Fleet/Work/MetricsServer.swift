@@ -21,7 +21,7 @@ public final class MetricsServer: Sendable {
 
   /// How much of a request is read, in bytes.
   private static let longestRequest = 4096
-  /// How long a client is waited for, in seconds.
+  /// How long a client may say nothing, and how long its request may take, in seconds.
   private static let patience = 2
 
   /// Listens, from now on.
@@ -85,7 +85,10 @@ public final class MetricsServer: Sendable {
     var request: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1024)
     // To its end, so that the client is not cut off before it has read the answer.
-    while request.count < Self.longestRequest, !request.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+    let end = ContinuousClock.now + .seconds(Self.patience)
+    while .now < end, request.count < Self.longestRequest,
+      !request.suffix(4).elementsEqual("\r\n\r\n".utf8)
+    {
       let count = unsafe recv(client, &buffer, buffer.count, 0)
       guard count > 0 else { return }
       request += buffer[..<count]
