@@ -626,6 +626,8 @@ add("fleet-status", "`carpack fleet status`.", ("accounts", "int", "all accounts
     ("bytesLastHour", "int", "bytes that came by them"),
     ("failures", Array(Object(("did", "did", "the account"), ("reason", "string", "why"), ("nextTry", "time?", "when it is tried again"))),
      "the newest failures, twenty at most"),
+    ("sources", Array(Object(("url", "string", "its address"), ("reason", "string", "why"))),
+     "hosts whose list, and firehoses that, broke off last; they are tried again"),
     ("workers", Array(Object(("name", "string", "what it is called"), ("since", "time", "since when it works"),
                              ("running", "int", "accounts it works on"), ("ended", "int", "backups it has ended"),
                              ("failed", "int", "those that failed"))), "workers that were seen within a minute"))

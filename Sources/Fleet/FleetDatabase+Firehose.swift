@@ -31,13 +31,16 @@ extension FleetDatabase {
 
   /// Lets go of a firehose.
   ///
+  /// - Parameters:
+  ///   - lease: of which.
+  ///   - fault: why it broke off; nil if it did not.
   /// - Throws: ``DatabaseError``.
-  func release(_ lease: FirehoseLease) async throws {
+  func release(_ lease: FirehoseLease, fault: String?) async throws {
     try await database.persistently(
       """
-      UPDATE carpack.firehose SET holder = NULL, leased_until = NULL
+      UPDATE carpack.firehose SET holder = NULL, leased_until = NULL, reason = $3
         WHERE url = $1 AND holder = $2
-      """, [lease.url, lease.holder])
+      """, [lease.url, lease.holder, fault])
   }
 
   /// Begins where the server is, the next time: what it had before it does not have any more.
@@ -81,7 +84,7 @@ extension FleetDatabase {
     return try await !database.persistently(
       """
       UPDATE carpack.firehose SET cursor = coalesce($3::bigint, cursor),
-        event_time = clock_timestamp(),
+        event_time = clock_timestamp(), reason = NULL,
         leased_until = clock_timestamp() + make_interval(secs => $4::integer)
         WHERE url = $1 AND holder = $2 RETURNING 1
       """, [lease.url, lease.holder, marks.cursor.map { "\($0)" }, "\(seconds)"]

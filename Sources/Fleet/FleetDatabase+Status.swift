@@ -32,6 +32,14 @@ public struct FleetStatus: Equatable, Sendable {
     public let nextTry: String?
   }
 
+  /// A host whose list, or a firehose that, broke off last.
+  public struct Source: Equatable, Sendable {
+    /// Its address.
+    public let url: String
+    /// Why.
+    public let reason: String
+  }
+
   /// All accounts.
   public var accounts = 0
   /// By what came of the newest backup: `complete`, `incomplete`, `failed`, `never`.
@@ -52,6 +60,8 @@ public struct FleetStatus: Equatable, Sendable {
   public var bytes: UInt64 = 0
   /// Backups that ended within an hour, and the bytes that came by them.
   public var hourly = 0, hourlyBytes: UInt64 = 0
+  /// Hosts and firehoses that broke off last, and are tried again.
+  public var sources: [Source] = []
   /// The workers.
   public var workers: [Worker] = []
 }
@@ -103,6 +113,12 @@ extension FleetDatabase {
         FROM carpack.account WHERE outcome = 'failed' ORDER BY tried DESC LIMIT \(Self.maximumNamed)
       """
     ).map { FleetStatus.Failure(did: $0[0] ?? "", reason: $0[1] ?? "", nextTry: $0[2]) }
+    status.sources = try await database.persistently(
+      """
+      SELECT host, reason FROM carpack.host WHERE reason IS NOT NULL
+        UNION ALL SELECT url, reason FROM carpack.firehose WHERE reason IS NOT NULL ORDER BY 1
+      """
+    ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }
     status.workers = try await database.persistently(
       """
       SELECT name, \(Self.time("started")), running, ended, failed

@@ -138,7 +138,8 @@ struct `The database of a fleet` {
       #expect(try await fleet.note(marks, of: lease, seconds: 60))
       #expect(try await fleet.take(2, holder: "v", seconds: 60).map(\.did) == [dids[0]])
       #expect(try await fleet.takeFirehose(holder: "v", seconds: 60) == nil)
-      try await fleet.release(lease)
+      try await fleet.release(lease, fault: "it is away")
+      #expect(try await fleet.status().sources.map(\.reason) == ["it is away"])
       #expect(try await fleet.takeFirehose(holder: "v", seconds: 60)?.cursor == 5)
     }
   }

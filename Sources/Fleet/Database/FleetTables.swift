@@ -63,6 +63,7 @@ enum FleetTables {
       cursor bigint,
       holder text,
       leased_until timestamptz,
+      reason text,                      -- why it broke off last; NULL while it is followed
       event_time timestamptz
     );
 

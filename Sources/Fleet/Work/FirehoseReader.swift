@@ -38,8 +38,11 @@ struct FirehoseReader: Sendable {
         } catch {
           result = .failure(error)
         }
-        try await Task.detached { [fleet] in try await fleet.release(lease) }.value
-        if case .failure(let error) = result, !(error is TransportError) { throw error }
+        var fault: String?
+        if case .failure(let error as TransportError) = result { fault = "\(error)" }
+        try await Task.detached { [fleet, fault] in try await fleet.release(lease, fault: fault) }
+          .value
+        if fault == nil { try result.get() }
       }
       try await Task.sleep(for: Self.interval)
     }

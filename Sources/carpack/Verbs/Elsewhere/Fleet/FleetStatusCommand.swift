@@ -50,6 +50,9 @@ struct FleetStatusCommand: ReportingCommand {
       let next = failure.nextTry.map { "; next try \($0)" } ?? ""
       Console.print("  \(failure.did): \(failure.reason)\(next)")
     }
+    for source in status.sources {
+      Console.print("broke off, and is tried again: \(source.url): \(source.reason)")
+    }
     for worker in status.workers {
       Console.print(
         "worker \(worker.name), since \(worker.since): works on \(worker.running), \(Quantity.grouped(worker.ended)) done, \(Quantity.grouped(worker.failed)) failed"
@@ -78,6 +81,14 @@ struct FleetStatusCommand: ReportingCommand {
       json.field("did", failure.did)
       json.field("reason", failure.reason)
       json.field("nextTry", failure.nextTry)
+      json.endObject()
+    }
+    json.endArray()
+    json.beginArray("sources")
+    for source in status.sources {
+      json.beginObject()
+      json.field("url", source.url)
+      json.field("reason", source.reason)
       json.endObject()
     }
     json.endArray()
