@@ -50,7 +50,6 @@ let package = Package(
     .library(name: "Archive", targets: ["Archive"]),
     .library(name: "XRPC", targets: ["XRPC"]),
     .library(name: "ObjectStore", targets: ["ObjectStore"]),
-    .library(name: "Backup", targets: ["Backup"]),
     .library(name: "Fleet", targets: ["Fleet"]),
     .library(name: "TOML", targets: ["TOML"]),
     .library(name: "Viewer", targets: ["Viewer"]),
@@ -110,10 +109,84 @@ let package = Package(
         "ATProtocol", "IPLD", "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
+    // Names and bytes on disk.
     .target(
-      name: "Backup",
+      name: "Files",
       dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "IPLD", "ObjectStore", "XRPC",
+        "Archive", "ATProtocol", "CGlibc", "IPLD",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Who has the blocks of a repository, and folding over them.
+    .target(
+      name: "Repository",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // What an archive says of its snapshots.
+    .target(
+      name: "Snapshots",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Repository",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Archives elsewhere: ranges into storage.
+    .target(
+      name: "Remote",
+      dependencies: [
+        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "ObjectStore", "Snapshots", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Files into an archive.
+    .target(
+      name: "Packing",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Archives checked.
+    .target(
+      name: "Verification",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Archives into archives.
+    .target(
+      name: "Copying",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Packing", "Repository", "Snapshots",
+        "Verification", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // Archives into files.
+    .target(
+      name: "Extraction",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // A live account into its archive.
+    .target(
+      name: "Live",
+      dependencies: [
+        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "ObjectStore", "Remote", "Repository",
+        "Snapshots", "Verification", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: strict),
+    // An archive back onto a server.
+    .target(
+      name: "Restore",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -121,7 +194,8 @@ let package = Package(
     .target(
       name: "Fleet",
       dependencies: [
-        "ATProtocol", "Archive", "Backup", "IPLD", "ObjectStore", "XRPC",
+        "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "ObjectStore", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -133,14 +207,17 @@ let package = Package(
     .target(
       name: "CarpackKit",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "IPLD", "XRPC",
+        "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "carpack",
       dependencies: [
-        "Archive", "ATProtocol", "Backup", "CArguments", "CGlibc", "Fleet", "IPLD", "ObjectStore",
+        "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
+        "Repository", "Restore", "Snapshots", "Verification", "CArguments", "CGlibc", "Fleet",
+        "IPLD", "ObjectStore",
         "TOML",
         "Viewer", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -180,7 +257,9 @@ let package = Package(
     .testTarget(
       name: "FleetTests",
       dependencies: [
-        "ATProtocol", "Backup", "Fleet", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC",
+        "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
+        "Restore", "Snapshots", "Verification", "Fleet", "IPLD", "ObjectStore", "StandIn",
+        "TestSupport", "XRPC",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -191,7 +270,9 @@ let package = Package(
     .testTarget(
       name: "NetworkTests",
       dependencies: [
-        "ATProtocol", "Archive", "Backup", "IPLD", "StandIn", "TestSupport", "XRPC",
+        "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "StandIn", "TestSupport",
+        "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -199,7 +280,8 @@ let package = Package(
     .testTarget(
       name: "KitTests",
       dependencies: [
-        "ATProtocol", "Backup", "CarpackKit", "StandIn", "TestSupport", "XRPC",
+        "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
+        "Restore", "Snapshots", "Verification", "CarpackKit", "StandIn", "TestSupport", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -218,7 +300,9 @@ let package = Package(
     .testTarget(
       name: "BackupTests",
       dependencies: [
-        "Archive", "ArchiveTestSupport", "ATProtocol", "Backup", "IPLD", "StandIn", "TestSupport",
+        "Archive", "ArchiveTestSupport", "ATProtocol", "Copying", "Extraction", "Files", "Live",
+        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD",
+        "StandIn", "TestSupport",
         "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -226,7 +310,9 @@ let package = Package(
     .testTarget(
       name: "TortureTests",
       dependencies: [
-        "ATProtocol", "Archive", "ArchiveTestSupport", "Backup", "IPLD", "TestSupport",
+        "ATProtocol", "Archive", "ArchiveTestSupport", "Copying", "Extraction", "Files", "Live",
+        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD",
+        "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

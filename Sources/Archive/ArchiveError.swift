@@ -1,9 +1,9 @@
-public import IPLD
+package import IPLD
 
 /// Why an archive could not be opened, read or written, and at which byte of the file.
-public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What went wrong.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     // The file.
 
     /// A system call failed: what was being done, and the `errno` it left.
@@ -102,18 +102,18 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   /// What went wrong.
-  public let reason: Reason
+  package let reason: Reason
   /// Where in the file, if it is about a place.
-  public let offset: UInt64?
+  package let offset: UInt64?
 
   /// An error, with its place if there is one.
-  public init(_ reason: Reason, offset: UInt64? = nil) {
+  package init(_ reason: Reason, offset: UInt64? = nil) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads: one sentence, lower case, without a full stop.
-  public var description: String {
+  package var description: String {
     guard let offset else { return sentence }
     return "\(sentence), at byte \(offset)"
   }
@@ -183,6 +183,19 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
   package var isOfSystem: Bool {
     switch reason {
     case .system, .commitUncertain: true
+    default: false
+    }
+  }
+}
+
+extension ArchiveError.Reason {
+  /// Whether it says that bytes read from an archive are not what they must be.
+  package var isDamage: Bool {
+    switch self {
+    case .truncated, .noFooter, .damagedFooter, .notAnArchive, .malformedFooter, .damagedIndex,
+      .malformedFrame, .damagedFrame, .malformedSection, .damagedSection, .repeatedSection,
+      .unknownOrdinal, .lostSection, .bodyTooLarge:
+      true
     default: false
     }
   }

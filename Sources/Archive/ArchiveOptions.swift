@@ -1,26 +1,26 @@
 internal import IPLD
 
 /// How an archive is written; nothing here changes what it holds.
-public struct ArchiveOptions: Sendable {
+package struct ArchiveOptions: Sendable {
   /// The zstd level for what zstd shrinks; those above 3 cost much and save a few percent.
-  public var level: Int
+  package var level: Int
   /// How many packs are compressed at a time.
-  public var workers: Int
+  package var workers: Int
 
   /// Whether a file that does not begin with the CAR header at hand, or cannot be gone on with, is
   /// emptied and begun again.
   ///
   /// For a file that nobody has been told of yet; the default is to leave such a file alone and
   /// fail.
-  public var startsOver = false
+  package var startsOver = false
   /// How many bytes are written before they are made to count, so that no more can be lost.
-  public var checkpointLength: UInt64 = 64 << 20
+  package var checkpointLength: UInt64 = 64 << 20
   /// Optional feature bits that the archive is to have beside those that it has: those of the
   /// archives that are copied into it.
-  public var optionalFeatures: UInt64 = 0
+  package var optionalFeatures: UInt64 = 0
 
   /// Options; by default level 3, and a worker for each core.
-  public init(level: Int = 3, workers: Int? = nil) {
+  package init(level: Int = 3, workers: Int? = nil) {
     self.level = level
     self.workers = max(1, workers ?? Parallel.processorCount)
   }

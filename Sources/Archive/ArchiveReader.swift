@@ -1,6 +1,6 @@
-public import IPLD
+package import IPLD
 internal import Synchronization
-public import SystemPackage
+package import SystemPackage
 
 /// Reads an archive: any section by its CID or number, or runs of them in a stream.
 ///
@@ -14,13 +14,13 @@ public import SystemPackage
 ///    something is not found, or not what it should be, the index is checked, and made by a
 ///    `Survey` instead if it is damaged.
 /// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
-public final class ArchiveReader: Sendable {
+package final class ArchiveReader: Sendable {
   /// What was committed.
-  public let generation: Generation
+  package let generation: Generation
   /// How many bytes the file has, what is not committed included.
-  public let fileSize: UInt64
+  package let fileSize: UInt64
   /// How much the file may hold.
-  public let limits: ReadLimits
+  package let limits: ReadLimits
 
   let file: MappedFile
   /// Up to where sections are read: the end of what is committed, or of what was surveyed behind
@@ -61,7 +61,7 @@ public final class ArchiveReader: Sendable {
   ///   - limits: How much it may hold.
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
   ///   version.
-  public convenience init(path: FilePath, limits: ReadLimits = ReadLimits()) throws {
+  package convenience init(path: FilePath, limits: ReadLimits = ReadLimits()) throws {
     try self.init(try MappedFile(path), limits: limits)
   }
 
@@ -73,7 +73,7 @@ public final class ArchiveReader: Sendable {
   ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by one who is going
   ///     to write there.
   /// - Throws: ``ArchiveError`` as ``init(path:limits:)`` does.
-  public init(
+  package init(
     _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
   ) throws {
     self.file = file
@@ -160,7 +160,7 @@ public final class ArchiveReader: Sendable {
   /// Refuses an archive that says that it decompresses to more than its size suggests.
   ///
   /// - Throws: ``ArchiveError``, unless the reader's limits allow it.
-  public func refuseTooMuchContent() throws(ArchiveError) {
+  package func refuseTooMuchContent() throws(ArchiveError) {
     let limit = limits.content(ofFile: fileSize)
     guard generation.streamLength <= limit else {
       throw ArchiveError(.tooMuchContent(limit: limit))
@@ -168,12 +168,12 @@ public final class ArchiveReader: Sendable {
   }
 
   /// Whether the archive lies elsewhere, so that what is read of it is fetched.
-  public var liesElsewhere: Bool { file.isFetched }
+  package var liesElsewhere: Bool { file.isFetched }
 
   /// Makes sure that what was read of an archive that lies elsewhere is what it holds.
   ///
   /// - Throws: ``FetchFailure`` if some of it could not be fetched.
-  public func checkFetched() throws { try file.checkFetched() }
+  package func checkFetched() throws { try file.checkFetched() }
 
   /// Another reader of the same file.
   ///
@@ -186,7 +186,7 @@ public final class ArchiveReader: Sendable {
 
   /// Lets go of the file's pages, for a caller that looks at many places far from one another; they
   /// are brought in again when they are wanted.
-  public func releasePages() { file.releasePages() }
+  package func releasePages() { file.releasePages() }
 
   /// Keeps the contents of so many packs in memory from now on: two are enough for what is read in
   /// the order of the archive.
@@ -194,12 +194,12 @@ public final class ArchiveReader: Sendable {
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
   /// seen.
-  public var recovery: Recovery? { state.withLock { $0.recovery } }
+  package var recovery: Recovery? { state.withLock { $0.recovery } }
 
   /// The CAR header with its varint in front, byte for byte.
   ///
   /// - Throws: ``ArchiveError`` if frame 0 is damaged.
-  public var carHeader: [UInt8] {
+  package var carHeader: [UInt8] {
     get throws {
       try withFile { (file) throws in
         let frame = try DataFrame(file, at: 0, limit: file.count)
@@ -213,22 +213,22 @@ public final class ArchiveReader: Sendable {
 
   /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
   /// footer included.
-  public var sectionCount: UInt64 { state.withLock { $0.sectionCount } }
+  package var sectionCount: UInt64 { state.withLock { $0.sectionCount } }
 
   /// The number of the section with this CID; nil if it is not in the archive.
   ///
   /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
-  public func ordinal(of cid: CID) throws -> UInt64? { try locate(cid)?.ordinal }
+  package func ordinal(of cid: CID) throws -> UInt64? { try locate(cid)?.ordinal }
 
   /// The section with this CID; nil if it is not in the archive.
   ///
   /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
-  public func section(of cid: CID) throws -> Section? { try locate(cid)?.section }
+  package func section(of cid: CID) throws -> Section? { try locate(cid)?.section }
 
   /// The section with this number.
   ///
   /// - Throws: ``ArchiveError`` if there is none, or its frame is damaged.
-  public func section(at ordinal: UInt64) throws -> Section {
+  package func section(at ordinal: UInt64) throws -> Section {
     try locate(ordinal).section
   }
 
@@ -239,7 +239,7 @@ public final class ArchiveReader: Sendable {
   ///   - limit: The longest body that is read into memory.
   /// - Throws: ``ArchiveError`` if it is longer, or damaged.
   /// - Returns: The body.
-  public func body(of cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+  package func body(of cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
     guard let location = try locate(cid) else { return nil }
     let length = location.prefix.bodyLength
     guard length <= UInt64(limit) else {
@@ -260,7 +260,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if it is damaged, and what `chunk` throws.
   /// - Returns: Whether the archive has the section.
   @discardableResult
-  public func read(_ cid: CID, each chunk: (Span<UInt8>) throws -> Void) throws -> Bool {
+  package func read(_ cid: CID, each chunk: (Span<UInt8>) throws -> Void) throws -> Bool {
     guard let location = try locate(cid) else { return false }
     try stream(location, chunk)
     return true
@@ -275,7 +275,7 @@ public final class ArchiveReader: Sendable {
   ///   - chunk: Called with the pieces of the body, none if it is empty, one if it is under 64 KiB.
   ///   - end: Called when a body that was read has proved to be the right one.
   /// - Throws: ``ArchiveError`` at the first section that is damaged, and what the closures throw.
-  public func forEachSection(
+  package func forEachSection(
     in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> SectionVisit,
     chunk: (Span<UInt8>) throws -> Void, end: (Section) throws -> Void = { _ in }
   ) throws {
@@ -302,7 +302,7 @@ public final class ArchiveReader: Sendable {
   ///     is checked.
   ///   - sink: Called with the bytes, in pieces of at most 4 MiB.
   /// - Throws: ``ArchiveError`` at the first section that is damaged, and what `sink` throws.
-  public func copySections(
+  package func copySections(
     _ runs: some Sequence<Range<UInt64>>, isHashing: Bool = true,
     to sink: (Span<UInt8>) throws -> Void
   ) throws {
@@ -337,4 +337,15 @@ public final class ArchiveReader: Sendable {
       }
     }
   }
+}
+
+extension ArchiveReader {
+  /// What stands for every section that can be reached by a number, in the order of the file as far
+  /// as that is known.
+  package var ordinals: Range<UInt64> { 0..<sectionLimit }
+
+  /// No section that can be read has this ordinal or a later one.
+  ///
+  /// Whatever a footer claims, an archive has at least one byte for each section.
+  package var sectionLimit: UInt64 { min(sectionCount, fileSize) }
 }

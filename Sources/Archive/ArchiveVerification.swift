@@ -1,9 +1,9 @@
-public import IPLD
+package import IPLD
 
 /// What verifying an archive came to.
-public struct ArchiveVerification: Equatable, Sendable {
+package struct ArchiveVerification: Equatable, Sendable {
   /// How bad something is.
-  public enum Severity: Int, Comparable, Sendable {
+  package enum Severity: Int, Comparable, Sendable {
     /// Bytes follow the last footer: an unfinished write, or foreign bytes. Nothing that is
     /// committed is touched.
     case interruptedTail
@@ -13,54 +13,54 @@ public struct ArchiveVerification: Equatable, Sendable {
     case damaged
 
     /// The order of badness.
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
 
   /// One thing that was found.
-  public struct Finding: Equatable, Sendable, CustomStringConvertible {
+  package struct Finding: Equatable, Sendable, CustomStringConvertible {
     /// How bad it is.
-    public let severity: Severity
+    package let severity: Severity
     /// What it is, and where.
-    public let error: ArchiveError
+    package let error: ArchiveError
 
     /// A finding.
-    public init(_ severity: Severity, _ error: ArchiveError) {
+    package init(_ severity: Severity, _ error: ArchiveError) {
       self.severity = severity
       self.error = error
     }
 
     /// What a person reads.
-    public var description: String { error.description }
+    package var description: String { error.description }
   }
 
   /// How many findings, and how many CIDs of each list, are kept; more are counted only.
-  public static let listLimit = 10_000
+  package static let listLimit = 10_000
 
   /// What was committed.
-  public let generation: Generation
+  package let generation: Generation
   /// Whether sections were hashed, or only what is stored compared with its checksums.
-  public let isComplete: Bool
+  package let isComplete: Bool
   /// What was found, in the order of the file.
-  public internal(set) var findings: [Finding] = []
+  package internal(set) var findings: [Finding] = []
   /// How many findings there are, also of those that were not kept.
-  public internal(set) var findingCount = 0
+  package internal(set) var findingCount = 0
   /// The sections that are damaged, as far as their CIDs can be told.
-  public internal(set) var damagedSections: [CID] = []
+  package internal(set) var damagedSections: [CID] = []
   /// The numbers of sections that are lost in damaged frames; some of them may be among
   /// ``damagedSections``.
-  public internal(set) var damagedOrdinals: [Range<UInt64>] = []
+  package internal(set) var damagedOrdinals: [Range<UInt64>] = []
   /// The sections that nobody can verify.
-  public internal(set) var unverifiableSections: [CID] = []
+  package internal(set) var unverifiableSections: [CID] = []
   /// How many sections nobody can verify.
-  public internal(set) var unverifiableCount: UInt64 = 0
+  package internal(set) var unverifiableCount: UInt64 = 0
   /// How many sections are in order.
-  public internal(set) var sectionCount: UInt64 = 0
+  package internal(set) var sectionCount: UInt64 = 0
   /// How many data frames hold.
-  public internal(set) var frameCount: UInt64 = 0
+  package internal(set) var frameCount: UInt64 = 0
   /// How many bytes of the file were looked at.
-  public internal(set) var byteCount: UInt64 = 0
+  package internal(set) var byteCount: UInt64 = 0
   /// How many of these count no more: damage that was repaired around, or written again elsewhere.
-  public internal(set) var supersededBytes: UInt64 = 0
+  package internal(set) var supersededBytes: UInt64 = 0
 
   init(generation: Generation, isComplete: Bool) {
     self.generation = generation
@@ -68,11 +68,11 @@ public struct ArchiveVerification: Equatable, Sendable {
   }
 
   /// The worst thing that was found; nil if nothing was.
-  public internal(set) var worst: Severity?
+  package internal(set) var worst: Severity?
 
   /// Whether nothing is damaged and nothing follows the last footer; sections that nobody can
   /// verify may be there.
-  public var isIntact: Bool { worst == nil || worst == .unverifiable }
+  package var isIntact: Bool { worst == nil || worst == .unverifiable }
 }
 
 extension ArchiveVerification {

@@ -1,5 +1,5 @@
 internal import IPLD
-public import SystemPackage
+package import SystemPackage
 
 /// Verifies an archive: every byte of what is committed, by every check that there is for it.
 ///
@@ -7,9 +7,9 @@ public import SystemPackage
 /// have their checksums; whether each section hashes to its CID and none is there twice; whether
 /// the index is, bit for bit, what the frames make it; and whether the footers tell the truth. It
 /// goes on behind damage, so that what it reports is all there is.
-public struct ArchiveVerifier: Sendable {
+package struct ArchiveVerifier: Sendable {
   /// How much is looked at.
-  public enum Depth: Sendable {
+  package enum Depth: Sendable {
     /// Everything.
     case full
     /// The stored bytes against their checksums: nothing is decompressed, and no section hashed.
@@ -23,12 +23,12 @@ public struct ArchiveVerifier: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
   ///   version.
-  public init(path: FilePath, workers: Int? = nil) throws {
+  package init(path: FilePath, workers: Int? = nil) throws {
     self.init(try ArchiveReader(path: path), workers: workers)
   }
 
   /// A verifier of what this reader reads.
-  public init(_ reader: ArchiveReader, workers: Int? = nil) {
+  package init(_ reader: ArchiveReader, workers: Int? = nil) {
     self.reader = reader
     self.workers = max(1, workers ?? Parallel.processorCount)
   }
@@ -40,7 +40,7 @@ public struct ArchiveVerifier: Sendable {
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: nothing about what is wrong with the archive: that is in the answer.
   /// - Returns: What was found.
-  public func verify(
+  package func verify(
     _ depth: Depth = .full, progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> ArchiveVerification {
     try verify(depth, intake: nil, progress: progress)

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Writes an archive: sections one after another, then an index and a footer that make them count.
 ///
@@ -17,7 +17,7 @@ public import IPLD
 /// 5. A write that failed is undone, if it was of a large section; after any other nothing more is
 ///    written, and every later call throws `writerFailed`.
 /// 6. Ordinals are given in the order of the calls, which is the order of the sections in the file.
-public struct ArchiveWriter: ~Copyable {
+package struct ArchiveWriter: ~Copyable {
   let options: ArchiveOptions
   /// The archive as it was when it was opened; nil if nothing was committed.
   let committed: ArchiveReader?
@@ -42,7 +42,7 @@ public struct ArchiveWriter: ~Copyable {
   /// What failed first, in words; nil if that is not known.
   var failure: String?
   /// Whether a damaged section was written again, so that the next footer has to say so.
-  public internal(set) var isHealing: Bool
+  package internal(set) var isHealing: Bool
   /// What readers have to know beside what they had to know before.
   var requiredFeatures: UInt64 = 0
   /// The damaged packs of which all that is left was written again, by their first sections.
@@ -51,14 +51,14 @@ public struct ArchiveWriter: ~Copyable {
   var isUncertain: Bool
 
   /// What was committed when the archive was opened, or has been since; nil if nothing is.
-  public var generation: Generation? { previous }
+  package var generation: Generation? { previous }
 
   /// How many sections of an interrupted write were found whole and adopted.
-  public internal(set) var adoptedSectionCount: UInt64
+  package internal(set) var adoptedSectionCount: UInt64
 
   /// The archive as it was when it was opened, for looking things up in; nil if nothing was
   /// committed.
-  public var reader: ArchiveReader? { committed }
+  package var reader: ArchiveReader? { committed }
 
   /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
   ///
@@ -73,7 +73,7 @@ public struct ArchiveWriter: ~Copyable {
   /// - Throws: ``ArchiveError`` if the storage holds something else than an archive, one of which
   ///   nothing is committed and whose header is another, or one whose index is damaged; and what
   ///   the storage throws.
-  public static func open(
+  package static func open(
     _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
     try check(carHeader)
@@ -92,7 +92,7 @@ public struct ArchiveWriter: ~Copyable {
   ///   - options: How.
   /// - Throws: as ``open(_:carHeader:options:)`` does; ``ArchiveError`` with the reason `noFooter`
   ///   if nothing is committed.
-  public static func reopen(
+  package static func reopen(
     _ storage: any ArchiveStorage, options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
     try storage.lock()
@@ -137,17 +137,17 @@ public struct ArchiveWriter: ~Copyable {
   }
 
   /// How many bytes the file has so far; up to 8 MiB more may be waiting.
-  public var bytesWritten: UInt64 { log.end }
+  package var bytesWritten: UInt64 { log.end }
 
   /// How many sections there are, those that wait to be written included.
-  public var sectionCount: UInt64 { pending.nextOrdinal }
+  package var sectionCount: UInt64 { pending.nextOrdinal }
 
   /// The number of the section with this CID, whether it is in the file already or waits to be
   /// written.
   ///
   /// - Throws: ``ArchiveError``, and what the storage throws, if the section to compare with cannot
   ///   be read back.
-  public mutating func ordinal(of cid: CID) throws -> UInt64? {
+  package mutating func ordinal(of cid: CID) throws -> UInt64? {
     if let ordinal = try find(cid, among: pending.ordinals(SectionKey(cid))) { return ordinal }
     return try committed?.ordinal(of: cid)
   }
@@ -192,7 +192,7 @@ public struct ArchiveWriter: ~Copyable {
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` if `body` is not the block that
   ///   `cid` names, in which case nothing has happened; and what the storage throws.
   @discardableResult
-  public mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
+  package mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
     try checkUsable()
     guard cid.verify(body) != .mismatch else { throw ArchiveError(.contentMismatch(cid)) }
     return try append(verified: cid, body)
@@ -259,7 +259,7 @@ public struct ArchiveWriter: ~Copyable {
   ///   throws; what the storage throws.
   /// - Returns: The number of the section.
   @discardableResult
-  public mutating func append(
+  package mutating func append(
     _ cid: CID, length: UInt64, reading next: (inout [UInt8]) throws -> Void
   ) throws -> UInt64 {
     try checkUsable()
@@ -281,7 +281,7 @@ public struct ArchiveWriter: ~Copyable {
   /// Ends the current pack and hands everything to the storage.
   ///
   /// - Throws: what the storage throws.
-  public mutating func flush() throws {
+  package mutating func flush() throws {
     try checkUsable()
     packs.close(next: pending.nextOrdinal)
     try drain()

@@ -5,15 +5,15 @@ internal import IPLD
 /// Every section holds a hash that does not compress, and media hardly does, so an honest archive
 /// decompresses to a few times its size. One that claims far more is refused, unless the caller
 /// asks for it.
-public struct ReadLimits: Sendable {
+package struct ReadLimits: Sendable {
   /// Whether everything is read, however much it is.
-  public var allowsLarge: Bool
+  package var allowsLarge: Bool
 
   /// Limits; by default those for files from anywhere.
-  public init(allowsLarge: Bool = false) { self.allowsLarge = allowsLarge }
+  package init(allowsLarge: Bool = false) { self.allowsLarge = allowsLarge }
 
   /// How many bytes of content a file of so many bytes may have.
-  public func content(ofFile size: UInt64) -> UInt64 {
+  package func content(ofFile size: UInt64) -> UInt64 {
     guard !allowsLarge else { return .max }
     return size.multipliedSaturated(by: Self.maximumRatio).addingSaturated(Self.alwaysAllowed)
   }

@@ -1,7 +1,7 @@
 /// What had to be done to read a file that is not as a writer leaves it.
-public struct Recovery: Equatable, Sendable {
+package struct Recovery: Equatable, Sendable {
   /// Why the index was read from the frames.
-  public enum Rebuild: Equatable, Sendable {
+  package enum Rebuild: Equatable, Sendable {
     /// No footer holds: nothing was committed, or the end of the file is lost.
     case noFooter
     /// An index segment is damaged: where it begins.
@@ -10,17 +10,17 @@ public struct Recovery: Equatable, Sendable {
 
   /// How many bytes follow the last footer: what is whole among them can be read, and does not
   /// count.
-  public var interruptedTail: UInt64
+  package var interruptedTail: UInt64
   /// Whether what follows was committed once: it holds a footer that does not stand where it was
   /// written.
-  public var isDamaged: Bool
+  package var isDamaged: Bool
   /// Whether a writer has the file, so that what follows is on its way.
-  public var isBeingWritten: Bool
+  package var isBeingWritten: Bool
   /// Why the index was read from the frames; nil if the one in the file was used.
-  public var rebuild: Rebuild?
+  package var rebuild: Rebuild?
 
   /// A record of what was done.
-  public init(
+  package init(
     interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil, isDamaged: Bool = false,
     isBeingWritten: Bool = false
   ) {

@@ -1,16 +1,16 @@
-public import IPLD
+package import IPLD
 
 /// A section of the CAR stream, without its body.
-public struct Section: Equatable, Sendable {
+package struct Section: Equatable, Sendable {
   /// Its number in the stream, from 0.
-  public let ordinal: UInt64
+  package let ordinal: UInt64
   /// The CID of its body.
-  public let cid: CID
+  package let cid: CID
   /// How long the body is.
-  public let bodyLength: UInt64
+  package let bodyLength: UInt64
 
   /// A section.
-  public init(ordinal: UInt64, cid: CID, bodyLength: UInt64) {
+  package init(ordinal: UInt64, cid: CID, bodyLength: UInt64) {
     self.ordinal = ordinal
     self.cid = cid
     self.bodyLength = bodyLength
@@ -18,7 +18,7 @@ public struct Section: Equatable, Sendable {
 }
 
 /// What to do with a section, once its CID and length are known.
-public enum SectionVisit: Sendable {
+package enum SectionVisit: Sendable {
   /// Hand out its body.
   case read
   /// Go on with the next. The body is not looked at.

@@ -1,6 +1,7 @@
-public import Backup
-public import IPLD
+package import IPLD
+package import Snapshots
 internal import SystemPackage
+package import Verification
 
 /// An archive, `NAME.car.zst`, to look into: its snapshots, their records and blobs.
 ///
@@ -12,20 +13,20 @@ internal import SystemPackage
 ///
 /// The module `Archive` has the same name. Its types are exported, too, and are written without it
 /// where this one is imported: `ArchiveReader`, not `Archive.ArchiveReader`.
-public struct Archive: Sendable {
+package struct Archive: Sendable {
   /// What reads the file.
-  public let reader: ArchiveReader
+  package let reader: ArchiveReader
 
   /// Opens an archive.
   ///
   /// - Throws: `ArchiveError` for a file that cannot be read, or is no archive.
-  public init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
+  package init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
 
   /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of
   /// them.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
-  public func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
+  package func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
 
   /// A snapshot.
   ///
@@ -35,7 +36,7 @@ public struct Archive: Sendable {
   ///   - account: of whom, a handle or a DID; nil if there is one account.
   /// - Throws: `SelectionError` if none is meant, or several; `SnapshotError` and `ArchiveError`
   ///   for a manifest that is damaged.
-  public func snapshot(_ selector: String = "latest", of account: String? = nil) throws
+  package func snapshot(_ selector: String = "latest", of account: String? = nil) throws
     -> ArchivedSnapshot
   {
     let history = try history()
@@ -48,20 +49,20 @@ public struct Archive: Sendable {
   ///
   /// - Throws: `BackupError` if there is no room for a temporary file; what is wrong with the
   ///   archive is in the report.
-  public func verify() throws -> SnapshotVerifier.Report {
+  package func verify() throws -> SnapshotVerifier.Report {
     try SnapshotVerifier().verify(reader, .full)
   }
 }
 
 extension ArchivedSnapshot {
   /// The records, in the order of the tree, read as they are asked for.
-  public var records: Records { Records(of: self) }
+  package var records: Records { Records(of: self) }
 
   /// The blobs that records refer to, each once, whether the archive holds them or not.
   ///
   /// - Throws: `ArchiveError` and `CARError` if the repository cannot be read; `BackupError` if
   ///   there is no room for a temporary file.
-  public func blobs() throws -> BlobTable.Entries {
+  package func blobs() throws -> BlobTable.Entries {
     try SnapshotBlocks(self).contents().blobs.entries
   }
 
@@ -71,7 +72,7 @@ extension ArchivedSnapshot {
   ///   - cid: which.
   ///   - limit: how long it may be, in bytes: all of it is held in memory.
   /// - Throws: `ArchiveError` if it is damaged, or too long.
-  public func blob(_ cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+  package func blob(_ cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
     try reader.body(of: cid, limit: limit)
   }
 
@@ -80,7 +81,7 @@ extension ArchivedSnapshot {
   /// - Returns: whether the archive holds it.
   /// - Throws: `ArchiveError` if it is damaged, which may be found out after pieces were handed
   ///   over; what `sink` throws.
-  public func readBlob(_ cid: CID, to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
+  package func readBlob(_ cid: CID, to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
     try reader.read(cid, each: sink)
   }
 }

@@ -1,8 +1,8 @@
-public import ATProtocol
-internal import Backup
+package import ATProtocol
+internal import Files
 
 /// Repositories as servers export them, `NAME.car`.
-public enum CAR {
+package enum CAR {
   /// Checks a CAR: every hash, the commit, the whole tree, and which blobs its records refer to.
   ///
   /// - Parameter path: the file.
@@ -10,7 +10,7 @@ public enum CAR {
   ///   in a word. Whether the account signed it, `commit` tells with the account's key.
   /// - Throws: `BackupError` for a file that cannot be read; `CARError` for one that does not begin
   ///   as a CAR does.
-  public static func verify(_ path: String) throws -> RepositoryInspection {
+  package static func verify(_ path: String) throws -> RepositoryInspection {
     try InputFile(path).withBytes { try RepositoryInspector.inspect($0) }
   }
 }

@@ -1,27 +1,29 @@
 internal import ATProtocol
-internal import Backup
-public import IPLD
+internal import Extraction
+internal import Files
+package import IPLD
+internal import Snapshots
 
 /// The records of a snapshot, in the order of their keys.
 ///
 /// Reading one may find that it is damaged or missing, so that `for try await` is the way through.
-public struct Records: AsyncSequence, Sendable {
+package struct Records: AsyncSequence, Sendable {
   /// A record.
-  public struct Element: Sendable {
+  package struct Element: Sendable {
     /// Its path, `collection/rkey`.
-    public let path: String
+    package let path: String
     /// Its CID.
-    public let cid: CID
+    package let cid: CID
     /// Its block: DAG-CBOR.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// What it says.
     ///
     /// - Throws: `DAGCBORError` for a record that is no DAG-CBOR, which is kept all the same.
-    public func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
+    package func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
 
     /// The same as JSON, indented; nil for a record that cannot be read.
-    public var json: String? {
+    package var json: String? {
       let rendering = RecordRendering(bytes.span)
       return rendering.isJSON ? String(decoding: rendering.bytes, as: UTF8.self) : nil
     }
@@ -32,10 +34,10 @@ public struct Records: AsyncSequence, Sendable {
   init(of snapshot: ArchivedSnapshot) { self.snapshot = snapshot }
 
   /// A way through the records, from the first.
-  public func makeAsyncIterator() -> Iterator { Iterator(snapshot) }
+  package func makeAsyncIterator() -> Iterator { Iterator(snapshot) }
 
   /// A way through the records.
-  public struct Iterator: AsyncIteratorProtocol {
+  package struct Iterator: AsyncIteratorProtocol {
     private let snapshot: ArchivedSnapshot
     private let blocks: SnapshotBlocks
     private var walker: MSTWalker?
@@ -51,7 +53,7 @@ public struct Records: AsyncSequence, Sendable {
     /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
     ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks
     ///   its rules.
-    public mutating func next() async throws -> Element? {
+    package mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {
         return try step()

@@ -1,14 +1,14 @@
-public import ATProtocol
+package import ATProtocol
 
 /// The address of a stream of events: `wss://host`, or `ws://host` where TLS is not needed.
-public struct FirehoseAddress: Equatable, Sendable {
+package struct FirehoseAddress: Equatable, Sendable {
   /// As it is kept: scheme, host and port.
-  public let text: String
+  package let text: String
 
   /// Reads an address; `https` and `http` are taken for `wss` and `ws`.
   ///
   /// - Throws: `ServerOriginError` if it is none.
-  public init(_ text: String) throws(ServerOriginError) {
+  package init(_ text: String) throws(ServerOriginError) {
     var web = text
     if web.hasPrefix("ws") { web = "http" + web.dropFirst(2) }
     let origin = try ServerOrigin(web).text

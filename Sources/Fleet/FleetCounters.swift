@@ -1,39 +1,39 @@
 internal import Synchronization
 
 /// What a worker has done since it began, as numbers.
-public final class FleetCounters: Sendable {
+package final class FleetCounters: Sendable {
   /// The numbers.
-  public struct Values: Equatable, Sendable {
+  package struct Values: Equatable, Sendable {
     /// Accounts that are being backed up.
-    public var running = 0
+    package var running = 0
     /// Backups that have come to an end, whatever came of them.
-    public var ended = 0
+    package var ended = 0
     /// By what came of them.
-    public var complete = 0, incomplete = 0, failed = 0
+    package var complete = 0, incomplete = 0, failed = 0
     /// Leases that ran out while the account was worked on.
-    public var lost = 0
+    package var lost = 0
     /// Bytes that came to archives.
-    public var added: UInt64 = 0
+    package var added: UInt64 = 0
     /// Hosts whose accounts were listed.
-    public var listed = 0
+    package var listed = 0
     /// Events of firehoses.
-    public var events = 0
+    package var events = 0
   }
 
   private let numbers = Mutex(Values())
 
   /// Nothing yet.
-  public init() {}
+  package init() {}
 
   /// The numbers as they are now.
-  public var values: Values { numbers.withLock { $0 } }
+  package var values: Values { numbers.withLock { $0 } }
 
   func change(_ body: (inout Values) -> Void) { numbers.withLock { body(&$0) } }
 
   /// The numbers as Prometheus takes them.
   ///
   /// Source: [Prometheus' text format](https://prometheus.io/docs/instrumenting/exposition_formats/).
-  public var text: String {
+  package var text: String {
     let values = values
     var text = ""
     func metric(_ name: String, _ kind: String, _ help: String, _ samples: [(String, UInt64)]) {

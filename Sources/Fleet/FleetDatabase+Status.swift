@@ -1,69 +1,69 @@
 /// How a fleet stands.
-public struct FleetStatus: Equatable, Sendable {
+package struct FleetStatus: Equatable, Sendable {
   /// A number of accounts that have something in common.
-  public struct Count: Equatable, Sendable {
+  package struct Count: Equatable, Sendable {
     /// What they have in common.
-    public let name: String
+    package let name: String
     /// How many.
-    public let count: Int
+    package let count: Int
     /// The earliest time that one of them is tried again; nil if none is.
-    public let nextTry: String?
+    package let nextTry: String?
   }
 
   /// A worker that was seen within a minute.
-  public struct Worker: Equatable, Sendable {
+  package struct Worker: Equatable, Sendable {
     /// What it is called.
-    public let name: String
+    package let name: String
     /// Since when it works.
-    public let since: String
+    package let since: String
     /// How many accounts it works on.
-    public let running: Int
+    package let running: Int
     /// How many backups it has ended, and how many of them failed.
-    public let ended: Int, failed: Int
+    package let ended: Int, failed: Int
   }
 
   /// An account that could not be backed up.
-  public struct Failure: Equatable, Sendable {
+  package struct Failure: Equatable, Sendable {
     /// Which.
-    public let did: String
+    package let did: String
     /// Why.
-    public let reason: String
+    package let reason: String
     /// When it is tried again.
-    public let nextTry: String?
+    package let nextTry: String?
   }
 
   /// A host whose list, or a firehose that, broke off last.
-  public struct Source: Equatable, Sendable {
+  package struct Source: Equatable, Sendable {
     /// Its address.
-    public let url: String
+    package let url: String
     /// Why.
-    public let reason: String
+    package let reason: String
   }
 
   /// All accounts.
-  public var accounts = 0
+  package var accounts = 0
   /// By what came of the newest backup: `complete`, `incomplete`, `failed`, `never`.
-  public var outcomes: [Count] = []
+  package var outcomes: [Count] = []
   /// Accounts that are not active, by what they are.
-  public var states: [Count] = []
+  package var states: [Count] = []
   /// Accounts that are not complete, by why.
-  public var reasons: [Count] = []
+  package var reasons: [Count] = []
   /// Some of the accounts that failed, those tried last first.
-  public var failures: [Failure] = []
+  package var failures: [Failure] = []
   /// How many are due and not taken, and for how many seconds the first of them has been.
-  public var due = 0, lateness = 0.0
+  package var due = 0, lateness = 0.0
   /// How many are being worked on.
-  public var running = 0
+  package var running = 0
   /// When the account was backed up that has not been for longest; nil if one never was.
-  public var oldest: String?
+  package var oldest: String?
   /// The bytes of all archives.
-  public var bytes: UInt64 = 0
+  package var bytes: UInt64 = 0
   /// Backups that ended within an hour, and the bytes that came by them.
-  public var hourly = 0, hourlyBytes: UInt64 = 0
+  package var hourly = 0, hourlyBytes: UInt64 = 0
   /// Hosts and firehoses that broke off last, and are tried again.
-  public var sources: [Source] = []
+  package var sources: [Source] = []
   /// The workers.
-  public var workers: [Worker] = []
+  package var workers: [Worker] = []
 }
 
 extension FleetDatabase {
@@ -77,7 +77,7 @@ extension FleetDatabase {
   /// How the fleet stands.
   ///
   /// - Throws: ``DatabaseError``.
-  public func status() async throws -> FleetStatus {
+  package func status() async throws -> FleetStatus {
     var status = FleetStatus()
     let all = try await database.persistently(
       """

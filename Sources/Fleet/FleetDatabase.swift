@@ -1,4 +1,4 @@
-public import ATProtocol
+package import ATProtocol
 
 /// What a fleet knows: accounts, who works on them, what came of it, and what each host may be
 /// asked.
@@ -7,7 +7,7 @@ public import ATProtocol
 ///    an account that it does not hold any more is not taken.
 /// 2. A lease that has run out is as good as none: another worker takes the account, and the
 ///    archive's conditional write keeps the two apart.
-public struct FleetDatabase: Sendable {
+package struct FleetDatabase: Sendable {
   let database: Database
 
   /// How many accounts go into a statement.
@@ -16,12 +16,12 @@ public struct FleetDatabase: Sendable {
   /// The fleet in a database, which is not asked yet.
   ///
   /// - Parameter url: where the database is, `postgres://…`.
-  public init(_ url: String) { database = Database(url) }
+  package init(_ url: String) { database = Database(url) }
 
   /// Makes the tables, if they are not there, and keeps the settings.
   ///
   /// - Throws: ``DatabaseError``.
-  public func initialize(_ settings: FleetSettings) async throws {
+  package func initialize(_ settings: FleetSettings) async throws {
     for statement in FleetTables.creation { try await database.ask(statement) }
     // Hosts that have a rate of their own keep it.
     try await database.ask(
@@ -49,7 +49,7 @@ public struct FleetDatabase: Sendable {
   ///
   /// - Parameter patience: how long a database that is away is waited for.
   /// - Throws: ``DatabaseError``.
-  public func settings(waiting patience: Duration = .seconds(5)) async throws -> FleetSettings {
+  package func settings(waiting patience: Duration = .seconds(5)) async throws -> FleetSettings {
     let rows = try await database.persistently(
       "SELECT name, value FROM carpack.setting", for: patience)
     return try FleetSettings(
@@ -69,7 +69,7 @@ public struct FleetDatabase: Sendable {
   ///   - onChange: whether a new revision makes them due; nil for what holds for all.
   /// - Throws: ``DatabaseError``.
   /// - Returns: How many are new.
-  public func add(_ dids: [DID], every: Int? = nil, onChange: Bool? = nil) async throws -> Int {
+  package func add(_ dids: [DID], every: Int? = nil, onChange: Bool? = nil) async throws -> Int {
     let settings = try await settings()
     var count = 0
     var rest = dids[...]
@@ -93,7 +93,7 @@ public struct FleetDatabase: Sendable {
   /// Adds a host whose accounts are listed, all of them, and listed again after a while.
   ///
   /// - Throws: ``DatabaseError``.
-  public func add(host: String, every: Int?) async throws {
+  package func add(host: String, every: Int?) async throws {
     try await database.persistently(
       """
       INSERT INTO carpack.host (host, every, due) VALUES ($1, $2::integer, now())
@@ -104,7 +104,7 @@ public struct FleetDatabase: Sendable {
   /// Adds a stream of events that marks accounts as due.
   ///
   /// - Throws: ``DatabaseError``.
-  public func add(firehose url: String) async throws {
+  package func add(firehose url: String) async throws {
     try await database.persistently(
       "INSERT INTO carpack.firehose (url) VALUES ($1) ON CONFLICT (url) DO NOTHING", [url])
   }
@@ -112,9 +112,9 @@ public struct FleetDatabase: Sendable {
   // MARK: Accounts are worked on
 
   /// An account that is held.
-  public struct Lease: Equatable, Sendable {
+  package struct Lease: Equatable, Sendable {
     /// Which.
-    public let did: DID
+    package let did: DID
     /// What proves it.
     let holder: String
     /// What the account was when it was last heard of.

@@ -1,12 +1,14 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Files
+internal import Live
+internal import Snapshots
 internal import XRPC
 
 /// What came of a backup of an account, as the database keeps it.
-public struct FleetOutcome: Equatable, Sendable {
+package struct FleetOutcome: Equatable, Sendable {
   /// What came of it, in a word.
-  public enum Verdict: String, Sendable {
+  package enum Verdict: String, Sendable {
     /// All that there is is in the archive.
     case complete
     /// Something is missing.
@@ -16,7 +18,7 @@ public struct FleetOutcome: Equatable, Sendable {
   }
 
   /// What the account is.
-  public enum State: String, Sendable {
+  package enum State: String, Sendable {
     /// It can be backed up.
     case active
     /// Its owner has deactivated it.
@@ -32,24 +34,24 @@ public struct FleetOutcome: Equatable, Sendable {
   }
 
   /// What came of it.
-  public var verdict: Verdict
+  package var verdict: Verdict
   /// Why it is not complete, in words.
-  public var reason: String?
+  package var reason: String?
   /// The same in a word, to count by.
-  public var kind: String?
+  package var kind: String?
   /// What the account is.
-  public var state = State.active
+  package var state = State.active
   /// The server it is on.
-  public var host: String?
+  package var host: String?
   /// The revision that is backed up.
-  public var rev: String?
+  package var rev: String?
   /// How many bytes the archive has.
-  public var bytes: UInt64?
+  package var bytes: UInt64?
   /// How many bytes came to it.
-  public var added: UInt64 = 0
+  package var added: UInt64 = 0
 
   /// An outcome.
-  public init(_ verdict: Verdict, kind: String? = nil, reason: String? = nil) {
+  package init(_ verdict: Verdict, kind: String? = nil, reason: String? = nil) {
     (self.verdict, self.kind, self.reason) = (verdict, kind, reason)
   }
 

@@ -1,27 +1,27 @@
-public import ObjectStore
+package import ObjectStore
 
 /// What all workers of a fleet go by, as it is kept in the database.
-public struct FleetSettings: Equatable, Sendable {
+package struct FleetSettings: Equatable, Sendable {
   /// Where archives go: what their addresses begin with.
-  public var store: BucketAddress
+  package var store: BucketAddress
   /// The URL of the store; nil for Amazon's.
-  public var endpoint: String?
+  package var endpoint: String?
   /// The store's region; nil for what each worker's environment says.
-  public var region: String?
+  package var region: String?
   /// Whether the bucket is named in the path; nil for what fits the store.
-  public var namesBucketInPath: Bool?
+  package var namesBucketInPath: Bool?
   /// How many seconds lie between two backups of an account, if nothing else was said of it.
-  public var every = 86_400
+  package var every = 86_400
   /// Whether a new revision makes an account due, if nothing else was said of it.
-  public var onChange = false
+  package var onChange = false
   /// How many requests a second one host gets from all workers together.
-  public var requestsPerSecond = 10.0
+  package var requestsPerSecond = 10.0
   /// Whether the archive of an account that was deleted is deleted, too, in so many seconds; nil if
   /// it is kept.
-  public var followsDeletionsAfter: Int?
+  package var followsDeletionsAfter: Int?
 
   /// Settings with this store.
-  public init(store: BucketAddress) { self.store = store }
+  package init(store: BucketAddress) { self.store = store }
 
   init(_ values: [String: String]) throws {
     guard values["version"] == FleetTables.version, let store = values["store"] else {

@@ -1,17 +1,17 @@
 /// A place in an object store: `s3://bucket/key`.
-public struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
+package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The bucket.
-  public let bucket: String
+  package let bucket: String
   /// The key of an object, or the beginning of some objects' keys; it may be empty.
-  public let key: String
+  package let key: String
 
   /// The scheme such addresses begin with.
-  public static let scheme = "s3://"
+  package static let scheme = "s3://"
   /// How many bytes a key may have.
   private static let longestKey = 1024
 
   /// A bucket and a key in it.
-  public init(bucket: String, key: String) { (self.bucket, self.key) = (bucket, key) }
+  package init(bucket: String, key: String) { (self.bucket, self.key) = (bucket, key) }
 
   /// Reads an address.
   ///
@@ -19,7 +19,7 @@ public struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   /// every program on the way leaves it alone.
   ///
   /// - Throws: ``StoreError`` if it is none, with the reason.
-  public init(_ text: String) throws(StoreError) {
+  package init(_ text: String) throws(StoreError) {
     guard text.hasPrefix(Self.scheme) else {
       throw StoreError(.refused, "\"\(text)\" is no address in a store, s3://bucket/key")
     }
@@ -50,5 +50,5 @@ public struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// `s3://bucket/key`.
-  public var description: String { "\(Self.scheme)\(bucket)/\(key)" }
+  package var description: String { "\(Self.scheme)\(bucket)/\(key)" }
 }

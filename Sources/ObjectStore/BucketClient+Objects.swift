@@ -1,18 +1,18 @@
-public import IPLD
-public import XRPC
+package import IPLD
+package import XRPC
 
 /// Single objects: read, put, copied, removed, listed.
 extension BucketClient {
   /// What a store says of an object.
-  public struct ObjectHead: Equatable, Sendable {
+  package struct ObjectHead: Equatable, Sendable {
     /// How many bytes it has.
-    public let size: UInt64
+    package let size: UInt64
     /// What names this content of it, with its quotation marks.
-    public let tag: String
+    package let tag: String
   }
 
   /// On what a write depends.
-  public enum Condition: Equatable, Sendable {
+  package enum Condition: Equatable, Sendable {
     /// Nothing.
     case none
     /// There is no object yet.
@@ -32,7 +32,7 @@ extension BucketClient {
   /// What a store says of an object; nil if there is none.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func head(of key: String) async throws -> ObjectHead? {
+  package func head(of key: String) async throws -> ObjectHead? {
     do {
       let response = try await send(Call(.head, key)) { $0 }
       guard let size = response["content-length"].flatMap({ UInt64($0) }),
@@ -53,7 +53,7 @@ extension BucketClient {
   ///   - receive: Reads the answer. What part it brings is for it to see.
   /// - Throws: ``StoreError``; `TransportError`; what `receive` throws.
   /// - Returns: What `receive` answers.
-  public func object<Value>(
+  package func object<Value>(
     _ key: String, range: String?, tag: String?,
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> Value {
@@ -74,7 +74,7 @@ extension BucketClient {
   /// - Throws: ``StoreError``; `TransportError`.
   /// - Returns: The tag of the new object; nil if the store did not say.
   @discardableResult
-  public func put(
+  package func put(
     _ body: RequestBody, digest: SHA256Digest, at key: String, if condition: Condition = .none
   ) async throws -> String? {
     var call = Call(.put, key)
@@ -93,7 +93,7 @@ extension BucketClient {
   ///   - tag: The content that is meant.
   ///   - key: Where to.
   /// - Throws: ``StoreError``; `TransportError`.
-  public func copy(_ source: String, tag: String, to key: String) async throws {
+  package func copy(_ source: String, tag: String, to key: String) async throws {
     var call = Call(.put, key)
     call.fields = [
       ("x-amz-copy-source", copySource(source)), ("x-amz-copy-source-if-match", tag),
@@ -113,7 +113,7 @@ extension BucketClient {
   /// Removes an object; that there is none is as good.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func remove(_ key: String) async throws {
+  package func remove(_ key: String) async throws {
     do {
       _ = try await send(Call(.delete, key))
     } catch let error as StoreError where error.kind == .noSuchObject {
@@ -122,13 +122,13 @@ extension BucketClient {
   }
 
   /// An object in a list.
-  public struct ListedObject: Equatable, Sendable {
+  package struct ListedObject: Equatable, Sendable {
     /// Its key.
-    public let key: String
+    package let key: String
     /// How many bytes it has.
-    public let size: UInt64
+    package let size: UInt64
     /// What names its content.
-    public let tag: String
+    package let tag: String
   }
 
   /// The objects whose keys begin with some text, a page at a time, in the order of their keys.
@@ -137,7 +137,7 @@ extension BucketClient {
   ///   - prefix: How the keys begin.
   ///   - page: Called with each page.
   /// - Throws: ``StoreError``; `TransportError`; what `page` throws.
-  public func list(_ prefix: String, page: ([ListedObject]) async throws -> Void) async throws {
+  package func list(_ prefix: String, page: ([ListedObject]) async throws -> Void) async throws {
     var token: String?
     repeat {
       var call = Call(.get, nil)

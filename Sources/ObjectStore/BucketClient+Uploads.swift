@@ -1,35 +1,35 @@
-public import IPLD
-public import XRPC
+package import IPLD
+package import XRPC
 
 /// Uploads in parts, of which the store makes one object at once when they are complete.
 extension BucketClient {
   /// The least that a part may have which is not the last, in bytes.
-  public static let leastPart: UInt64 = 5 << 20
+  package static let leastPart: UInt64 = 5 << 20
   /// The most that a part may have, in bytes.
-  public static let largestPart: UInt64 = 5 << 30
+  package static let largestPart: UInt64 = 5 << 30
   /// How many parts an upload may have.
-  public static let maximumParts = 10_000
+  package static let maximumParts = 10_000
 
   /// An upload that was begun.
-  public struct Upload: Equatable, Sendable {
+  package struct Upload: Equatable, Sendable {
     /// The key of the object that it is to become.
-    public let key: String
+    package let key: String
     /// What the store calls it.
-    public let id: String
+    package let id: String
   }
 
   /// A part that the store has.
-  public struct Part: Equatable, Sendable {
+  package struct Part: Equatable, Sendable {
     /// Its number, from 1.
-    public let number: Int
+    package let number: Int
     /// Its tag.
-    public let tag: String
+    package let tag: String
   }
 
   /// Begins an upload.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func beginUpload(of key: String) async throws -> Upload {
+  package func beginUpload(of key: String) async throws -> Upload {
     var call = Call(.post, key)
     call.query = [("uploads", "")]
     call.fields = [("Content-Type", Self.contentType)]
@@ -43,7 +43,7 @@ extension BucketClient {
   /// Sends a part.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func send(
+  package func send(
     _ body: RequestBody, digest: SHA256Digest, asPart number: Int, of upload: Upload
   ) async throws -> Part {
     var call = Call(.put, upload.key)
@@ -65,7 +65,7 @@ extension BucketClient {
   ///   - upload: The upload.
   /// - Throws: ``StoreError``, also if the store answers well and copies nothing; `TransportError`.
   /// - Returns: The part.
-  public func copy(
+  package func copy(
     _ source: String, tag: String, _ range: Range<UInt64>, asPart number: Int, of upload: Upload
   ) async throws -> Part {
     var call = Call(.put, upload.key)
@@ -101,7 +101,7 @@ extension BucketClient {
   ///   object may be there all the same.
   /// - Returns: The tag of the object; nil if the store did not say.
   @discardableResult
-  public func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)
+  package func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)
     async throws -> String?
   {
     let list = parts.sorted { $0.number < $1.number }.map {
@@ -123,7 +123,7 @@ extension BucketClient {
   /// Gives an upload up; that it is gone is as good.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func abandon(_ upload: Upload) async throws {
+  package func abandon(_ upload: Upload) async throws {
     var call = Call(.delete, upload.key)
     call.query = [("uploadId", upload.id)]
     do {
@@ -137,7 +137,7 @@ extension BucketClient {
   /// up.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  public func uploads(to prefix: String) async throws -> [Upload] {
+  package func uploads(to prefix: String) async throws -> [Upload] {
     var found: [Upload] = []
     var marker: (key: String, id: String)?
     while true {

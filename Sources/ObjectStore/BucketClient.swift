@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import IPLD
 internal import Synchronization
-public import XRPC
+package import XRPC
 
 /// One bucket of an object store that speaks as Amazon's S3 does.
 ///
@@ -10,9 +10,9 @@ public import XRPC
 /// ended are looked for again. No redirection is followed.
 ///
 /// Source: [S3 API reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
-public final class BucketClient: Sendable {
+package final class BucketClient: Sendable {
   /// The bucket.
-  public let bucket: String
+  package let bucket: String
   let endpoint: Endpoint
   private let region: String
   private let network: Network
@@ -38,7 +38,7 @@ public final class BucketClient: Sendable {
   ///   - options: Where and how it is asked.
   ///   - network: What the user set about the network.
   /// - Throws: ``StoreError`` if the options cannot be used; `TransportError`.
-  public init(_ bucket: String, _ options: StoreOptions, network: NetworkOptions) throws {
+  package init(_ bucket: String, _ options: StoreOptions, network: NetworkOptions) throws {
     self.bucket = bucket
     self.options = options
     search = CredentialSearch(options: options, userAgent: network.userAgent)

@@ -1,7 +1,7 @@
 /// Why a store did not do what it was asked.
-public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What kind of refusal it is.
-  public enum Kind: Equatable, Sendable {
+  package enum Kind: Equatable, Sendable {
     /// The object is not there.
     case noSuchObject
     /// The bucket is not there.
@@ -25,16 +25,16 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What kind it is.
-  public let kind: Kind
+  package let kind: Kind
   /// The status of the answer; nil if nothing was asked.
-  public let status: Int?
+  package let status: Int?
   /// The store's name for it, such as `NoSuchKey`; nil if it gave none.
-  public let code: String?
+  package let code: String?
   /// What happened, in words, with what was asked for.
-  public let description: String
+  package let description: String
 
   /// An error.
-  public init(_ kind: Kind, _ description: String, status: Int? = nil, code: String? = nil) {
+  package init(_ kind: Kind, _ description: String, status: Int? = nil, code: String? = nil) {
     (self.kind, self.description) = (kind, description)
     (self.status, self.code) = (status, code)
   }

@@ -1,21 +1,21 @@
 /// What a user sets about a store, from options, environment variables and Amazon's files.
-public struct StoreOptions: Sendable {
+package struct StoreOptions: Sendable {
   /// The URL of the store; nil for Amazon's.
-  public var endpoint: String?
+  package var endpoint: String?
   /// The region; nil for the one of the profile, or else `us-east-1`.
-  public var region: String?
+  package var region: String?
   /// The profile in Amazon's files; nil for `default`.
-  public var profile: String?
+  package var profile: String?
   /// Whether requests go without a signature, as buckets that everyone may read let them.
-  public var isUnsigned = false
+  package var isUnsigned = false
   /// Whether the bucket is named in the path, and not in the host; nil for what fits the store.
-  public var namesBucketInPath: Bool?
+  package var namesBucketInPath: Bool?
 
   /// The environment's variables by their names; those without text count as none.
-  public var environment: @Sendable (String) -> String?
+  package var environment: @Sendable (String) -> String?
 
   /// The defaults.
-  public init(environment: @escaping @Sendable (String) -> String?) {
+  package init(environment: @escaping @Sendable (String) -> String?) {
     self.environment = environment
   }
 }

@@ -2,19 +2,19 @@
 ///
 /// Bytes become a table, or an error that names the line. Length and nesting have limits, so that
 /// neither memory nor the stack grows with a hostile file.
-public struct TOMLDocument: Sendable {
+package struct TOMLDocument: Sendable {
   /// The most bytes that are read; files of settings have some hundred.
-  public static let maximumLength = 1 << 18
+  package static let maximumLength = 1 << 18
   /// How deep keys, lists and tables nest at most.
-  public static let maximumDepth = 16
+  package static let maximumDepth = 16
 
   /// The names outside of all tables, and the tables.
-  public let root: TOMLTable
+  package let root: TOMLTable
 
   /// Reads a document.
   ///
   /// - Throws: ``TOMLError``.
-  public init(_ bytes: [UInt8]) throws(TOMLError) {
+  package init(_ bytes: [UInt8]) throws(TOMLError) {
     guard bytes.count <= Self.maximumLength else { throw TOMLError(.tooLong, line: 1) }
     guard String(validating: bytes, as: UTF8.self) != nil else {
       throw TOMLError(.notUTF8, line: Self.firstLineNotUTF8(bytes))

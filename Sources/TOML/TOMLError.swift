@@ -1,7 +1,7 @@
 /// Why a text is not a TOML document that is read here, and on which line that shows.
-public struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The document has more than ``TOMLDocument/maximumLength`` bytes.
     case tooLong
     /// Keys, lists or tables are nested deeper than ``TOMLDocument/maximumDepth``.
@@ -29,9 +29,9 @@ public struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What is wrong.
-  public let reason: Reason
+  package let reason: Reason
   /// The line, the first being 1.
-  public let line: Int
+  package let line: Int
 
   init(_ reason: Reason, line: Int) {
     self.reason = reason
@@ -39,10 +39,10 @@ public struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What a person reads.
-  public var description: String { "line \(line): \(what)" }
+  package var description: String { "line \(line): \(what)" }
 
   /// What is wrong, without the line.
-  public var what: String {
+  package var what: String {
     switch reason {
     case .tooLong: "longer than \(TOMLDocument.maximumLength) bytes"
     case .tooDeep: "nested deeper than \(TOMLDocument.maximumDepth) levels"

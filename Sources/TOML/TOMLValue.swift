@@ -1,7 +1,7 @@
 /// A value of a TOML document, and the line on which it begins.
-public struct TOMLValue: Equatable, Sendable {
+package struct TOMLValue: Equatable, Sendable {
   /// What it is.
-  public enum Content: Equatable, Sendable {
+  package enum Content: Equatable, Sendable {
     /// Text.
     case string(String)
     /// A whole number.
@@ -17,18 +17,18 @@ public struct TOMLValue: Equatable, Sendable {
   }
 
   /// What it is.
-  public let content: Content
+  package let content: Content
   /// The line on which it begins, the first being 1.
-  public let line: Int
+  package let line: Int
 
   /// A value.
-  public init(_ content: Content, line: Int) {
+  package init(_ content: Content, line: Int) {
     self.content = content
     self.line = line
   }
 
   /// What it is, in a word for people.
-  public var kind: String {
+  package var kind: String {
     switch content {
     case .string: "a text"
     case .integer: "a whole number"
@@ -41,19 +41,19 @@ public struct TOMLValue: Equatable, Sendable {
 }
 
 /// Values under names, in the order of the document.
-public struct TOMLTable: Equatable, Sendable {
+package struct TOMLTable: Equatable, Sendable {
   /// A name, the line on which it stands, and its value.
-  public struct Entry: Equatable, Sendable {
+  package struct Entry: Equatable, Sendable {
     /// The name.
-    public let key: String
+    package let key: String
     /// The line of the name; of a table, of its first header.
-    public let line: Int
+    package let line: Int
     /// The value.
-    public let value: TOMLValue
+    package let value: TOMLValue
   }
 
   /// All of them, in the order in which they first occur.
-  public let entries: [Entry]
+  package let entries: [Entry]
   private let places: [String: Int]
 
   init(_ entries: [Entry]) {
@@ -64,5 +64,5 @@ public struct TOMLTable: Equatable, Sendable {
   }
 
   /// The value under a name.
-  public subscript(_ key: String) -> TOMLValue? { places[key].map { entries[$0].value } }
+  package subscript(_ key: String) -> TOMLValue? { places[key].map { entries[$0].value } }
 }

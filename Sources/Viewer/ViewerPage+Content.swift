@@ -9,7 +9,7 @@ extension ViewerPage {
   /// The page.
   ///
   /// - Throws: `CompressedStreamError` if it was not put into this program as it should be.
-  public static func html() throws -> [UInt8] {
+  package static func html() throws -> [UInt8] {
     guard let stored = Base64.decode(compressed) else {
       throw CompressedStreamError.damaged(offset: 0)
     }

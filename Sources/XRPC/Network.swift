@@ -6,9 +6,9 @@ internal import Synchronization
 /// A request goes through `Retry` (again, if it fails for a reason that may pass),
 /// `CircuitBreaker` (waits for a host that is away), `RateLimit` (no more than
 /// its host allows) and the transport.
-public final class Network: Sendable {
+package final class Network: Sendable {
   /// What the user set.
-  public let options: NetworkOptions
+  package let options: NetworkOptions
 
   let clock: any NetworkClock
   package let limits: RateLimit
@@ -21,7 +21,7 @@ public final class Network: Sendable {
   /// The way to servers under these options.
   ///
   /// - Throws: ``TransportError`` if there is no usable libcurl, or an option cannot be used.
-  public convenience init(_ options: NetworkOptions) throws {
+  package convenience init(_ options: NetworkOptions) throws {
     self.init(
       options, transport: try CurlTransport(options), clock: SystemClock(),
       maximumTransfers: DescriptorLimit.raise())
@@ -43,16 +43,16 @@ public final class Network: Sendable {
   }
 
   /// How a request came out in the end.
-  public struct Delivery: Sendable {
+  package struct Delivery: Sendable {
     /// The head of the answer.
-    public var response: HTTPResponse
+    package var response: HTTPResponse
     /// The body, or the beginning of it, of an answer that is not one of success.
-    public var errorBody: [UInt8]
+    package var errorBody: [UInt8]
     /// How often it was tried.
-    public var attempts: Int
+    package var attempts: Int
     /// After how many seconds the server wants to be asked again, a day at most; nil if it does not
     /// say.
-    public var wait: Double?
+    package var wait: Double?
   }
 
   /// Fetches a small document.
@@ -65,7 +65,7 @@ public final class Network: Sendable {
   /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer
   ///   that is not one of success is cut at ``maximumErrorBody`` bytes.
   /// - Throws: ``TransportError`` if no whole answer came or it is too long; `CancellationError`.
-  public func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
+  package func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])
   {
     let fields = accept.map { [(name: "Accept", value: $0)] } ?? []
@@ -88,7 +88,7 @@ public final class Network: Sendable {
   /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything
   ///   for a while; what `receive` throws otherwise, which is not tried
   ///   again; `CancellationError`.
-  public func send<Value>(
+  package func send<Value>(
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> (Delivery, Value?) {

@@ -1,55 +1,55 @@
 /// What a user sets about the network, from options and environment variables.
-public struct NetworkOptions: Sendable {
+package struct NetworkOptions: Sendable {
   /// The name and version the requests go by, with the project's URL.
-  public var userAgent: String
+  package var userAgent: String
   /// The base URL of the PLC directory.
-  public var plcDirectory = "https://plc.directory"
+  package var plcDirectory = "https://plc.directory"
   /// The base URL of a DNS-over-HTTPS resolver that answers `application/dns-json`; nil for the
   /// system's resolver.
-  public var dnsOverHTTPS: String?
+  package var dnsOverHTTPS: String?
   /// The base URL of a server that resolves handles (`com.atproto.identity.resolveHandle`), instead
   /// of DNS and well-known files; nil for these.
-  public var handleResolver: String?
+  package var handleResolver: String?
   /// The base URL of the server to ask, whatever DID documents say; nil to go by them.
-  public var pds: String?
+  package var pds: String?
   /// A file of certificates to trust, in PEM, instead of the system's.
-  public var caFile: String?
+  package var caFile: String?
   /// Hosts with their ports and the addresses to use for them, `host:port:address`.
-  public var hostPins: [String] = []
+  package var hostPins: [String] = []
   /// Further servers that the user has named, by their URLs, such as that of a health check; they
   /// may be anywhere.
-  public var namedServers: [String] = []
+  package var namedServers: [String] = []
   /// Servers that the user has named, by their URLs, and that may be asked by http where they are not
   /// on the public internet, such as an object store in the next room.
-  public var plainServers: [String] = []
+  package var plainServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
-  public var allowsLoopback = false
+  package var allowsLoopback = false
   /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference
   /// server's 10.
-  public var requestsPerSecond: Double?
+  package var requestsPerSecond: Double?
   /// How many requests may be sent to a host at once before the rate counts; nil for the reference
   /// server's 3,000, or a second's worth if a rate is set.
-  public var burst: Int?
+  package var burst: Int?
   /// How many transfers may be under way to a host at a time.
-  public var connectionsPerHost = 16
+  package var connectionsPerHost = 16
   /// After how many seconds without a connection a transfer is given up.
-  public var connectSeconds = 30
+  package var connectSeconds = 30
   /// After how many seconds without a byte a transfer is given up.
-  public var stallSeconds = 60
+  package var stallSeconds = 60
   /// How often something is tried that failed for a reason that may pass.
-  public var attempts = 6
+  package var attempts = 6
   /// Returns when one more request may be sent to a host, by its name, as far as others that ask it
   /// are concerned; nil if this program asks alone.
-  public var admission: (@Sendable (_ host: String) async throws -> Void)?
+  package var admission: (@Sendable (_ host: String) async throws -> Void)?
   /// Is told what a person may want to know while it happens.
-  public var observer: @Sendable (NetworkEvent) -> Void = { _ in }
+  package var observer: @Sendable (NetworkEvent) -> Void = { _ in }
 
   /// The defaults.
-  public init(userAgent: String) { self.userAgent = userAgent }
+  package init(userAgent: String) { self.userAgent = userAgent }
 }
 
 /// Something that happens on the network.
-public enum NetworkEvent: Sendable {
+package enum NetworkEvent: Sendable {
   /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which
   /// there are none of, and without header fields.
   case request(method: String, url: String, outcome: String, seconds: Double)

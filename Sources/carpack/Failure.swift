@@ -1,9 +1,12 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Files
 internal import Fleet
 internal import IPLD
 internal import ObjectStore
+internal import Remote
+internal import Restore
+internal import Snapshots
 internal import XRPC
 
 #if canImport(Darwin)

@@ -1,23 +1,23 @@
-public import Archive
-public import IPLD
+package import Archive
+package import IPLD
 
 /// Everything that an archive gives back.
-public struct ArchiveContents: Equatable, Sendable {
+package struct ArchiveContents: Equatable, Sendable {
   /// Something that two ways of reading do not agree on.
-  public struct Contradiction: Error, CustomStringConvertible {
+  package struct Contradiction: Error, CustomStringConvertible {
     /// What a person reads.
-    public let description: String
+    package let description: String
   }
 
   /// The CAR header.
-  public let header: [UInt8]
+  package let header: [UInt8]
   /// The sections in order.
-  public let sections: [Block]
+  package let sections: [Block]
   /// The newest manifest.
-  public let head: CID?
+  package let head: CID?
 
   /// What an archive should give back.
-  public init(header: [UInt8], sections: [Block], head: CID?) {
+  package init(header: [UInt8], sections: [Block], head: CID?) {
     self.header = header
     self.sections = sections
     self.head = head
@@ -27,7 +27,7 @@ public struct ArchiveContents: Equatable, Sendable {
   ///
   /// - Throws: what the reader throws, and ``Contradiction`` if it does not come out the same each
   ///   time.
-  public init(of reader: ArchiveReader) throws {
+  package init(of reader: ArchiveReader) throws {
     header = try reader.carHeader
     head = reader.generation.head?.cid
     var sections: [Block] = []
@@ -49,14 +49,14 @@ public struct ArchiveContents: Equatable, Sendable {
   }
 
   /// The CAR that it is.
-  public var stream: [UInt8] {
+  package var stream: [UInt8] {
     var stream = header
     for block in sections { CARWriter.appendSection(block.cid, block.bytes.span, to: &stream) }
     return stream
   }
 
   /// What is different in `found`, in a sentence; nil if nothing is.
-  public func difference(from found: ArchiveContents) -> String? {
+  package func difference(from found: ArchiveContents) -> String? {
     if header != found.header { return "the CAR header is another" }
     if head != found.head {
       return

@@ -1,16 +1,16 @@
-public import Archive
+package import Archive
 import Foundation
-public import IPLD
+package import IPLD
 import Synchronization
 import SystemPackage
 import TestSupport
 
 /// The file that a disturbed writer left, put on disk for a reader and a verifier to look at.
-public final class ArchiveImage: Sendable {
+package final class ArchiveImage: Sendable {
   /// Something that must not be.
-  public struct Problem: Error, CustomStringConvertible {
+  package struct Problem: Error, CustomStringConvertible {
     /// What it is.
-    public let description: String
+    package let description: String
 
     init(_ description: String) { self.description = description }
   }
@@ -26,26 +26,26 @@ public final class ArchiveImage: Sendable {
   private let known = Mutex(Known())
   private let folder: TemporaryFolder
   /// Where the file is.
-  public let path: String
+  package let path: String
 
   /// A place for images.
-  public init() throws {
+  package init() throws {
     folder = try TemporaryFolder()
     path = folder.file("image.car.zst")
   }
 
   /// Puts these bytes there, in a new file, as a reader may still look at the old one.
-  public func write(_ bytes: [UInt8]) throws {
+  package func write(_ bytes: [UInt8]) throws {
     try Data(bytes).write(to: URL(filePath: path), options: .atomic)
   }
 
   /// Opens these bytes.
-  public func open(_ bytes: [UInt8]) throws -> ArchiveReader {
+  package func open(_ bytes: [UInt8]) throws -> ArchiveReader {
     try ArchiveReader(MappedFile(copying: bytes))
   }
 
   /// What is committed according to these bytes; nil if nothing is.
-  public func generation(of bytes: [UInt8]) throws -> Generation? {
+  package func generation(of bytes: [UInt8]) throws -> Generation? {
     let file = bytes.span
     let atEnd = Footer.frame(file, endingAt: file.count)
     guard let footer = atEnd ?? Footer.last(in: file, before: file.count) else { return nil }
@@ -58,7 +58,7 @@ public final class ArchiveImage: Sendable {
   ///   - bytes: The archive, without anything behind its last footer.
   ///   - contents: What it has to decompress to; nil for anything.
   /// - Throws: ``Problem`` if one of them does not accept it.
-  public func checkIndependently(_ bytes: [UInt8], _ contents: ArchiveContents? = nil) throws {
+  package func checkIndependently(_ bytes: [UInt8], _ contents: ArchiveContents? = nil) throws {
     try write(bytes)
     guard try ZstdProgram.accepts(path) else { throw Problem("zstd does not accept it") }
     if let contents, try ZstdProgram.decompress(path) != contents.stream {
@@ -79,7 +79,7 @@ public final class ArchiveImage: Sendable {
   ///   - mayTearFooter: Whether a footer of which a loss of power has left some sectors may follow.
   ///     Nobody can tell it from one that was whole once, so a verifier has to call it damage.
   /// - Throws: ``Problem``, and what reading throws.
-  public func contents(
+  package func contents(
     of bytes: [UInt8], _ generation: Generation? = nil, mayTearFooter: Bool = false
   ) throws -> ArchiveContents {
     let digest = SHA256.digest(of: bytes.span)
@@ -125,7 +125,7 @@ public final class ArchiveImage: Sendable {
   ///   - blocks: If it may be in none, the sections that it may give back.
   ///   - mayTearFooter: Whether sectors of a footer may follow.
   /// - Throws: ``Problem``, and what reading it throws.
-  public func check(
+  package func check(
     _ bytes: [UInt8], isOneOf states: some Sequence<CommittedState>,
     orUncommittedOf blocks: [Block]? = nil, mayTearFooter: Bool = false
   ) throws {

@@ -1,10 +1,10 @@
-public import Archive
-public import IPLD
+package import Archive
+package import IPLD
 
 /// A step as it went with one storage.
-public struct BackupAttempt {
+package struct BackupAttempt {
   /// What a caller does when something fails.
-  public enum Temper: Sendable {
+  package enum Temper: Sendable {
     /// Gives up.
     case meek
     /// Goes on with the next section, and commits what it has at the end.
@@ -12,25 +12,25 @@ public struct BackupAttempt {
   }
 
   /// Whether the file could be opened.
-  public private(set) var isOpened = false
+  package private(set) var isOpened = false
   /// What the file was opened as; nil if nothing was committed, or it could not be opened.
-  public private(set) var opened: Generation?
+  package private(set) var opened: Generation?
   /// The generations that the writer said were committed, the last one last, and how many sections
   /// it had accepted by then.
-  public private(set) var acknowledged: [(generation: Generation, acceptedCount: Int)] = []
+  package private(set) var acknowledged: [(generation: Generation, acceptedCount: Int)] = []
   /// The sections that the writer took without an error.
-  public private(set) var accepted: [Block] = []
+  package private(set) var accepted: [Block] = []
   /// The manifest it tried to commit.
-  public private(set) var manifest: Block?
+  package private(set) var manifest: Block?
   /// How many sections of an interrupted write were taken over.
-  public private(set) var adoptedCount: UInt64 = 0
+  package private(set) var adoptedCount: UInt64 = 0
   /// The errors in order; none if all went well.
-  public private(set) var errors: [any Error] = []
+  package private(set) var errors: [any Error] = []
   /// Whether the writer said at the end that everything was committed.
-  public private(set) var isCommitted = false
+  package private(set) var isCommitted = false
 
   /// Whether nobody can know whether the last generation is committed.
-  public var isUncertain: Bool {
+  package var isUncertain: Bool {
     errors.contains { error in
       if case .commitUncertain = (error as? ArchiveError)?.reason { true } else { false }
     }
@@ -41,7 +41,7 @@ public struct BackupAttempt {
   private let temper: Temper
 
   /// Performs a step on a storage.
-  public init(
+  package init(
     _ step: BackupStep, on storage: MemoryStorage, header: [UInt8],
     options: ArchiveOptions = ArchiveOptions(workers: 1), temper: Temper = .meek
   ) {

@@ -1,10 +1,10 @@
-public import IPLD
-public import TestSupport
+package import IPLD
+package import TestSupport
 
 /// What a writer is asked to do between two commits, as the suites that disturb it have it done.
-public struct BackupStep: Sendable {
+package struct BackupStep: Sendable {
   /// One thing that is asked.
-  public enum Action: Sendable {
+  package enum Action: Sendable {
     /// A section at once.
     case append(Block)
     /// A section in pieces.
@@ -18,19 +18,19 @@ public struct BackupStep: Sendable {
   }
 
   /// What is asked, in order.
-  public var actions: [Action] = []
+  package var actions: [Action] = []
   /// What makes the manifest that is committed at the end unlike any other; nil to commit without
   /// one.
-  public var nonce: UInt64?
+  package var nonce: UInt64?
 
   /// A step of these actions.
-  public init(_ actions: [Action] = [], nonce: UInt64? = nil) {
+  package init(_ actions: [Action] = [], nonce: UInt64? = nil) {
     self.actions = actions
     self.nonce = nonce
   }
 
   /// The sections it appends, those that break off and the manifest left out.
-  public var sections: [Block] {
+  package var sections: [Block] {
     actions.compactMap { action in
       switch action {
       case .append(let block), .stream(let block, _): block
@@ -40,7 +40,7 @@ public struct BackupStep: Sendable {
   }
 
   /// The manifest, which names the one before it.
-  public func manifest(after head: CID?) throws -> Block? {
+  package func manifest(after head: CID?) throws -> Block? {
     guard let nonce else { return nil }
     let bytes = try DAGCBOREncoder.encode(
       .map([
@@ -59,7 +59,7 @@ public struct BackupStep: Sendable {
   ///     one of several frames.
   ///   - old: Sections that may be there already.
   ///   - hasCheckpoints: Whether there are checkpoints between its packs.
-  public static func full(
+  package static func full(
     using random: inout SeededGenerator, large: Int = 70_000, old: [Block] = [],
     hasCheckpoints: Bool = false
   ) -> BackupStep {
@@ -82,7 +82,7 @@ public struct BackupStep: Sendable {
   }
 
   /// A step that appends next to nothing.
-  public static func tiny(using random: inout SeededGenerator) -> BackupStep {
+  package static func tiny(using random: inout SeededGenerator) -> BackupStep {
     BackupStep(
       (0..<Int.random(in: 0...3, using: &random)).map { _ in
         .append(.section(random.bytes(Int.random(in: 0...99, using: &random))))
@@ -91,14 +91,14 @@ public struct BackupStep: Sendable {
 
   /// The same once more, as a backup that was interrupted is made again: at another moment, and so
   /// with another manifest.
-  public func again(using random: inout SeededGenerator) -> BackupStep {
+  package func again(using random: inout SeededGenerator) -> BackupStep {
     BackupStep(actions, nonce: nonce == nil ? nil : random.nonce())
   }
 }
 
 extension Block {
   /// A raw block of these bytes.
-  public static func section(_ bytes: [UInt8]) -> Block {
+  package static func section(_ bytes: [UInt8]) -> Block {
     Block(cid: CID(codec: .raw, hashing: bytes.span), bytes: bytes)
   }
 }

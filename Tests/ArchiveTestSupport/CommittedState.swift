@@ -1,13 +1,13 @@
-public import Archive
+package import Archive
 
 /// An archive as one commit left it.
-public struct CommittedState: Sendable {
+package struct CommittedState: Sendable {
   /// What was committed.
-  public let generation: Generation
+  package let generation: Generation
   /// The file up to and including the footer.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// What it gives back.
-  public let contents: ArchiveContents
+  package let contents: ArchiveContents
 
   /// The state that `generation` is, at the beginning of these bytes.
   ///
@@ -16,7 +16,8 @@ public struct CommittedState: Sendable {
   ///   - file: The file, whatever follows.
   ///   - image: What looks at it.
   /// - Throws: what reading it throws, and ``ArchiveImage/Problem`` if it does not verify.
-  public init(_ generation: Generation? = nil, in file: [UInt8], using image: ArchiveImage) throws {
+  package init(_ generation: Generation? = nil, in file: [UInt8], using image: ArchiveImage) throws
+  {
     guard let generation = try generation ?? image.generation(of: file) else {
       throw ArchiveError(.noFooter)
     }

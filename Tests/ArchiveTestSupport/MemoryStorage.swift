@@ -1,4 +1,4 @@
-public import Archive
+internal import Archive
 internal import IPLD
 internal import Synchronization
 
@@ -10,25 +10,25 @@ internal import Synchronization
 /// ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
 ///
 /// A failed sync leaves what was written as it was: there, and not yet durable.
-public final class MemoryStorage: ArchiveStorage {
+package final class MemoryStorage: ArchiveStorage {
   /// Something that no writer may ask for.
-  public struct Misuse: Error, CustomStringConvertible {
+  package struct Misuse: Error, CustomStringConvertible {
     /// What it was.
-    public let description: String
+    package let description: String
   }
 
   /// What is not as on a disk where everything goes well.
-  public struct Conditions: Sendable {
+  package struct Conditions: Sendable {
     /// What is going to fail.
-    public var faults: [StorageFault]
+    package var faults: [StorageFault]
     /// How many bytes the file may have; a write beyond that is done in part, and fails with
     /// `ENOSPC`.
-    public var capacity: UInt64
+    package var capacity: UInt64
     /// How much is committed: whoever writes to that, or cuts some of it off, has made a mistake.
-    public var floor: UInt64
+    package var floor: UInt64
 
     /// Conditions; none by default.
-    public init(_ faults: [StorageFault] = [], capacity: UInt64 = .max, floor: UInt64 = 0) {
+    package init(_ faults: [StorageFault] = [], capacity: UInt64 = .max, floor: UInt64 = 0) {
       self.faults = faults
       self.capacity = capacity
       self.floor = floor
@@ -45,10 +45,10 @@ public final class MemoryStorage: ArchiveStorage {
 
   private let state: Mutex<State>
   /// Whether the power went while the file was written, so that sectors may be missing.
-  public let hasLostPower: Bool
+  package let hasLostPower: Bool
 
   /// A file that holds these bytes, all of them durable.
-  public init(
+  package init(
     _ bytes: [UInt8] = [], _ conditions: Conditions = Conditions(), hasLostPower: Bool = false
   ) {
     self.hasLostPower = hasLostPower
@@ -57,7 +57,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// The same file as another process has it, which counts from the beginning.
-  public func reopened(_ conditions: Conditions) -> MemoryStorage {
+  package func reopened(_ conditions: Conditions) -> MemoryStorage {
     let state = state.withLock { state in
       State(bytes: state.bytes, unsynced: state.unsynced, conditions: conditions)
     }
@@ -65,7 +65,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// The file as it could be if the power went now.
-  public func surviving(_ loss: PowerLoss, _ conditions: Conditions = Conditions())
+  package func surviving(_ loss: PowerLoss, _ conditions: Conditions = Conditions())
     -> MemoryStorage
   {
     MemoryStorage(bytes(after: loss), conditions, hasLostPower: true)
@@ -77,14 +77,14 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// What is not as on a disk where everything goes well.
-  public var conditions: Conditions {
+  package var conditions: Conditions {
     get { state.withLock { $0.conditions } }
     set { state.withLock { $0.conditions = newValue } }
   }
 
   /// The file as a reader would see it now; what is set is as if another program had put it there,
   /// for good.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     get { state.withLock { $0.bytes } }
     set {
       state.withLock { state in
@@ -95,22 +95,22 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// How many operations failed because they were to.
-  public var failureCount: Int { state.withLock { $0.failureCount } }
+  package var failureCount: Int { state.withLock { $0.failureCount } }
 
   /// How many operations of these kinds there were.
-  public func count(of operations: Set<StorageOperation> = .every) -> Int {
+  package func count(of operations: Set<StorageOperation> = .every) -> Int {
     state.withLock { state in operations.reduce(0) { $0 + (state.counts[$1] ?? 0) } }
   }
 
   /// What the file could be if the power went now.
-  public func bytes(after loss: PowerLoss) -> [UInt8] {
+  package func bytes(after loss: PowerLoss) -> [UInt8] {
     state.withLock { $0.unsynced.bytes(after: loss) }
   }
 
   // MARK: What a writer does with it
 
   /// How many bytes the file has.
-  public var size: UInt64 {
+  package var size: UInt64 {
     get throws {
       try state.withLock { state in
         try state.begin(.size)
@@ -120,7 +120,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// Reads bytes.
-  public func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+  package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
     try state.withLock { state in
       try state.begin(.read)
       guard count >= 0, offset <= UInt64(state.bytes.count),
@@ -131,7 +131,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// Writes bytes.
-  public func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+  package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     let copy = bytes.array
     try state.withLock { state in
       guard offset >= state.conditions.floor, offset <= UInt64(state.bytes.count) else {
@@ -157,7 +157,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// Makes everything durable.
-  public func synchronize() throws {
+  package func synchronize() throws {
     try state.withLock { state in
       try state.begin(.synchronize)
       state.unsynced = UnsyncedChanges(durable: state.bytes)
@@ -165,7 +165,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// Cuts the file off.
-  public func truncate(to size: UInt64) throws {
+  package func truncate(to size: UInt64) throws {
     try state.withLock { state in
       guard size >= state.conditions.floor, size <= UInt64(state.bytes.count) else {
         throw Misuse(
@@ -180,7 +180,7 @@ public final class MemoryStorage: ArchiveStorage {
   }
 
   /// Takes the lock, which nobody else has.
-  public func lock() throws { try state.withLock { state in try state.begin(.lock) } }
+  package func lock() throws { try state.withLock { state in try state.begin(.lock) } }
 }
 
 extension MemoryStorage.State {

@@ -1,11 +1,11 @@
-public import TestSupport
+package import TestSupport
 
 /// What a loss of power does with changes that were not synced.
 ///
 /// A disk keeps each sector as it was, or as it was at some moment since; a file system keeps each
 /// length the file had, or one in between; and where the length got to the disk before the data
 /// did, there is nothing, or something else altogether.
-public struct PowerLoss: Sendable, CustomStringConvertible {
+package struct PowerLoss: Sendable, CustomStringConvertible {
   /// What happens to the changes.
   enum Kind: String, CaseIterable {
     /// All of them had got to the disk.
@@ -28,12 +28,12 @@ public struct PowerLoss: Sendable, CustomStringConvertible {
   let seed: UInt64
 
   /// Every change got to the disk.
-  public static let ofNothing = PowerLoss(kind: .keepsAll, seed: 0)
+  package static let ofNothing = PowerLoss(kind: .keepsAll, seed: 0)
   /// No change did.
-  public static let ofEverything = PowerLoss(kind: .dropsAll, seed: 0)
+  package static let ofEverything = PowerLoss(kind: .dropsAll, seed: 0)
 
   /// A loss of any kind.
-  public init(using random: inout SeededGenerator) {
+  package init(using random: inout SeededGenerator) {
     kind = Kind.allCases.randomElement(using: &random) ?? .scatters
     seed = random.next()
   }
@@ -44,5 +44,5 @@ public struct PowerLoss: Sendable, CustomStringConvertible {
   }
 
   /// What a person reads.
-  public var description: String { "power loss that \(kind.rawValue) by seed \(seed)" }
+  package var description: String { "power loss that \(kind.rawValue) by seed \(seed)" }
 }

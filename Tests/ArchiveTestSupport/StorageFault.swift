@@ -2,9 +2,9 @@ internal import Archive
 
 /// A failure that a storage is told to have: the n-th operation of some kinds does not do what it
 /// should.
-public struct StorageFault: Sendable, CustomStringConvertible {
+package struct StorageFault: Sendable, CustomStringConvertible {
   /// For how long it lasts.
-  public enum Duration: String, CaseIterable, Sendable {
+  package enum Duration: String, CaseIterable, Sendable {
     /// The operations after it succeed.
     case once
     /// All operations of these kinds after it fail as well.
@@ -12,18 +12,18 @@ public struct StorageFault: Sendable, CustomStringConvertible {
   }
 
   /// Which operations count, and may fail.
-  public var operations: Set<StorageOperation>
+  package var operations: Set<StorageOperation>
   /// Which of those fails, counted from 1.
-  public var number: Int
+  package var number: Int
   /// For how long.
-  public var duration: Duration
+  package var duration: Duration
   /// The `errno`.
-  public var code: CInt
+  package var code: CInt
   /// How much of a write that fails reaches the file all the same, from 0 to 1.
-  public var part: Double
+  package var part: Double
 
   /// A fault of the n-th operation.
-  public init(
+  package init(
     _ number: Int, of operations: Set<StorageOperation> = .every, _ duration: Duration = .once,
     code: CInt = Self.inputOutput, part: Double = 0
   ) {
@@ -35,9 +35,9 @@ public struct StorageFault: Sendable, CustomStringConvertible {
   }
 
   /// `EIO`, the same number on every system.
-  public static let inputOutput: CInt = 5
+  package static let inputOutput: CInt = 5
   /// `ENOSPC`, the same number on every system.
-  public static let noSpace: CInt = 28
+  package static let noSpace: CInt = 28
 
   /// Whether the operation that is the `count`-th of its kinds fails.
   func strikes(_ count: Int) -> Bool {
@@ -53,7 +53,7 @@ public struct StorageFault: Sendable, CustomStringConvertible {
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let kinds =
       operations == .every
       ? "operation" : operations.map(\.rawValue).sorted().joined(separator: "/")

@@ -1,5 +1,5 @@
 import Foundation
-public import TestSupport
+package import TestSupport
 
 /// How long the suites that disturb archives go on.
 ///
@@ -7,13 +7,13 @@ public import TestSupport
 /// number of seconds, for which all suites together make new ones. Each round has a seed of its
 /// own; whatever is recorded about a round names it, and `CARPACK_SEED` has it again, as the first
 /// round of every suite.
-public enum Torture {
+package enum Torture {
   /// How many tests share the time, each case of those that have several counted; each is given as
   /// much of it as the cores can spare.
   private static let testCount = 22.0
 
   /// How long all of them together go on; nil for the few rounds of every day.
-  public static let seconds: Double? =
+  package static let seconds: Double? =
     ProcessInfo.processInfo.environment["CARPACK_TORTURE"].flatMap(Double.init)
 
   private static let share: Double? = seconds.map { seconds in
@@ -21,7 +21,7 @@ public enum Torture {
   }
 
   /// The seeds of a test's rounds: so many of every day, or new ones until the time is up.
-  public static func rounds(_ few: Int, from seed: UInt64, _ purpose: String = #function)
+  package static func rounds(_ few: Int, from seed: UInt64, _ purpose: String = #function)
     -> some Sequence<Round>
   {
     let given = ProcessInfo.processInfo.environment["CARPACK_SEED"].flatMap(UInt64.init)
@@ -40,23 +40,23 @@ public enum Torture {
   }
 
   /// Keeps a file to look at, in the folder that `CARPACK_KEEP` names.
-  public static func keep(_ bytes: [UInt8], _ name: String) throws {
+  package static func keep(_ bytes: [UInt8], _ name: String) throws {
     guard let folder = ProcessInfo.processInfo.environment["CARPACK_KEEP"] else { return }
     try Data(bytes).write(to: URL(filePath: "\(folder)/\(name)"))
   }
 
   /// Says what a test did, for whoever reads the output of `make test`.
-  public static func report(counts: String, _ purpose: String = #function) {
+  package static func report(counts: String, _ purpose: String = #function) {
     print("torture: \(purpose.filter { $0 != "`" }): \(counts)")
   }
 }
 
 /// One round, and the random numbers it has.
-public struct Round: CustomStringConvertible {
+package struct Round: CustomStringConvertible {
   /// Its number, from 0.
-  public let number: Int
+  package let number: Int
   /// Its random numbers.
-  public var random: SeededGenerator
+  package var random: SeededGenerator
   /// How to have it again.
-  public var description: String { "\(random)" }
+  package var description: String { "\(random)" }
 }

@@ -1,8 +1,10 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

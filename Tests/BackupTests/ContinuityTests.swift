@@ -1,7 +1,9 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Files
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

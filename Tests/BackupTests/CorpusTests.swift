@@ -1,11 +1,14 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
 import Foundation
 import IPLD
+import Packing
+internal import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 /// What a corpus file says about the repository beside it, as far as it is of use here.
 private struct Expectation: Decodable {

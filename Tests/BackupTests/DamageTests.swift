@@ -1,11 +1,12 @@
 import ATProtocol
 import Archive
-import Backup
 import Foundation
 import IPLD
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `A small archive, damaged everywhere` {
   /// An archive with all that an archive can have, and where every section of it lies.

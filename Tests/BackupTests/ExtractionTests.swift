@@ -1,11 +1,15 @@
 import ATProtocol
 import Archive
-import Backup
+import Extraction
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `Extracting` {
   private static let image = SampleFile.png("an image")

@@ -1,8 +1,9 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
 import Foundation
 import IPLD
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

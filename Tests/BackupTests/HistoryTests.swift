@@ -1,7 +1,8 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
 import IPLD
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

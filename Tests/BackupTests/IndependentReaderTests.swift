@@ -1,8 +1,9 @@
 import ATProtocol
 import Archive
-import Backup
 import Foundation
 import IPLD
+internal import Packing
+internal import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

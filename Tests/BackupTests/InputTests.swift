@@ -1,10 +1,12 @@
 import ATProtocol
 import Foundation
 import IPLD
+internal import Snapshots
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Files
+@testable import Packing
 
 #if canImport(Darwin)
   import Darwin

@@ -1,7 +1,8 @@
 import Archive
-import Backup
+import Files
 import Foundation
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

@@ -6,7 +6,9 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Files
+@testable import Packing
+@testable import Snapshots
 
 @Suite struct `What an earlier run has left under the temporary name` {
   private let folder: TemporaryFolder

@@ -1,4 +1,4 @@
-import Backup
+import Files
 import Foundation
 import Testing
 

@@ -1,6 +1,8 @@
 import ATProtocol
-import Backup
+internal import Extraction
+import Files
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

@@ -1,6 +1,8 @@
 import Archive
-import Backup
+import Copying
+import Files
 import Foundation
+import Packing
 import SystemPackage
 import TestSupport
 import Testing

@@ -6,7 +6,9 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Packing
 
 /// A storage in memory that counts how often its name is synced.
 private final class NamedStorage: ArchiveStorage {

@@ -1,4 +1,5 @@
-import Backup
+import Extraction
+import Files
 import Foundation
 import TestSupport
 import Testing

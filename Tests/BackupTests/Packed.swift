@@ -1,10 +1,13 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
+import Verification
 
 /// An archive that was packed for a test, in a folder of its own.
 struct Packed {

@@ -5,7 +5,11 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Copying
+@testable import Files
+@testable import Packing
+@testable import Snapshots
+@testable import Verification
 
 /// Something that must not be.
 private struct Unexpected: Error, CustomStringConvertible {

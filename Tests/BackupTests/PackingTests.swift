@@ -1,11 +1,14 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 
 @Suite struct `Packing a repository` {
   private static let image = SampleFile.png("an image")

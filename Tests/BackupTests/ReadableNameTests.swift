@@ -1,5 +1,5 @@
 import Archive
-import Backup
+import Extraction
 import Foundation
 import IPLD
 import TestSupport

@@ -6,7 +6,11 @@ import TestSupport
 import Testing
 
 @testable import Archive
-@testable import Backup
+@testable import Copying
+@testable import Files
+@testable import Packing
+@testable import Snapshots
+@testable import Verification
 
 /// What was done to a file at random.
 private enum Damage {

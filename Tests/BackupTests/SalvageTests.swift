@@ -1,11 +1,15 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Extraction
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `What is left of a damaged archive` {
   private struct Sample {

@@ -1,11 +1,14 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `A new archive of what is left` {
   private static let options = RepositoryPacker.Options(

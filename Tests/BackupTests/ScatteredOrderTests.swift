@@ -1,9 +1,11 @@
 import ATProtocol
 import Archive
-import Backup
+import Extraction
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
+import Verification
 
 /// CARs whose blocks stand in quite another order than in the archive.
 @Suite struct `A CAR in an order of its own` {

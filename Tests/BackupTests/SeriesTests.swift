@@ -1,7 +1,9 @@
 import ATProtocol
 import Archive
-import Backup
+import Extraction
 import IPLD
+internal import Packing
+import Snapshots
 import TestSupport
 import Testing
 

@@ -1,11 +1,12 @@
 import ATProtocol
 import Archive
-import Backup
 import Foundation
 import IPLD
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `Verifying many snapshots` {
   private static let image = SampleFile.png("an image")

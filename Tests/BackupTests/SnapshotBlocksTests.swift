@@ -1,7 +1,8 @@
 import ATProtocol
 import Archive
-import Backup
 import IPLD
+internal import Repository
+import Snapshots
 import TestSupport
 import Testing
 

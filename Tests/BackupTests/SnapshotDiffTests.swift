@@ -1,7 +1,9 @@
 import ATProtocol
 import Archive
-import Backup
+import Extraction
+internal import Files
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import ATProtocol
-import Backup
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

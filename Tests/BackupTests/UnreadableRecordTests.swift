@@ -1,9 +1,11 @@
 import ATProtocol
 import Archive
-import Backup
 import IPLD
+internal import Packing
+internal import Snapshots
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `An archive with records that cannot be read` {
   private static let image = SampleFile.png("an image")

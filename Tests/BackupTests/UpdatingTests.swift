@@ -1,5 +1,6 @@
 import Archive
-import Backup
+import Extraction
+import Files
 import Foundation
 import IPLD
 import TestSupport

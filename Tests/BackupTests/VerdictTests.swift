@@ -1,10 +1,11 @@
 import ATProtocol
 import Archive
-import Backup
 import IPLD
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `The verdict on a forged archive` {
   private static let image = SampleFile.png("an image")

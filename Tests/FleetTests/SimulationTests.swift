@@ -1,5 +1,5 @@
 import ATProtocol
-import Backup
+import Files
 import Foundation
 import ObjectStore
 import Synchronization

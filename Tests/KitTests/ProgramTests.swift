@@ -117,7 +117,7 @@ import Testing
     ("SavePictures", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
     ("CheckCAR", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
     ("LatestCommit", "Sources/XRPC/XRPC.docc/XRPC.md"),
-    ("BackUp", "Sources/Backup/Backup.docc/Backup.md"), ("PrintPaths", "README.md"),
+    ("BackUp", "Sources/Live/Live.docc/Live.md"), ("PrintPaths", "README.md"),
   ])
   func `are the code that is tested`(_ name: String, in article: String) throws {
     func text(_ path: String) throws -> String {

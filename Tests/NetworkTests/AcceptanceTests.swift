@@ -1,8 +1,8 @@
 import ATProtocol
 import Archive
-import Backup
 import Foundation
 import IPLD
+import Snapshots
 import StandIn
 import SystemPackage
 import TestSupport

@@ -1,6 +1,6 @@
 import Archive
-import Backup
 import IPLD
+import Snapshots
 import StandIn
 import SystemPackage
 import TestSupport

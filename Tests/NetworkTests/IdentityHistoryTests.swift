@@ -1,7 +1,7 @@
 import Archive
-import Backup
 import Foundation
 import IPLD
+import Snapshots
 import StandIn
 import SystemPackage
 import TestSupport

@@ -1,17 +1,17 @@
 import Foundation
 
 /// A text that a vector gives as base 64, and that is not.
-public struct NotBase64: Error, CustomStringConvertible {
+package struct NotBase64: Error, CustomStringConvertible {
   /// The text.
-  public let text: String
+  package let text: String
 
   /// What a person reads.
-  public var description: String { "not base 64: \(text)" }
+  package var description: String { "not base 64: \(text)" }
 }
 
 extension [UInt8] {
   /// The bytes of a text in base 64, with or without padding.
-  public init(base64 text: String) throws {
+  package init(base64 text: String) throws {
     let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
     guard let data = Data(base64Encoded: text + padding) else { throw NotBase64(text: text) }
     self.init(data)

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Reads a CAR block by block while it arrives, a second time beside ``CARCursor`` and
 /// ``CARStreamChecker``, which are compared with it.
@@ -11,9 +11,9 @@ public import IPLD
 /// Invariants:
 /// 1. `next()` answers nil at the clean end only: a CAR that is cut short throws.
 /// 2. After it has thrown, it throws the same error again.
-public struct CARReader<SourceError: Error> {
+package struct CARReader<SourceError: Error> {
   /// The source gave out, or what it gave is not a CAR.
-  public enum Failure: Error {
+  package enum Failure: Error {
     /// The bytes break a rule.
     case car(CARError)
     /// The source's own error.
@@ -31,7 +31,7 @@ public struct CARReader<SourceError: Error> {
   }
 
   /// The header, once ``next()`` has been called or ``readHeader()``.
-  public private(set) var header: CARHeader?
+  package private(set) var header: CARHeader?
 
   private let limits: CARLimits
   private let verifying: Bool
@@ -46,7 +46,7 @@ public struct CARReader<SourceError: Error> {
   private var failure: Failure?
 
   /// A reader of a source that gives chunks of any size, and nil at its end.
-  public init(
+  package init(
     limits: CARLimits = .streaming, verifying: Bool = true,
     pulling pull: @escaping () throws(SourceError) -> [UInt8]?
   ) {
@@ -59,7 +59,7 @@ public struct CARReader<SourceError: Error> {
   ///
   /// - Throws: ``Failure``.
   @discardableResult
-  public mutating func readHeader() throws(Failure) -> CARHeader {
+  package mutating func readHeader() throws(Failure) -> CARHeader {
     if let header { return header }
     if let failure { throw failure }
     do throws(Failure) {
@@ -88,7 +88,7 @@ public struct CARReader<SourceError: Error> {
   /// The next block, or nil at the clean end.
   ///
   /// - Throws: ``Failure``.
-  public mutating func next() throws(Failure) -> Block? {
+  package mutating func next() throws(Failure) -> Block? {
     try readHeader()
     if let failure { throw failure }
     do throws(Failure) {
@@ -203,7 +203,7 @@ public struct CARReader<SourceError: Error> {
 
 extension CARReader.Failure: CustomStringConvertible {
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .car(let error): "\(error)"
     case .source(let error): "\(error)"

@@ -9,40 +9,40 @@ import Foundation
 #endif
 
 /// The built command, and a shell to run it in.
-public struct Command: Sendable {
+package struct Command: Sendable {
   /// What came of a command.
-  public struct Result: Sendable {
+  package struct Result: Sendable {
     /// The exit status; 128 and the signal's number if a signal ended it.
-    public let status: Int32
+    package let status: Int32
     /// What it wrote to standard output.
-    public let output: [UInt8]
+    package let output: [UInt8]
     /// What it wrote to standard error.
-    public let errors: String
+    package let errors: String
     /// Standard output as text.
-    public var text: String { String(decoding: output, as: UTF8.self) }
+    package var text: String { String(decoding: output, as: UTF8.self) }
   }
 
   /// Where the package lies.
-  public static let packageRoot = URL(filePath: #filePath)
+  package static let packageRoot = URL(filePath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
   /// The built command: what `CARPACK_BIN` names, else the release build, else the debug build.
-  public static let path: String? = {
+  package static let path: String? = {
     if let path = ProcessInfo.processInfo.environment["CARPACK_BIN"], !path.isEmpty { return path }
     return ["release", "debug"].map { "\(packageRoot)/.build/\($0)/carpack" }
       .first(where: FileManager.default.isExecutableFile(atPath:))
   }()
 
   /// What a skipped test says.
-  public static let absence =
+  package static let absence =
     "the command has not been built, and CARPACK_BIN does not name it"
 
   /// Where commands are run.
-  public let folder: TemporaryFolder
+  package let folder: TemporaryFolder
   private let binaries: TemporaryFolder
 
   /// A shell in a folder, in which `carpack` is the built command.
-  public init(in folder: TemporaryFolder) throws {
+  package init(in folder: TemporaryFolder) throws {
     self.folder = folder
     binaries = try TemporaryFolder()
     guard let path = Self.path else { throw CocoaError(.fileNoSuchFile) }
@@ -52,11 +52,11 @@ public struct Command: Sendable {
   }
 
   /// The folder in which the command looks for its configuration, which is no person's.
-  public var configurationFolder: String { binaries.file("config") }
+  package var configurationFolder: String { binaries.file("config") }
 
   /// Writes a configuration file that the command accepts.
   @discardableResult
-  public func configure(_ text: String) throws -> String {
+  package func configure(_ text: String) throws -> String {
     let folder = "\(configurationFolder)/carpack"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
@@ -72,7 +72,7 @@ public struct Command: Sendable {
   ///   - line: What is typed.
   ///   - seconds: When to end it with `SIGKILL`, if it has not ended by then; the line has to be a
   ///     single command.
-  public func run(_ line: String, killedAfter seconds: Double? = nil) throws -> Result {
+  package func run(_ line: String, killedAfter seconds: Double? = nil) throws -> Result {
     guard let seconds else { return try start(line, isSingle: false).wait() }
     let running = try start(line)
     Thread.sleep(forTimeInterval: seconds)
@@ -87,7 +87,7 @@ public struct Command: Sendable {
   ///   - isSingle: Whether it is a single command, which a signal then hits itself, and not the
   ///     shell that waits for it.
   ///   - environment: Variables beside those that the tests were run with.
-  public func start(
+  package func start(
     _ line: String, isSingle: Bool = true, environment: [String: String] = [:]
   ) throws -> RunningCommand {
     let process = Process()

@@ -5,9 +5,9 @@ import Foundation
 /// It is named by the environment variable `CARPACK_CORPUS` and never copied into the project.
 /// Tests discover what is in it (label files, `*.expected.json`, manifests), so they run unchanged
 /// on another folder of the same layout.
-public enum Corpus {
+package enum Corpus {
   /// The corpus folder, or nil when `CARPACK_CORPUS` is not set.
-  public static let root: String? = {
+  package static let root: String? = {
     guard let path = ProcessInfo.processInfo.environment["CARPACK_CORPUS"], !path.isEmpty else {
       return nil
     }
@@ -15,25 +15,25 @@ public enum Corpus {
   }()
 
   /// Whether there is a corpus to read.
-  public static var isPresent: Bool { root != nil }
+  package static var isPresent: Bool { root != nil }
 
   /// What a skipped test says.
-  public static let absence =
+  package static let absence =
     "CARPACK_CORPUS is not set: the vectors and real repositories are not here"
 
   /// The bytes of one corpus file.
-  public static func bytes(_ path: String) throws -> [UInt8] {
+  package static func bytes(_ path: String) throws -> [UInt8] {
     guard let root else { throw CorpusAbsent() }
     return [UInt8](try Data(contentsOf: URL(filePath: "\(root)/\(path)")))
   }
 
   /// The text of one corpus file.
-  public static func text(_ path: String) throws -> String {
+  package static func text(_ path: String) throws -> String {
     String(decoding: try bytes(path), as: UTF8.self)
   }
 
   /// A corpus file decoded from JSON.
-  public static func json<Value: Decodable>(_ path: String, as type: Value.Type) throws -> Value {
+  package static func json<Value: Decodable>(_ path: String, as type: Value.Type) throws -> Value {
     try JSONDecoder().decode(type, from: Data(try bytes(path)))
   }
 
@@ -41,7 +41,7 @@ public enum Corpus {
   /// sorted.
   ///
   /// Empty when there is no corpus, so that it can feed a parameterised test.
-  public static func files(under folder: String, suffix: String) -> [String] {
+  package static func files(under folder: String, suffix: String) -> [String] {
     guard let root, let walk = FileManager.default.enumerator(atPath: "\(root)/\(folder)") else {
       return []
     }
@@ -53,8 +53,8 @@ public enum Corpus {
   }
 
   /// Thrown when a corpus file is asked for and there is no corpus.
-  public struct CorpusAbsent: Error, CustomStringConvertible {
+  package struct CorpusAbsent: Error, CustomStringConvertible {
     /// What a person reads.
-    public var description: String { Corpus.absence }
+    package var description: String { Corpus.absence }
   }
 }

@@ -1,15 +1,15 @@
 /// A text that a test or a vector gives as hexadecimal digits, and that is not.
-public struct NotHexadecimal: Error, CustomStringConvertible {
+package struct NotHexadecimal: Error, CustomStringConvertible {
   /// The text.
-  public let text: String
+  package let text: String
 
   /// What a person reads.
-  public var description: String { "not hexadecimal: \(text)" }
+  package var description: String { "not hexadecimal: \(text)" }
 }
 
 extension [UInt8] {
   /// The bytes that `text` gives as pairs of hexadecimal digits; blanks between pairs are skipped.
-  public init(hex text: String) throws {
+  package init(hex text: String) throws {
     let digits = text.utf8.filter { $0 != UInt8(ascii: " ") }
     guard digits.count.isMultiple(of: 2) else { throw NotHexadecimal(text: text) }
     self = []

@@ -1,13 +1,13 @@
 /// The reader that was written from the document alone, in Python.
-public enum IndependentReader {
+package enum IndependentReader {
   /// Whether there is a Python 3 to run it with.
-  public static let isPresent: Bool = (try? run(["--help"]))?.status == 0
+  package static let isPresent: Bool = (try? run(["--help"]))?.status == 0
 
   /// What a skipped test says.
-  public static let absence = "there is no python3 to run the independent reader with"
+  package static let absence = "there is no python3 to run the independent reader with"
 
   /// Runs it with these arguments.
-  public static func run(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
+  package static func run(_ arguments: [String]) throws -> (status: Int32, output: [UInt8]) {
     try run("carpack_reader", arguments)
   }
 
@@ -15,7 +15,7 @@ public enum IndependentReader {
   ///
   /// - Parameter list: a file with a line for each: the CAR, the path and the did:key, tabs between
   ///   them.
-  public static func judgeProofs(_ list: String) throws -> [String] {
+  package static func judgeProofs(_ list: String) throws -> [String] {
     let (status, output) = try run("proof_reader", [list])
     return status == 0
       ? String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init) : []

@@ -6,11 +6,11 @@ import Foundation
 ///
 /// A field that a schema does not know is a mistake here, though readers are to pass over it: it
 /// would not be documented.
-public struct OutputSchema {
+package struct OutputSchema {
   private let root: [String: Any]
 
   /// The schema with this name, such as `verify`.
-  public init(_ name: String) throws {
+  package init(_ name: String) throws {
     let url = URL(filePath: "\(Command.packageRoot)/Docs/schemas/\(name).schema.json")
     let object = try JSONSerialization.jsonObject(with: try Data(contentsOf: url))
     guard let root = object as? [String: Any] else { throw CocoaError(.fileReadCorruptFile) }
@@ -18,7 +18,7 @@ public struct OutputSchema {
   }
 
   /// What is wrong with lines of output, each an object that names its schema.
-  public static func faults(in text: String) -> [String] {
+  package static func faults(in text: String) -> [String] {
     text.split(separator: "\n").flatMap { line -> [String] in
       do {
         let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
@@ -34,7 +34,7 @@ public struct OutputSchema {
   }
 
   /// What is wrong with a value.
-  public func faults(in value: Any) -> [String] { Self.faults(value, root, "") }
+  package func faults(in value: Any) -> [String] { Self.faults(value, root, "") }
 
   private static func faults(_ value: Any, _ schema: [String: Any], _ place: String) -> [String] {
     if let choices = (schema["oneOf"] ?? schema["anyOf"]) as? [[String: Any]] {

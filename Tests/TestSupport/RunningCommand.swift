@@ -9,7 +9,7 @@ import Foundation
 #endif
 
 /// A command that has been started.
-public final class RunningCommand {
+package final class RunningCommand {
   private let process: Process
   /// Files, for a pipe that nobody empties would stop a command that has much to say on both.
   private let streams: TemporaryFolder
@@ -34,22 +34,22 @@ public final class RunningCommand {
   }
 
   /// Whether it has not ended.
-  public var isRunning: Bool { process.isRunning }
+  package var isRunning: Bool { process.isRunning }
 
   /// Sends it a signal, if it has not ended.
-  public func signal(_ number: Int32) {
+  package func signal(_ number: Int32) {
     // Should it end right here, its number is not given to another so soon.
     if process.isRunning { kill(process.processIdentifier, number) }
   }
 
   /// What it has written to standard error so far.
-  public func errorsSoFar() throws -> String {
+  package func errorsSoFar() throws -> String {
     String(decoding: try streams.read("errors"), as: UTF8.self)
   }
 
   /// The most memory that it has had at a time, in bytes; nil where the system does not say, and
   /// after its end.
-  public var peakMemory: Int? {
+  package var peakMemory: Int? {
     let path = "/proc/\(process.processIdentifier)/status"
     guard let status = try? String(contentsOfFile: path, encoding: .utf8),
       let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
@@ -59,7 +59,7 @@ public final class RunningCommand {
   }
 
   /// Waits for its end.
-  public func wait() throws -> Command.Result {
+  package func wait() throws -> Command.Result {
     process.waitUntilExit()
     let status = process.terminationStatus
     return Command.Result(

@@ -1,12 +1,12 @@
 extension SeededGenerator {
   /// The numbers that follow from `seed`, which is printed, so that a failure can be had again.
-  public init(printing seed: UInt64, _ purpose: String = #function) {
+  package init(printing seed: UInt64, _ purpose: String = #function) {
     self.init(seed: seed)
     print("\(self) for \(purpose)")
   }
 
   /// Bytes that no compressor shrinks.
-  public mutating func bytes(_ count: Int) -> [UInt8] {
+  package mutating func bytes(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count + 8)
     while bytes.count < count {
@@ -21,7 +21,7 @@ extension SeededGenerator {
   }
 
   /// Bytes that every compressor shrinks.
-  public mutating func text(_ count: Int) -> [UInt8] {
+  package mutating func text(_ count: Int) -> [UInt8] {
     let words = [
       "section ", "frame ", "archive ", "index ", "footer ", "the ", "of ", "and ", "\n",
     ]

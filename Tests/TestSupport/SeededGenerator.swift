@@ -4,26 +4,26 @@ import Foundation
 ///
 /// A test prints ``description`` before it begins, so that a failure, even one that ends the
 /// process, can be repeated by setting `CARPACK_SEED`.
-public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConvertible {
+package struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConvertible {
   /// Where the numbers begin.
-  public let seed: UInt64
+  package let seed: UInt64
   private var state: UInt64
 
   /// The numbers that follow from `seed`.
-  public init(seed: UInt64) {
+  package init(seed: UInt64) {
     self.seed = seed
     state = seed
   }
 
   /// The numbers that follow from the environment variable `CARPACK_SEED`, or from a new seed
   /// without it.
-  public init() {
+  package init() {
     let given = ProcessInfo.processInfo.environment["CARPACK_SEED"]
     self.init(seed: given.flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max))
   }
 
   /// The next number.
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var word = state
     word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
@@ -32,5 +32,5 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConv
   }
 
   /// How to have the same numbers again.
-  public var description: String { "CARPACK_SEED=\(seed)" }
+  package var description: String { "CARPACK_SEED=\(seed)" }
 }

@@ -1,9 +1,9 @@
 import Foundation
 
 /// The `tar` program.
-public enum Tar {
+package enum Tar {
   /// Unpacks a compressed tar file of the corpus; answers the folder it is in now.
-  public static func unpack(_ path: String) throws -> TemporaryFolder {
+  package static func unpack(_ path: String) throws -> TemporaryFolder {
     guard let root = Corpus.root else { throw Corpus.CorpusAbsent() }
     let folder = try TemporaryFolder()
     let process = Process()

@@ -1,12 +1,12 @@
 import Foundation
 
 /// A folder that goes away with the object.
-public final class TemporaryFolder: Sendable {
+package final class TemporaryFolder: Sendable {
   /// Its path.
-  public let path: String
+  package let path: String
 
   /// Makes an empty folder, in memory where the system has such a place.
-  public init() throws {
+  package init() throws {
     let memory = "/dev/shm"
     let base =
       FileManager.default.isWritableFile(atPath: memory) ? memory : NSTemporaryDirectory()
@@ -17,5 +17,5 @@ public final class TemporaryFolder: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   /// The path of a file in it.
-  public func file(_ name: String) -> String { "\(path)/\(name)" }
+  package func file(_ name: String) -> String { "\(path)/\(name)" }
 }

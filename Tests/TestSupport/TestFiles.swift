@@ -1,10 +1,10 @@
 import Foundation
-public import IPLD
+package import IPLD
 
 extension TemporaryFolder {
   /// Writes a file, and the folders above it; answers its path.
   @discardableResult
-  public func write(_ name: String, _ bytes: [UInt8]) throws -> String {
+  package func write(_ name: String, _ bytes: [UInt8]) throws -> String {
     let path = file(name)
     try FileManager.default.createDirectory(
       at: URL(filePath: path).deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -13,12 +13,12 @@ extension TemporaryFolder {
   }
 
   /// Reads a file.
-  public func read(_ name: String) throws -> [UInt8] {
+  package func read(_ name: String) throws -> [UInt8] {
     [UInt8](try Data(contentsOf: URL(filePath: file(name))))
   }
 
   /// The paths of all files in it, relative and sorted; a symbolic link counts as a file.
-  public func names(under folder: String = "") -> [String] {
+  package func names(under folder: String = "") -> [String] {
     let base = folder.isEmpty ? path : file(folder)
     var names: [String] = []
     guard let walk = FileManager.default.enumerator(atPath: base) else { return [] }
@@ -32,18 +32,18 @@ extension TemporaryFolder {
 
 extension CID {
   /// The CID of a blob with these bytes.
-  public static func blob(_ bytes: [UInt8]) -> CID { CID(codec: .raw, hashing: bytes.span) }
+  package static func blob(_ bytes: [UInt8]) -> CID { CID(codec: .raw, hashing: bytes.span) }
 }
 
 /// Bytes that begin as a file of a kind does.
-public enum SampleFile {
+package enum SampleFile {
   /// The beginning of a PNG, and then anything.
-  public static func png(_ rest: String) -> [UInt8] {
+  package static func png(_ rest: String) -> [UInt8] {
     [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + Array(rest.utf8)
   }
 
   /// The beginning of a JPEG, and then anything.
-  public static func jpeg(_ rest: String) -> [UInt8] {
+  package static func jpeg(_ rest: String) -> [UInt8] {
     [0xff, 0xd8, 0xff, 0xe0] + Array(rest.utf8)
   }
 }

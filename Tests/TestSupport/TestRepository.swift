@@ -1,36 +1,36 @@
 internal import ATProtocol
-public import IPLD
+package import IPLD
 
 /// A small repository that a test makes up: records under their paths, the tree that follows from
 /// them, and a commit.
 ///
 /// Nothing is checked, so that it can hold what a real one never would: records that are no
 /// records, keys that are no keys.
-public struct TestRepository: Sendable {
+package struct TestRepository: Sendable {
   /// The account.
-  public var did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
+  package var did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
   /// The revision; nil for a commit of version 2.
-  public var rev: String? = "3lscuqc52or2x"
+  package var rev: String? = "3lscuqc52or2x"
   /// Makes the revision a later one, as every commit of a server does.
-  public mutating func advance() throws {
+  package mutating func advance() throws {
     guard let rev else { return }
     self.rev = TID(integer: try TID(rev).integer + 1 << 10).text
   }
 
   /// The records by their keys.
-  public private(set) var records: [[UInt8]: [UInt8]] = [:]
+  package private(set) var records: [[UInt8]: [UInt8]] = [:]
   /// Blocks that the CAR carries though the tree does not lead to them.
-  public var strays: [Block] = []
+  package var strays: [Block] = []
   /// CIDs whose blocks the CAR leaves out.
-  public var omitted: Set<CID> = []
+  package var omitted: Set<CID> = []
 
   /// A repository without records.
-  public init() {}
+  package init() {}
 
   /// A repository of this many posts.
   ///
   /// - Parameter number: how many revisions came before it.
-  public init(posts: Int, revision number: Int = 0) throws {
+  package init(posts: Int, revision number: Int = 0) throws {
     for _ in 0..<number { try advance() }
     for number in 0..<posts {
       try add(
@@ -43,18 +43,18 @@ public struct TestRepository: Sendable {
   }
 
   /// Adds a record.
-  public mutating func add(_ path: String, _ record: IPLDMap) throws {
+  package mutating func add(_ path: String, _ record: IPLDMap) throws {
     add(path, bytes: try DAGCBOREncoder.encode(.map(record)))
   }
 
   /// Adds bytes as a record, whatever they are.
-  public mutating func add(_ path: String, bytes: [UInt8]) { records[Array(path.utf8)] = bytes }
+  package mutating func add(_ path: String, bytes: [UInt8]) { records[Array(path.utf8)] = bytes }
 
   /// Takes a record away.
-  public mutating func remove(_ path: String) { records[Array(path.utf8)] = nil }
+  package mutating func remove(_ path: String) { records[Array(path.utf8)] = nil }
 
   /// Adds a post with an image.
-  public mutating func add(
+  package mutating func add(
     _ path: String, blob: CID, mimeType: String = "image/png", size: Int = 100
   ) throws {
     try add(
@@ -69,12 +69,12 @@ public struct TestRepository: Sendable {
   }
 
   /// The CID of the record with this path.
-  public func cid(of path: String) -> CID? {
+  package func cid(of path: String) -> CID? {
     records[Array(path.utf8)].map { CID(codec: .dagCBOR, hashing: $0.span) }
   }
 
   /// The commit, the nodes of the tree and the records, each once.
-  public func blocks() throws -> [Block] {
+  package func blocks() throws -> [Block] {
     var builder = MSTBuilder()
     var nodes: [Block] = []
     var bodies: [Block] = []
@@ -96,7 +96,7 @@ public struct TestRepository: Sendable {
   }
 
   /// The CAR, its commit first.
-  public func car() throws -> [UInt8] {
+  package func car() throws -> [UInt8] {
     let blocks = try blocks()
     var bytes: [UInt8] = []
     CARWriter.appendHeader(roots: [blocks[0].cid], to: &bytes)

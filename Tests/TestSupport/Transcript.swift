@@ -13,26 +13,26 @@
 /// A line after `$` goes to the shell. Lines after it are its output, those with `! ` in front what
 /// it says on standard error. `[..]` stands for anything within a line, a line of `[...]` for any
 /// lines. `? 10` is the exit status; without one it is 0.
-public struct Transcript: Sendable {
+package struct Transcript: Sendable {
   /// One command and what is expected of it.
-  public struct Step: Sendable {
+  package struct Step: Sendable {
     /// What is typed.
-    public let command: String
+    package let command: String
     /// The number of its line in the file.
-    public let line: Int
+    package let line: Int
     /// The lines expected on standard output.
-    public fileprivate(set) var output: [String] = []
+    package fileprivate(set) var output: [String] = []
     /// The lines expected on standard error.
-    public fileprivate(set) var errors: [String] = []
+    package fileprivate(set) var errors: [String] = []
     /// The exit status expected.
-    public fileprivate(set) var status: Int32 = 0
+    package fileprivate(set) var status: Int32 = 0
   }
 
   /// The commands in order.
-  public private(set) var steps: [Step] = []
+  package private(set) var steps: [Step] = []
 
   /// Reads a transcript.
-  public init(_ text: String) {
+  package init(_ text: String) {
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
     {
       if line.hasPrefix("$ ") {
@@ -52,7 +52,7 @@ public struct Transcript: Sendable {
   /// Whether lines are as expected, wildcards considered.
   ///
   /// Empty lines count for nothing.
-  public static func matches(_ expected: [String], _ text: String) -> Bool {
+  package static func matches(_ expected: [String], _ text: String) -> Bool {
     let lines = text.split(separator: "\n").map(String.init)
     return matches(expected[...], lines[...])
   }

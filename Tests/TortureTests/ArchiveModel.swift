@@ -1,7 +1,6 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
-import Backup
 import Foundation
 import IPLD
 import TestSupport

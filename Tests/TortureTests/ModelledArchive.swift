@@ -1,11 +1,15 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
-import Backup
+import Copying
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
+import Verification
 
 /// An archive to which things are done at random, and what it has to give back after each of them.
 ///

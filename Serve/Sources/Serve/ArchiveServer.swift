@@ -1,5 +1,6 @@
 import Archive
-import Backup
+import Files
+import Snapshots
 import Foundation
 import Hummingbird
 import HummingbirdCore
@@ -10,7 +11,7 @@ import UnixSignals
 import Viewer
 
 /// Serves archives over HTTP until it is told to stop.
-public struct ArchiveServer {
+package struct ArchiveServer {
   private static let maximumConnections = 1024
   private static let maximumHeader = 32 << 10
   private static let idleSeconds: Int64 = 60
@@ -25,7 +26,7 @@ public struct ArchiveServer {
   ///
   /// - Throws: `SelectionError` for a selector that is none; an error of the system if the access
   ///   log cannot be opened; ``Nothing`` if there is no archive that can be read.
-  public init(_ options: ServerOptions) throws {
+  package init(_ options: ServerOptions) throws {
     self.options = options
     let selector = try options.snapshot.map { try SnapshotSelector($0) } ?? .latest
     shelf = Shelf(
@@ -40,12 +41,12 @@ public struct ArchiveServer {
   }
 
   /// There is no archive that can be read.
-  public struct Nothing: Error {}
+  package struct Nothing: Error {}
 
   /// Serves until the process is told to end, and then ends what is being answered.
   ///
   /// - Throws: if the address cannot be bound to.
-  public func run() async throws {
+  package func run() async throws {
     let token = Announcement.newToken()
     let budget = SendBudget()
     let pages = Pages(

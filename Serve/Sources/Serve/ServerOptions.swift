@@ -1,9 +1,9 @@
 /// What a server was asked to be: the argument of `carpack-serve serve`, as JSON.
 ///
 /// `carpack serve` and `carpack view` make it of their options, which are explained there.
-public struct ServerOptions: Decodable, Sendable {
+package struct ServerOptions: Decodable, Sendable {
   /// What is offered.
-  public enum Offer: String, Decodable, Sendable {
+  package enum Offer: String, Decodable, Sendable {
     /// The page and the archives, under a path that only who is told knows.
     case page
     /// That, and a personal data server.
@@ -11,34 +11,34 @@ public struct ServerOptions: Decodable, Sendable {
   }
 
   /// What is offered.
-  public var offer: Offer
+  package var offer: Offer
   /// Archives, and folders to look for archives in.
-  public var paths: [String]
+  package var paths: [String]
   /// The address to bind to.
-  public var host: String
+  package var host: String
   /// The port; 0 for any that is free.
-  public var port: Int
+  package var port: Int
   /// Names by which the server may be addressed, beside those of its address; with `https://` in
   /// front, also how it is reached.
-  public var hostnames: [String]
+  package var hostnames: [String]
   /// Which snapshot of each account is served; nil for the newest.
-  public var snapshot: String?
+  package var snapshot: String?
   /// Whether DID documents name this server as the account's.
-  public var impersonates: Bool
+  package var impersonates: Bool
   /// The file of the access log, `-` for standard error; nil for none.
-  public var log: String?
+  package var log: String?
   /// Whether counters are given at `/metrics`.
-  public var hasMetrics: Bool
+  package var hasMetrics: Bool
   /// Whether archives may hold far more than their size suggests.
-  public var allowsLarge: Bool
+  package var allowsLarge: Bool
   /// Whether the browser is opened.
-  public var opensBrowser: Bool
+  package var opensBrowser: Bool
   /// Whether nothing but warnings and errors is said.
-  public var isQuiet: Bool
+  package var isQuiet: Bool
   /// Whether what is said of the start is JSON, on standard output.
-  public var isJSON: Bool
+  package var isJSON: Bool
   /// Name and version of the command.
-  public var tool: String
+  package var tool: String
 }
 
 extension ServerOptions {
@@ -48,7 +48,7 @@ extension ServerOptions {
   }
 
   /// Reads the options; those that are not there have their usual values.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     func flag(_ key: CodingKeys) throws -> Bool {
       try values.decodeIfPresent(Bool.self, forKey: key) ?? false

@@ -1,6 +1,6 @@
 import ATProtocol
 import Archive
-import Backup
+import Snapshots
 import Foundation
 import GRDB
 import IPLD
@@ -12,16 +12,16 @@ import SystemPackage
 /// 1. A snapshot is in the database or it is not: each is one transaction. What is stopped goes on
 ///    where it was.
 /// 2. Snapshots that the database has, and the archive no longer, stay.
-public struct SQLiteExport {
+package struct SQLiteExport {
   /// Why a database cannot be written.
-  public enum Fault: Error, CustomStringConvertible {
+  package enum Fault: Error, CustomStringConvertible {
     /// It is something else.
     case foreign
     /// A later version made it.
     case later(Int)
 
     /// What a person reads.
-    public var description: String {
+    package var description: String {
       switch self {
       case .foreign: "it is there, and no database that carpack made"
       case .later(let version): "a later carpack made it (version \(version))"
@@ -30,17 +30,17 @@ public struct SQLiteExport {
   }
 
   /// What came of it.
-  public struct Report: Sendable {
+  package struct Report: Sendable {
     /// How many snapshots came in.
-    public var newSnapshots = 0
+    package var newSnapshots = 0
     /// How many records are in the database, in all their forms.
-    public var records = 0
+    package var records = 0
     /// How many of them are not in the archive, or cannot be read, so that only their names are here.
-    public var unreadable = 0
+    package var unreadable = 0
     /// How many snapshots came in that were not whole when they were made.
-    public var incompleteSnapshots = 0
+    package var incompleteSnapshots = 0
     /// What is wrong with snapshots, each in a line.
-    public var flaws: [String] = []
+    package var flaws: [String] = []
   }
 
   private let reader: ArchiveReader
@@ -73,7 +73,7 @@ public struct SQLiteExport {
   /// Brings a database up to date with an archive, and makes it if it is not there.
   ///
   /// - Throws: ``Fault``; `ArchiveError` for an archive that cannot be read; `DatabaseError`.
-  public static func run(_ options: SQLiteOptions) throws -> Report {
+  package static func run(_ options: SQLiteOptions) throws -> Report {
     var export = try SQLiteExport(options)
     let history = try SnapshotHistory(of: export.reader)
     guard !history.entries.isEmpty else { throw SnapshotError.noSnapshot }
@@ -230,7 +230,7 @@ public struct SQLiteExport {
 
 extension SQLiteExport.Report {
   /// Says what came of it, and ends the process with its status.
-  public func say(_ options: SQLiteOptions) -> Never {
+  package func say(_ options: SQLiteOptions) -> Never {
     let isIncomplete = unreadable > 0 || incompleteSnapshots > 0
     let isComplete = !isIncomplete && flaws.isEmpty
     if options.isJSON {

@@ -1,13 +1,13 @@
 /// What database is to be written: the argument of `carpack-serve sqlite`, as JSON.
-public struct SQLiteOptions: Decodable, Sendable {
+package struct SQLiteOptions: Decodable, Sendable {
   /// The archive.
-  public let archive: String
+  package let archive: String
   /// The database; one that is there is brought up to date.
-  public let database: String
+  package let database: String
   /// Whether archives may hold far more than their size suggests.
-  public let allowsLarge: Bool
+  package let allowsLarge: Bool
   /// Whether nothing but results and what is wrong is said.
-  public let isQuiet: Bool
+  package let isQuiet: Bool
   /// Whether results are JSON.
-  public let isJSON: Bool
+  package let isJSON: Bool
 }

@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
-import Backup
+import Extraction
+import Snapshots
 import GRDB
 import IPLD
 

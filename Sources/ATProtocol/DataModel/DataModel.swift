@@ -1,15 +1,15 @@
-public import IPLD
+package import IPLD
 
 /// The rules of AT Protocol's data model that a value can break although DAG-CBOR and JSON can say
 /// it.
 ///
 /// Source: [data model](https://atproto.com/specs/data-model).
-public enum DataModel {
+package enum DataModel {
   /// Checks a record, or whatever else stands for itself.
   ///
   /// - Throws: ``DataModelError``: the first thing that the data model forbids, and where in the
   ///   value it is.
-  public static func check(_ value: IPLDValue) throws(DataModelError) {
+  package static func check(_ value: IPLDValue) throws(DataModelError) {
     guard value.map != nil else { throw DataModelError(.notAMap) }
     try check(value, depth: 0)
   }
@@ -70,9 +70,9 @@ public enum DataModel {
 }
 
 /// What in a value AT Protocol's data model forbids.
-public struct DataModelError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct DataModelError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The outermost value is not a map.
     case notAMap
     /// A float.
@@ -92,18 +92,18 @@ public struct DataModelError: Error, Equatable, Sendable, CustomStringConvertibl
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// The keys and positions that lead to the place, outermost first.
-  public let path: [String]
+  package let path: [String]
 
   /// An error with its place.
-  public init(_ reason: Reason, path: [String] = []) {
+  package init(_ reason: Reason, path: [String] = []) {
     self.reason = reason
     self.path = path
   }
 
   /// What a person reads; the place is written as a JSON pointer.
-  public var description: String {
+  package var description: String {
     let what =
       switch reason {
       case .notAMap: "the value is not a map"

@@ -1,9 +1,9 @@
-public import IPLD
+package import IPLD
 
 /// AT Protocol's JSON: links are `{"$link": "b…"}`, bytes are `{"$bytes": "…"}` in base 64.
 ///
 /// Source: [data model](https://atproto.com/specs/data-model), "JSON".
-public enum DataModelJSON {
+package enum DataModelJSON {
   /// The key of an object that stands for a link.
   static let linkKey = "$link"
   /// The key of an object that stands for bytes.
@@ -17,13 +17,13 @@ public enum DataModelJSON {
   /// - Throws: ``JSONError``: the text is not JSON by the letter of RFC 8259, has a key twice in
   ///   one object, an integer that does not fit in 64 bits, or an object with `$link` or `$bytes`
   ///   that stands for neither a link nor bytes.
-  public static func decode(_ json: [UInt8]) throws(JSONError) -> IPLDValue {
+  package static func decode(_ json: [UInt8]) throws(JSONError) -> IPLDValue {
     var parser = JSONParser(json)
     return try parser.parse()
   }
 
   /// A value as JSON in one line, keys in the order of their bytes.
-  public static func encode(_ value: IPLDValue) -> [UInt8] {
+  package static func encode(_ value: IPLDValue) -> [UInt8] {
     var json = JSONWriter()
     value.writeJSON(to: &json)
     return json.takeBytes()
@@ -42,7 +42,7 @@ extension IPLDValue {
   /// Values outside of AT Protocol's data model are written too, though not all of them can be read
   /// back: floats, integers beyond 64 bits, links of other kinds, maps that happen to have a key
   /// `$link` or `$bytes`.
-  public func writeJSON(to json: inout JSONWriter) {
+  package func writeJSON(to json: inout JSONWriter) {
     var open: [Unfinished] = []
     Self.begin(self, &open, &json)
     while let innermost = open.popLast() {
@@ -69,7 +69,7 @@ extension IPLDValue {
   /// The value as AT Protocol's JSON, keys in the order of their bytes.
   ///
   /// - Parameter pretty: one line per item, instead of no white space at all.
-  public func json(pretty: Bool = false) -> String {
+  package func json(pretty: Bool = false) -> String {
     var writer = JSONWriter(pretty: pretty)
     writeJSON(to: &writer)
     return String(decoding: writer.bytes, as: UTF8.self)

@@ -1,7 +1,7 @@
 /// Why a text is not JSON that AT Protocol allows, and at which byte.
-public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The text ends inside a value.
     case truncated
     /// Something follows the value.
@@ -33,18 +33,18 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// Where, in bytes from the start of the text.
-  public let offset: Int
+  package let offset: Int
 
   /// An error with its place.
-  public init(_ reason: Reason, offset: Int) {
+  package init(_ reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let what =
       switch reason {
       case .truncated: "the text ends inside a value"

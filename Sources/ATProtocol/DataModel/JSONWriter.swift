@@ -20,14 +20,14 @@ package import IPLD
 /// 1. `open` holds one entry for each array or object that has begun and not ended, the innermost
 ///    last.
 /// 2. `isAfterKey` is true only between a key and its value.
-public struct JSONWriter: Sendable {
+package struct JSONWriter: Sendable {
   private enum Container {
     case array
     case object
   }
 
   /// What has been written and not been taken.
-  public private(set) var bytes: [UInt8] = []
+  package private(set) var bytes: [UInt8] = []
   private let isPretty: Bool
   private var open: [(container: Container, isEmpty: Bool)] = []
   private var isAfterKey = false
@@ -38,39 +38,39 @@ public struct JSONWriter: Sendable {
   ///
   /// - Parameter pretty: one line per item, indented by two spaces for each level; otherwise no
   ///   white space at all.
-  public init(pretty: Bool = false) {
+  package init(pretty: Bool = false) {
     isPretty = pretty
   }
 
   /// Answers what has been written since the last time, and forgets it.
-  public mutating func takeBytes() -> [UInt8] {
+  package mutating func takeBytes() -> [UInt8] {
     var taken: [UInt8] = []
     swap(&taken, &bytes)
     return taken
   }
 
   /// Begins an object; until it ends, keys and values take turns.
-  public mutating func beginObject() {
+  package mutating func beginObject() {
     begin(.object, UInt8(ascii: "{"))
   }
 
   /// Ends the object.
-  public mutating func endObject() {
+  package mutating func endObject() {
     end(.object, UInt8(ascii: "}"))
   }
 
   /// Begins an array.
-  public mutating func beginArray() {
+  package mutating func beginArray() {
     begin(.array, UInt8(ascii: "["))
   }
 
   /// Ends the array.
-  public mutating func endArray() {
+  package mutating func endArray() {
     end(.array, UInt8(ascii: "]"))
   }
 
   /// Writes the key of an object's next value.
-  public mutating func key(_ name: String) {
+  package mutating func key(_ name: String) {
     precondition(open.last?.container == .object && !isAfterKey, "a key where none can stand")
     separate()
     appendQuoted(name)
@@ -80,7 +80,7 @@ public struct JSONWriter: Sendable {
   }
 
   /// Writes a string.
-  public mutating func string(_ text: String) {
+  package mutating func string(_ text: String) {
     beginValue()
     appendQuoted(text)
   }
@@ -106,14 +106,14 @@ public struct JSONWriter: Sendable {
   }
 
   /// Writes an integer, all its digits.
-  public mutating func integer(_ number: Int) {
+  package mutating func integer(_ number: Int) {
     beginValue()
     bytes.append(contentsOf: number.description.utf8)
   }
 
   /// Writes an integer, all its digits, also those that no reader keeps who takes numbers for
   /// floats.
-  public mutating func integer(_ number: Int128) {
+  package mutating func integer(_ number: Int128) {
     beginValue()
     bytes.append(contentsOf: number.description.utf8)
   }
@@ -122,25 +122,25 @@ public struct JSONWriter: Sendable {
   /// float.
   ///
   /// JSON has no infinities and no NaN; null stands for them.
-  public mutating func double(_ number: Double) {
+  package mutating func double(_ number: Double) {
     beginValue()
     bytes.append(contentsOf: (number.isFinite ? number.description : "null").utf8)
   }
 
   /// Writes true or false.
-  public mutating func boolean(_ flag: Bool) {
+  package mutating func boolean(_ flag: Bool) {
     beginValue()
     bytes.append(contentsOf: (flag ? "true" : "false").utf8)
   }
 
   /// Writes null.
-  public mutating func null() {
+  package mutating func null() {
     beginValue()
     bytes.append(contentsOf: "null".utf8)
   }
 
   /// Ends the line after a whole value; another may follow, as in JSON Lines.
-  public mutating func newline() {
+  package mutating func newline() {
     precondition(open.isEmpty && isComplete, "a line ends inside a value")
     bytes.append(UInt8(ascii: "\n"))
     isComplete = false

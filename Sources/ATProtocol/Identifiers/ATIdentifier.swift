@@ -3,23 +3,23 @@
 /// Lexicon calls this string format `at-identifier` (<https://atproto.com/specs/lexicon>, "String
 /// Formats"). The two cannot be confused, because a DID starts with `did:` and a handle has no
 /// colon.
-public enum ATIdentifier: Identifier {
+package enum ATIdentifier: Identifier {
   /// The permanent name.
   case did(DID)
   /// The name for people, which may change hands.
   case handle(Handle)
 
   /// The most bytes in the longer of the two.
-  public static let maximumLength = DID.maximumLength
+  package static let maximumLength = DID.maximumLength
 
   /// What messages call it while it is not known which of the two it is.
-  public static let kind = IdentifierError.Kind.atIdentifier
+  package static let kind = IdentifierError.Kind.atIdentifier
 
   /// Parses a DID if the text starts with `did:`, else a handle.
   ///
   /// - Parameter text: The whole identifier, without `@` or `at://`.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)
   }
@@ -31,7 +31,7 @@ public enum ATIdentifier: Identifier {
   }
 
   /// The DID as it is written, or the handle in lower case.
-  public var text: String {
+  package var text: String {
     switch self {
     case .did(let did): did.text
     case .handle(let handle): handle.text
@@ -39,7 +39,7 @@ public enum ATIdentifier: Identifier {
   }
 
   /// The first rule that `bytes` break, or nil if they spell a DID or a handle.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     return bytes.mismatch(withPrefix: DID.scheme) == nil
       ? DID.fault(in: bytes) : Handle.fault(in: bytes)

@@ -12,31 +12,31 @@
 /// A handle in the authority is put in lower case, as the section "Normalization" asks, so that
 /// equal addresses are equal values. An address is not proof of a content: the record under it may
 /// change.
-public struct ATURI: Identifier {
+package struct ATURI: Identifier {
   /// The most bytes in an AT URI ("8 kilobytes").
-  public static let maximumLength = 8192
+  package static let maximumLength = 8192
 
   /// What messages call an AT URI.
-  public static let kind = IdentifierError.Kind.atURI
+  package static let kind = IdentifierError.Kind.atURI
 
   /// Whose repository it is.
-  public let authority: ATIdentifier
+  package let authority: ATIdentifier
 
   /// The collection, or nil if the URI means the whole repository.
-  public let collection: NSID?
+  package let collection: NSID?
 
   /// The record's key in its collection, or nil if the URI means the collection or the repository.
-  public let recordKey: RecordKey?
+  package let recordKey: RecordKey?
 
   /// The URI, with a handle in lower case.
-  public let text: String
+  package let text: String
 
   /// Parses an AT URI.
   ///
   /// - Parameter text: The whole URI.
   /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
   ///   in which it is broken, and its offset counts from the start of the URI.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     // Checked: "at:", an authority and at most two more parts, none of them empty.
     let parts = text.split(separator: "/").map(String.init)
@@ -47,12 +47,12 @@ public struct ATURI: Identifier {
   }
 
   /// The address of a repository.
-  public init(authority: ATIdentifier) {
+  package init(authority: ATIdentifier) {
     self.init(authority: authority, collection: nil, recordKey: nil)
   }
 
   /// The address of a record.
-  public init(authority: ATIdentifier, path: RecordPath) {
+  package init(authority: ATIdentifier, path: RecordPath) {
     self.init(authority: authority, collection: path.collection, recordKey: path.recordKey)
   }
 
@@ -67,7 +67,7 @@ public struct ATURI: Identifier {
   }
 
   /// Where the record is in its repository, or nil if the URI does not mean a record.
-  public var path: RecordPath? {
+  package var path: RecordPath? {
     guard let collection, let recordKey else { return nil }
     return RecordPath(collection: collection, recordKey: recordKey)
   }
@@ -77,7 +77,7 @@ public struct ATURI: Identifier {
 
 extension ATURI {
   /// The first rule that `bytes` break, or nil if they spell an AT URI.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     if let offset = bytes.mismatch(withPrefix: scheme) { return fault(.missingScheme, at: offset) }
 

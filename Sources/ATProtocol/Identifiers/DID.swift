@@ -12,21 +12,21 @@
 /// Any method is accepted, since a repository may mention DIDs of methods that nothing here
 /// resolves. What follows a `%` is not looked at, as the specification allows. Case matters
 /// throughout.
-public struct DID: Identifier {
+package struct DID: Identifier {
   /// The most bytes in a DID ("an initial hard limit of 2048 characters").
-  public static let maximumLength = 2048
+  package static let maximumLength = 2048
 
   /// What messages call a DID.
-  public static let kind = IdentifierError.Kind.did
+  package static let kind = IdentifierError.Kind.did
 
   /// The DID as it is written.
-  public let text: String
+  package let text: String
 
   /// Parses a DID.
   ///
   /// - Parameter text: The whole DID.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)
   }
@@ -37,12 +37,12 @@ public struct DID: Identifier {
   }
 
   /// The name of the method, such as `plc` or `web`.
-  public var method: Substring {
+  package var method: Substring {
     text.dropFirst(Self.scheme.count).prefix { $0 != ":" }
   }
 
   /// What follows the method: the part that the method gives a meaning to.
-  public var methodSpecificID: Substring {
+  package var methodSpecificID: Substring {
     text.dropFirst(Self.scheme.count + method.count + 1)
   }
 
@@ -52,7 +52,7 @@ public struct DID: Identifier {
 
 extension DID {
   /// The first rule that `bytes` break, or nil if they spell a DID.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     if let offset = bytes.mismatch(withPrefix: scheme) { return fault(.missingScheme, at: offset) }
 

@@ -10,21 +10,21 @@
 /// Handles are not case-sensitive: a value holds its text in lower case. Names that look like
 /// handles but can never belong to an account are still handles in syntax; ask
 /// ``hasReservedTopLevel``.
-public struct Handle: Identifier {
+package struct Handle: Identifier {
   /// The most bytes in a handle, as in any domain name written out.
-  public static let maximumLength = 253
+  package static let maximumLength = 253
 
   /// What messages call a handle.
-  public static let kind = IdentifierError.Kind.handle
+  package static let kind = IdentifierError.Kind.handle
 
   /// The handle in lower case.
-  public let text: String
+  package let text: String
 
   /// Parses a handle and puts it in lower case.
   ///
   /// - Parameter text: The whole handle, without `@` or `at://`.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)
   }
@@ -35,7 +35,7 @@ public struct Handle: Identifier {
   }
 
   /// The last label, such as `com`.
-  public var topLevel: Substring {
+  package var topLevel: Substring {
     text[text.index(after: text.lastIndex(of: ".") ?? text.startIndex)...]
   }
 
@@ -44,19 +44,19 @@ public struct Handle: Identifier {
   /// The specification lists them under "Additional Non-Syntax Restrictions": their names do not
   /// resolve on the public Internet, or not to anything that a person owns. `handle.invalid`, which
   /// services show in place of a handle that does not resolve, is among them.
-  public var hasReservedTopLevel: Bool { Self.reservedTopLevels.contains(String(topLevel)) }
+  package var hasReservedTopLevel: Bool { Self.reservedTopLevels.contains(String(topLevel)) }
 
   /// The top-level domains that no account may use.
   ///
   /// `test` is not one of them: it is allowed for development.
-  public static let reservedTopLevels: Set<String> = [
+  package static let reservedTopLevels: Set<String> = [
     "alt", "arpa", "example", "internal", "invalid", "local", "localhost", "onion",
   ]
 }
 
 extension Handle {
   /// The first rule that `bytes` break, or nil if they spell a handle.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     var labels = 0
     var start = 0

@@ -5,7 +5,7 @@
 /// comparing two texts is comparing their bytes, and an offset in bytes is an offset in characters.
 ///
 /// Syntax is all that is checked. Whether a name resolves, and to whom, is another question.
-public protocol Identifier: Hashable, Comparable, Sendable, CustomStringConvertible {
+package protocol Identifier: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// What messages call an identifier of this type.
   static var kind: IdentifierError.Kind { get }
 
@@ -33,7 +33,7 @@ extension Identifier {
   ///
   /// - Parameter utf8: The whole identifier, with nothing before or after it.
   /// - Throws: What ``fault(in:)`` finds.
-  public init(utf8: Span<UInt8>) throws(IdentifierError) {
+  package init(utf8: Span<UInt8>) throws(IdentifierError) {
     if let fault = Self.fault(in: utf8) { throw fault }
     // Checked: every byte is ASCII, so decoding cannot repair anything.
     let bytes = [UInt8](capacity: utf8.count) { output in
@@ -43,10 +43,10 @@ extension Identifier {
   }
 
   /// The identifier as it is written.
-  public var description: String { text }
+  package var description: String { text }
 
   /// Orders identifiers by the bytes of their text.
-  public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+  package static func < (left: Self, right: Self) -> Bool { left.text < right.text }
 
   /// Whether `bytes` spell an identifier of this type, found out without making one.
   package static func isValid(_ bytes: Span<UInt8>) -> Bool { fault(in: bytes) == nil }

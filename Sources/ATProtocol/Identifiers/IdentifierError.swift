@@ -1,27 +1,27 @@
 /// Why a text is not the identifier that it was taken for, and where.
-public struct IdentifierError: Error, Hashable, Sendable {
+package struct IdentifierError: Error, Hashable, Sendable {
   /// The kind of identifier whose grammar is broken.
   ///
   /// When the text is made of several identifiers, as an AT URI is, this is the innermost one.
-  public let kind: Kind
+  package let kind: Kind
 
   /// The rule that is broken.
-  public let reason: Reason
+  package let reason: Reason
 
   /// The byte at which it is broken, counted from the start of the text that was given.
   ///
   /// It equals the length of the text when something is missing at its end.
-  public let offset: Int
+  package let offset: Int
 
   /// Names a broken rule and its place.
-  public init(kind: Kind, reason: Reason, offset: Int) {
+  package init(kind: Kind, reason: Reason, offset: Int) {
     self.kind = kind
     self.reason = reason
     self.offset = offset
   }
 
   /// The kinds of identifier.
-  public enum Kind: String, Hashable, Sendable, CaseIterable {
+  package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// A ``ATProtocol/DID``.
     case did = "DID"
     /// A ``ATProtocol/Handle``.
@@ -41,7 +41,7 @@ public struct IdentifierError: Error, Hashable, Sendable {
   }
 
   /// The rules that a text can break.
-  public enum Reason: Hashable, Sendable {
+  package enum Reason: Hashable, Sendable {
     /// There is no text.
     case empty
     /// The text has more bytes than its kind may have.
@@ -73,7 +73,7 @@ public struct IdentifierError: Error, Hashable, Sendable {
 
 extension IdentifierError: CustomStringConvertible {
   /// One clause for people, such as `not a handle: an empty segment at byte 5`.
-  public var description: String {
+  package var description: String {
     let article = kind == .atURI || kind == .nsid ? "an" : "a"
     return "not \(article) \(kind.rawValue): \(complaint) at byte \(offset)"
   }

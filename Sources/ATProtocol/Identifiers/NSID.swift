@@ -16,21 +16,21 @@
 ///
 /// The text is kept as it was written. The case of an authority means nothing, but an NSID is also
 /// part of the key of a record, and keys are compared byte by byte.
-public struct NSID: Identifier {
+package struct NSID: Identifier {
   /// The most bytes in an NSID: an authority of 253, a `.`, and a name of 63.
-  public static let maximumLength = 317
+  package static let maximumLength = 317
 
   /// What messages call an NSID.
-  public static let kind = IdentifierError.Kind.nsid
+  package static let kind = IdentifierError.Kind.nsid
 
   /// The NSID as it is written.
-  public let text: String
+  package let text: String
 
   /// Parses an NSID.
   ///
   /// - Parameter text: The whole NSID, without a fragment.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)
   }
@@ -41,17 +41,17 @@ public struct NSID: Identifier {
   }
 
   /// The segments of the authority in the order of the NSID: the top-level domain comes first.
-  public var authority: [Substring] { text.split(separator: ".").dropLast() }
+  package var authority: [Substring] { text.split(separator: ".").dropLast() }
 
   /// The last segment, such as `fooBar`.
-  public var name: Substring {
+  package var name: Substring {
     text[text.index(after: text.lastIndex(of: ".") ?? text.startIndex)...]
   }
 }
 
 extension NSID {
   /// The first rule that `bytes` break, or nil if they spell an NSID.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     var segments = 1
     var start = 0

@@ -7,21 +7,21 @@
 /// - neither `.` nor `..`.
 ///
 /// Case matters. Those rules also keep a record key harmless as part of a path or a URI.
-public struct RecordKey: Identifier {
+package struct RecordKey: Identifier {
   /// The most bytes in a record key.
-  public static let maximumLength = 512
+  package static let maximumLength = 512
 
   /// What messages call a record key.
-  public static let kind = IdentifierError.Kind.recordKey
+  package static let kind = IdentifierError.Kind.recordKey
 
   /// The record key as it is written.
-  public let text: String
+  package let text: String
 
   /// Parses a record key.
   ///
   /// - Parameter text: The whole record key.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)
   }
@@ -32,14 +32,14 @@ public struct RecordKey: Identifier {
   }
 
   /// The record key that a timestamp makes.
-  public init(_ tid: TID) {
+  package init(_ tid: TID) {
     self.init(checked: tid.text)
   }
 }
 
 extension RecordKey {
   /// The first rule that `bytes` break, or nil if they spell a record key.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     for index in bytes.indices where !isAllowed(bytes[index]) {
       return fault(.forbiddenByte(bytes[index]), at: index)

@@ -14,27 +14,27 @@
 /// TID is accepted, as it is everywhere in the network, and bit 63 is not part of its time.
 ///
 /// A server chooses its revisions and a client its record keys: the time is a claim, not a fact.
-public struct TID: Identifier {
+package struct TID: Identifier {
   /// The length of every TID.
-  public static let maximumLength = 13
+  package static let maximumLength = 13
 
   /// What messages call a TID.
-  public static let kind = IdentifierError.Kind.tid
+  package static let kind = IdentifierError.Kind.tid
 
   /// The 13 digits.
-  public let text: String
+  package let text: String
 
   /// Parses a TID.
   ///
   /// - Parameter text: The 13 digits.
   /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.text = text
   }
 
   /// Writes an integer as a TID; every 64-bit integer has exactly one.
-  public init(integer: UInt64) {
+  package init(integer: UInt64) {
     var text = ""
     for place in (0..<Self.maximumLength).reversed() {
       let value = UInt8(truncatingIfNeeded: integer >> (5 * UInt64(place))) & 0x1F
@@ -44,20 +44,20 @@ public struct TID: Identifier {
   }
 
   /// The integer that the digits spell.
-  public var integer: UInt64 {
+  package var integer: UInt64 {
     text.utf8.reduce(0) { $0 << 5 | UInt64(Self.value(ofDigit: $1) ?? 0) }
   }
 
   /// The time, in microseconds since the beginning of 1970 in UTC: 53 bits.
-  public var microseconds: UInt64 { (integer >> 10) & (1 << 53 - 1) }
+  package var microseconds: UInt64 { (integer >> 10) & (1 << 53 - 1) }
 
   /// The number of the clock that told the time: 10 bits, chosen at random to keep clocks apart.
-  public var clockIdentifier: UInt16 { UInt16(integer & 0x3FF) }
+  package var clockIdentifier: UInt16 { UInt16(integer & 0x3FF) }
 }
 
 extension TID {
   /// The first rule that `bytes` break, or nil if they spell a TID.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     guard bytes.count == maximumLength else {
       return fault(.wrongLength(required: maximumLength), at: min(bytes.count, maximumLength))
     }

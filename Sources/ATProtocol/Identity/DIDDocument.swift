@@ -5,25 +5,25 @@ internal import IPLD
 /// Read from JSON. Other names, keys and services may be of any shape; ids may be written with the
 /// DID in front or without. Sources: [DID](https://atproto.com/specs/did), "DID documents"; [DID
 /// Core](https://www.w3.org/TR/did-core/).
-public struct DIDDocument: Hashable, Sendable {
+package struct DIDDocument: Hashable, Sendable {
   /// No longer document is read, in bytes: they take a kilobyte or two.
-  public static let maximumLength = 256 << 10
+  package static let maximumLength = 256 << 10
 
   /// Whom it is about, as it says itself.
-  public let id: DID
+  package let id: DID
   /// The names it claims that are handles, the first being the account's; whether they lead back to
   /// the DID is another question.
-  public let handles: [Handle]
+  package let handles: [Handle]
   /// The key that signs the repository, or why there is none.
-  public let signingKeyResult: Result<VerificationKey, DIDDocumentGap>
+  package let signingKeyResult: Result<VerificationKey, DIDDocumentGap>
   /// The account's server, or why there is none.
-  public let pdsResult: Result<ServerOrigin, DIDDocumentGap>
+  package let pdsResult: Result<ServerOrigin, DIDDocumentGap>
 
   /// Reads a document.
   ///
   /// - Throws: ``DIDDocumentError`` if it is too long, not JSON, or not an object with a DID as its
   ///   `id`. What else may be wrong is a gap.
-  public init(_ bytes: Span<UInt8>) throws(DIDDocumentError) {
+  package init(_ bytes: Span<UInt8>) throws(DIDDocumentError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue
     do {
@@ -43,15 +43,15 @@ public struct DIDDocument: Hashable, Sendable {
   }
 
   /// The handle it claims: the first name that is one.
-  public var handle: Handle? { handles.first }
+  package var handle: Handle? { handles.first }
 
   /// The key that signs the repository.
-  public var signingKey: VerificationKey? {
+  package var signingKey: VerificationKey? {
     if case .success(let key) = signingKeyResult { key } else { nil }
   }
 
   /// The account's server: scheme, host and port.
-  public var pds: String? {
+  package var pds: String? {
     if case .success(let origin) = pdsResult { origin.text } else { nil }
   }
 
@@ -120,7 +120,7 @@ public struct DIDDocument: Hashable, Sendable {
 }
 
 /// Why a text is not a DID document.
-public enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``DIDDocument/maximumLength``.
   case tooLong
   /// It is not JSON.
@@ -129,7 +129,7 @@ public enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertibl
   case noID
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .tooLong: "the DID document is over \(DIDDocument.maximumLength) bytes"
     case .notJSON(let error): "the DID document is \(error)"
@@ -139,7 +139,7 @@ public enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertibl
 }
 
 /// What a DID document lacks.
-public enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible {
+package enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible {
   /// There is no verification method `#atproto` with a key.
   case noKey
   /// The key is controlled by another DID.
@@ -154,7 +154,7 @@ public enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible {
   case unusableServer(String, ServerOriginError)
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .noKey: "the DID document names no signing key"
     case .foreignKey: "the DID document's signing key is controlled by another DID"

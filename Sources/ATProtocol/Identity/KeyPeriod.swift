@@ -1,16 +1,16 @@
-public import IPLD
+package import IPLD
 
 /// A time in which one key signed an account's repository.
-public struct KeyPeriod: Hashable, Sendable {
+package struct KeyPeriod: Hashable, Sendable {
   /// The key.
-  public let key: VerificationKey
+  package let key: VerificationKey
   /// When the directory received the operation that named it.
-  public let from: UnixTime
+  package let from: UnixTime
   /// When the directory received the one that named another, or ended the DID; nil if it holds
   /// still.
-  public let until: UnixTime?
+  package let until: UnixTime?
   /// The operation that named it.
-  public let operation: CID
+  package let operation: CID
 
   /// The periods of a history: operations that go on with the same key do not begin one.
   static func list(_ spans: [PLCHistory.Span]) -> [KeyPeriod] {

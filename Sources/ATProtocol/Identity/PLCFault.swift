@@ -1,9 +1,9 @@
-public import IPLD
+package import IPLD
 
 /// Why a PLC log does not lead from the DID to the account's keys, and at which operation.
-public struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
+package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that a log can break.
-  public enum Reason: Error, Equatable, Sendable {
+  package enum Reason: Error, Equatable, Sendable {
     /// The DID is of another method.
     case notAPLC
     /// There are no operations.
@@ -48,18 +48,18 @@ public struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// The place of the operation in the log, counted from 0; nil if the fault is not in one.
-  public let operation: Int?
+  package let operation: Int?
 
   /// A broken rule and its place.
-  public init(_ reason: Reason, operation: Int? = nil) {
+  package init(_ reason: Reason, operation: Int? = nil) {
     self.reason = reason
     self.operation = operation
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let place = operation.map { "operation \($0 + 1) of the PLC log" } ?? "the PLC log"
     return "\(place) \(reason)"
   }
@@ -67,7 +67,7 @@ public struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
 
 extension PLCFault.Reason: CustomStringConvertible {
   /// What a person reads, behind the name of the operation.
-  public var description: String {
+  package var description: String {
     switch self {
     case .notAPLC: "belongs to no did:plc"
     case .empty: "is empty"

@@ -6,7 +6,7 @@ extension PLCHistory {
   /// Keys that held at that time are tried first, so that one check is enough for nearly every
   /// commit; in the worst case each key of the history is tried once, up to
   /// ``SignatureVerdict/maximumKeys``.
-  public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
+  package func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
     let time = SignatureVerdict.RevisionTime(
       of: commit, now: now, notBefore: spans.first?.from ?? SignatureVerdict.earliest)
     return SignatureVerdict(signer: signer(of: commit, time, now), revisionTime: time)
@@ -127,7 +127,7 @@ extension DIDDocument {
   ///
   /// All that there is for a `did:web`, which has no history; it is weaker, and the verdict says
   /// so.
-  public func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
+  package func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict {
     let time = SignatureVerdict.RevisionTime(
       of: commit, now: now, notBefore: SignatureVerdict.earliest)
     let signer: SignatureVerdict.Signer

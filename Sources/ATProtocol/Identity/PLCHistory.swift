@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// The proven history of a `did:plc`: from the DID to its first operation, and from each operation
 /// to the next.
@@ -8,9 +8,9 @@ public import IPLD
 /// signs when the directory received an operation, or that a log is not cut short. Times, and that
 /// nothing follows the last operation, are the directory's word; times are only checked against one
 /// another. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
-public struct PLCHistory: Hashable, Sendable {
+package struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
-  public enum Kind: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
     /// Creates the DID, in the form of 2022.
     case legacyCreate
     /// Creates the DID, or replaces all that is said of it.
@@ -20,65 +20,65 @@ public struct PLCHistory: Hashable, Sendable {
   }
 
   /// One operation that the directory took.
-  public struct Operation: Hashable, Sendable {
+  package struct Operation: Hashable, Sendable {
     /// What it does.
-    public let kind: Kind
+    package let kind: Kind
     /// Its CID, which was computed.
-    public let cid: CID
+    package let cid: CID
     /// When the directory received it, as the directory says.
-    public let receivedAt: UnixTime
+    package let receivedAt: UnixTime
     /// The rotation key that signed it.
-    public let signer: VerificationKey
+    package let signer: VerificationKey
     /// The keys that may sign what follows it, in the order of their authority.
-    public let rotationKeys: [VerificationKey]
+    package let rotationKeys: [VerificationKey]
     /// The key that signs the repository, if it names one that can be used.
-    public let signingKey: VerificationKey?
+    package let signingKey: VerificationKey?
     /// The handles it names, the first being the account's.
-    public let handles: [Handle]
+    package let handles: [Handle]
     /// The server it names, if it can be used.
-    public let pds: ServerOrigin?
+    package let pds: ServerOrigin?
     /// The operation that took it back, if one did.
-    public fileprivate(set) var nullifiedBy: CID?
+    package fileprivate(set) var nullifiedBy: CID?
     /// Where its signer stands among the rotation keys of the operation before.
     fileprivate let signerRank: Int
   }
 
   /// A span of time in which one operation held.
-  public struct Span: Hashable, Sendable {
+  package struct Span: Hashable, Sendable {
     /// The operation.
-    public let operation: Operation
+    package let operation: Operation
     /// The beginning: when the directory received it.
-    public var from: UnixTime { operation.receivedAt }
+    package var from: UnixTime { operation.receivedAt }
     /// The end: when the directory received the next one; nil if it holds still.
-    public let until: UnixTime?
+    package let until: UnixTime?
   }
 
   /// The longest time, in microseconds, after which an operation may still be taken back.
   static let recoveryWindow = 72 * UnixTime.hour
 
   /// The account.
-  public let did: DID
+  package let did: DID
   /// All operations, the oldest first, those included that were nullified.
-  public let operations: [Operation]
+  package let operations: [Operation]
   /// What held when, the oldest first; the last span has an end if a tombstone follows.
-  public let spans: [Span]
+  package let spans: [Span]
   /// The operation that ended the DID, if one did.
-  public let tombstone: Operation?
+  package let tombstone: Operation?
   /// Which signing key held when; neighbours that name the same key are one period.
   package let keyPeriods: [KeyPeriod]
 
   /// The operations that later ones took back.
-  public var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
+  package var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
 
   /// What holds now; nil behind a tombstone.
-  public var current: Span? { tombstone == nil ? spans.last : nil }
+  package var current: Span? { tombstone == nil ? spans.last : nil }
 
   /// Checks a log of `did` from its first operation to its last.
   ///
   /// Takes one pass, with at most ten checks of a signature for an operation.
   ///
   /// - Throws: ``PLCFault``: the first rule that is broken, and by which operation.
-  public init(validating log: PLCLog, of did: DID) throws(PLCFault) {
+  package init(validating log: PLCLog, of did: DID) throws(PLCFault) {
     guard did.method == "plc" else { throw PLCFault(.notAPLC) }
     guard !log.entries.isEmpty else { throw PLCFault(.empty) }
     var checker = Checker(did)

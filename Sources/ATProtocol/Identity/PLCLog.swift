@@ -1,45 +1,45 @@
-public import IPLD
+package import IPLD
 
 /// The history of a `did:plc`: every operation that the directory took, as `/log/audit` has it.
 ///
 /// What is read here is what operations say. Whether they are signed by whom they have to be, and
 /// whether the first one hashes to the DID, needs ``Entry/operation`` as it stands, which is kept
 /// for that. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "audit logs".
-public struct PLCLog: Hashable, Sendable {
+package struct PLCLog: Hashable, Sendable {
   /// No longer log is read, in bytes: a log of many years takes some hundred kilobytes.
-  public static let maximumLength = 4 << 20
+  package static let maximumLength = 4 << 20
 
   /// One operation.
-  public struct Entry: Hashable, Sendable {
+  package struct Entry: Hashable, Sendable {
     /// When the directory took it, as it says, in RFC 3339.
-    public let createdAt: String
+    package let createdAt: String
     /// Whether a later operation, signed by a key of higher rank, took it back.
-    public let isNullified: Bool
+    package let isNullified: Bool
     /// The operation's CID, as the directory says.
-    public let cid: CID?
+    package let cid: CID?
     /// The operation itself: what is signed once `sig` is taken away.
-    public let operation: IPLDValue
+    package let operation: IPLDValue
     /// Whether it ended the DID.
-    public let isTombstone: Bool
+    package let isTombstone: Bool
     /// The server it names.
-    public let pds: ServerOrigin?
+    package let pds: ServerOrigin?
     /// The names it claims that are handles, the first being the account's.
-    public let handles: [Handle]
+    package let handles: [Handle]
     /// The key it names that signs the repository.
-    public let signingKey: VerificationKey?
+    package let signingKey: VerificationKey?
 
     /// The handle it names: the first name that is one.
-    public var handle: Handle? { handles.first }
+    package var handle: Handle? { handles.first }
   }
 
   /// The operations, the oldest first.
-  public let entries: [Entry]
+  package let entries: [Entry]
 
   /// Reads the log of one DID.
   ///
   /// - Throws: ``PLCLogError`` if it is too long, not JSON, not a list of operations, or about
   ///   another DID.
-  public init(_ bytes: Span<UInt8>, of did: DID) throws(PLCLogError) {
+  package init(_ bytes: Span<UInt8>, of did: DID) throws(PLCLogError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue
     do {
@@ -64,14 +64,14 @@ public struct PLCLog: Hashable, Sendable {
 
   /// Every server that the account had, the first one first, each once; those that only nullified
   /// operations name are left out.
-  public var servers: [ServerOrigin] {
+  package var servers: [ServerOrigin] {
     var seen: Set<ServerOrigin> = []
     return entries.filter { !$0.isNullified }.compactMap(\.pds).filter { seen.insert($0).inserted }
   }
 
   /// Every signing key that the account had, the first one first, each once; those that only
   /// nullified operations name are left out.
-  public var signingKeys: [VerificationKey] {
+  package var signingKeys: [VerificationKey] {
     var seen: Set<VerificationKey> = []
     return entries.filter { !$0.isNullified }.compactMap(\.signingKey)
       .filter { seen.insert($0).inserted }
@@ -114,7 +114,7 @@ extension PLCLog.Entry {
 }
 
 /// Why a text is not the log that was asked for.
-public enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``PLCLog/maximumLength``.
   case tooLong
   /// It is not JSON.
@@ -125,7 +125,7 @@ public enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherAccount(String)
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .tooLong: "the PLC log is over \(PLCLog.maximumLength) bytes"
     case .notJSON(let error): "the PLC log is \(error)"

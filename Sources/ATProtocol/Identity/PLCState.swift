@@ -1,48 +1,48 @@
-public import IPLD
+package import IPLD
 
 /// What an operation of a PLC log says of an account: who may change it, its names, its keys, its
 /// servers.
 ///
 /// All of it is kept, whatever is not understood included, so that what one operation says survives
 /// into the next but for what that changes.
-public struct PLCState: Hashable, Sendable {
+package struct PLCState: Hashable, Sendable {
   /// The keys that may sign what follows, in the order of their authority, as `did:key:…`.
-  public var rotationKeys: [String]
+  package var rotationKeys: [String]
   /// Its names, the first that is a handle being the one it goes by: `at://alice.example.com`.
-  public var alsoKnownAs: [String]
+  package var alsoKnownAs: [String]
   /// Its keys by their names, as `did:key:…`; `atproto` signs the repository.
-  public var verificationMethods: [String: String]
+  package var verificationMethods: [String: String]
   /// Its servers by their names; `atproto_pds` keeps the repository.
-  public var services: [String: Service]
+  package var services: [String: Service]
 
   /// A server.
-  public struct Service: Hashable, Sendable {
+  package struct Service: Hashable, Sendable {
     /// What it is, such as `AtprotoPersonalDataServer`.
-    public var type: String
+    package var type: String
     /// Its URL.
-    public var endpoint: String
+    package var endpoint: String
 
     /// A server.
-    public init(type: String, endpoint: String) {
+    package init(type: String, endpoint: String) {
       self.type = type
       self.endpoint = endpoint
     }
 
     /// A personal data server.
-    public static func pds(_ endpoint: String) -> Service {
+    package static func pds(_ endpoint: String) -> Service {
       Service(type: "AtprotoPersonalDataServer", endpoint: endpoint)
     }
   }
 
   /// The name of the key that signs the repository.
-  public static let signingKeyName = "atproto"
+  package static let signingKeyName = "atproto"
   /// The name of the server that keeps the repository.
-  public static let pdsName = "atproto_pds"
+  package static let pdsName = "atproto_pds"
 
   /// What an operation of the log says; nil for a tombstone, or what is no operation.
   ///
   /// One of 2022 is read as the directory reads it.
-  public init?(_ operation: IPLDValue) {
+  package init?(_ operation: IPLDValue) {
     switch operation["type"]?.string {
     case "create":
       guard let key = operation["signingKey"]?.string,
@@ -82,7 +82,7 @@ public struct PLCState: Hashable, Sendable {
   }
 
   /// The four fields as an operation has them.
-  public var fields: IPLDMap {
+  package var fields: IPLDMap {
     var methods: IPLDMap = [:]
     for (name, key) in verificationMethods { methods[name] = .string(key) }
     var services: IPLDMap = [:]
@@ -98,24 +98,24 @@ public struct PLCState: Hashable, Sendable {
   }
 
   /// The server that keeps the repository.
-  public var pds: String? { services[Self.pdsName]?.endpoint }
+  package var pds: String? { services[Self.pdsName]?.endpoint }
   /// The key that signs the repository.
-  public var signingKey: String? { verificationMethods[Self.signingKeyName] }
+  package var signingKey: String? { verificationMethods[Self.signingKeyName] }
 }
 
 /// What an operation has to say so that a server can speak for an account.
-public struct PLCCredentials: Hashable, Sendable {
+package struct PLCCredentials: Hashable, Sendable {
   /// The name that the server knows the account by; nil if it names none.
-  public var handle: String?
+  package var handle: String?
   /// The key with which it signs the repository.
-  public var signingKey: String
+  package var signingKey: String
   /// The keys with which it signs operations.
-  public var rotationKeys: [String]
+  package var rotationKeys: [String]
   /// The server.
-  public var pds: PLCState.Service
+  package var pds: PLCState.Service
 
   /// Reads what a server recommends; nil if it leaves something out that it cannot do without.
-  public init?(_ json: IPLDValue) {
+  package init?(_ json: IPLDValue) {
     guard let key = json["verificationMethods"]?[PLCState.signingKeyName]?.string,
       let service = json["services"]?[PLCState.pdsName], let type = service["type"]?.string,
       let endpoint = service["endpoint"]?.string
@@ -137,7 +137,7 @@ extension PLCState {
   ///   - credentials: what the server recommends.
   ///   - owners: the keys that are the owner's, and no server's.
   ///   - former: the handle that is given up; it is replaced where it stands.
-  public func moved(to credentials: PLCCredentials, owners: Set<String>, givingUp former: String?)
+  package func moved(to credentials: PLCCredentials, owners: Set<String>, givingUp former: String?)
     -> PLCState
   {
     var state = self

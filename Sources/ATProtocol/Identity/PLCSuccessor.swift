@@ -1,10 +1,10 @@
-public import IPLD
+package import IPLD
 
 /// A signed operation that is to follow the last one of a PLC log, checked as the directory will
 /// check it.
-public struct PLCSuccessor: Hashable, Sendable {
+package struct PLCSuccessor: Hashable, Sendable {
   /// Why the directory would not take an operation, or not as it is meant.
-  public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The DID was ended.
     case ended
     /// The operation breaks a rule of the log.
@@ -31,7 +31,7 @@ public struct PLCSuccessor: Hashable, Sendable {
     case cannotSign
 
     /// What a person reads.
-    public var description: String {
+    package var description: String {
       switch self {
       case .ended: "the DID was ended by a tombstone"
       case .broken(let fault): "the operation would be refused: \(fault)"
@@ -55,12 +55,12 @@ public struct PLCSuccessor: Hashable, Sendable {
 
   /// The longest operation that the directory takes, in bytes of DAG-CBOR with the signature; the
   /// specification says 7,500.
-  public static let maximumLength = 4000
+  package static let maximumLength = 4000
 
   /// The operation, signed.
-  public let operation: IPLDValue
+  package let operation: IPLDValue
   /// Its CID.
-  public let cid: CID
+  package let cid: CID
 
   /// Signs an operation that gives an account a new state.
   ///
@@ -71,7 +71,7 @@ public struct PLCSuccessor: Hashable, Sendable {
   ///   - key: one of the account's rotation keys.
   ///   - now: the time.
   /// - Throws: ``Fault``.
-  public init(
+  package init(
     _ state: PLCState, after log: PLCLog, of did: DID, signing key: PrivateKey, now: UnixTime
   ) throws(Fault) {
     let history = try Self.history(log, did)
@@ -100,7 +100,7 @@ public struct PLCSuccessor: Hashable, Sendable {
   ///   - did: the account.
   ///   - now: the time.
   /// - Throws: ``Fault``.
-  public init(
+  package init(
     checking operation: IPLDValue, _ state: PLCState, after log: PLCLog, of did: DID, now: UnixTime
   ) throws(Fault) {
     let history = try Self.history(log, did)
@@ -187,7 +187,7 @@ extension PLCLog {
   }
 
   /// The state that the last operation gives the account; nil if that ended it.
-  public var state: PLCState? {
+  package var state: PLCState? {
     entries.last { !$0.isNullified }.flatMap { PLCState($0.operation) }
   }
 }

@@ -25,7 +25,7 @@ extension PrivateKey {
   /// A new key from libcrypto's random numbers.
   ///
   /// - Throws: ``Fault/cannotSign`` if libcrypto makes none.
-  public static func generate(on curve: VerificationKey.Curve) throws(Fault) -> PrivateKey {
+  package static func generate(on curve: VerificationKey.Curve) throws(Fault) -> PrivateKey {
     var library = making
     guard let key = unsafe carpack_generate_key(&library, curve.groupName) else {
       library.ERR_clear_error()
@@ -38,7 +38,7 @@ extension PrivateKey {
   ///
   /// - Parameter passphrase: what it is encrypted with; nil for a key in the clear.
   /// - Throws: ``Fault/cannotSign`` if libcrypto does not write it.
-  public func pem(passphrase: [UInt8]? = nil) throws(Fault) -> [UInt8] {
+  package func pem(passphrase: [UInt8]? = nil) throws(Fault) -> [UInt8] {
     var library = Self.making
     var buffer = [UInt8](repeating: 0, count: Self.maximumPEM)
     let capacity = CInt(buffer.count)
@@ -57,7 +57,7 @@ extension PrivateKey {
   /// The key in the form that atproto's tools print.
   ///
   /// - Throws: ``Fault/cannotSign`` if libcrypto does not give it away.
-  public func multikey() throws(Fault) -> String {
+  package func multikey() throws(Fault) -> String {
     var library = Self.making
     var scalar = [UInt8](repeating: 0, count: Self.scalarLength)
     guard unsafe withKey({ key in unsafe carpack_key_scalar(&library, key, &scalar) }) != 0 else {
@@ -70,7 +70,7 @@ extension PrivateKey {
   /// Reads the form that atproto's tools print.
   ///
   /// - Throws: ``Fault/notAKey``, ``Fault/unknownCurve``.
-  public convenience init(multikey: String) throws(Fault) {
+  package convenience init(multikey: String) throws(Fault) {
     guard multikey.utf8.first == UInt8(ascii: "z"),
       let bytes = Base58.decode(Array(multikey.utf8.dropFirst()))
     else { throw .notAKey }
@@ -95,7 +95,7 @@ extension PrivateKey {
   /// Reads a key in either form: PEM, or a line that is a private multikey.
   ///
   /// - Throws: ``Fault``.
-  public convenience init(text: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
+  package convenience init(text: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
     let lines = String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline)
     if let line = lines.first(where: { !$0.hasPrefix("#") && !$0.isEmpty }), line.hasPrefix("z") {
       try self.init(multikey: String(line.prefix { !$0.isWhitespace }))

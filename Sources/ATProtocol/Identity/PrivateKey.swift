@@ -7,11 +7,11 @@ internal import IPLD
 /// writes it. The key itself stays with libcrypto, and becomes a value only
 /// where its owner has it written down.
 @safe
-public final class PrivateKey: @unchecked Sendable {
+package final class PrivateKey: @unchecked Sendable {
   // libcrypto counts references to a key atomically, and changes none after it is made; each signature
   // has a context of its own.
   /// Why a text is no private key that can be used.
-  public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// It is not a private key in PEM.
     case notAKey
     /// It is encrypted, and there is no passphrase.
@@ -24,7 +24,7 @@ public final class PrivateKey: @unchecked Sendable {
     case cannotSign
 
     /// What a person reads.
-    public var description: String {
+    package var description: String {
       switch self {
       case .notAKey: "it holds no private key in PEM"
       case .encrypted: "it is encrypted, and there is no passphrase"
@@ -47,7 +47,7 @@ public final class PrivateKey: @unchecked Sendable {
 
   private let key: OpaquePointer
   /// The public key that belongs to it.
-  public let verificationKey: VerificationKey
+  package let verificationKey: VerificationKey
 
   /// Reads a key.
   ///
@@ -55,7 +55,7 @@ public final class PrivateKey: @unchecked Sendable {
   ///   - pem: the text of the file.
   ///   - passphrase: what it is encrypted with; nil if nobody gave one.
   /// - Throws: ``Fault``.
-  public convenience init(pem: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
+  package convenience init(pem: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
     var library = Self.library
     // An empty array has no address to give.
     let bytes = (passphrase ?? []) + [0]
@@ -121,7 +121,7 @@ public final class PrivateKey: @unchecked Sendable {
   /// would do.
   ///
   /// - Throws: ``Fault/cannotSign``.
-  public func sign(_ message: Span<UInt8>) throws(Fault) -> [UInt8] {
+  package func sign(_ message: Span<UInt8>) throws(Fault) -> [UInt8] {
     let digest = SHA256.digest(of: message).bytes
     var der = [UInt8](repeating: 0, count: Self.maximumDER)
     var length = der.count

@@ -3,24 +3,24 @@
 /// What a DID document may name as an account's server: `https`, or `http` where the host is this
 /// machine, for development. Source: [DID](https://atproto.com/specs/did), "DID documents": "the
 /// URL scheme, a hostname, and an optional port number".
-public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
+package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
   /// The longest text that is taken.
   static let maximumLength = 512
 
   /// The origin, its host in lower case, without a port where the scheme's own is meant and without
   /// a slash at the end.
-  public let text: String
+  package let text: String
   /// Whether requests to it are encrypted.
-  public let isSecure: Bool
+  package let isSecure: Bool
   /// The host: a name, an IPv4 address, or an IPv6 address in brackets.
-  public let host: String
+  package let host: String
   /// The port, the scheme's own if none is named.
-  public let port: Int
+  package let port: Int
 
   /// Parses an origin; a slash at the end is allowed.
   ///
   /// - Throws: ``ServerOriginError``.
-  public init(_ text: String) throws(ServerOriginError) {
+  package init(_ text: String) throws(ServerOriginError) {
     guard text.utf8.count <= Self.maximumLength else { throw .notAnOrigin }
     let lower = text.lowercased()
     guard let scheme = ["https://", "http://"].first(where: lower.hasPrefix) else {
@@ -57,7 +57,7 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
   /// is anything.
   ///
   /// - Throws: ``ServerOriginError``.
-  public static func split(_ url: String) throws(ServerOriginError) -> (
+  package static func split(_ url: String) throws(ServerOriginError) -> (
     origin: ServerOrigin, path: Substring
   ) {
     let authority = url.firstRange(of: "://")?.upperBound ?? url.startIndex
@@ -70,13 +70,13 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether the host names this machine: `localhost`, a name under it, or an address of the
   /// loopback interface.
-  public var isLoopback: Bool {
+  package var isLoopback: Bool {
     host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]"
       || host.hasPrefix("127.") && Self.isIPv4(host)
   }
 
   /// The origin's text.
-  public var description: String { text }
+  package var description: String { text }
 
   private static func isHost(_ name: Substring) -> Bool {
     let bytes = Array(name.utf8)
@@ -113,7 +113,7 @@ public struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Why a text is not where a server is.
-public enum ServerOriginError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum ServerOriginError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The scheme is neither `https` nor `http`.
   case notHTTP
   /// The scheme is `http`, and the host is not this machine.
@@ -122,7 +122,7 @@ public enum ServerOriginError: Error, Hashable, Sendable, CustomStringConvertibl
   case notAnOrigin
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .notHTTP: "it is no https URL"
     case .notSecure: "http is used for servers on this machine only"

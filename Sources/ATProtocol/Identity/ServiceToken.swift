@@ -8,7 +8,7 @@ internal import IPLD
 /// claims  {"aud","exp","iat","iss","jti","lxm"}
 /// ```
 /// Source: [XRPC](https://atproto.com/specs/xrpc), "Inter-Service Authentication (JWT)".
-public enum ServiceToken {
+package enum ServiceToken {
   /// How long a token is good for, in seconds.
   private static let lifetime = 60
 
@@ -21,7 +21,7 @@ public enum ServiceToken {
   ///   - now: the time, in seconds since 1970.
   ///   - key: the account's signing key.
   /// - Throws: ``PrivateKey/Fault``.
-  public static func make(
+  package static func make(
     account: DID, audience: DID, method: String, now: Int, key: PrivateKey
   ) throws(PrivateKey.Fault) -> String {
     let header: IPLDMap = [

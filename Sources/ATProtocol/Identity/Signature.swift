@@ -2,14 +2,14 @@ internal import IPLD
 
 extension VerificationKey {
   /// How long a signature is, in bytes: r, then s.
-  public static let signatureLength = 64
+  package static let signatureLength = 64
 
   /// Whether a signature over a message was made with the private key that belongs to this one.
   ///
   /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do
   /// only the lower is taken, so that nobody can make a second signature of one he sees. Source:
   /// [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
-  public func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
+  package func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
     verifies(signature, of: SHA256.digest(of: message))
   }
 

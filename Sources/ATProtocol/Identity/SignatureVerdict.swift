@@ -1,10 +1,10 @@
-public import IPLD
+package import IPLD
 
 /// Which of an account's keys signed a commit, and whether that key held at the time that the
 /// commit's revision claims.
-public struct SignatureVerdict: Hashable, Sendable {
+package struct SignatureVerdict: Hashable, Sendable {
   /// Who signed.
-  public enum Signer: Hashable, Sendable {
+  package enum Signer: Hashable, Sendable {
     /// The key that holds now.
     case currentKey(KeyPeriod)
     /// A key that held at the revision's time and was replaced later.
@@ -33,7 +33,7 @@ public struct SignatureVerdict: Hashable, Sendable {
   }
 
   /// What the commit's revision says of the time.
-  public enum RevisionTime: Hashable, Sendable {
+  package enum RevisionTime: Hashable, Sendable {
     /// A time that it can be.
     case plausible(UnixTime)
     /// A time that has not come yet.
@@ -45,20 +45,20 @@ public struct SignatureVerdict: Hashable, Sendable {
   }
 
   /// Who signed.
-  public let signer: Signer
+  package let signer: Signer
   /// What the revision says of the time.
   ///
   /// One that is odd leaves the signature genuine: the account's server chooses it.
-  public let revisionTime: RevisionTime
+  package let revisionTime: RevisionTime
 
   /// A verdict.
-  public init(signer: Signer, revisionTime: RevisionTime) {
+  package init(signer: Signer, revisionTime: RevisionTime) {
     self.signer = signer
     self.revisionTime = revisionTime
   }
 
   /// Whether the account's own key of that time signed the commit.
-  public var isGenuine: Bool {
+  package var isGenuine: Bool {
     switch signer {
     case .currentKey, .formerKey, .documentKey: true
     default: false
@@ -66,7 +66,7 @@ public struct SignatureVerdict: Hashable, Sendable {
   }
 
   /// Whether the key is known from a proven history, not from a document alone.
-  public var isProvenByHistory: Bool {
+  package var isProvenByHistory: Bool {
     switch signer {
     case .currentKey, .formerKey: true
     default: false
@@ -74,7 +74,7 @@ public struct SignatureVerdict: Hashable, Sendable {
   }
 
   /// The key that signed, if it is known.
-  public var key: VerificationKey? {
+  package var key: VerificationKey? {
     switch signer {
     case .currentKey(let period), .formerKey(let period), .expiredKey(let period),
       .laterKey(let period), .afterTombstone(let period, _):
@@ -92,22 +92,22 @@ extension SignatureVerdict {
   /// Between the operation that names the new server's key and the deactivation of the old server,
   /// the old one may still write. It costs no security: the owner of a key can put any earlier
   /// revision into a commit.
-  public static let formerKeyTolerance = UnixTime.hour
+  package static let formerKeyTolerance = UnixTime.hour
   /// How much earlier than the beginning of its key's time a revision may be, or later than now:
   /// ten minutes.
   ///
   /// Clocks differ, and servers make an account's first commit before they tell the directory.
-  public static let clockTolerance = UnixTime.hour / 6
+  package static let clockTolerance = UnixTime.hour / 6
   /// How many keys of an account are tried on a commit: real accounts have had some ten, and a
   /// hostile log could name thousands.
-  public static let maximumKeys = 256
+  package static let maximumKeys = 256
   /// 2022-01-01: there was no repository before.
   static let earliest = UnixTime(microseconds: 1_640_995_200_000_000)
 }
 
 extension SignatureVerdict: CustomStringConvertible {
   /// What a person reads: who signed, and what is odd about the revision.
-  public var description: String {
+  package var description: String {
     switch revisionTime {
     case .plausible: "\(signer)"
     case .future(let time): "\(signer); its revision is in the future, \(time)"
@@ -119,13 +119,13 @@ extension SignatureVerdict: CustomStringConvertible {
 
 extension SignatureVerdict {
   /// What no signature proves, to be said beside the verdicts on a history.
-  public static let directorysWord =
+  package static let directorysWord =
     "when the PLC directory received an operation, and that its log is complete, is the directory's word"
 }
 
 extension SignatureVerdict.Signer: CustomStringConvertible {
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .currentKey(let period):
       "signed with the account's current key, valid since \(period.from)"

@@ -2,20 +2,20 @@
 ///
 /// TIDs and the PLC directory tell time in it. The caller says what time it is; nothing here
 /// reads a clock.
-public struct UnixTime: Hashable, Comparable, Sendable {
+package struct UnixTime: Hashable, Comparable, Sendable {
   /// The microseconds; never negative.
-  public let microseconds: Int64
+  package let microseconds: Int64
 
   /// The last microsecond of the year 9999, beyond which RFC 3339 has no spelling.
   private static let latest: Int64 = 253_402_300_799_999_999
 
   /// A time; one outside of 1970 to 9999 becomes the nearest within.
-  public init(microseconds: Int64) {
+  package init(microseconds: Int64) {
     self.microseconds = min(max(microseconds, 0), Self.latest)
   }
 
   /// The time that a TID claims.
-  public init(_ tid: TID) {
+  package init(_ tid: TID) {
     self.init(microseconds: Int64(clamping: tid.microseconds))
   }
 
@@ -23,7 +23,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
   /// anything else.
   ///
   /// Digits beyond the microsecond are dropped.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard (20...40).contains(bytes.count), bytes.last == UInt8(ascii: "Z") else { return nil }
     let form = Array("0000-00-00T00:00:00".utf8)
@@ -55,11 +55,11 @@ public struct UnixTime: Hashable, Comparable, Sendable {
   }
 
   /// Whether one time is before another.
-  public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
+  package static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
   /// The time so many microseconds later, or earlier if they are negative: some days, so that
   /// nothing overflows.
-  public func advanced(by microseconds: Int64) -> UnixTime {
+  package func advanced(by microseconds: Int64) -> UnixTime {
     UnixTime(microseconds: self.microseconds + microseconds)
   }
 
@@ -86,7 +86,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
 
 extension UnixTime: CustomStringConvertible {
   /// The time in RFC 3339, to the second: `2023-04-12T04:53:57Z`.
-  public var description: String {
+  package var description: String {
     let seconds = microseconds / 1_000_000
     var days = seconds / 86_400
     var year: Int64 = 1970

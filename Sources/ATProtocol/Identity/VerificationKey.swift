@@ -3,9 +3,9 @@ internal import IPLD
 /// A public key that signatures are checked with: a point on one of AT Protocol's two curves.
 ///
 /// Source: [cryptography](https://atproto.com/specs/cryptography), "public key encoding".
-public struct VerificationKey: Hashable, Sendable {
+package struct VerificationKey: Hashable, Sendable {
   /// The curves that AT Protocol knows.
-  public enum Curve: String, Hashable, Sendable, CaseIterable {
+  package enum Curve: String, Hashable, Sendable, CaseIterable {
     /// secp256k1, which Bitcoin uses; what most accounts have.
     case k256 = "k256"
     /// NIST P-256, also secp256r1 or prime256v1.
@@ -21,9 +21,9 @@ public struct VerificationKey: Hashable, Sendable {
   }
 
   /// The curve.
-  public let curve: Curve
+  package let curve: Curve
   /// The point in 33 bytes: 2 or 3, which says whether y is even or odd, and x.
-  public let compressedPoint: [UInt8]
+  package let compressedPoint: [UInt8]
 
   /// How long a compressed point is, in bytes.
   static let compressedLength = 33
@@ -34,7 +34,7 @@ public struct VerificationKey: Hashable, Sendable {
   ///
   /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the
   ///   curve.
-  public init(point: [UInt8], on curve: Curve) throws(VerificationKeyError) {
+  package init(point: [UInt8], on curve: Curve) throws(VerificationKeyError) {
     switch (point.count, point.first) {
     case (Self.compressedLength, 2), (Self.compressedLength, 3): compressedPoint = point
     case (Self.uncompressedLength, 4):
@@ -48,7 +48,7 @@ public struct VerificationKey: Hashable, Sendable {
   /// Reads `did:key:z…`.
   ///
   /// - Throws: ``VerificationKeyError``.
-  public init(didKey: String) throws(VerificationKeyError) {
+  package init(didKey: String) throws(VerificationKeyError) {
     guard didKey.hasPrefix(Self.didKeyScheme) else { throw .notADIDKey }
     try self.init(multikey: String(didKey.dropFirst(Self.didKeyScheme.count)))
   }
@@ -56,7 +56,7 @@ public struct VerificationKey: Hashable, Sendable {
   /// Reads a `Multikey`: `z`, then in base 58 the curve's multicodec and the compressed point.
   ///
   /// - Throws: ``VerificationKeyError``.
-  public init(multikey: String) throws(VerificationKeyError) {
+  package init(multikey: String) throws(VerificationKeyError) {
     let bytes = try Self.base58(multikey)
     guard let curve = Curve.allCases.first(where: { bytes.starts(with: $0.prefix) }) else {
       throw .unknownCurve
@@ -71,15 +71,15 @@ public struct VerificationKey: Hashable, Sendable {
   /// whose name says which curve: `z`, then the point of either form in base 58.
   ///
   /// - Throws: ``VerificationKeyError``.
-  public init(legacyMultibase: String, on curve: Curve) throws(VerificationKeyError) {
+  package init(legacyMultibase: String, on curve: Curve) throws(VerificationKeyError) {
     try self.init(point: try Self.base58(legacyMultibase), on: curve)
   }
 
   /// The key as `did:key:z…`.
-  public var didKey: String { Self.didKeyScheme + multikey }
+  package var didKey: String { Self.didKeyScheme + multikey }
 
   /// The key as a `Multikey`.
-  public var multikey: String { "z" + Base58.encode(curve.prefix + compressedPoint) }
+  package var multikey: String { "z" + Base58.encode(curve.prefix + compressedPoint) }
 
   private static let didKeyScheme = "did:key:"
 
@@ -93,11 +93,11 @@ public struct VerificationKey: Hashable, Sendable {
 
 extension VerificationKey: CustomStringConvertible {
   /// The key as `did:key:z…`.
-  public var description: String { didKey }
+  package var description: String { didKey }
 }
 
 /// Why a text is not a public key.
-public enum VerificationKeyError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum VerificationKeyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// It does not begin with `did:key:`.
   case notADIDKey
   /// It is not multibase `z`, or too long.
@@ -110,7 +110,7 @@ public enum VerificationKeyError: Error, Hashable, Sendable, CustomStringConvert
   case notOnCurve
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .notADIDKey: "the key is no did:key"
     case .notBase58: "the key is not multibase in base 58"

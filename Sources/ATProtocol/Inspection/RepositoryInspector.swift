@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Reads a repository CAR from end to end and reports everything that is wrong with it, not only
 /// the first thing.
@@ -6,15 +6,15 @@ public import IPLD
 /// Every block is hashed, the whole tree is walked and checked, every record is checked and
 /// searched for blobs. The CAR lies in memory or, better, in a mapped file; what is allocated is a
 /// `BlockTable` and what the report lists.
-public struct RepositoryInspector {
+package struct RepositoryInspector {
   /// A record that the walk came to.
-  public struct Record {
+  package struct Record {
     /// Its key in the tree, `collection/rkey`.
-    public let key: [UInt8]
+    package let key: [UInt8]
     /// Its block.
-    public let cid: CID
+    package let cid: CID
     /// Where its block lies in the CAR; nil if it is not there.
-    public let body: Range<Int>?
+    package let body: Range<Int>?
   }
 
   /// Inspects a CAR, on several cores.
@@ -26,7 +26,7 @@ public struct RepositoryInspector {
   ///   - progress: is told now and then how many bytes of the CAR have been read.
   /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of
   ///   the report.
-  public static func inspect(
+  package static func inspect(
     _ bytes: Span<UInt8>, verifying: Bool = true, workers: Int? = nil,
     progress: (Int) -> Void = { _ in }
   ) throws(CARError) -> RepositoryInspection {
@@ -46,7 +46,7 @@ public struct RepositoryInspector {
   ///   - visit: receives every record.
   /// - Throws: `CARError` when the bytes do not even begin as a CAR; everything later is part of
   ///   the report.
-  public static func inspect(
+  package static func inspect(
     _ bytes: Span<UInt8>, verifying: Bool = true, progress: (Int) -> Void = { _ in },
     visit: (Record) -> Void
   ) throws(CARError) -> RepositoryInspection {

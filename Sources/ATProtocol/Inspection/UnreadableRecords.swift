@@ -2,15 +2,15 @@
 ///
 /// Their bytes are kept, and searched for blob references all the same, by the general rules of
 /// CBOR.
-public struct UnreadableRecords: Equatable, Sendable {
+package struct UnreadableRecords: Equatable, Sendable {
   /// How many records there are.
-  public var count = 0
+  package var count = 0
   /// How many of them could not be searched to their end, so that they may refer to blobs that are
   /// not known.
-  public var partlySearchedCount = 0
+  package var partlySearchedCount = 0
 
   /// Such records, none at first.
-  public init(count: Int = 0, partlySearchedCount: Int = 0) {
+  package init(count: Int = 0, partlySearchedCount: Int = 0) {
     self.count = count
     self.partlySearchedCount = partlySearchedCount
   }
@@ -22,10 +22,10 @@ public struct UnreadableRecords: Equatable, Sendable {
   }
 
   /// Whether there are blobs that may not be known.
-  public var mayHideBlobs: Bool { partlySearchedCount > 0 }
+  package var mayHideBlobs: Bool { partlySearchedCount > 0 }
 
   /// What a person reads; nil if every record can be read.
-  public var sentence: String? {
+  package var sentence: String? {
     guard count > 0 else { return nil }
     let subject = count == 1 ? "1 record" : "\(count) records"
     switch partlySearchedCount {

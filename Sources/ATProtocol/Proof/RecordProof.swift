@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// A proof that a repository has one record, or does not have it: the commit, the tree nodes on the
 /// way, the record.
@@ -6,12 +6,12 @@ public import IPLD
 /// A CAR whose only root is the commit, as `com.atproto.sync.getRecord` answers. It proves what the
 /// commit's signer signed at that revision, once the signature is judged
 /// (``PLCHistory/judge(_:now:)`` with ``commit``); not that the revision is the newest.
-public struct RecordProof: Hashable, Sendable {
+package struct RecordProof: Hashable, Sendable {
   /// The longest proof, in bytes: that of a record takes a few kilobytes beside the record.
-  public static let maximumLength = 4 << 20
+  package static let maximumLength = 4 << 20
 
   /// What is proven of the path.
-  public enum Finding: Hashable, Sendable {
+  package enum Finding: Hashable, Sendable {
     /// The record is in the repository: its CID and its bytes.
     case record(CID, [UInt8])
     /// The repository has no record at this path.
@@ -19,27 +19,27 @@ public struct RecordProof: Hashable, Sendable {
   }
 
   /// The commit, for judging its signature.
-  public let commit: Commit
+  package let commit: Commit
   /// The commit's CID.
-  public let commitCID: CID
+  package let commitCID: CID
   /// The path in question.
-  public let path: RecordPath
+  package let path: RecordPath
   /// What is proven of it.
-  public let finding: Finding
+  package let finding: Finding
   /// How many different blocks the proof has that it does not need.
-  public let extraBlocks: Int
+  package let extraBlocks: Int
   /// How many blocks are there again.
-  public let duplicateBlocks: Int
+  package let duplicateBlocks: Int
 
   /// The account.
-  public var did: DID { commit.did }
+  package var did: DID { commit.did }
   /// The revision; a commit of version 2 has none.
-  public var rev: TID? { commit.rev }
+  package var rev: TID? { commit.rev }
 
   /// Judges a proof about a path, made by any tool.
   ///
   /// - Throws: ``RecordProofFault``, also where a block is missing that would decide.
-  public init(judging car: Span<UInt8>, of path: RecordPath) throws(RecordProofFault) {
+  package init(judging car: Span<UInt8>, of path: RecordPath) throws(RecordProofFault) {
     let blocks = try ProofBlocks(car)
     self = try RecordProof(path, in: blocks, car)
   }
@@ -50,7 +50,7 @@ public struct RecordProof: Hashable, Sendable {
   ///
   /// - Throws: ``RecordProofFault``; ``RecordProofFault/pathUnknown`` unless it holds exactly one
   ///   record.
-  public init(judging car: Span<UInt8>) throws(RecordProofFault) {
+  package init(judging car: Span<UInt8>) throws(RecordProofFault) {
     let blocks = try ProofBlocks(car)
     let path = try blocks.onlyPath(car)
     self = try RecordProof(path, in: blocks, car)
@@ -98,7 +98,7 @@ public struct RecordProof: Hashable, Sendable {
   ///   - block: the bytes of a block, or nil if there is none.
   /// - Throws: ``RecordProofFault`` where a block is missing or illegal; what `block` throws is up
   ///   to the caller.
-  public static func make(
+  package static func make(
     of path: RecordPath, commit: CID, block: (CID) throws -> [UInt8]?
   ) throws -> [UInt8] {
     var car: [UInt8] = []

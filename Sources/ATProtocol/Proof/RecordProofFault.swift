@@ -1,7 +1,7 @@
-public import IPLD
+package import IPLD
 
 /// Why a CAR is not a proof of a record, or of its absence.
-public enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertible {
+package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``RecordProof/maximumLength``.
   case tooLong
   /// It is not a CAR.
@@ -20,7 +20,7 @@ public enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertibl
   case pathUnknown
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .tooLong: "the proof is over \(RecordProof.maximumLength) bytes"
     case .notACAR(let error): "the proof is not a CAR: \(error)"

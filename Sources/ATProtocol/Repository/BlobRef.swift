@@ -1,19 +1,19 @@
-public import IPLD
+package import IPLD
 
 /// A record's reference to a blob.
 ///
 /// Today's form is a map with `$type: "blob"`, a link `ref`, `mimeType` and `size`; the form of
 /// 2022 a map of exactly `cid` and `mimeType`, both text. Either may stand anywhere in a record of
 /// any kind. Source: [data model](https://atproto.com/specs/data-model), "blob type".
-public struct BlobRef: Hashable, Sendable {
+package struct BlobRef: Hashable, Sendable {
   /// The blob.
-  public let cid: CID
+  package let cid: CID
   /// Its media type, as the record says.
-  public let mimeType: String?
+  package let mimeType: String?
   /// Its length in bytes, as the record says.
-  public let size: Int?
+  package let size: Int?
   /// Whether it is in the form of 2022.
-  public let isLegacy: Bool
+  package let isLegacy: Bool
 
   /// A reference that says this.
   package init(cid: CID, mimeType: String?, size: Int?, isLegacy: Bool) {
@@ -24,7 +24,7 @@ public struct BlobRef: Hashable, Sendable {
 /// Finds the blob references of a record without building a value.
 ///
 /// Stateful only to be reused: each call stands for itself.
-public struct BlobRefScanner: Sendable {
+package struct BlobRefScanner: Sendable {
   private let vocabulary = OpenBlobMap.Vocabulary()
   private var scanner: DAGCBORScanner
   /// The open maps, and nil for each open array, without the innermost.
@@ -34,7 +34,7 @@ public struct BlobRefScanner: Sendable {
   private var faults: [String] = []
 
   /// A scanner that holds records to the rules of `profile`.
-  public init(profile: DAGCBORProfile = .atproto) {
+  package init(profile: DAGCBORProfile = .atproto) {
     scanner = DAGCBORScanner(profile: profile)
   }
 
@@ -46,7 +46,7 @@ public struct BlobRefScanner: Sendable {
   /// - Returns: whether the record is a map, as every record has to be.
   /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been
   ///   handed out then.
-  public mutating func scan(
+  package mutating func scan(
     _ record: Span<UInt8>, found: (BlobRef) -> Void, malformed: (String) -> Void = { _ in }
   ) throws(DAGCBORError) -> Bool {
     refs.removeAll(keepingCapacity: true)

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// The blobs that a repository refers to, each once.
 ///
@@ -11,34 +11,34 @@ public import IPLD
 ///    more than the number of a row.
 /// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in
 ///    which they came.
-public struct BlobTable: Sendable {
+package struct BlobTable: Sendable {
   /// One blob.
-  public struct Entry: Sendable {
+  package struct Entry: Sendable {
     /// Its CID.
-    public let cid: CID
+    package let cid: CID
     /// The media type in the first reference to it that names one.
-    public let mimeType: String?
+    package let mimeType: String?
     /// The length in the first reference to it that names one, in bytes.
-    public let size: Int?
+    package let size: Int?
     /// Whether some reference is in today's form.
-    public let isTyped: Bool
+    package let isTyped: Bool
     /// Whether some reference is in the form of 2022.
-    public let isLegacy: Bool
+    package let isLegacy: Bool
     /// The record that refers to it first, `collection/rkey`.
-    public let firstRecord: String
+    package let firstRecord: String
   }
 
   /// The blobs, in the order of their first references, each made when it is asked for.
-  public struct Entries: RandomAccessCollection, Sendable {
+  package struct Entries: RandomAccessCollection, Sendable {
     fileprivate let table: BlobTable
 
     /// The first index: 0.
-    public var startIndex: Int { 0 }
+    package var startIndex: Int { 0 }
     /// How many there are.
-    public var endIndex: Int { table.rows.count }
+    package var endIndex: Int { table.rows.count }
 
     /// One of them.
-    public subscript(position: Int) -> Entry { table.entry(position) }
+    package subscript(position: Int) -> Entry { table.entry(position) }
   }
 
   /// What is kept of a blob.
@@ -76,9 +76,9 @@ public struct BlobTable: Sendable {
   private static let maximumTypes = 1 << 29
 
   /// How many references in today's form there are, repeated ones counted each time.
-  public private(set) var typedReferenceCount = 0
+  package private(set) var typedReferenceCount = 0
   /// How many references in the form of 2022 there are, repeated ones counted each time.
-  public private(set) var legacyReferenceCount = 0
+  package private(set) var legacyReferenceCount = 0
 
   private var rows: [Row] = []
   private var cids: [UInt8] = []
@@ -89,13 +89,13 @@ public struct BlobTable: Sendable {
   private var typeNumbers: [String: Int] = [:]
 
   /// A table without blobs.
-  public init() {}
+  package init() {}
 
   /// The blobs, in the order of their first references.
-  public var entries: Entries { Entries(table: self) }
+  package var entries: Entries { Entries(table: self) }
 
   /// How often each media type occurs among the blobs referred to in today's form.
-  public var mimeTypeCounts: [String: Int] {
+  package var mimeTypeCounts: [String: Int] {
     rows.reduce(into: [:]) { counts, row in
       guard row.typeAndForms & Row.typed != 0 else { return }
       counts[row.type.map { types[$0] } ?? "", default: 0] += 1
@@ -103,16 +103,16 @@ public struct BlobTable: Sendable {
   }
 
   /// Whether the repository refers to this blob.
-  public func contains(_ cid: CID) -> Bool { slots[slot(of: cid)] != 0 }
+  package func contains(_ cid: CID) -> Bool { slots[slot(of: cid)] != 0 }
 
   /// The blob's place among ``entries``; nil if the repository does not refer to it.
-  public func number(of cid: CID) -> Int? {
+  package func number(of cid: CID) -> Int? {
     let number = slots[slot(of: cid)]
     return number == 0 ? nil : Int(number - 1)
   }
 
   /// The blob's entry.
-  public subscript(cid: CID) -> Entry? { number(of: cid).map(entry) }
+  package subscript(cid: CID) -> Entry? { number(of: cid).map(entry) }
 
   private func entry(_ number: Int) -> Entry {
     let row = rows[number]

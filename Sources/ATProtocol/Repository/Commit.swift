@@ -1,39 +1,39 @@
-public import IPLD
+package import IPLD
 
 /// A repository's signed commit: whose it is, which revision, and the root of its tree.
 ///
 /// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`.
 /// Version 2 has the same fields but `rev`, which it may lack. Source:
 /// [repository](https://atproto.com/specs/repository), "commit objects".
-public struct Commit: Hashable, Sendable {
+package struct Commit: Hashable, Sendable {
   /// No commit is longer, in bytes: they take some 250, and a long one would be a great many values
   /// in memory.
-  public static let maximumLength = 1 << 20
+  package static let maximumLength = 1 << 20
 
   /// The account.
-  public let did: DID
+  package let did: DID
   /// 3, or 2.
-  public let version: Int
+  package let version: Int
   /// The revision; a commit of version 2 has none.
-  public let rev: TID?
+  package let rev: TID?
   /// The root of the tree of records.
-  public let data: CID
+  package let data: CID
   /// The commit before this one, where one is named.
-  public let prev: CID?
+  package let prev: CID?
   /// Whether there is a `prev` field, null or not.
-  public let hasPrev: Bool
+  package let hasPrev: Bool
   /// The signature, as it stands.
-  public let signature: [UInt8]
+  package let signature: [UInt8]
   /// What the signature is over: the commit's bytes without the field `sig`, everything else as it
   /// stands.
-  public let unsignedBytes: [UInt8]
+  package let unsignedBytes: [UInt8]
   /// The names of all fields, in DAG-CBOR's order.
-  public let fields: [String]
+  package let fields: [String]
 
   /// Reads a commit from its block.
   ///
   /// - Throws: ``RepositoryError``: what is missing or is not what it must be.
-  public init(_ bytes: Span<UInt8>) throws(RepositoryError) {
+  package init(_ bytes: Span<UInt8>) throws(RepositoryError) {
     guard bytes.count <= Self.maximumLength else { throw .commitTooLong }
     let value: IPLDValue
     do {
@@ -84,7 +84,7 @@ public struct Commit: Hashable, Sendable {
   }
 
   /// Whether the account's key signed this commit.
-  public func isSigned(by key: VerificationKey) -> Bool {
+  package func isSigned(by key: VerificationKey) -> Bool {
     let message = unsignedBytes
     return key.verifies(signature, of: message.span)
   }
@@ -117,7 +117,7 @@ public struct Commit: Hashable, Sendable {
 }
 
 /// Why a block is not a commit that can be read.
-public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The CAR names no root.
   case noRoot
   /// The block that the CAR names as its root is not in it.
@@ -136,7 +136,7 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   case malformedField(String, String)
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .noRoot: "the CAR names no root, so it is not a repository"
     case .commitMissing(let cid): "the commit \(cid), the root of the CAR, is not in it"
@@ -162,7 +162,7 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   }
 
   /// The fields of a root that is not a commit.
-  public var rootFields: [String]? {
+  package var rootFields: [String]? {
     switch self {
     case .notACommit(let fields) where !fields.isEmpty: fields
     case .version1(let fields): fields

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Builds a Merkle Search Tree from its records in order, and so says which root they must have.
 ///
@@ -10,7 +10,7 @@ public import IPLD
 /// 1. `edge[n]` is the unfinished node of layer n; nothing in it sorts after what came last.
 /// 2. When a key of layer n arrives, the nodes below n are finished and become the subtree before
 ///    it.
-public struct MSTBuilder: Sendable {
+package struct MSTBuilder: Sendable {
   private struct Unfinished {
     var left: CID?
     var entries: [(key: [UInt8], value: CID, right: CID?)] = []
@@ -21,7 +21,7 @@ public struct MSTBuilder: Sendable {
   private var last: [UInt8]?
 
   /// A tree without records.
-  public init() {}
+  package init() {}
 
   /// Adds the record that comes next.
   ///
@@ -30,7 +30,7 @@ public struct MSTBuilder: Sendable {
   ///   - value: the record.
   ///   - emit: receives each node that this completes.
   /// - Precondition: `key` sorts after every key before it.
-  public mutating func append(
+  package mutating func append(
     key: [UInt8], value: CID, emit: (Block) throws -> Void
   ) rethrows {
     if let last { precondition(last.lexicographicallyPrecedes(key), "keys must ascend") }
@@ -44,15 +44,15 @@ public struct MSTBuilder: Sendable {
   /// Adds the record that comes next, for a caller who asks for the root alone.
   ///
   /// - Precondition: `key` sorts after every key before it.
-  public mutating func append(key: [UInt8], value: CID) { append(key: key, value: value) { _ in } }
+  package mutating func append(key: [UInt8], value: CID) { append(key: key, value: value) { _ in } }
 
   /// Completes the tree; answers its root.
-  public consuming func finish() -> CID { finish { _ in } }
+  package consuming func finish() -> CID { finish { _ in } }
 
   /// Completes the tree; answers its root.
   ///
   /// - Parameter emit: receives the nodes that were not complete before, the root last.
-  public consuming func finish(emit: (Block) throws -> Void) rethrows -> CID {
+  package consuming func finish(emit: (Block) throws -> Void) rethrows -> CID {
     let top = edge.lastIndex { !$0.entries.isEmpty } ?? 0
     if edge.isEmpty { edge.append(Unfinished()) }
     try finish(below: top, emit: emit)

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Goes through the records of a tree in the order of their keys, or against it, from any key on.
 ///
@@ -11,9 +11,9 @@ public import IPLD
 /// 2. Every key that is given out lies behind the one before it, in the direction of the walk.
 /// 3. Of a node only the one child is entered before its first key that may hold such keys, so that
 ///    finding a record takes no more nodes than there are levels, whatever links they have.
-public struct MSTCursor: Sendable {
+package struct MSTCursor: Sendable {
   /// Which way it goes.
-  public enum Direction: Sendable {
+  package enum Direction: Sendable {
     /// From the least key to the greatest.
     case ascending
     /// From the greatest key to the least.
@@ -21,7 +21,7 @@ public struct MSTCursor: Sendable {
   }
 
   /// Why a walk cannot go on.
-  public enum Fault: Error, Equatable, Sendable {
+  package enum Fault: Error, Equatable, Sendable {
     /// A node is not there.
     case missingNode(CID)
     /// A node is none.
@@ -50,7 +50,7 @@ public struct MSTCursor: Sendable {
   ///   - direction: which way.
   ///   - bound: the key behind which it begins, itself left out, be it in the tree or not; nil for
   ///     the end of the tree.
-  public init(root: CID, _ direction: Direction, after bound: [UInt8]? = nil) {
+  package init(root: CID, _ direction: Direction, after bound: [UInt8]? = nil) {
     (self.root, self.direction, self.bound) = (root, direction, bound)
   }
 
@@ -59,7 +59,8 @@ public struct MSTCursor: Sendable {
   /// - Parameter block: the bytes of a node; nil if it is not there.
   /// - Throws: ``Fault``; what `block` throws. The next call goes on behind a node that is missing
   ///   or malformed.
-  public mutating func next(_ block: (CID) throws -> [UInt8]?) throws -> (key: [UInt8], cid: CID)? {
+  package mutating func next(_ block: (CID) throws -> [UInt8]?) throws -> (key: [UInt8], cid: CID)?
+  {
     if let root {
       self.root = nil
       path.append(try level(root, block))

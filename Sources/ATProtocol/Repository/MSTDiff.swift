@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Compares two trees: which nodes and records only one of them has, and which records changed.
 ///
@@ -25,9 +25,9 @@ public import IPLD
 /// 4. If the new tree is verified, and the old one keeps the rules, then at the end the new one
 ///    does, too: its own nodes have been walked, and every subtree that was passed over fits where
 ///    it stands.
-public struct MSTDiff {
+package struct MSTDiff {
   /// Which of the two trees.
-  public enum Side: Sendable {
+  package enum Side: Sendable {
     /// The one to compare with.
     case old
     /// The other.
@@ -35,7 +35,7 @@ public struct MSTDiff {
   }
 
   /// One difference.
-  public enum Change: Equatable, Sendable {
+  package enum Change: Equatable, Sendable {
     /// The old tree has this node, and the new one does not.
     case deletedNode(CID)
     /// The new tree has this node, and the old one does not.
@@ -45,23 +45,23 @@ public struct MSTDiff {
   }
 
   /// A record that is not the same in both trees.
-  public struct RecordChange: Equatable, Sendable {
+  package struct RecordChange: Equatable, Sendable {
     /// Its key, `collection/rkey`.
-    public let key: [UInt8]
+    package let key: [UInt8]
     /// The record in the old tree; nil if it was created.
-    public let old: CID?
+    package let old: CID?
     /// The record in the new tree; nil if it was deleted.
-    public let new: CID?
+    package let new: CID?
 
     /// A change of the record with this key.
-    public init(key: [UInt8], old: CID?, new: CID?) {
+    package init(key: [UInt8], old: CID?, new: CID?) {
       self.key = key
       self.old = old
       self.new = new
     }
 
     /// The key as text.
-    public var path: String { String(decoding: key, as: UTF8.self) }
+    package var path: String { String(decoding: key, as: UTF8.self) }
   }
 
   private var old: Cursor
@@ -79,7 +79,7 @@ public struct MSTDiff {
   ///     that it lies in.
   /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it
   ///   is read; what the closures throw.
-  public static func compare(
+  package static func compare(
     old: CID, new: CID, verifying: Bool = false, load: (CID, Side) throws -> [UInt8]?,
     each: (Change) throws -> Void
   ) throws {

@@ -1,7 +1,7 @@
-public import IPLD
+package import IPLD
 
 /// Why two trees cannot be compared.
-public enum MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A node is not there that is needed; the key is the last one before it, and empty if there is
   /// none.
   case missingNode(CID, MSTDiff.Side, behind: [UInt8])
@@ -9,7 +9,7 @@ public enum MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformed(MSTProblem, MSTDiff.Side)
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .missingNode(let node, let side, let key):
       "\(name(side)) lacks its node \(node), which has records "

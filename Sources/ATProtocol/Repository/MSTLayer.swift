@@ -4,12 +4,12 @@ internal import IPLD
 /// down.
 ///
 /// Source: [repository](https://atproto.com/specs/repository), "MST structure": a fan-out of 4.
-public enum MSTLayer {
+package enum MSTLayer {
   /// No key lies higher: a digest has 256 bits.
-  public static let maximum = 128
+  package static let maximum = 128
 
   /// The layer of a key.
-  public static func layer(of key: Span<UInt8>) -> Int {
+  package static func layer(of key: Span<UInt8>) -> Int {
     let words = SHA256.digest(of: key).words
     var zeros = 0
     for word in [words.0, words.1, words.2, words.3] {

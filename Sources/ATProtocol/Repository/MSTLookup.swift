@@ -1,11 +1,11 @@
-public import IPLD
+package import IPLD
 
 /// Looks for one record along the one path of the tree that can lead to it.
 ///
 /// Like ``MSTWalker`` it does no I/O: it names the node it needs, and is given it.
-public struct MSTLookup: Sendable {
+package struct MSTLookup: Sendable {
   /// What a node says about the record.
-  public enum Step: Equatable, Sendable {
+  package enum Step: Equatable, Sendable {
     /// It may be below this node.
     case node(CID)
     /// This is it.
@@ -18,12 +18,12 @@ public struct MSTLookup: Sendable {
   private var depth = 0
 
   /// A search for the record with this key, `collection/rkey`.
-  public init(_ key: some Sequence<UInt8>) { self.key = Array(key) }
+  package init(_ key: some Sequence<UInt8>) { self.key = Array(key) }
 
   /// Where to go on after a node, given its block.
   ///
   /// - Throws: ``MSTNode/Malformed``; a path longer than there are layers counts as one.
-  public mutating func step(_ node: Span<UInt8>) throws(MSTNode.Malformed) -> Step {
+  package mutating func step(_ node: Span<UInt8>) throws(MSTNode.Malformed) -> Step {
     depth += 1
     guard depth <= MSTLayer.maximum + 2 else { throw MSTNode.Malformed(reason: nil, offset: 0) }
     let node = try MSTNode(node)

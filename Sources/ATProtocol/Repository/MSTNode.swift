@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// A node of a Merkle Search Tree, decoded strictly.
 ///
@@ -8,39 +8,39 @@ public import IPLD
 /// `l` leads to the keys before the first entry; each entry's key is the first `p` bytes of the key
 /// before it and then `k`; `v` is its record; `t` leads to the keys between it and the next entry.
 /// Source: [repository](https://atproto.com/specs/repository), "MST structure".
-public struct MSTNode: Equatable, Sendable {
+package struct MSTNode: Equatable, Sendable {
   /// One key of the node.
-  public struct Entry: Equatable, Sendable {
+  package struct Entry: Equatable, Sendable {
     /// How many bytes the key shares with the one before it.
-    public let prefixLength: Int
+    package let prefixLength: Int
     /// Where the rest of the key lies in ``MSTNode/suffixes``.
-    public let suffix: Range<Int>
+    package let suffix: Range<Int>
     let valueLink: CommonCID
     let rightLink: CommonCID?
 
     /// The record.
-    public var value: CID { valueLink.cid }
+    package var value: CID { valueLink.cid }
     /// The subtree between this key and the next.
-    public var right: CID? { rightLink?.cid }
+    package var right: CID? { rightLink?.cid }
   }
 
   let leftLink: CommonCID?
   /// The subtree before the first key.
-  public var left: CID? { leftLink?.cid }
+  package var left: CID? { leftLink?.cid }
   /// The keys.
-  public let entries: [Entry]
+  package let entries: [Entry]
   /// The rests of all keys, one after the other.
-  public let suffixes: [UInt8]
+  package let suffixes: [UInt8]
 
   /// Why a block is not a tree node, and at which byte of it.
-  public struct Malformed: Error, Equatable, Sendable {
+  package struct Malformed: Error, Equatable, Sendable {
     /// What breaks the form.
-    public let reason: DAGCBORError.Reason?
+    package let reason: DAGCBORError.Reason?
     /// Where.
-    public let offset: Int
+    package let offset: Int
 
     /// A broken rule, if it is one of DAG-CBOR's, and its place.
-    public init(reason: DAGCBORError.Reason?, offset: Int) {
+    package init(reason: DAGCBORError.Reason?, offset: Int) {
       self.reason = reason
       self.offset = offset
     }
@@ -49,7 +49,7 @@ public struct MSTNode: Equatable, Sendable {
   /// Reads a node from its block.
   ///
   /// - Throws: ``Malformed``.
-  public init(_ bytes: Span<UInt8>) throws(Malformed) {
+  package init(_ bytes: Span<UInt8>) throws(Malformed) {
     var (entries, suffixes): ([Entry], [UInt8]) = ([], [])
     leftLink = try Self.read(bytes, &entries, &suffixes)
     (self.entries, self.suffixes) = (entries, suffixes)

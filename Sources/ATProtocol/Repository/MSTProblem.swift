@@ -1,9 +1,9 @@
-public import IPLD
+package import IPLD
 
 /// One thing that is wrong with a tree, and where.
-public struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
+package struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
   /// The rules a tree can break.
-  public enum Kind: Equatable, Sendable {
+  package enum Kind: Equatable, Sendable {
     /// The block is not a tree node.
     case malformedNode(MSTNode.Malformed)
     /// A node lies below itself.
@@ -27,21 +27,21 @@ public struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What is wrong.
-  public let kind: Kind
+  package let kind: Kind
   /// In which node.
-  public let node: CID
+  package let node: CID
   /// At which key, where one is at fault; of a key that is too long, its start.
-  public let key: [UInt8]?
+  package let key: [UInt8]?
 
   /// A problem with its place.
-  public init(kind: Kind, node: CID, key: [UInt8]?) {
+  package init(kind: Kind, node: CID, key: [UInt8]?) {
     self.kind = kind
     self.node = node
     self.key = key
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let what =
       switch kind {
       case .malformedNode(let error):

@@ -5,16 +5,16 @@ package import IPLD
 /// Whether a subtree keeps the rules does not depend on the tree it lies in: a node names what is
 /// below it. So a subtree that many trees share is walked in the first of them, and passed over in
 /// the others by ``MSTWalker/pass(_:)``.
-public struct MSTSubtree: Equatable, Sendable {
+package struct MSTSubtree: Equatable, Sendable {
   /// The layer of its topmost node.
-  public let layer: Int
+  package let layer: Int
   /// The first key in it.
-  public let firstKey: [UInt8]
+  package let firstKey: [UInt8]
   /// The last key in it.
-  public let lastKey: [UInt8]
+  package let lastKey: [UInt8]
 
   /// A subtree of which this is known.
-  public init(layer: Int, firstKey: [UInt8], lastKey: [UInt8]) {
+  package init(layer: Int, firstKey: [UInt8], lastKey: [UInt8]) {
     self.layer = layer
     self.firstKey = firstKey
     self.lastKey = lastKey

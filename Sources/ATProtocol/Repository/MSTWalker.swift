@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Walks a Merkle Search Tree from left to right and checks every rule it has to keep.
 ///
@@ -26,9 +26,9 @@ public import IPLD
 ///    keep to the same order, so none is walked 2^n times.
 /// 3. No key is held beyond ``MSTWalker/maximumKeyLength`` bytes and one, however long the prefixes
 ///    that a node claims: each entry costs a bounded time.
-public struct MSTWalker: Sendable {
+package struct MSTWalker: Sendable {
   /// What comes next.
-  public enum Step: Equatable, Sendable {
+  package enum Step: Equatable, Sendable {
     /// This node is needed: call ``enter(_:)``, or ``skip()`` if it is not to be had.
     case node(CID)
     /// A record; its key is ``key``.
@@ -36,9 +36,9 @@ public struct MSTWalker: Sendable {
   }
 
   /// The longest key that is given out; a longer one is illegal, and its record is passed over.
-  public static let maximumKeyLength = RecordPath.maximumLength
+  package static let maximumKeyLength = RecordPath.maximumLength
   /// How many problems are kept; the rest are counted.
-  public static let maximumProblems = 1000
+  package static let maximumProblems = 1000
 
   /// A node on the path to the current one.
   ///
@@ -69,17 +69,17 @@ public struct MSTWalker: Sendable {
   }
 
   /// The key of the record that was given out last, `collection/rkey`.
-  public private(set) var key: [UInt8] = []
+  package private(set) var key: [UInt8] = []
   /// What `enter(_:locate:)` was told of the link that was given out last.
-  public private(set) var place: Int?
+  package private(set) var place: Int?
   /// What is wrong with the tree, the first ``maximumProblems`` of it.
-  public private(set) var problems: [MSTProblem] = []
+  package private(set) var problems: [MSTProblem] = []
   /// How many problems there are.
-  public private(set) var problemCount = 0
+  package private(set) var problemCount = 0
   /// How many levels of nodes the deepest path has had so far.
-  public private(set) var depth = 0
+  package private(set) var depth = 0
   /// The layer of the root's keys, once the root has been entered; nil if it has none.
-  public private(set) var rootLayer: Int?
+  package private(set) var rootLayer: Int?
 
   private var path: [Level] = []
   /// The keys of the nodes on the path.
@@ -101,7 +101,7 @@ public struct MSTWalker: Sendable {
   private var passedOver: [UInt8]?
 
   /// A walk from this root.
-  public init(root: CID) {
+  package init(root: CID) {
     layerAbove = nil
     requested = root
   }
@@ -115,7 +115,7 @@ public struct MSTWalker: Sendable {
   /// The next step, or nil at the end.
   ///
   /// - Precondition: a node that was asked for has been entered or skipped.
-  public mutating func next() -> Step? {
+  package mutating func next() -> Step? {
     if let requested { return .node(requested) }
     while let last = path.indices.last {
       if !path[last].hasDescended {
@@ -168,7 +168,7 @@ public struct MSTWalker: Sendable {
   }
 
   /// Takes the block of the node that was asked for.
-  public mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _, _ in } }
+  package mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _, _ in } }
 
   /// Takes the block of the node that was asked for, and has all that it links to located.
   ///
@@ -249,7 +249,7 @@ public struct MSTWalker: Sendable {
   /// known from another walk.
   ///
   /// What is checked is that the subtree fits where it stands. After this ``key`` is its last key.
-  public mutating func pass(_ subtree: MSTSubtree) {
+  package mutating func pass(_ subtree: MSTSubtree) {
     guard let cid = requested else { return }
     requested = nil
     if let above = path.last?.layer, subtree.layer != above - 1 { note(.wrongLayer, in: cid) }
@@ -270,7 +270,7 @@ public struct MSTWalker: Sendable {
   mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
 
   /// Goes on without the node that was asked for.
-  public mutating func skip() { requested = nil }
+  package mutating func skip() { requested = nil }
 
   /// The layer that the node that was asked for belongs to, as the node above it has it; nil for
   /// the root.
@@ -290,7 +290,7 @@ public struct MSTWalker: Sendable {
 
   /// Goes on without the node that was asked for, because it has been walked already: no tree holds
   /// a node twice.
-  public mutating func skipRepeated() {
+  package mutating func skipRepeated() {
     if let requested { note(.repeatedNode, in: requested) }
     requested = nil
   }

@@ -4,46 +4,46 @@
 /// slash and a ``RecordKey``, with no slash in front. In the tree, paths are byte strings and are
 /// ordered as such, which is the order of this type too. It is not the order of the pairs of
 /// collection and record key: `-` and `.` sort before the slash.
-public struct RecordPath: Identifier {
+package struct RecordPath: Identifier {
   /// The most bytes in a key of the tree.
   ///
   /// The longest NSID and the longest record key need 830. The reference implementation draws the
   /// line here, and so a reader knows when to stop before it knows what the key holds.
-  public static let maximumLength = 1024
+  package static let maximumLength = 1024
 
   /// What messages call a record path.
-  public static let kind = IdentifierError.Kind.recordPath
+  package static let kind = IdentifierError.Kind.recordPath
 
   /// The path as it is written; its UTF-8 is the key in the tree.
-  public let text: String
+  package let text: String
 
   /// Parses a record path.
   ///
   /// - Parameter text: The whole path.
   /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
   ///   in which it is broken, and its offset counts from the start of the path.
-  public init(_ text: String) throws(IdentifierError) {
+  package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.text = text
   }
 
   /// The path of the record that `recordKey` names in `collection`.
-  public init(collection: NSID, recordKey: RecordKey) {
+  package init(collection: NSID, recordKey: RecordKey) {
     self.text = "\(collection.text)/\(recordKey.text)"
   }
 
   /// The collection that the record is in.
-  public var collection: NSID { NSID(checked: String(text.prefix { $0 != "/" })) }
+  package var collection: NSID { NSID(checked: String(text.prefix { $0 != "/" })) }
 
   /// The record's key in its collection.
-  public var recordKey: RecordKey {
+  package var recordKey: RecordKey {
     RecordKey(checked: String(text.drop { $0 != "/" }.dropFirst()))
   }
 }
 
 extension RecordPath {
   /// The first rule that `bytes` break, or nil if they spell a record path.
-  public static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
+  package static func fault(in bytes: Span<UInt8>) -> IdentifierError? {
     if let fault = lengthFault(in: bytes) { return fault }
     let slash = bytes.end(before: UInt8(ascii: "/"), from: 0)
     guard slash < bytes.count else { return fault(.tooFewSegments(minimum: 2), at: slash) }

@@ -1,13 +1,13 @@
 internal import IPLD
 
 /// What shows that a file is an archive, or was one before it was damaged.
-public enum ArchiveTraces {
+package enum ArchiveTraces {
   /// Whether a file begins as an archive does, or holds the magic of its index and footers (FORMAT
   /// 3.3).
   ///
   /// Other files have neither, except by intent. Where both are lost, nothing of an archive can be
   /// found by its form.
-  public static func are(in file: MappedFile) -> Bool {
+  package static func are(in file: MappedFile) -> Bool {
     file.withBytes { bytes in hasHeader(bytes) || ArchiveMagic.next(in: bytes) != nil }
   }
 

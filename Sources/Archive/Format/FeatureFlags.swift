@@ -3,22 +3,22 @@
 /// A reader that does not know a *required* bit stops and names it; *optional* bits it does not
 /// know it ignores, and a writer keeps them. Version 1.0 defines none of either; 1.1 has three
 /// required bits, ``repaired``, ``undigested`` and ``packedIndex``.
-public struct FeatureFlags: Hashable, Sendable {
+package struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
-  public let required: UInt64
+  package let required: UInt64
   /// What a reader may ignore.
-  public let optional: UInt64
+  package let optional: UInt64
 
   /// The required bit of a file that was repaired: ordinals may be lost or superseded, and what
   /// lies before the last footer may count no more (FORMAT 5.2).
-  public static let repaired: UInt64 = 1 << 0
+  package static let repaired: UInt64 = 1 << 0
 
   /// The required bit of a file with snapshots that never were CARs that came in, whose manifests
   /// have no digest of one (FORMAT 6.1).
-  public static let undigested: UInt64 = 1 << 1
+  package static let undigested: UInt64 = 1 << 1
 
   /// The required bit of a file whose index segments have the packed form (FORMAT 4.1).
-  public static let packedIndex: UInt64 = 1 << 2
+  package static let packedIndex: UInt64 = 1 << 2
 
   /// The required bits that are known here.
   package static let knownRequired: UInt64 = repaired | undigested | packedIndex
@@ -27,13 +27,13 @@ public struct FeatureFlags: Hashable, Sendable {
   package static let ofNewFile = FeatureFlags(required: packedIndex)
 
   /// Whether the file was repaired.
-  public var isRepaired: Bool { required & Self.repaired != 0 }
+  package var isRepaired: Bool { required & Self.repaired != 0 }
 
   /// How the entries of the file's index segments are written.
   package var indexForm: IndexForm { required & Self.packedIndex != 0 ? .packed : .wide }
 
   /// A pair of sets.
-  public init(required: UInt64 = 0, optional: UInt64 = 0) {
+  package init(required: UInt64 = 0, optional: UInt64 = 0) {
     self.required = required
     self.optional = optional
   }

@@ -21,7 +21,7 @@ internal import IPLD
 ///
 /// Every backup adds one, however little is new, so it is no longer than it must be: 144 bytes, and
 /// 24 for each live index segment.
-public enum Footer {
+package enum Footer {
   /// How long it is with so many live segments.
   package static func length(segments count: Int) -> Int {
     segmentsOffset + count * segmentLength + trailerLength
@@ -30,9 +30,9 @@ public enum Footer {
   /// How long the longest is: as much as it takes to find the last one in a file that is in order.
   package static let maximumLength = length(segments: ArchiveLimits.liveSegments)
   /// The major version that is written, and the only one that is read.
-  public static let majorVersion: UInt16 = 1
+  package static let majorVersion: UInt16 = 1
   /// The minor version that is written; others are read.
-  public static let minorVersion: UInt16 = 0
+  package static let minorVersion: UInt16 = 0
 
   /// How many bytes lie between the last index segment that a footer names and the footer, where
   /// that was written; 0 if it names none.

@@ -1,18 +1,18 @@
-public import IPLD
+package import IPLD
 
 /// What one successful write made of the file: everything up to one footer (FORMAT 4.2).
-public struct Generation: Equatable, Sendable {
+package struct Generation: Equatable, Sendable {
   /// The newest manifest.
-  public struct Head: Equatable, Sendable {
+  package struct Head: Equatable, Sendable {
     /// Its CID, which proves the whole archive.
-    public let cid: CID
+    package let cid: CID
     /// Its number among the sections.
-    public let ordinal: UInt64
+    package let ordinal: UInt64
     /// Where its frame begins.
-    public let frameOffset: UInt64
+    package let frameOffset: UInt64
 
     /// A head.
-    public init(cid: CID, ordinal: UInt64, frameOffset: UInt64) {
+    package init(cid: CID, ordinal: UInt64, frameOffset: UInt64) {
       self.cid = cid
       self.ordinal = ordinal
       self.frameOffset = frameOffset
@@ -20,20 +20,20 @@ public struct Generation: Equatable, Sendable {
   }
 
   /// A live index segment, as the footer names it.
-  public struct Segment: Equatable, Sendable {
+  package struct Segment: Equatable, Sendable {
     /// Where its frame begins.
-    public let offset: UInt64
+    package let offset: UInt64
     /// The first ordinal it covers.
-    public let base: UInt64
+    package let base: UInt64
     /// How many ordinals it covers.
-    public let sectionCount: UInt32
+    package let sectionCount: UInt32
     /// How many data frames it covers.
-    public let frameCount: UInt32
+    package let frameCount: UInt32
     /// The XXH64 of its frame.
-    public let checksum: UInt64
+    package let checksum: UInt64
 
     /// A segment.
-    public init(
+    package init(
       offset: UInt64, base: UInt64, sectionCount: UInt32, frameCount: UInt32, checksum: UInt64
     ) {
       self.offset = offset
@@ -48,28 +48,28 @@ public struct Generation: Equatable, Sendable {
   ///
   /// 0 says that no footer was found, and that everything else here was counted by walking the
   /// file.
-  public let number: UInt64
+  package let number: UInt64
   /// Where the footer begins.
-  public let footerOffset: UInt64
+  package let footerOffset: UInt64
   /// Where the footer before it begins; nil in generation 1.
-  public let previousFooterOffset: UInt64?
+  package let previousFooterOffset: UInt64?
   /// The file up to and including the footer: what may be relied on.
-  public let committedLength: UInt64
+  package let committedLength: UInt64
   /// How many sections the file holds.
-  public let sectionCount: UInt64
+  package let sectionCount: UInt64
   /// The length of the CAR that the file decompresses to, header included.
-  public let streamLength: UInt64
+  package let streamLength: UInt64
   /// The newest manifest; nil while there is none.
-  public let head: Head?
+  package let head: Head?
   /// The index, in order of ordinals.
-  public let segments: [Segment]
+  package let segments: [Segment]
   /// The format's minor version, by which the file was written.
-  public let minorVersion: UInt16
+  package let minorVersion: UInt16
   /// The feature bits.
-  public let features: FeatureFlags
+  package let features: FeatureFlags
 
   /// A generation.
-  public init(
+  package init(
     number: UInt64, footerOffset: UInt64, previousFooterOffset: UInt64?, committedLength: UInt64,
     sectionCount: UInt64, streamLength: UInt64, head: Head?, segments: [Segment],
     minorVersion: UInt16 = Footer.minorVersion, features: FeatureFlags = FeatureFlags()

@@ -12,7 +12,7 @@ extension ArchiveReader {
   /// - Parameter workers: How many threads.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: Their numbers, ascending.
-  public func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
+  package func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
     let entries = try withFile { (file) in index.frames(in: file) }
     let damaged = damagedFrames(entries, workers: workers ?? Parallel.processorCount)
     let places = Set(damaged.map { entries[$0].offset })

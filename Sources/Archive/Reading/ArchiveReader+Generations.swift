@@ -10,7 +10,7 @@
 ///
 /// Invariant: each generation's footer ends before the one that was given out before it begins, and
 /// its number is one less, so the walk ends however the footers were made.
-public struct GenerationCursor: Sendable {
+package struct GenerationCursor: Sendable {
   private let reader: ArchiveReader
   /// The generation that comes next, if it is known already.
   private var upcoming: Generation?
@@ -26,7 +26,7 @@ public struct GenerationCursor: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if its footer is damaged or contradicts the one that names it.
   ///   After that there are no more.
-  public mutating func next() throws(ArchiveError) -> Generation? {
+  package mutating func next() throws(ArchiveError) -> Generation? {
     if let generation = upcoming {
       upcoming = nil
       last = generation
@@ -43,7 +43,7 @@ public struct GenerationCursor: Sendable {
 
 extension ArchiveReader {
   /// What was committed, the newest generation first; nothing in a file without a footer.
-  public var generations: GenerationCursor { GenerationCursor(self) }
+  package var generations: GenerationCursor { GenerationCursor(self) }
 
   /// The generation whose footer lies at `offset`, which is the one before `newer`.
   fileprivate func generation(at offset: UInt64, before newer: Generation) throws(ArchiveError)

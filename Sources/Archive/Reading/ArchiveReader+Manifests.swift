@@ -1,17 +1,17 @@
-public import IPLD
+package import IPLD
 internal import Synchronization
 
 /// Manifests that no footer leads to.
 extension ArchiveReader {
   /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block
   /// links to it.
-  public struct ManifestCandidate: Sendable {
+  package struct ManifestCandidate: Sendable {
     /// Its CID.
-    public let cid: CID
+    package let cid: CID
     /// Its number, which tells where it stands among others.
-    public let ordinal: UInt64
+    package let ordinal: UInt64
     /// Where its frame begins.
-    public let offset: UInt64
+    package let offset: UInt64
   }
 
   /// What may be manifests, in file order: those that follow the last footer, or, once the whole
@@ -20,7 +20,7 @@ extension ArchiveReader {
   /// A copy of one that the index knows elsewhere is none.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
-  public var manifestCandidates: [ManifestCandidate] {
+  package var manifestCandidates: [ManifestCandidate] {
     get throws {
       guard let survey = state.withLock({ $0.survey }) ?? survey else { return [] }
       let found = file.withBytes { bytes in
@@ -44,14 +44,14 @@ extension ArchiveReader {
   /// It takes as long as verifying the file.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
-  public func surveyEverything() throws {
+  package func surveyEverything() throws {
     guard state.withLock({ $0.survey == nil }), generation.number > 0 else { return }
     try rebuildIndex(damagedAt: nil)
   }
 
   /// The newest manifests by the footers that hold and do not stand where they were written, the
   /// newest first, and where these footers lie.
-  public var movedHeads: [(cid: CID, offset: UInt64)] { survey.map(movedHeads) ?? [] }
+  package var movedHeads: [(cid: CID, offset: UInt64)] { survey.map(movedHeads) ?? [] }
 
   /// The manifests that footers of later generations name, wherever these lie now, once the whole
   /// file was surveyed.

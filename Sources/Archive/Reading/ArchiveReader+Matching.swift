@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 internal import Synchronization
 
 /// Finding many sections at once.
@@ -16,7 +16,7 @@ extension ArchiveReader {
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: The state of each.
-  public func states(
+  package func states(
     _ count: Int, isChecking: Bool = false, workers: Int? = nil,
     expectedLength: @escaping @Sendable (Int) -> UInt64? = { _ in nil },
     cid: @escaping @Sendable (Int) -> CID
@@ -36,7 +36,7 @@ extension ArchiveReader {
   /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
   ///
   /// - Throws: ``ArchiveError`` if the index cannot be read.
-  public func mayHold(_ cid: CID) throws -> Bool {
+  package func mayHold(_ cid: CID) throws -> Bool {
     try withFile { (file) throws in
       try !index.candidates(SectionKey(cid), in: file).isEmpty
     }
@@ -67,7 +67,7 @@ extension ArchiveReader {
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: For each CID its number; `UInt64.max` if it is not there, or damaged.
-  public func ordinals(
+  package func ordinals(
     _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
     let asked = Asked(cid: cid, length: { _ in nil }, isChecking: false)

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// The body of a section, pulled piece by piece, from any place in it on.
 ///
@@ -8,13 +8,13 @@ public import IPLD
 /// 1. Between two pieces nothing of the body is in memory, however slowly they are asked for.
 /// 2. A frame is checked once by each cursor; where it is compressed, it may be decompressed again
 ///    for each piece.
-public struct BodyCursor {
+package struct BodyCursor {
   /// The CID.
-  public let cid: CID
+  package let cid: CID
   /// How many bytes the body has.
-  public let length: UInt64
+  package let length: UInt64
   /// How many of them lie before the next piece.
-  public private(set) var offset: UInt64
+  package private(set) var offset: UInt64
 
   private let reader: ArchiveReader
   private let location: SectionLocation
@@ -39,7 +39,7 @@ public struct BodyCursor {
   /// A piece may be shorter than `limit` before the end: up to where the next begins elsewhere.
   ///
   /// - Throws: ``ArchiveError`` if it is damaged; what `use` throws.
-  public mutating func next<Value>(
+  package mutating func next<Value>(
     upTo limit: Int, _ use: (Span<UInt8>) throws -> Value
   ) throws -> Value? {
     guard offset < length, limit > 0 else { return nil }
@@ -93,7 +93,7 @@ extension ArchiveReader {
   ///
   /// - Throws: ``ArchiveError`` if the frame in which it begins is damaged, or it is longer than
   ///   the reader's limits allow.
-  public func body(of cid: CID, from offset: UInt64) throws -> BodyCursor? {
+  package func body(of cid: CID, from offset: UInt64) throws -> BodyCursor? {
     guard let location = try locate(cid) else { return nil }
     let limit = limits.content(ofFile: fileSize)
     guard location.prefix.bodyLength <= limit else {

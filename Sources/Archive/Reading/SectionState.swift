@@ -1,5 +1,5 @@
 /// Whether an archive has a section.
-public enum SectionState: Sendable {
+package enum SectionState: Sendable {
   /// It is not there.
   case missing
   /// It was there, and what is left does not hold, and why.
@@ -8,10 +8,10 @@ public enum SectionState: Sendable {
   case held(ordinal: UInt64, bodyLength: UInt64)
 
   /// How many bytes its body has; nil if it cannot be had.
-  public var bodyLength: UInt64? {
+  package var bodyLength: UInt64? {
     if case .held(_, let length) = self { length } else { nil }
   }
 
   /// Whether something is left of it that does not hold.
-  public var isDamaged: Bool { if case .damaged = self { true } else { false } }
+  package var isDamaged: Bool { if case .damaged = self { true } else { false } }
 }

@@ -11,32 +11,32 @@ internal import IPLD
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
 /// 2. Bytes that are no frame are written to only where it is certain that no section is lost with
 ///    them.
-public struct ArchiveRepair {
+package struct ArchiveRepair {
   /// What was done.
-  public struct Report: Equatable, Sendable {
+  package struct Report: Equatable, Sendable {
     /// Where index segments were made again.
-    public internal(set) var segments: [UInt64] = []
+    package internal(set) var segments: [UInt64] = []
     /// Where footers were made again.
-    public internal(set) var footers: [UInt64] = []
+    package internal(set) var footers: [UInt64] = []
     /// Whether a new index and a footer were appended.
-    public internal(set) var isReindexed = false
+    package internal(set) var isReindexed = false
     /// How many bytes were made into frames that count no more.
-    public internal(set) var bytesVoided: UInt64 = 0
+    package internal(set) var bytesVoided: UInt64 = 0
     /// How many bytes behind everything whole were cut off.
-    public internal(set) var bytesCutOff: UInt64 = 0
+    package internal(set) var bytesCutOff: UInt64 = 0
     /// How many damaged sections were written again.
-    public internal(set) var sectionsHealed: UInt64 = 0
+    package internal(set) var sectionsHealed: UInt64 = 0
     /// How many sections are lost, as far as is known.
-    public internal(set) var lostSectionCount: UInt64 = 0
+    package internal(set) var lostSectionCount: UInt64 = 0
     /// The first thing that could not be repaired; nil if there is none.
-    public internal(set) var firstLost: ArchiveError?
+    package internal(set) var firstLost: ArchiveError?
     /// Whether something did not hold.
     ///
     /// Snapshots may then lack what nothing in the file tells of any more.
-    public internal(set) var wasDamaged = false
+    package internal(set) var wasDamaged = false
 
     /// Whether the file is as it was.
-    public var isUnchanged: Bool {
+    package var isUnchanged: Bool {
       segments.isEmpty && footers.isEmpty && !isReindexed && bytesVoided == 0 && bytesCutOff == 0
         && sectionsHealed == 0
     }
@@ -60,7 +60,7 @@ public struct ArchiveRepair {
   /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage
   ///   throws. Whatever was written by then is right, and repairing again goes on.
   /// - Returns: What was done.
-  public static func run(
+  package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ReadLimits = ReadLimits(), keepsOrdinals: Bool = true,
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }

@@ -2,7 +2,7 @@
 ///
 /// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or
 /// tear a sector.
-public protocol ArchiveStorage: AnyObject, Sendable {
+package protocol ArchiveStorage: AnyObject, Sendable {
   /// How many bytes the file has.
   var size: UInt64 { get throws }
 
@@ -43,21 +43,21 @@ public protocol ArchiveStorage: AnyObject, Sendable {
 
 extension ArchiveStorage {
   /// Does nothing: bytes in memory have no file name.
-  public func synchronizeName() throws {}
+  package func synchronizeName() throws {}
 
   /// Does nothing: no other process can open bytes in memory.
-  public func unlock() {}
+  package func unlock() {}
 
   /// Does nothing: nobody else has bytes in memory.
-  public func restrictToOwner() throws {}
+  package func restrictToOwner() throws {}
 
   /// True: bytes in memory have no file name that could change.
-  public var isInPlace: Bool { get throws { true } }
+  package var isInPlace: Bool { get throws { true } }
 
   /// A copy of the bytes.
   ///
   /// - Throws: what reading throws.
-  public func map() throws -> MappedFile {
+  package func map() throws -> MappedFile {
     MappedFile(copying: try read(Int(try size), at: 0))
   }
 }

@@ -1,5 +1,5 @@
 /// Bytes that lie elsewhere and are fetched range by range.
-public protocol ByteSource: Sendable {
+package protocol ByteSource: Sendable {
   /// Fetches ranges, and hands over what they hold.
   ///
   /// - Parameters:
@@ -12,9 +12,9 @@ public protocol ByteSource: Sendable {
 }
 
 /// Why bytes that lie elsewhere could not be fetched.
-public struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
+package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
   /// What kind of failure it is.
-  public enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// The server cannot be reached, or cannot answer now.
     case unavailable
     /// There is nothing there.
@@ -30,14 +30,14 @@ public struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   /// What kind of failure it is.
-  public let kind: Kind
+  package let kind: Kind
   /// What happened, where, in words.
-  public let description: String
+  package let description: String
   /// The status of the server's answer; nil if there was none.
-  public let status: Int?
+  package let status: Int?
 
   /// A failure.
-  public init(_ kind: Kind, _ description: String, status: Int? = nil) {
+  package init(_ kind: Kind, _ description: String, status: Int? = nil) {
     (self.kind, self.description, self.status) = (kind, description, status)
   }
 }

@@ -1,6 +1,6 @@
 internal import CPager
 internal import Synchronization
-public import SystemPackage
+package import SystemPackage
 
 #if canImport(Darwin)
   internal import Darwin
@@ -23,13 +23,13 @@ public import SystemPackage
 ///    ago goes first.
 /// 3. After a failure nothing is fetched any more.
 /// 4. What was appended here (`append(_:at:)`) is never let go of, and never asked for.
-public final class FetchedFile: Sendable {
+package final class FetchedFile: Sendable {
   /// How many bytes the source has.
   private let sourceCount: Int
   /// How many bytes are kept.
   private let capacity: Int
   /// How many bytes are kept if nothing else is said.
-  public static let usualCapacity = 256 << 20
+  package static let usualCapacity = 256 << 20
   /// Gaps up to this length are fetched with what lies on both sides of them.
   private static let widestGap = 64 << 10
   /// Pages in a group; groups come and go, so that few numbers tell what is there.
@@ -80,7 +80,7 @@ public final class FetchedFile: Sendable {
   ///   - scratch: An empty file without a name, which is closed with this one.
   ///   - capacity: How many bytes are kept.
   /// - Throws: ``FetchFailure`` if the scratch file cannot be made as long.
-  public init(
+  package init(
     _ source: any ByteSource, count: Int, scratch: FileDescriptor,
     capacity: Int = FetchedFile.usualCapacity
   ) throws {
@@ -103,15 +103,15 @@ public final class FetchedFile: Sendable {
   }
 
   /// How many bytes the file has.
-  public var count: Int { table.withLock { $0.count } }
+  package var count: Int { table.withLock { $0.count } }
 
   /// Why something could not be fetched; nil while all that was needed came.
-  public var failure: FetchFailure? { table.withLock { $0.failure } }
+  package var failure: FetchFailure? { table.withLock { $0.failure } }
 
   /// Keeps bytes that are known already.
   ///
   /// - Throws: ``FetchFailure`` if there is no room for them.
-  public func keep(_ bytes: [UInt8], at offset: Int) throws {
+  package func keep(_ bytes: [UInt8], at offset: Int) throws {
     try write(bytes, at: UInt64(offset))
     let end = offset + bytes.count
     // A page that begins before, or ends behind, is not all there.
@@ -120,7 +120,7 @@ public final class FetchedFile: Sendable {
   }
 
   /// Says that all of the scratch file is there.
-  public func keepAll() {
+  package func keepAll() {
     table.withLock { $0.keepsAll = true }
     markPresent(0..<pageCount)
   }

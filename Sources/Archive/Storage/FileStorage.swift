@@ -1,14 +1,14 @@
 internal import Synchronization
-public import SystemPackage
+package import SystemPackage
 
 /// A file on disk, written by one process at a time.
 ///
 /// 1. The file is locked (`flock`) as long as the object lives.
 /// 2. A failed or short write is an error; nothing is written a second time behind the caller's
 ///    back except what a short write left over.
-public final class FileStorage: ArchiveStorage {
+package final class FileStorage: ArchiveStorage {
   /// The file's path, for messages.
-  public let path: FilePath
+  package let path: FilePath
   private let descriptor: FileDescriptor
   /// Up to where the system has been told to bring what was written to the medium.
   private let begun = Atomic<UInt64>(0)
@@ -26,7 +26,7 @@ public final class FileStorage: ArchiveStorage {
   ///   - path: Where.
   ///   - permissions: Its mode, of which the process's umask takes away.
   /// - Throws: ``ArchiveError`` if it exists already or cannot be created.
-  public static func create(_ path: FilePath, permissions: FilePermissions = .newFile) throws
+  package static func create(_ path: FilePath, permissions: FilePermissions = .newFile) throws
     -> FileStorage
   {
     let descriptor: FileDescriptor
@@ -53,7 +53,7 @@ public final class FileStorage: ArchiveStorage {
   ///   - permissions: The mode of a file that is created, of which the process's umask takes away;
   ///     one that is there loses what goes beyond it.
   /// - Throws: ``ArchiveError`` if it can be neither opened nor created, or another writer has it.
-  public static func openOrCreate(
+  package static func openOrCreate(
     _ path: FilePath, permissions: FilePermissions = .newFile
   ) throws -> FileStorage {
     do {
@@ -76,7 +76,7 @@ public final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name
   ///   before it was locked.
-  public static func open(_ path: FilePath) throws -> FileStorage {
+  package static func open(_ path: FilePath) throws -> FileStorage {
     try open(path, options: [.closeOnExec])
   }
 
@@ -108,7 +108,7 @@ public final class FileStorage: ArchiveStorage {
   /// Takes the file from everybody but its owner.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
-  public func restrictToOwner() throws {
+  package func restrictToOwner() throws {
     if let code = SystemCalls.restrict(descriptor, to: .ownerReadWrite) {
       throw Self.failure("change the mode of \(path)", code)
     }
@@ -117,7 +117,7 @@ public final class FileStorage: ArchiveStorage {
   /// How many bytes the file has.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.
-  public var size: UInt64 {
+  package var size: UInt64 {
     get throws {
       do {
         return UInt64(try descriptor.seek(offset: 0, from: .end))
@@ -130,7 +130,7 @@ public final class FileStorage: ArchiveStorage {
   /// Reads `count` bytes at `offset`.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses, or the file ends first.
-  public func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+  package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     do {
       let read = try unsafe bytes.withUnsafeMutableBytes { buffer in
@@ -154,7 +154,7 @@ public final class FileStorage: ArchiveStorage {
   /// Writes all of `bytes` at `offset`.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses; some of the bytes may have been written.
-  public func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+  package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     do {
       try unsafe bytes.withUnsafeBytes { buffer in
         var done = 0
@@ -187,7 +187,7 @@ public final class FileStorage: ArchiveStorage {
   /// Returns when everything written so far would survive a loss of power.
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
-  public func synchronize() throws {
+  package func synchronize() throws {
     if let code = SystemCalls.synchronizeData(descriptor) {
       throw Self.failure("sync \(path)", code)
     }
@@ -196,7 +196,7 @@ public final class FileStorage: ArchiveStorage {
   /// Cuts the file off.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
-  public func truncate(to size: UInt64) throws {
+  package func truncate(to size: UInt64) throws {
     do {
       try descriptor.resize(to: Int64(size))
     } catch let error as Errno {
@@ -207,7 +207,7 @@ public final class FileStorage: ArchiveStorage {
   /// Takes the lock; having it already is fine.
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
-  public func lock() throws {
+  package func lock() throws {
     guard let code = SystemCalls.lock(descriptor) else {
       SystemCalls.markAsWritten(descriptor)
       return
@@ -218,7 +218,7 @@ public final class FileStorage: ArchiveStorage {
 
   /// Gives the lock back before the storage itself goes, which another owner of it may
   /// delay.
-  public func unlock() {
+  package func unlock() {
     SystemCalls.unmarkAsWritten(descriptor)
     SystemCalls.unlock(descriptor)
   }
@@ -226,7 +226,7 @@ public final class FileStorage: ArchiveStorage {
   /// Whether the file under ``path`` is still the one that was opened.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.
-  public var isInPlace: Bool {
+  package var isInPlace: Bool {
     get throws {
       switch SystemCalls.isSameFile(descriptor, path) {
       case .success(let isSame): return isSame
@@ -238,7 +238,7 @@ public final class FileStorage: ArchiveStorage {
   /// The file's bytes as they are now, for reading.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
-  public func map() throws -> MappedFile {
+  package func map() throws -> MappedFile {
     do {
       return try MappedFile(descriptor, closing: false)
     } catch let error as Errno {
@@ -251,7 +251,7 @@ public final class FileStorage: ArchiveStorage {
   /// Of a file that was opened by a symbolic link, that is the folder the link leads to.
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
-  public func synchronizeName() throws {
+  package func synchronizeName() throws {
     let parent = (SystemCalls.resolved(path) ?? path).removingLastComponent()
     let folder = parent.isEmpty ? FilePath(".") : parent
     let code: CInt?
@@ -271,5 +271,5 @@ public final class FileStorage: ArchiveStorage {
 
 extension FilePermissions {
   /// What others may do with a new file unless the process's umask says otherwise: read it.
-  public static var newFile: FilePermissions { [.ownerReadWrite, .groupRead, .otherRead] }
+  package static var newFile: FilePermissions { [.ownerReadWrite, .groupRead, .otherRead] }
 }

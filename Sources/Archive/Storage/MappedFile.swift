@@ -6,7 +6,7 @@ package import SystemPackage
 /// file off meanwhile, the system stops a reader that touches what is gone; nothing short of
 /// copying the file could prevent that.
 @safe
-public final class MappedFile: @unchecked Sendable {
+package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   private let address: UnsafeRawPointer?
   private let isMapping: Bool
@@ -14,11 +14,11 @@ public final class MappedFile: @unchecked Sendable {
   /// is here.
   private let fetched: (file: FetchedFile, window: CInt)?
   /// How many bytes there are.
-  public let count: Int
+  package let count: Int
   /// Whether a writer had the file when it was opened.
   ///
   /// Then only what is committed is mapped, for the rest may be cut off.
-  public let isBeingWritten: Bool
+  package let isBeingWritten: Bool
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64
 
@@ -68,7 +68,7 @@ public final class MappedFile: @unchecked Sendable {
   /// Maps a file that lies elsewhere.
   ///
   /// - Throws: ``FetchFailure`` if there is no room for it.
-  public init(_ file: FetchedFile) throws {
+  package init(_ file: FetchedFile) throws {
     let (address, number, length) = try unsafe file.makeWindow()
     unsafe self.address = address
     fetched = (file, number)
@@ -116,7 +116,7 @@ public final class MappedFile: @unchecked Sendable {
   private static let maximumResident = 64 << 20
 
   /// A copy of bytes that lie in no file.
-  public init(copying bytes: [UInt8]) {
+  package init(copying bytes: [UInt8]) {
     count = bytes.count
     isMapping = false
     fetched = nil

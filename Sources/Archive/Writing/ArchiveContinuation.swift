@@ -5,7 +5,7 @@ internal import IPLD
 /// 1. Until the last footer is written, the file is the archive that it was before.
 /// 2. That is written when everything before it has been found whole, section by section, and is on
 ///    the medium.
-public struct ArchiveContinuation {
+package struct ArchiveContinuation {
   private let storage: any ArchiveStorage
   private let limits: ReadLimits
 
@@ -13,7 +13,7 @@ public struct ArchiveContinuation {
   private static let pieceLength = 1 << 20
 
   /// A continuation of the archive in a storage, which may be empty.
-  public init(_ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits()) {
+  package init(_ storage: any ArchiveStorage, limits: ReadLimits = ReadLimits()) {
     (self.storage, self.limits) = (storage, limits)
   }
 
@@ -22,7 +22,7 @@ public struct ArchiveContinuation {
   /// - Parameters:
   ///   - ending: The file's last bytes, as many as the longest footer has.
   ///   - count: How many bytes the file has.
-  public static func footerLength(atEndOf ending: [UInt8], count: UInt64) -> Int? {
+  package static func footerLength(atEndOf ending: [UInt8], count: UInt64) -> Int? {
     guard ending.count >= Footer.trailerLength, count <= UInt64(Int.max) else { return nil }
     let own = ending.span.u64(ending.count - Footer.trailerLength)
     let before = count - UInt64(ending.count)
@@ -41,7 +41,7 @@ public struct ArchiveContinuation {
   ///   - progress: Called with how many bytes have come, and how many there are to come.
   /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw. The
   ///   file is what it was then.
-  public func extend(
+  package func extend(
     to count: UInt64, footerLength: Int, read: (UInt64, Int) throws -> [UInt8],
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// What makes appended sections count: an index, a barrier, a footer, a barrier.
 extension ArchiveWriter {
@@ -12,7 +12,7 @@ extension ArchiveWriter {
   ///   and what the storage throws. Except for the first, nothing is committed then.
   /// - Returns: What is committed now.
   @discardableResult
-  public mutating func commit(manifest: CID?) throws -> Generation {
+  package mutating func commit(manifest: CID?) throws -> Generation {
     try seal(manifest: manifest)
   }
 
@@ -26,7 +26,7 @@ extension ArchiveWriter {
   /// Appending does this by itself whenever 64 MiB have been written since the last time.
   ///
   /// - Throws: as ``commit(manifest:)`` does.
-  public mutating func checkpoint() throws {
+  package mutating func checkpoint() throws {
     try checkUsable()
     guard pending.keys.count > indexed.keys else { return }
     _ = try seal(manifest: nil)
@@ -42,7 +42,7 @@ extension ArchiveWriter {
   /// After a commit that is uncertain nothing is changed. Nothing more is written then.
   ///
   /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
-  public mutating func abandon() throws {
+  package mutating func abandon() throws {
     hasFailed = true
     guard !isUncertain else { return }
     try log.storage.truncate(to: previous?.committedLength ?? 0)

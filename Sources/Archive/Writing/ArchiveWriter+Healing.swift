@@ -48,7 +48,7 @@ extension ArchiveWriter {
   /// - Throws: ``ArchiveError`` if another archive cannot be read; what the storage throws.
   /// - Returns: How many sections were written.
   @discardableResult
-  public mutating func heal(_ damaged: [Range<UInt64>], from sources: [ArchiveReader] = []) throws
+  package mutating func heal(_ damaged: [Range<UInt64>], from sources: [ArchiveReader] = []) throws
     -> UInt64
   {
     try checkUsable()

@@ -1,4 +1,4 @@
-public import IPLD
+package import IPLD
 
 /// Bodies that arrive in pieces.
 extension ArchiveWriter {
@@ -15,7 +15,7 @@ extension ArchiveWriter {
   /// - Throws: ``ArchiveError``, and what the storage throws.
   /// - Returns: The number of the section if it is there already, in which case nothing has begun;
   ///   otherwise nil.
-  public mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
+  package mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
     try checkUsable()
     let key = SectionKey(cid)
     if let ordinal = try existing(cid, key) { return ordinal }
@@ -27,7 +27,7 @@ extension ArchiveWriter {
   ///
   /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws.
   ///   The section has been cancelled then.
-  public mutating func take(_ bytes: Span<UInt8>) throws {
+  package mutating func take(_ bytes: Span<UInt8>) throws {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     do {
       if let body = small {
@@ -52,7 +52,7 @@ extension ArchiveWriter {
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`, and what the
   ///   storage throws. The section has been cancelled then.
   @discardableResult
-  public mutating func finish() throws -> UInt64 {
+  package mutating func finish() throws -> UInt64 {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     if let body = small {
       small = nil
@@ -81,7 +81,7 @@ extension ArchiveWriter {
   /// nothing.
   ///
   /// - Throws: what the storage throws, after which nothing more is written.
-  public mutating func cancel() throws {
+  package mutating func cancel() throws {
     small = nil
     guard let mark = large?.mark else { return }
     large = nil

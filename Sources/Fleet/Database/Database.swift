@@ -1,4 +1,5 @@
-internal import Backup
+internal import IPLD
+internal import Live
 
 #if canImport(Glibc)
   internal import Glibc

@@ -1,7 +1,7 @@
 /// Why the database did not do what it was asked to.
-public struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What kind of failure it is.
-  public enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// There is no client library.
     case library
     /// There is no connection, or it broke.
@@ -13,9 +13,9 @@ public struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertible
   }
 
   /// What kind of failure it is.
-  public let kind: Kind
+  package let kind: Kind
   /// What happened, in words.
-  public let description: String
+  package let description: String
 
   init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
 }

@@ -1,5 +1,6 @@
 internal import ATProtocol
-internal import Backup
+internal import IPLD
+internal import Live
 internal import XRPC
 
 /// Follows the firehoses of a fleet, each of which one worker follows at a time, and marks accounts

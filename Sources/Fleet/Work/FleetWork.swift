@@ -1,12 +1,13 @@
-public import ATProtocol
-public import Backup
-public import ObjectStore
-public import SystemPackage
-public import XRPC
+package import ATProtocol
+package import Live
+package import ObjectStore
+internal import Remote
+package import SystemPackage
+package import XRPC
 
 /// A worker with all that it needs, put together from what a fleet's settings and its own machine
 /// say.
-public struct FleetWork: Sendable {
+package struct FleetWork: Sendable {
   private let options: FleetWorker.Options
   private let network: NetworkOptions
   private let store: StoreOptions
@@ -27,7 +28,7 @@ public struct FleetWork: Sendable {
   ///   - isExclusive: whether nothing else writes to the store, so that one that knows no
   ///     conditions will do.
   ///   - cache: the folder for what is kept between runs.
-  public init(
+  package init(
     options: FleetWorker.Options, network: NetworkOptions, store: StoreOptions,
     backup: AccountBackup.Options, isExclusive: Bool, cache: FilePath
   ) {
@@ -59,7 +60,7 @@ public struct FleetWork: Sendable {
   ///   - observer: is told what came of each account.
   /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used;
   ///   `TransportError`; `CancellationError`.
-  public func run(
+  package func run(
     _ url: String, _ counters: FleetCounters,
     observer: @escaping @Sendable (DID, FleetOutcome) -> Void
   ) async throws {

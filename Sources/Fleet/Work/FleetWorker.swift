@@ -1,4 +1,4 @@
-public import ATProtocol
+package import ATProtocol
 internal import Synchronization
 internal import XRPC
 
@@ -6,34 +6,34 @@ internal import XRPC
 ///
 /// A worker keeps nothing: it may be ended at any moment, and what it held is taken by others when
 /// its leases have run out.
-public struct FleetWorker: Sendable {
+package struct FleetWorker: Sendable {
   /// How a worker works.
-  public struct Options: Sendable {
+  package struct Options: Sendable {
     /// How many accounts are backed up at a time.
-    public var jobs = 4
+    package var jobs = 4
     /// How long an account is held without a sign of life, in seconds.
-    public var leaseSeconds = 120
+    package var leaseSeconds = 120
     /// Whether it ends when no account is due.
-    public var endsWhenIdle = false
+    package var endsWhenIdle = false
     /// What it is called in the database.
-    public var name: String
+    package var name: String
 
     /// Options.
-    public init(name: String) { self.name = name }
+    package init(name: String) { self.name = name }
   }
 
   /// What is done with accounts.
-  public struct Tasks: Sendable {
+  package struct Tasks: Sendable {
     /// Backs one up.
-    public var backUp: @Sendable (DID) async throws -> FleetOutcome
+    package var backUp: @Sendable (DID) async throws -> FleetOutcome
     /// Removes the archive of one that was deleted.
-    public var remove: @Sendable (DID) async throws -> Void
+    package var remove: @Sendable (DID) async throws -> Void
     /// Lists the accounts of a host, page by page.
-    public var list:
+    package var list:
       @Sendable (_ host: String, _ page: ([FleetListed]) async throws -> Bool) async throws -> Void
 
     /// Tasks.
-    public init(
+    package init(
       backUp: @escaping @Sendable (DID) async throws -> FleetOutcome,
       remove: @escaping @Sendable (DID) async throws -> Void,
       list:
@@ -67,7 +67,7 @@ public struct FleetWorker: Sendable {
   ///   - tasks: what is done with accounts.
   ///   - counters: what is counted.
   ///   - observer: is told what came of each account.
-  public init(
+  package init(
     _ fleet: FleetDatabase, _ settings: FleetSettings, options: Options, tasks: Tasks,
     counters: FleetCounters = FleetCounters(),
     observer: @escaping @Sendable (DID, FleetOutcome) -> Void = { _, _ in }
@@ -80,7 +80,7 @@ public struct FleetWorker: Sendable {
   ///
   /// - Throws: ``DatabaseError`` if the database is gone for longer than a moment;
   ///   `CancellationError`.
-  public func run() async throws {
+  package func run() async throws {
     try await withThrowingTaskGroup { group in
       group.addTask { try await report() }
       group.addTask { try await listHosts() }

@@ -1,6 +1,8 @@
 internal import ATProtocol
-public import Backup
-public import XRPC
+internal import Files
+package import Live
+package import Remote
+package import XRPC
 
 extension FleetWorker.Tasks {
   /// The real ones: accounts are backed up from their servers into a bucket.
@@ -9,7 +11,7 @@ extension FleetWorker.Tasks {
   ///   - network: the way to servers.
   ///   - options: how an account is backed up.
   ///   - destination: where archives go.
-  public static func live(
+  package static func live(
     _ network: Network, _ options: AccountBackup.Options, into destination: BucketDestination
   ) -> FleetWorker.Tasks {
     FleetWorker.Tasks(

@@ -1,5 +1,5 @@
-internal import Backup
 internal import Dispatch
+internal import Files
 internal import Synchronization
 
 #if canImport(Darwin)
@@ -13,11 +13,11 @@ internal import Synchronization
 /// Answers `GET /metrics` with counters, and everything else with 404, one client after the other.
 ///
 /// It is for a scraper in the same network, and reads no more of a request than its first line.
-public final class MetricsServer: Sendable {
+package final class MetricsServer: Sendable {
   private let descriptor: CInt
   private let isClosed = Atomic<Bool>(false)
   /// The port it listens on.
-  public let port: UInt16
+  package let port: UInt16
 
   /// How much of a request is read, in bytes.
   private static let longestRequest = 4096
@@ -31,7 +31,7 @@ public final class MetricsServer: Sendable {
   ///   - port: the port; 0 for any.
   ///   - text: makes what is answered.
   /// - Throws: `BackupError` if it cannot listen there.
-  public init(address: String, port: UInt16, text: @escaping @Sendable () -> String) throws {
+  package init(address: String, port: UInt16, text: @escaping @Sendable () -> String) throws {
     #if canImport(Glibc)
       let stream = CInt(SOCK_STREAM.rawValue)
     #else
@@ -122,7 +122,7 @@ public final class MetricsServer: Sendable {
   }
 
   /// Listens no longer.
-  public func stop() {
+  package func stop() {
     guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     shutdown(descriptor, CInt(SHUT_RDWR))
     close(descriptor)

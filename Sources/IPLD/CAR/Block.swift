@@ -1,12 +1,12 @@
 /// A block on its own: a CID and the bytes it names.
-public struct Block: Equatable, Sendable {
+package struct Block: Equatable, Sendable {
   /// What names it.
-  public let cid: CID
+  package let cid: CID
   /// Its bytes.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   /// A block of these parts; nothing is checked.
-  public init(cid: CID, bytes: [UInt8]) {
+  package init(cid: CID, bytes: [UInt8]) {
     self.cid = cid
     self.bytes = bytes
   }

@@ -5,7 +5,7 @@
 /// to every call.
 ///
 /// A block's *place* in the table stays the same until another is inserted.
-public struct BlockTable: Sendable {
+package struct BlockTable: Sendable {
   /// The number of a CID is where its section begins.
   private var slots: CIDSlots
 
@@ -15,7 +15,7 @@ public struct BlockTable: Sendable {
   /// A table without blocks.
   ///
   /// - Parameter expectedCount: how many there may be, for which room is made.
-  public init(expecting expectedCount: Int = 0) { slots = CIDSlots(expecting: expectedCount) }
+  package init(expecting expectedCount: Int = 0) { slots = CIDSlots(expecting: expectedCount) }
 
   /// Makes room for so many blocks; the places of all are others then.
   package mutating func reserve(_ expectedCount: Int, in bytes: Span<UInt8>) {
@@ -23,7 +23,7 @@ public struct BlockTable: Sendable {
   }
 
   /// How many distinct blocks there are.
-  public var count: Int { slots.count }
+  package var count: Int { slots.count }
 
   /// No place is this number or a higher one.
   package var placeCount: Int { slots.slotCount }
@@ -31,7 +31,7 @@ public struct BlockTable: Sendable {
   /// Adds a block; answers its place, and whether it is the first of its CID.
   @inline(__always)
   @discardableResult
-  public mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)
+  package mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)
     -> (place: Int, isNew: Bool)
   {
     insert(section, cid, slots.hash(of: cid), in: bytes)
@@ -70,7 +70,7 @@ public struct BlockTable: Sendable {
 
   /// The place of the block that `cid` names, or nil.
   @inline(__always)
-  public func place(of cid: CID, in bytes: Span<UInt8>) -> Int? {
+  package func place(of cid: CID, in bytes: Span<UInt8>) -> Int? {
     slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: $0, in: bytes) }
   }
 
@@ -95,12 +95,12 @@ public struct BlockTable: Sendable {
 
   /// Where the block's bytes lie.
   @inline(__always)
-  public func body(_ place: Int, in bytes: Span<UInt8>) -> Range<Int> {
+  package func body(_ place: Int, in bytes: Span<UInt8>) -> Range<Int> {
     CARSection.body(at: start(place), in: bytes)
   }
 
   /// The block's CID.
-  public func cid(_ place: Int, in bytes: Span<UInt8>) -> CID {
+  package func cid(_ place: Int, in bytes: Span<UInt8>) -> CID {
     CARSection.cid(at: start(place), in: bytes)
   }
 

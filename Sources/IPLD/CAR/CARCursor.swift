@@ -4,16 +4,16 @@
 /// start        cid            body          end
 /// varint(n)    CID            n − length of the CID bytes
 /// ```
-public struct CARSection: Equatable, Sendable {
+package struct CARSection: Equatable, Sendable {
   /// The offset of the length prefix.
-  public let start: Int
+  package let start: Int
   /// The CID in binary form.
-  public let cidRange: Range<Int>
+  package let cidRange: Range<Int>
   /// The block's bytes.
-  public let bodyRange: Range<Int>
+  package let bodyRange: Range<Int>
 
   /// The offset behind the section.
-  public var end: Int { bodyRange.upperBound }
+  package var end: Int { bodyRange.upperBound }
 }
 
 /// Steps through the sections of a CAR of version 1 that lies in memory or in a mapped file.
@@ -22,11 +22,11 @@ public struct CARSection: Equatable, Sendable {
 /// nothing and hashes nothing.
 ///
 /// Invariant: `offset` is the start of a section or the end of the CAR.
-public struct CARCursor: Sendable {
+package struct CARCursor: Sendable {
   /// Where the next section starts.
-  public private(set) var offset: Int
+  package private(set) var offset: Int
   /// The offset behind the CAR.
-  public let end: Int
+  package let end: Int
   private let limits: CARLimits
 
   /// A cursor at the first section: at the end of the header.
@@ -35,7 +35,7 @@ public struct CARCursor: Sendable {
   ///   - header: the header that was read.
   ///   - payload: the CAR's place in the bytes, header included.
   ///   - limits: how long a section may be.
-  public init(header: CARHeader, payload: Range<Int>, limits: CARLimits = .mapped) {
+  package init(header: CARHeader, payload: Range<Int>, limits: CARLimits = .mapped) {
     offset = payload.lowerBound + header.length
     end = payload.upperBound
     self.limits = limits
@@ -52,7 +52,7 @@ public struct CARCursor: Sendable {
   ///
   /// - Throws: ``CARError``; after one the cursor stays where the bad section starts.
   @inline(__always)
-  public mutating func next(in bytes: Span<UInt8>) throws(CARError) -> (CARSection, CID)? {
+  package mutating func next(in bytes: Span<UInt8>) throws(CARError) -> (CARSection, CID)? {
     guard offset < end else { return nil }
     precondition(end <= bytes.count, "the cursor is for other bytes")
     let start = offset

@@ -1,7 +1,7 @@
 /// Why bytes are not a CAR, and at which byte of it.
-public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The bytes end before the header does.
     case truncatedHeader
     /// The bytes end inside a section.
@@ -29,18 +29,18 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// Where, in bytes from the start of the input.
-  public let offset: Int
+  package let offset: Int
 
   /// An error with its place.
-  public init(_ reason: Reason, offset: Int) {
+  package init(_ reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch reason {
     case .truncatedHeader: "the CAR ends inside its header, at byte \(offset)"
     case .truncatedSection: "the CAR is cut short: it ends inside the section at byte \(offset)"
@@ -64,14 +64,14 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 /// How long a CAR's parts may claim to be.
-public struct CARLimits: Sendable {
+package struct CARLimits: Sendable {
   /// The longest header, in bytes.
-  public var header: Int
+  package var header: Int
   /// The longest section, CID and body, in bytes.
-  public var section: Int
+  package var section: Int
 
   /// Limits of one's own.
-  public init(header: Int, section: Int) {
+  package init(header: Int, section: Int) {
     self.header = header
     self.section = section
   }
@@ -79,7 +79,7 @@ public struct CARLimits: Sendable {
   /// For bytes that arrive from elsewhere and are held in memory.
   ///
   /// Records and tree nodes stay below 1 MiB.
-  public static let streaming = CARLimits(header: 1 << 20, section: 16 << 20)
+  package static let streaming = CARLimits(header: 1 << 20, section: 16 << 20)
   /// For bytes that lie in a file already, where a long section costs no memory.
-  public static let mapped = CARLimits(header: 1 << 20, section: Int(UInt32.max))
+  package static let mapped = CARLimits(header: 1 << 20, section: Int(UInt32.max))
 }

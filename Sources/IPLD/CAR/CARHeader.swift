@@ -2,16 +2,16 @@
 /// `{roots: [link], version: 1}`.
 ///
 /// Source: the [CAR v1 specification](https://ipld.io/specs/transport/car/carv1/).
-public struct CARHeader: Equatable, Sendable {
+package struct CARHeader: Equatable, Sendable {
   /// The roots, in order.
-  public let roots: [CID]
+  package let roots: [CID]
   /// How many bytes the header takes, its length prefix included.
-  public let length: Int
+  package let length: Int
 
   /// Reads the header at `start`.
   ///
   /// - Throws: ``CARError``: anything but this map, in canonical DAG-CBOR, within the limit.
-  public init(_ bytes: Span<UInt8>, at start: Int = 0, limits: CARLimits = .mapped)
+  package init(_ bytes: Span<UInt8>, at start: Int = 0, limits: CARLimits = .mapped)
     throws(CARError)
   {
     let (map, end) = try Self.readMap(bytes, at: start, limits: limits)
@@ -34,13 +34,13 @@ public struct CARHeader: Equatable, Sendable {
   }
 
   /// A header to be written.
-  public init(roots: [CID]) {
+  package init(roots: [CID]) {
     self.roots = roots
     length = Self.encode(roots).count
   }
 
   /// The bytes, length prefix included.
-  public var bytes: [UInt8] { Self.encode(roots) }
+  package var bytes: [UInt8] { Self.encode(roots) }
 
   private static func encode(_ roots: [CID]) -> [UInt8] {
     var map: [UInt8] = []
@@ -96,19 +96,19 @@ public struct CARHeader: Equatable, Sendable {
 ///        43   8 bytes   u64 little-endian: offset of the index, which is not read
 /// ```
 /// Source: the [CAR v2 specification](https://ipld.io/specs/transport/car/carv2/).
-public enum CARVersion2 {
+package enum CARVersion2 {
   /// How many bytes the pragma and the fixed header take.
-  public static let headerLength = 51
+  package static let headerLength = 51
 
   /// The first eleven bytes of every CAR of version 2.
-  public static let pragma: [UInt8] = [
+  package static let pragma: [UInt8] = [
     0x0a, 0xa1, 0x67, 0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x02,
   ]
 
   /// Where the CAR of version 1 lies in `bytes`: all of them, unless they begin with the pragma.
   ///
   /// - Throws: ``CARError`` when the fixed header is cut short or points outside of `bytes`.
-  public static func payload(of bytes: Span<UInt8>) throws(CARError) -> Range<Int> {
+  package static func payload(of bytes: Span<UInt8>) throws(CARError) -> Range<Int> {
     guard bytes.starts(with: pragma) else { return 0..<bytes.count }
     let (start, length) = try innerLocation(bytes)
     guard start <= UInt64(bytes.count), length <= UInt64(bytes.count) - start else {

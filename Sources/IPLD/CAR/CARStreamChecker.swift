@@ -9,13 +9,13 @@
 /// for chunk in chunks { try checker.take(chunk) }
 /// try checker.finish()
 /// ```
-public struct CARStreamChecker: Sendable {
+package struct CARStreamChecker: Sendable {
   /// The header, once it has arrived.
-  public private(set) var header: CARHeader?
+  package private(set) var header: CARHeader?
   /// How many sections have arrived whole.
-  public private(set) var sectionCount = 0
+  package private(set) var sectionCount = 0
   /// How many bytes have arrived.
-  public private(set) var byteCount = 0
+  package private(set) var byteCount = 0
 
   private let limits: CARLimits
   /// What has arrived and is not a whole section yet.
@@ -25,7 +25,7 @@ public struct CARStreamChecker: Sendable {
   private var neededCount = 1
 
   /// A checker of a CAR of which nothing has arrived.
-  public init(limits: CARLimits = .streaming) { self.limits = limits }
+  package init(limits: CARLimits = .streaming) { self.limits = limits }
 
   /// Takes the next bytes.
   ///
@@ -34,7 +34,7 @@ public struct CARStreamChecker: Sendable {
   ///   - found: is told the CID of each section that is whole and checked.
   /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its
   ///   CID names, with its place in the CAR.
-  public mutating func take(
+  package mutating func take(
     _ bytes: Span<UInt8>, found: (CID) -> Void = { _ in }
   ) throws(CARError) {
     byteCount += bytes.count
@@ -53,7 +53,7 @@ public struct CARStreamChecker: Sendable {
   /// Makes sure that the CAR has come to its end.
   ///
   /// - Throws: ``CARError`` if it ends within its header or a section.
-  public func finish() throws(CARError) {
+  package func finish() throws(CARError) {
     guard header != nil else { throw CARError(.truncatedHeader, offset: byteCount) }
     guard rest.isEmpty else { throw CARError(.truncatedSection, offset: byteCount - rest.count) }
   }

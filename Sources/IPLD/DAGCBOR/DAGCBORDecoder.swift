@@ -1,7 +1,7 @@
 /// Builds values from DAG-CBOR, by the rules of ``DAGCBORScanner``.
 ///
 /// Decoding and encoding again gives the same bytes, for everything that decodes.
-public enum DAGCBORDecoder {
+package enum DAGCBORDecoder {
   /// An array or map that is being filled.
   private enum Unfinished {
     case array([IPLDValue])
@@ -11,7 +11,7 @@ public enum DAGCBORDecoder {
   /// The value that takes up all of `bytes`.
   ///
   /// - Throws: ``DAGCBORError`` with the offset of the first byte that breaks a rule.
-  public static func decode(_ bytes: Span<UInt8>, profile: DAGCBORProfile = .dagCBOR)
+  package static func decode(_ bytes: Span<UInt8>, profile: DAGCBORProfile = .dagCBOR)
     throws(DAGCBORError) -> IPLDValue
   {
     var scanner = DAGCBORScanner(profile: profile)

@@ -2,20 +2,20 @@
 ///
 /// The building blocks are public, so that large structures can be written without a value in
 /// between.
-public enum DAGCBOREncoder {
+package enum DAGCBOREncoder {
   /// The encoding of `value`.
   ///
   /// - Throws: ``DAGCBORError`` for what DAG-CBOR cannot say: floats that are not finite, integers
   ///   outside −2^64 … 2^64 − 1, nesting beyond ``DAGCBORScanner/maximumDepth``. Its offset counts
   ///   the bytes written before.
-  public static func encode(_ value: IPLDValue) throws(DAGCBORError) -> [UInt8] {
+  package static func encode(_ value: IPLDValue) throws(DAGCBORError) -> [UInt8] {
     var bytes: [UInt8] = []
     try append(value, to: &bytes)
     return bytes
   }
 
   /// Appends the encoding of `value`; throws as ``encode(_:)`` does.
-  public static func append(_ value: IPLDValue, to bytes: inout [UInt8]) throws(DAGCBORError) {
+  package static func append(_ value: IPLDValue, to bytes: inout [UInt8]) throws(DAGCBORError) {
     try append(value, to: &bytes, depth: 0)
   }
 
@@ -58,39 +58,39 @@ public enum DAGCBOREncoder {
   }
 
   /// Appends the head of an array of `count` items.
-  public static func appendArrayHead(_ count: Int, to bytes: inout [UInt8]) {
+  package static func appendArrayHead(_ count: Int, to bytes: inout [UInt8]) {
     appendHead(major: 4, UInt64(count), to: &bytes)
   }
 
   /// Appends the head of a map of `count` entries, whose keys the caller appends in DAG-CBOR's
   /// order.
-  public static func appendMapHead(_ count: Int, to bytes: inout [UInt8]) {
+  package static func appendMapHead(_ count: Int, to bytes: inout [UInt8]) {
     appendHead(major: 5, UInt64(count), to: &bytes)
   }
 
   /// Appends an integer that is not negative.
-  public static func appendUnsigned(_ number: UInt64, to bytes: inout [UInt8]) {
+  package static func appendUnsigned(_ number: UInt64, to bytes: inout [UInt8]) {
     appendHead(major: 0, number, to: &bytes)
   }
 
   /// Appends null.
-  public static func appendNull(to bytes: inout [UInt8]) { bytes.append(0xf6) }
+  package static func appendNull(to bytes: inout [UInt8]) { bytes.append(0xf6) }
 
   /// Appends a text string.
-  public static func appendString(_ text: String, to bytes: inout [UInt8]) {
+  package static func appendString(_ text: String, to bytes: inout [UInt8]) {
     let content = text.utf8
     appendHead(major: 3, UInt64(content.count), to: &bytes)
     bytes.append(contentsOf: content)
   }
 
   /// Appends a byte string.
-  public static func appendBytes(_ content: some Collection<UInt8>, to bytes: inout [UInt8]) {
+  package static func appendBytes(_ content: some Collection<UInt8>, to bytes: inout [UInt8]) {
     appendHead(major: 2, UInt64(content.count), to: &bytes)
     bytes.append(contentsOf: content)
   }
 
   /// Appends a link: tag 42 on a byte string of a zero byte and the binary CID.
-  public static func appendLink(_ cid: CID, to bytes: inout [UInt8]) {
+  package static func appendLink(_ cid: CID, to bytes: inout [UInt8]) {
     let content = cid.bytes
     bytes.append(0xd8)
     bytes.append(42)

@@ -1,7 +1,7 @@
 /// Why bytes are not DAG-CBOR, and at which byte.
-public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The bytes end inside an item.
     case truncated
     /// Bytes follow the item.
@@ -43,18 +43,18 @@ public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// Where, counted in bytes from the start of the item.
-  public let offset: Int
+  package let offset: Int
 
   /// An error with its place.
-  public init(_ reason: Reason, offset: Int) {
+  package init(_ reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let what =
       switch reason {
       case .truncated: "the bytes end inside an item"

@@ -13,16 +13,16 @@
 ///
 /// One scanner can read many items, one after the other: call ``restart()`` between them, and it
 /// allocates nothing.
-public struct DAGCBORScanner: Sendable {
+package struct DAGCBORScanner: Sendable {
   /// How deep arrays and maps may nest.
   ///
   /// AT Protocol asks for 32 at least; nothing that people write comes near 256.
-  public static let maximumDepth = 256
+  package static let maximumDepth = 256
 
   /// One step of the scan.
   ///
   /// Ranges are offsets into the bytes.
-  public enum Token: Equatable, Sendable {
+  package enum Token: Equatable, Sendable {
     /// null.
     case null
     /// false or true.
@@ -62,25 +62,25 @@ public struct DAGCBORScanner: Sendable {
   }
 
   /// Which rules hold.
-  public let profile: DAGCBORProfile
+  package let profile: DAGCBORProfile
   /// The offset of the next byte to read.
-  public private(set) var offset = 0
+  package private(set) var offset = 0
 
   private var current = Container(remaining: 1, kind: .whole)
   private var outer: [Container] = []
 
   /// A scanner at the start of an item.
-  public init(profile: DAGCBORProfile = .dagCBOR) {
+  package init(profile: DAGCBORProfile = .dagCBOR) {
     self.profile = profile
     outer.reserveCapacity(16)
   }
 
   /// How many arrays and maps are open.
-  public var depth: Int { outer.count }
+  package var depth: Int { outer.count }
 
   /// Goes back to the start, for another item.
   @inline(__always)
-  public mutating func restart() {
+  package mutating func restart() {
     offset = 0
     current = Container(remaining: 1, kind: .whole)
     outer.removeAll(keepingCapacity: true)
@@ -89,7 +89,7 @@ public struct DAGCBORScanner: Sendable {
   /// The next token, or nil when the item, and the bytes with it, are at their end.
   ///
   /// - Throws: ``DAGCBORError`` at the first rule that is broken.
-  public mutating func next(in bytes: Span<UInt8>) throws(DAGCBORError) -> Token? {
+  package mutating func next(in bytes: Span<UInt8>) throws(DAGCBORError) -> Token? {
     try step(bytes)
   }
 
@@ -102,7 +102,7 @@ public struct DAGCBORScanner: Sendable {
   ///   - bytes: one item, and nothing else.
   ///   - watchedKey: a key of up to eight bytes that ``DAGCBORSummary/hasWatchedKey`` speaks of.
   /// - Throws: ``DAGCBORError`` at the first rule that is broken.
-  public mutating func check(_ bytes: Span<UInt8>, watching watchedKey: ShortKey? = nil)
+  package mutating func check(_ bytes: Span<UInt8>, watching watchedKey: ShortKey? = nil)
     throws(DAGCBORError) -> DAGCBORSummary
   {
     restart()
@@ -348,7 +348,7 @@ public struct DAGCBORScanner: Sendable {
 }
 
 /// Which rules a scanner or decoder holds its bytes to.
-public enum DAGCBORProfile: Sendable, CaseIterable {
+package enum DAGCBORProfile: Sendable, CaseIterable {
   /// DAG-CBOR as IPLD specifies it.
   case dagCBOR
   /// AT Protocol's data model on top: no floats, integers within 64 bits signed, links of version 1
@@ -357,20 +357,20 @@ public enum DAGCBORProfile: Sendable, CaseIterable {
 }
 
 /// What ``DAGCBORScanner/check(_:watching:)`` noticed on its way.
-public struct DAGCBORSummary: Equatable, Sendable {
+package struct DAGCBORSummary: Equatable, Sendable {
   /// How many links there are.
-  public var linkCount = 0
+  package var linkCount = 0
   /// Whether some map has the watched key.
-  public var hasWatchedKey = false
+  package var hasWatchedKey = false
   /// Whether the item is a map.
-  public var isMap = false
+  package var isMap = false
 
   /// Nothing noticed.
-  public init() {}
+  package init() {}
 }
 
 /// A map key of at most eight bytes, compared as one integer.
-public struct ShortKey: Equatable, Sendable {
+package struct ShortKey: Equatable, Sendable {
   @usableFromInline
   let word: UInt64
   @usableFromInline
@@ -379,7 +379,7 @@ public struct ShortKey: Equatable, Sendable {
   /// The key.
   ///
   /// - Precondition: its UTF-8 has one to eight bytes.
-  public init(_ text: StaticString) {
+  package init(_ text: StaticString) {
     precondition((1...8).contains(text.utf8CodeUnitCount))
     length = text.utf8CodeUnitCount
     word = unsafe text.withUTF8Buffer { unsafe $0.reversed() }.reduce(0) { $0 << 8 | UInt64($1) }
@@ -387,7 +387,7 @@ public struct ShortKey: Equatable, Sendable {
 
   /// Whether the bytes in `range` are this key.
   @inlinable @inline(__always)
-  public func matches(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+  package func matches(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard range.count == length else { return false }
     if length == 8 {
       return UInt64(littleEndian: bytes.load(at: range.lowerBound, as: UInt64.self)) == word

@@ -1,5 +1,5 @@
 /// A value of the IPLD data model, as DAG-CBOR carries it.
-public indirect enum IPLDValue: Hashable, Sendable {
+package indirect enum IPLDValue: Hashable, Sendable {
   /// null.
   case null
   /// false or true.
@@ -22,29 +22,29 @@ public indirect enum IPLDValue: Hashable, Sendable {
 
 extension IPLDValue {
   /// The entry of a map with this key; nil for any other value.
-  public subscript(key: String) -> IPLDValue? {
+  package subscript(key: String) -> IPLDValue? {
     if case .map(let map) = self { map[key] } else { nil }
   }
 
   /// The text of a string; nil for any other value.
-  public var string: String? { if case .string(let text) = self { text } else { nil } }
+  package var string: String? { if case .string(let text) = self { text } else { nil } }
 
   /// The integer, if it is one that fits into 64 bits.
-  public var integer: Int? {
+  package var integer: Int? {
     if case .integer(let value) = self { Int(exactly: value) } else { nil }
   }
 
   /// The bytes of a byte string; nil for any other value.
-  public var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
+  package var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 
   /// The CID of a link; nil for any other value.
-  public var link: CID? { if case .link(let cid) = self { cid } else { nil } }
+  package var link: CID? { if case .link(let cid) = self { cid } else { nil } }
 
   /// The items of an array; nil for any other value.
-  public var array: [IPLDValue]? { if case .array(let items) = self { items } else { nil } }
+  package var array: [IPLDValue]? { if case .array(let items) = self { items } else { nil } }
 
   /// The map; nil for any other value.
-  public var map: IPLDMap? { if case .map(let map) = self { map } else { nil } }
+  package var map: IPLDMap? { if case .map(let map) = self { map } else { nil } }
 }
 
 /// Equality is that of the encodings: texts are equal if their bytes are.
@@ -53,7 +53,7 @@ extension IPLDValue {
 /// do.
 extension IPLDValue {
   /// Whether both have the same encoding.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     switch (left, right) {
     case (.null, .null): true
     case (.boolean(let left), .boolean(let right)): left == right
@@ -71,34 +71,34 @@ extension IPLDValue {
 
 /// A map from text to values, its entries in DAG-CBOR's order: shorter keys first, keys of one
 /// length by their bytes.
-public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+package struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// One entry.
-  public struct Entry: Hashable, Sendable {
+  package struct Entry: Hashable, Sendable {
     /// The key.
-    public let key: String
+    package let key: String
     /// What it leads to.
-    public var value: IPLDValue
+    package var value: IPLDValue
 
     /// An entry of a key and a value.
-    public init(key: String, value: IPLDValue) {
+    package init(key: String, value: IPLDValue) {
       self.key = key
       self.value = value
     }
 
     /// Whether both have the same encoding.
-    public static func == (left: Self, right: Self) -> Bool {
+    package static func == (left: Self, right: Self) -> Bool {
       left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
     }
   }
 
   /// The entries, in order, each key once.
-  public private(set) var entries: [Entry] = []
+  package private(set) var entries: [Entry] = []
 
   /// A map without entries.
-  public init() {}
+  package init() {}
 
   /// A map of these entries; of a key that comes twice, the last counts.
-  public init(dictionaryLiteral elements: (String, IPLDValue)...) {
+  package init(dictionaryLiteral elements: (String, IPLDValue)...) {
     for (key, value) in elements { self[key] = value }
   }
 
@@ -106,7 +106,7 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   init(sorted entries: [Entry]) { self.entries = entries }
 
   /// A map of entries in any order; nil if a key comes twice.
-  public init?(unsorted entries: [Entry]) {
+  package init?(unsorted entries: [Entry]) {
     let sorted = entries.sorted { Self.precedes($0.key, $1.key) }
     for (entry, next) in zip(sorted, sorted.dropFirst())
     where !Self.precedes(entry.key, next.key) { return nil }
@@ -114,7 +114,7 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   }
 
   /// The value for a key; setting nil removes the entry.
-  public subscript(key: String) -> IPLDValue? {
+  package subscript(key: String) -> IPLDValue? {
     get {
       let index = position(of: key)
       return hasKey(key, at: index) ? entries[index].value : nil
@@ -131,7 +131,7 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   }
 
   /// The keys, in order.
-  public var keys: [String] { entries.map(\.key) }
+  package var keys: [String] { entries.map(\.key) }
 
   /// Where `key` stands or would stand.
   private func position(of key: String) -> Int {

@@ -1,8 +1,8 @@
 /// Base 32 in lower case without padding: multibase `b` ([RFC
 /// 4648](https://www.rfc-editor.org/rfc/rfc4648) section 6).
-public enum Base32 {
+package enum Base32 {
   /// Eight characters for five bytes; the last group is filled up with zero bits.
-  public static func encode(_ bytes: Span<UInt8>) -> String {
+  package static func encode(_ bytes: Span<UInt8>) -> String {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count * 8 + 4) / 5)
     append(bytes, to: &text)
@@ -43,7 +43,7 @@ public enum Base32 {
 
   /// The bytes, or nil for a character outside the alphabet, an impossible length, or filling bits
   /// that are not zero.
-  public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+  package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var buffer: UInt32 = 0
     var held = 0

@@ -2,9 +2,9 @@
 ///
 /// A number written in base 58, with one leading `1` for each leading zero byte. The work grows
 /// with the square of the length, so the length is limited.
-public enum Base58 {
+package enum Base58 {
   /// The longest text that is decoded; a CID takes 46 to 50 characters.
-  public static let maximumLength = 512
+  package static let maximumLength = 512
 
   private static let alphabet = Array(
     "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
@@ -16,7 +16,7 @@ public enum Base58 {
   }()
 
   /// The text for `bytes`.
-  public static func encode(_ bytes: [UInt8]) -> String {
+  package static func encode(_ bytes: [UInt8]) -> String {
     let zeros = bytes.prefix { $0 == 0 }.count
     var digits: [UInt8] = []  // least significant first
     for byte in bytes.dropFirst(zeros) {
@@ -40,7 +40,7 @@ public enum Base58 {
   }
 
   /// The bytes, or nil for a character outside the alphabet or a text over ``maximumLength``.
-  public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+  package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count <= maximumLength else { return nil }
     var bytes: [UInt8] = []  // least significant first
     for character in text {

@@ -1,19 +1,19 @@
 /// What a block's bytes are, by the code in the
 /// [multicodec table](https://github.com/multiformats/multicodec/blob/master/table.csv).
-public struct Codec: RawRepresentable, Hashable, Sendable {
+package struct Codec: RawRepresentable, Hashable, Sendable {
   /// The code.
-  public let rawValue: UInt64
+  package let rawValue: UInt64
 
   /// The codec with this code, known or not.
   @inlinable
-  public init(rawValue: UInt64) { self.rawValue = rawValue }
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Bytes without structure: AT Protocol's blobs.
-  public static let raw = Codec(rawValue: 0x55)
+  package static let raw = Codec(rawValue: 0x55)
   /// DAG-PB, the only codec of version 0.
-  public static let dagPB = Codec(rawValue: 0x70)
+  package static let dagPB = Codec(rawValue: 0x70)
   /// DAG-CBOR: AT Protocol's commits, tree nodes and records.
-  public static let dagCBOR = Codec(rawValue: 0x71)
+  package static let dagCBOR = Codec(rawValue: 0x71)
 }
 
 /// A content identifier: what bytes are, and the hash of the bytes.
@@ -23,9 +23,9 @@ public struct Codec: RawRepresentable, Hashable, Sendable {
 /// (`b…`) or base 58 (`z…`); version 0 in base 58 without a prefix (`Qm…`). The canonical text is
 /// base 32, or `Qm…` for version 0. Source: the [CID
 /// specification](https://github.com/multiformats/cid).
-public struct CID: Hashable, Sendable, CustomStringConvertible {
+package struct CID: Hashable, Sendable, CustomStringConvertible {
   /// The two versions there are.
-  public enum Version: UInt8, Sendable {
+  package enum Version: UInt8, Sendable {
     /// A bare SHA-256 multihash.
     case v0 = 0
     /// With a version and a codec in front.
@@ -33,18 +33,18 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The longest binary form that is read.
-  public static let maximumLength = 4 * Varint.maximumLength + Multihash.maximumDigestLength
+  package static let maximumLength = 4 * Varint.maximumLength + Multihash.maximumDigestLength
 
   /// The version.
-  public let version: Version
+  package let version: Version
   /// The codec.
-  public let codec: Codec
+  package let codec: Codec
   /// The hash of the bytes.
-  public let multihash: Multihash
+  package let multihash: Multihash
 
   /// A CID of version 1.
   @inlinable
-  public init(codec: Codec, multihash: Multihash) {
+  package init(codec: Codec, multihash: Multihash) {
     version = .v1
     self.codec = codec
     self.multihash = multihash
@@ -52,12 +52,12 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
 
   /// The CID of version 1, with SHA-256, of bytes that have this digest.
   @inlinable
-  public init(codec: Codec, digest: SHA256Digest) {
+  package init(codec: Codec, digest: SHA256Digest) {
     self.init(codec: codec, multihash: Multihash(digest))
   }
 
   /// The CID of version 1, with SHA-256, of `bytes`.
-  public init(codec: Codec, hashing bytes: Span<UInt8>) {
+  package init(codec: Codec, hashing bytes: Span<UInt8>) {
     self.init(codec: codec, digest: SHA256.digest(of: bytes))
   }
 
@@ -65,7 +65,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   ///
   /// - Throws: ``CIDError``; its offset counts from the start of `bytes`.
   @inlinable @inline(__always)
-  public init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
+  package init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
     // 36 bytes, version 1 with SHA-256 and a codec of one byte: every CID that AT Protocol makes.
     if bytes.count - offset >= 36, bytes[offset] == 1, bytes[offset + 1] < 0x80,
       bytes[offset + 2] == 0x12, bytes[offset + 3] == 32
@@ -83,7 +83,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   ///
   /// - Throws: ``CIDError``, also when bytes follow it.
   @inlinable
-  public init(_ bytes: Span<UInt8>) throws(CIDError) {
+  package init(_ bytes: Span<UInt8>) throws(CIDError) {
     var offset = 0
     try self.init(bytes, at: &offset)
     guard offset == bytes.count else { throw CIDError(.trailingBytes, offset: offset) }
@@ -113,7 +113,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The binary form.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(36)
     append(to: &result)
@@ -124,7 +124,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   package var byteCount: Int { CommonCID(self) != nil ? 36 : bytes.count }
 
   /// Appends the binary form.
-  public func append(to result: inout [UInt8]) {
+  package func append(to result: inout [UInt8]) {
     if version == .v1 {
       result.append(1)
       Varint.append(codec.rawValue, to: &result)
@@ -133,7 +133,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Whether `body` is the block that this CID names.
-  public func verify(_ body: Span<UInt8>) -> Multihash.Verification { multihash.verify(body) }
+  package func verify(_ body: Span<UInt8>) -> Multihash.Verification { multihash.verify(body) }
 
   /// Whether `body`, which has this SHA-256 digest, is the block that this CID names.
   package func verify(_ body: Span<UInt8>, hashedTo digest: SHA256Digest)
@@ -146,7 +146,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// Whether AT Protocol's data model allows it as a link: version 1, SHA-256, DAG-CBOR or raw
   /// ([data model](https://atproto.com/specs/data-model), "link and CID formats").
   @inlinable
-  public var isATProtocolLink: Bool {
+  package var isATProtocolLink: Bool {
     version == .v1 && multihash.sha256 != nil && (codec == .dagCBOR || codec == .raw)
   }
 }
@@ -154,7 +154,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
 /// Hashing.
 extension CID {
   /// A digest is enough to tell CIDs apart, or nearly: what is equal has equal digests.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     if let digest = multihash.sha256 {
       digest.hash(into: &hasher)
     } else {
@@ -166,7 +166,7 @@ extension CID {
 /// Text.
 extension CID {
   /// The canonical text.
-  public var description: String {
+  package var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(59)
     appendText(to: &text)
@@ -174,7 +174,7 @@ extension CID {
   }
 
   /// Appends the canonical text, as ASCII.
-  public func appendText(to text: inout [UInt8]) {
+  package func appendText(to text: inout [UInt8]) {
     if version == .v0 {
       text.append(contentsOf: Base58.encode(bytes).utf8)
     } else {
@@ -187,7 +187,7 @@ extension CID {
   ///
   /// - Throws: ``CIDError``; offsets of text count characters, those of what it decodes to count
   ///   bytes.
-  public init(_ text: some StringProtocol) throws(CIDError) {
+  package init(_ text: some StringProtocol) throws(CIDError) {
     let characters = Array(text.utf8)
     guard characters.count <= Self.maximumLength * 2 else {
       throw CIDError(.textTooLong, offset: 0)

@@ -1,7 +1,7 @@
 /// Why bytes or a text are not a CID, and at which byte.
-public struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The bytes end inside the CID.
     case truncated
     /// A varint needs more than 63 bits.
@@ -23,18 +23,18 @@ public struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// The broken rule.
-  public let reason: Reason
+  package let reason: Reason
   /// Where, in bytes.
-  public let offset: Int
+  package let offset: Int
 
   /// An error with its place.
-  public init(_ reason: Reason, offset: Int) {
+  package init(_ reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     let what =
       switch reason {
       case .truncated: "the CID is cut short"

@@ -1,9 +1,9 @@
 /// Base 16, lower case: for digests in messages and reports.
-public enum Hex {
+package enum Hex {
   private static let alphabet = Array("0123456789abcdef".utf8)
 
   /// Two digits a byte.
-  public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
     for byte in bytes {
       text.append(alphabet[Int(byte >> 4)])

@@ -2,9 +2,9 @@ internal import CCrypto
 internal import CSHA256
 
 /// A SHA-256 digest, 32 bytes, kept inline.
-public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
+package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// How many bytes a digest has.
-  public static let length = 32
+  package static let length = 32
 
   /// The digest's bytes in four words, each as it lies in memory.
   @usableFromInline
@@ -20,7 +20,7 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   ///
   /// - Precondition: they lie within `bytes`.
   @inlinable @inline(__always)
-  public init(_ bytes: Span<UInt8>, at offset: Int = 0) {
+  package init(_ bytes: Span<UInt8>, at offset: Int = 0) {
     words = (
       bytes.load(at: offset), bytes.load(at: offset + 8), bytes.load(at: offset + 16),
       bytes.load(at: offset + 24)
@@ -28,7 +28,7 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   }
 
   /// The 32 bytes.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(32)
     append(to: &result)
@@ -36,20 +36,20 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   }
 
   /// Appends the 32 bytes.
-  public func append(to result: inout [UInt8]) {
+  package func append(to result: inout [UInt8]) {
     // The words lie in memory as the digest does.
     unsafe withUnsafeBytes(of: words) { unsafe result.append(contentsOf: $0) }
   }
 
   /// 64 hexadecimal digits.
-  public var description: String { Hex.encode(bytes) }
+  package var description: String { Hex.encode(bytes) }
 
   /// Whether all bytes are equal.
   @inlinable @inline(__always)
-  public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+  package static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
   /// Feeds the digest into a hasher.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(words.0)
     hasher.combine(words.1)
     hasher.combine(words.2)
@@ -57,7 +57,7 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
   }
 
   /// The order of the bytes.
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     (
       UInt64(bigEndian: left.words.0), UInt64(bigEndian: left.words.1),
       UInt64(bigEndian: left.words.2), UInt64(bigEndian: left.words.3)
@@ -71,12 +71,12 @@ public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConverti
 /// SHA-256 (FIPS 180-4), of a message at once or as it arrives.
 ///
 /// Where the processor has instructions for it, they are used; elsewhere it is libcrypto's.
-public struct SHA256: ~Copyable {
+package struct SHA256: ~Copyable {
   private var message = carpack_sha256_message()
   private let usesLanes: Bool
 
   /// A hash of nothing yet.
-  public init() {
+  package init() {
     self.init(usesLanes: Self.hasLanes)
   }
 
@@ -97,7 +97,7 @@ public struct SHA256: ~Copyable {
   }
 
   /// Adds `bytes` to the message.
-  public mutating func update(_ bytes: Span<UInt8>) {
+  package mutating func update(_ bytes: Span<UInt8>) {
     let usesLanes = usesLanes
     unsafe bytes.withUnsafeBufferPointer { buffer in
       if usesLanes {
@@ -109,7 +109,7 @@ public struct SHA256: ~Copyable {
   }
 
   /// The digest of the message so far, after which a new message begins.
-  public mutating func finish() -> SHA256Digest {
+  package mutating func finish() -> SHA256Digest {
     let digest = close()
     begin()
     return digest
@@ -131,7 +131,7 @@ public struct SHA256: ~Copyable {
   }
 
   /// The digest of one whole message.
-  public static func digest(of bytes: Span<UInt8>) -> SHA256Digest {
+  package static func digest(of bytes: Span<UInt8>) -> SHA256Digest {
     var hash = SHA256()
     hash.update(bytes)
     return hash.close()

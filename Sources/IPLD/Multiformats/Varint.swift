@@ -3,12 +3,12 @@
 /// The strict form of the [unsigned-varint](https://github.com/multiformats/unsigned-varint)
 /// specification: at most nine bytes, and the shortest encoding only, so that every integer has
 /// exactly one spelling.
-public enum Varint {
+package enum Varint {
   /// The most bytes one may take.
-  public static let maximumLength = 9
+  package static let maximumLength = 9
 
   /// What reading one came to.
-  public enum Outcome: Equatable, Sendable {
+  package enum Outcome: Equatable, Sendable {
     /// An integer, 0 … 2^63 − 1.
     case value(UInt64)
     /// The bytes end inside it.
@@ -21,7 +21,7 @@ public enum Varint {
 
   /// Reads one at `offset`, and moves `offset` behind it when it is a value.
   @inline(__always)
-  public static func read(_ bytes: Span<UInt8>, at offset: inout Int) -> Outcome {
+  package static func read(_ bytes: Span<UInt8>, at offset: inout Int) -> Outcome {
     guard offset < bytes.count else { return .truncated }
     let first = bytes[offset]
     if first < 0x80 {
@@ -48,14 +48,14 @@ public enum Varint {
   }
 
   /// How many bytes `value` takes.
-  public static func length(of value: UInt64) -> Int {
+  package static func length(of value: UInt64) -> Int {
     max(1, (70 - max(value, 1).leadingZeroBitCount) / 7)
   }
 
   /// Appends the encoding of `value`.
   ///
   /// - Precondition: `value` is below 2^63.
-  public static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+  package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
     precondition(value >> 63 == 0, "a varint holds 63 bits")
     var rest = value
     while rest >= 0x80 {

@@ -1,19 +1,19 @@
-public import ATProtocol
-public import XRPC
+package import ATProtocol
+package import XRPC
 
 /// Whose requests a store takes: a key, its secret, and the token of a session that ends.
-public struct StoreCredentials: Equatable, Sendable {
+package struct StoreCredentials: Equatable, Sendable {
   /// The name of the key, which is no secret.
-  public let key: String
+  package let key: String
   /// The secret that requests are signed with.
-  public let secret: Secret
+  package let secret: Secret
   /// What proves that the key is lent; nil for one that is the user's own.
-  public let sessionToken: Secret?
+  package let sessionToken: Secret?
   /// When they end; nil if they do not.
-  public let end: UnixTime?
+  package let end: UnixTime?
 
   /// Credentials.
-  public init(key: String, secret: Secret, sessionToken: Secret? = nil, end: UnixTime? = nil) {
+  package init(key: String, secret: Secret, sessionToken: Secret? = nil, end: UnixTime? = nil) {
     (self.key, self.secret) = (key, secret)
     (self.sessionToken, self.end) = (sessionToken, end)
   }

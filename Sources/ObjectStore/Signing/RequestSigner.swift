@@ -1,4 +1,4 @@
-public import ATProtocol
+package import ATProtocol
 internal import IPLD
 internal import XRPC
 
@@ -6,41 +6,41 @@ internal import XRPC
 ///
 /// Source: [Signature Version 4](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)
 /// and, for S3, [Authenticating Requests](https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
-public struct RequestSigner: Sendable {
+package struct RequestSigner: Sendable {
   /// Whose signature it is.
-  public let credentials: StoreCredentials
+  package let credentials: StoreCredentials
   /// The region that the store is in, such as `eu-central-1`.
-  public let region: String
+  package let region: String
   private static let service = "s3"
   private static let algorithm = "AWS4-HMAC-SHA256"
 
   /// What stands for the digest of a body that is not signed.
-  public static let unsignedPayload = "UNSIGNED-PAYLOAD"
+  package static let unsignedPayload = "UNSIGNED-PAYLOAD"
 
   /// A signer.
   ///
   /// - Parameters:
   ///   - credentials: Whose signature it is.
   ///   - region: Where the store is.
-  public init(_ credentials: StoreCredentials, region: String) {
+  package init(_ credentials: StoreCredentials, region: String) {
     (self.credentials, self.region) = (credentials, region)
   }
 
   /// What is signed.
-  public struct Subject: Sendable {
+  package struct Subject: Sendable {
     /// The method, such as `GET`.
-    public var method: String
+    package var method: String
     /// The path as it is sent, its bytes escaped once.
-    public var path: String
+    package var path: String
     /// The names and values of the query, not escaped.
-    public var query: [(name: String, value: String)]
+    package var query: [(name: String, value: String)]
     /// The fields, `Host` among them; all of them are signed.
-    public var fields: [(name: String, value: String)]
+    package var fields: [(name: String, value: String)]
     /// The digest of the body in hexadecimal digits, or ``unsignedPayload``.
-    public var payload: String
+    package var payload: String
 
     /// What is signed.
-    public init(
+    package init(
       method: String, path: String, query: [(name: String, value: String)] = [],
       fields: [(name: String, value: String)], payload: String
     ) {
@@ -56,8 +56,9 @@ public struct RequestSigner: Sendable {
   ///   - subject: What is signed.
   ///   - time: When.
   /// - Returns: The fields, `Host` among them.
-  public func fields(signing subject: Subject, at time: UnixTime) -> [(name: String, value: String)]
-  {
+  package func fields(signing subject: Subject, at time: UnixTime) -> [(
+    name: String, value: String
+  )] {
     let stamp = Self.stamp(time)
     let scope = "\(stamp.prefix(8))/\(region)/\(Self.service)/aws4_request"
     var fields = subject.fields
@@ -96,7 +97,7 @@ public struct RequestSigner: Sendable {
   }
 
   /// A query, its names sorted and everything escaped, as it is signed and as it is sent.
-  public static func queryText(_ query: [(name: String, value: String)]) -> String {
+  package static func queryText(_ query: [(name: String, value: String)]) -> String {
     query.map { (escaped($0.name), escaped($0.value)) }
       .sorted { ($0.0, $0.1) < ($1.0, $1.1) }
       .map { "\($0)=\($1)" }
@@ -108,7 +109,7 @@ public struct RequestSigner: Sendable {
   /// - Parameters:
   ///   - text: The text.
   ///   - isPath: Whether slashes stay.
-  public static func escaped(_ text: String, isPath: Bool = false) -> String {
+  package static func escaped(_ text: String, isPath: Bool = false) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var bytes: [UInt8] = []
     for byte in text.utf8 {

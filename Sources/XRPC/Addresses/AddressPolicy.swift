@@ -3,16 +3,16 @@
 ///
 /// Addresses of the public internet may be; others only where the user wants that. It is asked
 /// about the address that is being connected to, so that it does not matter what DNS said before.
-public struct AddressPolicy: Sendable {
+package struct AddressPolicy: Sendable {
   /// Whether any host may be this machine itself: so it is once the user has named a server here.
-  public var allowsLoopback: Bool
+  package var allowsLoopback: Bool
   /// The servers that the user has named, or given an address to; they may be anywhere.
-  public var named: Set<Authority>
+  package var named: Set<Authority>
   /// Those of them that may be asked by http where they are not on the public internet.
-  public var plain: Set<Authority> = []
+  package var plain: Set<Authority> = []
 
   /// A policy.
-  public init(allowsLoopback: Bool = false, named: Set<Authority> = []) {
+  package init(allowsLoopback: Bool = false, named: Set<Authority> = []) {
     self.allowsLoopback = allowsLoopback
     self.named = named
   }
@@ -20,7 +20,7 @@ public struct AddressPolicy: Sendable {
   /// The policy that follows from what the user has set.
   ///
   /// - Throws: ``TransportError`` if a URL or a pin in `options` cannot be used.
-  public init(_ options: NetworkOptions) throws(TransportError) {
+  package init(_ options: NetworkOptions) throws(TransportError) {
     var named: Set<Authority> = []
     for url in [options.plcDirectory, options.dnsOverHTTPS, options.handleResolver, options.pds] {
       if let url { named.insert(try HTTPURL(url).authority) }
@@ -41,7 +41,7 @@ public struct AddressPolicy: Sendable {
   /// - Parameters:
   ///   - url: what is asked for.
   ///   - isRedirected: whether a server of another origin pointed there.
-  public func permits(_ url: HTTPURL, isRedirected: Bool) -> Bool {
+  package func permits(_ url: HTTPURL, isRedirected: Bool) -> Bool {
     if let address = url.authority.address {
       return permits(address, for: url, isRedirected: isRedirected)
     }
@@ -56,7 +56,7 @@ public struct AddressPolicy: Sendable {
   ///   - url: what is asked for.
   ///   - isRedirected: whether a server of another origin pointed there, which is not the user's
   ///     naming it.
-  public func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
+  package func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
     let scope = address.scope
     let mayBePlain = !isRedirected && plain.contains(url.authority) && scope != .global
     guard url.isSecure || scope == .loopback || mayBePlain else { return false }

@@ -1,15 +1,15 @@
 /// A host with its port and the addresses to use for it, whatever DNS says: `host:port:address`,
 /// several addresses with commas between.
-public struct HostPin: Sendable {
+package struct HostPin: Sendable {
   /// The host and the port.
-  public let authority: Authority
+  package let authority: Authority
   /// The addresses, in the order in which they are tried.
-  public let addresses: [IPAddress]
+  package let addresses: [IPAddress]
 
   /// Parses a pin.
   ///
   /// - Throws: ``TransportError`` if it is not of that form.
-  public init(_ text: String) throws(TransportError) {
+  package init(_ text: String) throws(TransportError) {
     let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count == 3, !parts[0].isEmpty, let port = UInt16(parts[1]), port > 0 else {
       throw TransportError(.unusablePin, url: text)
@@ -31,7 +31,7 @@ public struct HostPin: Sendable {
   /// A comma is followed by another pin, or by another address of the pin before it.
   ///
   /// - Throws: ``TransportError`` if a part is neither, or may be both.
-  public static func list(_ text: String) throws(TransportError) -> [String] {
+  package static func list(_ text: String) throws(TransportError) -> [String] {
     var pins: [String] = []
     for word in text.split(whereSeparator: \.isWhitespace) {
       var isFirst = true

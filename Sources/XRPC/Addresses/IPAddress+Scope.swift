@@ -2,7 +2,7 @@
 /// been added to them).
 extension IPAddress {
   /// Where an address leads.
-  public enum Scope: String, Sendable {
+  package enum Scope: String, Sendable {
     /// Out into the internet.
     case global
     /// This machine itself.
@@ -22,7 +22,7 @@ extension IPAddress {
   }
 
   /// Where this address leads.
-  public var scope: Scope {
+  package var scope: Scope {
     // An IPv4 address that is written as an IPv6 one is what is connected to.
     if let v4 = embedded(behind: Self.mapped) { return Self.scope(v4: v4) }
     // Addresses that gateways make IPv4 addresses of are as good as these, but are never this

@@ -5,7 +5,7 @@
 #endif
 
 /// An address of the internet protocol, version 4 or 6.
-public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
+package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   /// The 128 bits of an IPv6 address, or the 32 of an IPv4 address behind the prefix
   /// `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
   let bits: UInt128
@@ -26,7 +26,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses an address as it is written (`inet_pton`), without brackets; nil for anything else,
   /// names and addresses with zones included.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     var v4 = in_addr()
     var v6 = in6_addr()
     if unsafe inet_pton(AF_INET, text, &v4) == 1 {
@@ -58,7 +58,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The address as it is written.
-  public var description: String {
+  package var description: String {
     if isIPv4 {
       let v4 = UInt32(truncatingIfNeeded: bits)
       return [24, 16, 8, 0].map { "\(v4 >> $0 & 0xff)" }.joined(separator: ".")

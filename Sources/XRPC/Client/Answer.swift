@@ -1,22 +1,22 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// A JSON object that a server answered with, and the ways to read it.
-public struct Answer: Sendable {
+package struct Answer: Sendable {
   /// The object, everything that nobody asks for included.
-  public let json: IPLDValue
+  package let json: IPLDValue
 
   /// An answer.
-  public init(_ json: IPLDValue) { self.json = json }
+  package init(_ json: IPLDValue) { self.json = json }
 
   /// Text that has to be there.
-  public func text(_ key: String) throws(AnswerFault) -> String {
+  package func text(_ key: String) throws(AnswerFault) -> String {
     guard let text = json[key]?.string else { throw AnswerFault("it has no \(key)") }
     return text
   }
 
   /// Text, or a number as text, as some servers write cursors; nil for anything else.
-  public func optionalText(_ key: String) -> String? {
+  package func optionalText(_ key: String) -> String? {
     switch json[key] {
     case .string(let text): text
     case .integer(let number): "\(number)"
@@ -27,7 +27,7 @@ public struct Answer: Sendable {
   /// Where a list goes on; nil if it does not say.
   ///
   /// - Throws: ``AnswerFault`` if it is too long to be sent back.
-  public func cursor() throws(AnswerFault) -> String? {
+  package func cursor() throws(AnswerFault) -> String? {
     guard let cursor = optionalText("cursor") else { return nil }
     guard cursor.utf8.count <= Self.maximumCursor else {
       throw AnswerFault("its cursor is longer than \(Self.maximumCursor) bytes")
@@ -39,12 +39,12 @@ public struct Answer: Sendable {
   private static let maximumCursor = 4 << 10
 
   /// Whether something is so; nil if it is not said.
-  public func flag(_ key: String) -> Bool? {
+  package func flag(_ key: String) -> Bool? {
     if case .boolean(let flag)? = json[key] { flag } else { nil }
   }
 
   /// An identifier that has to be there.
-  public func identifier<I: Identifier>(_ key: String, _ type: I.Type) throws(AnswerFault) -> I {
+  package func identifier<I: Identifier>(_ key: String, _ type: I.Type) throws(AnswerFault) -> I {
     let text = try text(key)
     do throws(IdentifierError) {
       return try I(text)
@@ -54,13 +54,13 @@ public struct Answer: Sendable {
   }
 
   /// An identifier; nil if it is not there, or none of its type.
-  public func optionalIdentifier<I: Identifier>(_ key: String, _ type: I.Type) -> I? {
+  package func optionalIdentifier<I: Identifier>(_ key: String, _ type: I.Type) -> I? {
     guard let text = json[key]?.string else { return nil }
     do throws(IdentifierError) { return try I(text) } catch { return nil }
   }
 
   /// A CID that has to be there, as text.
-  public func cid(_ key: String) throws(AnswerFault) -> CID {
+  package func cid(_ key: String) throws(AnswerFault) -> CID {
     let text = try text(key)
     do throws(CIDError) {
       return try CID(text)
@@ -70,13 +70,13 @@ public struct Answer: Sendable {
   }
 
   /// A CID as text; nil if it is not there, or none.
-  public func optionalCID(_ key: String) -> CID? {
+  package func optionalCID(_ key: String) -> CID? {
     guard let text = json[key]?.string else { return nil }
     do throws(CIDError) { return try CID(text) } catch { return nil }
   }
 
   /// A token that has to be there, and can stand in a header field.
-  public func token(_ key: String) throws(AnswerFault) -> String {
+  package func token(_ key: String) throws(AnswerFault) -> String {
     let text = try text(key)
     guard !text.isEmpty, text.utf8.allSatisfy({ 0x21..<0x7f ~= $0 }) else {
       throw AnswerFault("its \(key) is none")
@@ -85,7 +85,7 @@ public struct Answer: Sendable {
   }
 
   /// The items of an array that has to be there.
-  public func items(_ key: String) throws(AnswerFault) -> [IPLDValue] {
+  package func items(_ key: String) throws(AnswerFault) -> [IPLDValue] {
     guard let items = json[key]?.array else { throw AnswerFault("it has no \(key)") }
     return items
   }

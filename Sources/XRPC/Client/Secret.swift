@@ -1,21 +1,21 @@
 /// Text that nobody may read who is not meant to: a password, a token.
 ///
 /// It does not show in messages, logs or dumps; ``text`` has to be asked for by name.
-public struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
   CustomReflectable
 {
   /// What is secret.
-  public let text: String
+  package let text: String
 
   /// Takes it in.
-  public init(_ text: String) { self.text = text }
+  package init(_ text: String) { self.text = text }
 
   /// Nothing of it.
-  public var description: String { "…" }
+  package var description: String { "…" }
   /// Nothing of it.
-  public var debugDescription: String { "…" }
+  package var debugDescription: String { "…" }
   /// Nothing of it.
-  public var customMirror: Mirror { Mirror(self, children: [:]) }
+  package var customMirror: Mirror { Mirror(self, children: [:]) }
 
   /// A text in which it does not occur any more, nor does it with an accent put on its last letter.
   func removed(from text: String) -> String {

@@ -1,14 +1,14 @@
-public import ATProtocol
+package import ATProtocol
 
 /// An authenticated session: a token that is renewed when it is over, once for all
 /// who use it at the time.
 ///
 /// Tokens and password are kept in memory only, and go to that server only.
-public actor Session {
+package actor Session {
   /// The server's base URL.
-  public nonisolated let service: String
+  package nonisolated let service: String
   /// The name to log in with: a handle, a DID or a mail address.
-  public nonisolated let identifier: String
+  package nonisolated let identifier: String
 
   private let network: Network
   private let password: Secret
@@ -36,7 +36,7 @@ public actor Session {
   ///   - authFactorToken: the code that came by mail, if the account asks for one.
   ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an
   ///     account that was taken down has.
-  public init(
+  package init(
     service: String, network: Network, identifier: String, password: Secret,
     authFactorToken: Secret? = nil, allowTakendown: Bool = false
   ) {
@@ -53,12 +53,12 @@ public actor Session {
   /// The account, known once the session has begun; begins it.
   ///
   /// - Throws: what logging in throws.
-  public func account() async throws -> DID { try await current().did }
+  package func account() async throws -> DID { try await current().did }
 
   /// The account's mail address, if the server says it; begins the session.
   ///
   /// - Throws: what logging in throws.
-  public func email() async throws -> String? { try await current().email }
+  package func email() async throws -> String? { try await current().email }
 
   /// The token for requests; begins the session, or renews the token if by its own account it is
   /// about to end.

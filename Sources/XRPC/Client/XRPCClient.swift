@@ -1,11 +1,11 @@
 /// Calls methods of XRPC on one server, in a session or without one.
-public struct XRPCClient: Sendable {
+package struct XRPCClient: Sendable {
   /// The server's base URL, without a slash at its end.
-  public let service: String
+  package let service: String
   /// The way there.
-  public let network: Network
+  package let network: Network
   /// As whom; nil for nobody in particular.
-  public let session: Session?
+  package let session: Session?
 
   /// A client.
   ///
@@ -13,7 +13,7 @@ public struct XRPCClient: Sendable {
   ///   - service: the server's base URL.
   ///   - network: the way there.
   ///   - session: as whom; its token goes to its own server alone, whatever `service` is.
-  public init(service: String, network: Network, session: Session? = nil) {
+  package init(service: String, network: Network, session: Session? = nil) {
     self.service = Self.withoutSlash(service)
     self.network = network
     self.session = session
@@ -23,7 +23,7 @@ public struct XRPCClient: Sendable {
   ///
   /// - Throws: ``XRPCError`` if the server refuses or answers with something else;
   ///   ``TransportError`` if no whole answer came; `CancellationError`.
-  public func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
+  package func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
     try await call(query, as: nil)
   }
 
@@ -35,7 +35,7 @@ public struct XRPCClient: Sendable {
   ///   - bearer: the token to show instead of the session's.
   ///   - attempts: how often it is tried at most; nil for as often as the user set, or once.
   /// - Throws: as ``call(_:)``.
-  public func call<Q: XRPCQuery>(_ query: Q, as bearer: Secret?, attempts: Int? = nil) async throws
+  package func call<Q: XRPCQuery>(_ query: Q, as bearer: Secret?, attempts: Int? = nil) async throws
     -> Q.Output
   {
     var request = Self.request(query, service)
@@ -49,7 +49,7 @@ public struct XRPCClient: Sendable {
   /// Calls a method that has something done and answers with nothing, once.
   ///
   /// - Throws: as ``call(_:)``.
-  public func perform<P: XRPCProcedure>(_ procedure: P) async throws {
+  package func perform<P: XRPCProcedure>(_ procedure: P) async throws {
     let request = Self.request(procedure, service)
     let (delivery, body, secrets) = try await deliver(request, for: procedure) { response in
       try await response.body.beginning(maximumErrorBody)
@@ -69,7 +69,7 @@ public struct XRPCClient: Sendable {
   /// - Returns: The body of the answer, whose length is limited.
   /// - Throws: as ``call(_:)``.
   @discardableResult
-  public func upload<U: XRPCUpload>(_ upload: U, attempts: Int? = nil) async throws -> [UInt8] {
+  package func upload<U: XRPCUpload>(_ upload: U, attempts: Int? = nil) async throws -> [UInt8] {
     var request = Self.request(upload, service)
     request.body = upload.body
     request.isStreamed = true
@@ -94,7 +94,7 @@ public struct XRPCClient: Sendable {
   /// - Returns: What `receive` returned.
   /// - Throws: ``XRPCError`` if the server refuses; ``TransportError`` if no whole answer came;
   ///   what `receive` throws; `CancellationError`.
-  public func stream<S: XRPCStream, Value>(
+  package func stream<S: XRPCStream, Value>(
     _ stream: S, attempts: Int? = nil, isCompressed: Bool = false,
     from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
@@ -111,7 +111,7 @@ public struct XRPCClient: Sendable {
   ///
   /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and
   ///   ``TransportError`` if there are more.
-  public func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
+  package func bytes<S: XRPCStream>(_ stream: S, limit: Int) async throws -> [UInt8] {
     try await self.stream(stream) { response in
       try await response.body.collect(upTo: limit, of: service + "/xrpc/" + stream.nsid)
     }

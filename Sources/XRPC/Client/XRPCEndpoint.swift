@@ -1,7 +1,7 @@
 internal import ATProtocol
 
 /// A method of XRPC with its parameters (<https://atproto.com/specs/xrpc>).
-public protocol XRPCEndpoint: Sendable {
+package protocol XRPCEndpoint: Sendable {
   /// The errors that the lexicon declares.
   associatedtype DeclaredError: RawRepresentable<String> & Sendable = NoDeclaredError
 
@@ -25,23 +25,23 @@ public protocol XRPCEndpoint: Sendable {
 
 extension XRPCEndpoint {
   /// A query.
-  public static var method: HTTPRequest.Method { .get }
+  package static var method: HTTPRequest.Method { .get }
   /// It may, unless it has something done.
-  public static var isRepeatable: Bool { method == .get }
+  package static var isRepeatable: Bool { method == .get }
   /// They have for what has something done.
-  public static var hasOwnLimit: Bool { method == .post }
+  package static var hasOwnLimit: Bool { method == .post }
   /// None.
-  public var parameters: [(name: String, value: String)] { [] }
+  package var parameters: [(name: String, value: String)] { [] }
   /// None.
-  public var fields: [(name: String, value: String)] { [] }
+  package var fields: [(name: String, value: String)] { [] }
   /// Nothing.
-  public var input: [UInt8] { [] }
+  package var input: [UInt8] { [] }
   /// None.
-  public var secrets: [Secret] { [] }
+  package var secrets: [Secret] { [] }
 }
 
 /// A method that answers with a small JSON object.
-public protocol XRPCQuery: XRPCEndpoint {
+package protocol XRPCQuery: XRPCEndpoint {
   /// What the answer says.
   associatedtype Output: Sendable
 
@@ -57,9 +57,9 @@ public protocol XRPCQuery: XRPCEndpoint {
 
 extension XRPCQuery {
   /// A mebibyte: a thousand CIDs are some 60 KiB.
-  public static var maximumBytes: Int { 1 << 20 }
+  package static var maximumBytes: Int { 1 << 20 }
   /// They do not.
-  public static var answersWithSecrets: Bool { false }
+  package static var answersWithSecrets: Bool { false }
 }
 
 extension XRPCQuery {
@@ -86,21 +86,21 @@ extension XRPCQuery {
 }
 
 /// A method that answers with bytes, however many.
-public protocol XRPCStream: XRPCEndpoint {
+package protocol XRPCStream: XRPCEndpoint {
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   static var isPrepared: Bool { get }
 }
 
 /// A method that has something done and answers with nothing.
-public protocol XRPCProcedure: XRPCEndpoint {}
+package protocol XRPCProcedure: XRPCEndpoint {}
 
 extension XRPCProcedure {
   /// It has something done.
-  public static var method: HTTPRequest.Method { .post }
+  package static var method: HTTPRequest.Method { .post }
 }
 
 /// A method that bytes are sent to, however many.
-public protocol XRPCUpload: XRPCEndpoint {
+package protocol XRPCUpload: XRPCEndpoint {
   /// What is sent.
   var body: RequestBody { get }
   /// Its media type.
@@ -111,23 +111,23 @@ public protocol XRPCUpload: XRPCEndpoint {
 
 extension XRPCUpload {
   /// It has something done.
-  public static var method: HTTPRequest.Method { .post }
+  package static var method: HTTPRequest.Method { .post }
   /// The same bytes again come to the same.
-  public static var isRepeatable: Bool { true }
+  package static var isRepeatable: Bool { true }
 }
 
 /// The errors of a method whose lexicon declares none.
-public enum NoDeclaredError: RawRepresentable, Sendable {
+package enum NoDeclaredError: RawRepresentable, Sendable {
   /// There is none.
-  public init?(rawValue: String) { nil }
+  package init?(rawValue: String) { nil }
   /// There is none.
-  public var rawValue: String { switch self {} }
+  package var rawValue: String { switch self {} }
 }
 
 /// What an answer does not say, or not as it should.
-public struct AnswerFault: Error, Equatable {
+package struct AnswerFault: Error, Equatable {
   /// What is wrong, in words.
-  public let what: String
+  package let what: String
   /// A fault.
-  public init(_ what: String) { self.what = what }
+  package init(_ what: String) { self.what = what }
 }

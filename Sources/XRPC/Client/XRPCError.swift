@@ -2,38 +2,38 @@ internal import ATProtocol
 internal import IPLD
 
 /// A server's answer that is not what was asked for.
-public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The method that was called, such as `com.atproto.sync.getBlob`.
-  public var endpoint: String
+  package var endpoint: String
   /// The server that answered.
-  public var host: String
+  package var host: String
   /// The status of the answer; 200 if its body is wrong.
-  public var status: Int
+  package var status: Int
   /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no
   /// XRPC error.
-  public var name: String?
+  package var name: String?
   /// What the server says about it, in one line.
-  public var message: String?
+  package var message: String?
   /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that
   /// wants money first.
-  public var excerpt: String?
+  package var excerpt: String?
   /// What is wrong with the body of an answer of success; nil if there was none.
-  public var fault: String?
+  package var fault: String?
   /// How often it was tried.
-  public var attempts = 1
+  package var attempts = 1
   /// After how many seconds the server wants to be asked again; nil if it does not say.
-  public var wait: Double?
+  package var wait: Double?
 
   /// The error as one of those that the endpoint declares; nil if it is another, or none by name.
-  public func declared<E: RawRepresentable<String>>(_ type: E.Type) -> E? {
+  package func declared<E: RawRepresentable<String>>(_ type: E.Type) -> E? {
     name.flatMap { E(rawValue: $0) }
   }
 
   /// Whether another attempt may come out otherwise.
-  public var isTransient: Bool { fault == nil && Retry.isTransient(status: status) }
+  package var isTransient: Bool { fault == nil && Retry.isTransient(status: status) }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     var text = "\(endpoint) at \(host): "
     if let fault {
       text += "the answer is not what it should be (\(fault))"

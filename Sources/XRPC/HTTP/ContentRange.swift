@@ -1,14 +1,14 @@
 /// Which part of a body an answer brings (RFC 9110, section 14.4): `bytes 100-199/200`.
-public struct ContentRange: Equatable, Sendable {
+package struct ContentRange: Equatable, Sendable {
   /// The offset of the first byte.
-  public let first: UInt64
+  package let first: UInt64
   /// The offset of the last byte.
-  public let last: UInt64
+  package let last: UInt64
   /// How long the whole body is; nil if the server does not say.
-  public let total: UInt64?
+  package let total: UInt64?
 
   /// Parses a field; nil if it is not of that form.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let words = text.split(separator: " ")
     guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
     let halves = words[1].split(separator: "/", omittingEmptySubsequences: false)

@@ -3,9 +3,9 @@
 /// Follows redirections itself, for each of them is a request that has to be allowed. A long body
 /// may last as long as it gets on; one that stands still, or
 /// next to, ends.
-public final class CurlTransport: HTTPTransport {
+package final class CurlTransport: HTTPTransport {
   /// How many redirections in a row are followed.
-  public static let maximumRedirects = 3
+  package static let maximumRedirects = 3
 
   private let loop: CurlLoop
   private let policy: AddressPolicy
@@ -15,7 +15,7 @@ public final class CurlTransport: HTTPTransport {
   /// A transport as the user set it.
   ///
   /// - Throws: ``TransportError`` if there is no usable libcurl, or an option is not usable.
-  public convenience init(_ options: NetworkOptions) throws(TransportError) {
+  package convenience init(_ options: NetworkOptions) throws(TransportError) {
     try self.init(options, policy: try AddressPolicy(options))
   }
 
@@ -44,7 +44,7 @@ public final class CurlTransport: HTTPTransport {
   /// is an answer like others.
   ///
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
-  public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+  package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     var request = request
     var url = try request.target()
     var redirects = 0

@@ -2,9 +2,9 @@
 ///
 /// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is
 /// let go of.
-public struct HTTPBody: AsyncSequence, Sendable {
+package struct HTTPBody: AsyncSequence, Sendable {
   /// Some bytes, at least one.
-  public typealias Element = [UInt8]
+  package typealias Element = [UInt8]
 
   /// What is shared by all copies of a body, so that the last of them ends the transfer.
   fileprivate final class Handle: Sendable {
@@ -26,7 +26,7 @@ public struct HTTPBody: AsyncSequence, Sendable {
   /// - Parameters:
   ///   - pieces: what it is made of.
   ///   - error: why it ends too early; nil if it is whole.
-  public init(_ pieces: [[UInt8]], endingWith error: TransportError? = nil) {
+  package init(_ pieces: [[UInt8]], endingWith error: TransportError? = nil) {
     let pipe = BodyPipe()
     for piece in pieces where !piece.isEmpty { pipe.put(piece) }
     pipe.finish(throwing: error)
@@ -34,17 +34,17 @@ public struct HTTPBody: AsyncSequence, Sendable {
   }
 
   /// An iterator over what is left.
-  public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+  package func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
 
   /// Waits for one piece after the other.
-  public struct Iterator: AsyncIteratorProtocol {
+  package struct Iterator: AsyncIteratorProtocol {
     fileprivate let handle: Handle
 
     /// The next bytes; nil at the end.
     ///
     /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow;
     ///   `CancellationError`.
-    public func next() async throws -> [UInt8]? { try await handle.pipe.next() }
+    package func next() async throws -> [UInt8]? { try await handle.pipe.next() }
   }
 
   /// All of it.
@@ -53,7 +53,7 @@ public struct HTTPBody: AsyncSequence, Sendable {
   ///   - limit: how many bytes it may have.
   ///   - url: what was asked for, for messages.
   /// - Throws: ``TransportError`` if it is longer, or what reading throws.
-  public func collect(upTo limit: Int, of url: String) async throws -> [UInt8] {
+  package func collect(upTo limit: Int, of url: String) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     for try await piece in self {
       guard piece.count <= limit - bytes.count else {

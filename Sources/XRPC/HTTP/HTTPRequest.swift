@@ -1,7 +1,7 @@
 /// What is asked of a server.
-public struct HTTPRequest: Sendable {
+package struct HTTPRequest: Sendable {
   /// The methods that XRPC, identity and object stores need.
-  public enum Method: String, Sendable {
+  package enum Method: String, Sendable {
     /// Asks for something.
     case get = "GET"
     /// Has something done.
@@ -15,41 +15,41 @@ public struct HTTPRequest: Sendable {
   }
 
   /// The method.
-  public var method: Method
+  package var method: Method
   /// The absolute URL, `http` or `https`.
-  public var url: String { didSet { parsed = nil } }
+  package var url: String { didSet { parsed = nil } }
   /// Header fields beside those that the transport sets itself (`Host`, `User-Agent`,
   /// `Accept-Encoding`).
-  public var fields: [(name: String, value: String)]
+  package var fields: [(name: String, value: String)]
   /// What is sent along.
-  public var body: RequestBody
+  package var body: RequestBody
   /// From which byte on the body is wanted: 0, or as much as came when it was asked for before.
   ///
   /// The answer says where it begins.
-  public var offset: UInt64 = 0
+  package var offset: UInt64 = 0
   /// Whether a field asks for a part of the body (`Range`).
   ///
   /// What part of it the answer brings is then for the caller to see.
-  public var asksForPart = false
+  package var asksForPart = false
   /// Whether the answer may be compressed on the way.
-  public var acceptsCompression: Bool
+  package var acceptsCompression: Bool
   /// Whether the body is long: it may take any time as long as it gets on.
   ///
   /// All of any other answer has to come soon.
-  public var isStreamed: Bool
+  package var isStreamed: Bool
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
-  public var isPrepared = false
+  package var isPrepared = false
   /// For how many seconds nothing may come, where that is longer than for other requests: a server
   /// that takes a whole repository in says nothing until it has.
-  public var patience: Int?
+  package var patience: Int?
   /// Whether the server may have a limit for this method alone.
   ///
   /// What an answer says of that limit is not applied to other requests, and a refusal (429) is handed
   /// to the caller, who waits.
-  public var hasOwnLimit = false
+  package var hasOwnLimit = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.
-  public var followsRedirects: Bool
+  package var followsRedirects: Bool
   /// Whether it has to have a connection that no other request has had.
   ///
   /// On one that was used before, libcurl asks again by itself, up to five times, if the server
@@ -58,13 +58,13 @@ public struct HTTPRequest: Sendable {
   /// How often it is sent at most; nil for as often as the user set.
   ///
   /// If this is 1, its host is not waited for either if that is away.
-  public var attempts: Int?
+  package var attempts: Int?
 
   /// The URL, taken apart once for all that the request goes through.
   private var parsed: HTTPURL?
 
   /// A request.
-  public init(
+  package init(
     _ method: Method = .get, _ url: String, fields: [(name: String, value: String)] = [],
     body: [UInt8] = [], acceptsCompression: Bool = true, isStreamed: Bool = false,
     followsRedirects: Bool = true, attempts: Int? = nil

@@ -1,18 +1,18 @@
 /// An answer: its head, and its body as it arrives.
-public struct HTTPResponse: Sendable {
+package struct HTTPResponse: Sendable {
   /// The status code.
-  public var status: Int
+  package var status: Int
   /// The header fields, names in lower case, in the order they came.
-  public var fields: [(name: String, value: String)]
+  package var fields: [(name: String, value: String)]
   /// Where the answer came from, after redirections.
-  public var url: String
+  package var url: String
   /// Where in the whole body ``body`` begins: 0, or where the request asked it to.
-  public var offset: UInt64 = 0
+  package var offset: UInt64 = 0
   /// The body, decompressed.
-  public var body: HTTPBody
+  package var body: HTTPBody
 
   /// An answer.
-  public init(
+  package init(
     status: Int, fields: [(name: String, value: String)] = [], url: String,
     body: HTTPBody = HTTPBody([])
   ) {
@@ -23,14 +23,14 @@ public struct HTTPResponse: Sendable {
   }
 
   /// The first field of this name, in lower case.
-  public subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+  package subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
   /// Whether the status is one of success.
-  public var isSuccess: Bool { 200..<300 ~= status }
+  package var isSuccess: Bool { 200..<300 ~= status }
 
   /// How long the body is going to be, in bytes; nil if the server does not say, or if it comes
   /// compressed.
-  public var contentLength: UInt64? {
+  package var contentLength: UInt64? {
     guard self["content-encoding"] == nil else { return nil }
     return self["content-length"].flatMap { UInt64($0) }
   }

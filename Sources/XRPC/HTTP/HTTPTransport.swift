@@ -1,7 +1,7 @@
 /// What carries requests to servers and answers back.
 ///
 /// ``CurlTransport`` is the real one. `RateLimit` and `CircuitBreaker` wrap another.
-public protocol HTTPTransport: Sendable {
+package protocol HTTPTransport: Sendable {
   /// Sends a request, and returns when the head of the answer is there.
   ///
   /// The body arrives while ``HTTPResponse/body`` is read. Letting go of the body, or cancelling
@@ -12,4 +12,4 @@ public protocol HTTPTransport: Sendable {
 }
 
 /// How many bytes are read of the body of an answer that is not one of success.
-public let maximumErrorBody = 16 << 10
+package let maximumErrorBody = 16 << 10

@@ -4,42 +4,42 @@ internal import CCurl
 /// checked is what is used.
 ///
 /// The C functions are libcurl's `curl_url_set` and `curl_url_get`.
-public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
+package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   /// The whole URL, without a fragment.
-  public let text: String
+  package let text: String
   /// Whether it is `https`.
-  public let isSecure: Bool
+  package let isSecure: Bool
   /// The host and the port.
-  public let authority: Authority
+  package let authority: Authority
   /// What comes behind the authority, without the query.
-  public let path: String
+  package let path: String
 
   /// Parses an absolute URL.
   ///
   /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
-  public init(_ text: String) throws(TransportError) {
+  package init(_ text: String) throws(TransportError) {
     try self.init(text, relativeTo: nil)
   }
 
   /// Where a reference in this document, such as a `Location`, leads.
   ///
   /// - Throws: ``TransportError`` if it is not a URL of `http` or `https`, or carries a user name.
-  public func resolving(_ reference: String) throws(TransportError) -> HTTPURL {
+  package func resolving(_ reference: String) throws(TransportError) -> HTTPURL {
     try HTTPURL(reference, relativeTo: self)
   }
 
   /// Whether both lead to the same server by the same scheme (RFC 6454).
-  public func hasSameOrigin(as other: HTTPURL) -> Bool {
+  package func hasSameOrigin(as other: HTTPURL) -> Bool {
     isSecure == other.isSecure && authority == other.authority
   }
 
   /// The URL without its query, which is what messages show.
-  public var description: String {
+  package var description: String {
     (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80) + path
   }
 
   /// The URL of scheme, host and port alone.
-  public var origin: String {
+  package var origin: String {
     (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80)
   }
 
@@ -82,14 +82,14 @@ public struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A host and a port of it.
-public struct Authority: Hashable, Sendable {
+package struct Authority: Hashable, Sendable {
   /// The host: a name in lower case without a dot at its end, or an address without brackets.
-  public let host: String
+  package let host: String
   /// The port.
-  public let port: UInt16
+  package let port: UInt16
 
   /// A host, in any spelling, and its port.
-  public init(host: String, port: UInt16) {
+  package init(host: String, port: UInt16) {
     var host = host.lowercased()
     if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
     if host.hasSuffix(".") { host.removeLast() }
@@ -98,10 +98,10 @@ public struct Authority: Hashable, Sendable {
   }
 
   /// The address that the host is, if it is not a name.
-  public var address: IPAddress? { IPAddress(host) }
+  package var address: IPAddress? { IPAddress(host) }
 
   /// Whether the host is by its name or address this machine itself (RFC 6761, section 6.3).
-  public var isLoopback: Bool {
+  package var isLoopback: Bool {
     host == "localhost" || host.hasSuffix(".localhost") || address?.scope == .loopback
   }
 

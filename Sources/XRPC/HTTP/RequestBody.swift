@@ -1,15 +1,15 @@
 /// What is sent along with a request: bytes in memory, or as many as are read while they are sent.
 ///
 /// Its length is known before, for servers that refuse, or do not survive, a body without one.
-public struct RequestBody: Sendable {
+package struct RequestBody: Sendable {
   /// How many bytes it has.
-  public let byteCount: UInt64
+  package let byteCount: UInt64
 
   /// Reads some bytes, as many as are asked for, from an offset on.
   ///
   /// It is called on the thread that all transfers share, one call after the other, and from the
   /// beginning again if the request has to be sent again.
-  public typealias Reading = @Sendable (_ offset: UInt64, _ count: Int) throws -> [UInt8]
+  package typealias Reading = @Sendable (_ offset: UInt64, _ count: Int) throws -> [UInt8]
 
   private enum Source {
     case bytes([UInt8])
@@ -19,19 +19,19 @@ public struct RequestBody: Sendable {
   private let source: Source
 
   /// Bytes in memory.
-  public init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     byteCount = UInt64(bytes.count)
     source = .bytes(bytes)
   }
 
   /// Bytes that are read while they are sent.
-  public init(byteCount: UInt64, reading: @escaping Reading) {
+  package init(byteCount: UInt64, reading: @escaping Reading) {
     self.byteCount = byteCount
     source = .reading(reading)
   }
 
   /// Whether there is nothing to send.
-  public var isEmpty: Bool { byteCount == 0 }
+  package var isEmpty: Bool { byteCount == 0 }
 
   /// The bytes, if they are in memory.
   package var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }

@@ -1,7 +1,7 @@
 /// Why no whole answer came.
-public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
-  public enum Reason: Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
     /// The URL is not one of `https`, or of `http` to a loopback address.
     case unusableURL
     /// What was to pin a host to an address is not `host:port:address`.
@@ -38,30 +38,30 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   }
 
   /// What happened.
-  public var reason: Reason
+  package var reason: Reason
   /// What was asked for, without the query.
-  public var url: String
+  package var url: String
   /// How often it was tried.
-  public var attempts = 1
+  package var attempts = 1
   /// How much of the body had come; nil if not even the head had.
-  public var progress: Progress?
+  package var progress: Progress?
 
   /// How much of a body has come.
-  public struct Progress: Equatable, Sendable {
+  package struct Progress: Equatable, Sendable {
     /// How many bytes.
-    public var received: UInt64
+    package var received: UInt64
     /// Of how many; nil if the server does not say.
-    public var expected: UInt64?
+    package var expected: UInt64?
   }
 
   /// An error.
-  public init(_ reason: Reason, url: String) {
+  package init(_ reason: Reason, url: String) {
     self.reason = reason
     self.url = url
   }
 
   /// Whether trying again may help.
-  public var isTransient: Bool {
+  package var isTransient: Bool {
     switch reason {
     case .unknownHost, .notConnected, .stalled, .tooSlow, .cutOff: true
     default: false
@@ -69,12 +69,12 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     "\(url): \(what)" + (attempts > 1 ? ", \(attempts) times" : "")
   }
 
   /// What happened, in words, without the URL.
-  public var what: String {
+  package var what: String {
     switch reason {
     case .unusableURL: "only https is used, and http to a loopback address"
     case .unusablePin: "a host is pinned to an address by host:port:address"
@@ -102,7 +102,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 
 extension TransportError.Progress: CustomStringConvertible {
   /// So many bytes, of so many if that is known.
-  public var description: String {
+  package var description: String {
     expected.map { "\(Self.grouped(received)) of \(Self.grouped($0)) bytes" }
       ?? "\(Self.grouped(received)) bytes"
   }

@@ -1,13 +1,13 @@
-public import ATProtocol
+package import ATProtocol
 
 /// Finds the documents of DIDs: in the PLC directory, or on the host that a `did:web` names.
-public struct DIDResolver: Sendable {
+package struct DIDResolver: Sendable {
   private let directory: String
   private let allowsLoopback: Bool
   private let fetcher: any DocumentFetcher
 
   /// A resolver that asks the PLC directory that the user set.
-  public init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
+  package init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
     directory = options.plcDirectory
     allowsLoopback = options.namesLoopback
     self.fetcher = fetcher
@@ -16,7 +16,7 @@ public struct DIDResolver: Sendable {
   /// Where a DID's document is.
   ///
   /// - Throws: ``IdentityError/unsupportedDID(_:)``, ``IdentityError/privateHost(_:)``.
-  public func documentURL(of did: DID) throws(IdentityError) -> String {
+  package func documentURL(of did: DID) throws(IdentityError) -> String {
     switch did.method {
     case "plc" where Self.isPLC(did.methodSpecificID): return "\(directory)/\(did)"
     case "web": return try webOrigin(of: did).text + "/.well-known/did.json"
@@ -28,7 +28,7 @@ public struct DIDResolver: Sendable {
   ///
   /// - Throws: ``IdentityError`` if there is none, or what came is none or another's;
   ///   `CancellationError`.
-  public func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
+  package func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
     let bytes = try await fetch(
       try documentURL(of: did), "the DID document of \(did)", of: did,
       limit: DIDDocument.maximumLength, accept: "application/did+ld+json, application/json;q=0.9")
@@ -52,7 +52,7 @@ public struct DIDResolver: Sendable {
   ///
   /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer;
   ///   `CancellationError`.
-  public func plcLog(of did: DID) async throws -> [UInt8] {
+  package func plcLog(of did: DID) async throws -> [UInt8] {
     guard did.method == "plc", Self.isPLC(did.methodSpecificID) else {
       throw IdentityError.unsupportedDID(did)
     }

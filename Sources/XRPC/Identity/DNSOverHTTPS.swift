@@ -5,7 +5,7 @@ internal import IPLD
 ///
 /// Public resolvers have such an interface; there is no RFC for it. What it says is what a DNS
 /// message says: `Status` is the response code, `Answer` a list of records with `type` and `data`.
-public struct DNSOverHTTPS: TXTResolver {
+package struct DNSOverHTTPS: TXTResolver {
   private static let maximumAnswer = 64 << 10
   private static let txt = 16
 
@@ -13,14 +13,14 @@ public struct DNSOverHTTPS: TXTResolver {
   private let fetcher: any DocumentFetcher
 
   /// The resolver at a URL; one without a path is taken to answer under `/dns-query`.
-  public init(_ base: String, fetcher: any DocumentFetcher) {
+  package init(_ base: String, fetcher: any DocumentFetcher) {
     let path = base.firstRange(of: "://").map { base[$0.upperBound...] } ?? base[...]
     self.base = path.contains("/") || path.contains("?") ? base : base + "/dns-query"
     self.fetcher = fetcher
   }
 
   /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
-  public func records(of name: String) async throws -> [String] {
+  package func records(of name: String) async throws -> [String] {
     let url = base + (base.contains("?") ? "&" : "?") + "name=\(name)&type=TXT"
     let response: HTTPResponse
     let body: [UInt8]

@@ -1,4 +1,4 @@
-public import ATProtocol
+package import ATProtocol
 internal import IPLD
 
 /// Finds the account that a handle leads to.
@@ -7,18 +7,18 @@ internal import IPLD
 /// own website are asked at the same time, and DNS counts if both answer. Names that are not on the
 /// internet (``isForDevelopment(_:)``) are asked about only where the user named a server on this
 /// machine, or an address for them.
-public struct HandleResolver: Sendable {
+package struct HandleResolver: Sendable {
   /// What came of it.
-  public struct Answer: Hashable, Sendable {
+  package struct Answer: Hashable, Sendable {
     /// The account.
-    public var did: DID
+    package var did: DID
     /// Who said so.
-    public var source: String
+    package var source: String
     /// The account that the handle's website names, if that is another one than DNS does.
-    public var conflict: DID?
+    package var conflict: DID?
     /// Whether it was the handle's own domain, or a server that resolves handles, that said so; if
     /// not, the account's document has to say it, too.
-    public var isAuthoritative = true
+    package var isAuthoritative = true
   }
 
   /// How long is waited.
@@ -65,7 +65,7 @@ public struct HandleResolver: Sendable {
   private let limits: Limits
 
   /// A resolver under the options that the user set.
-  public init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
+  package init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
     let dns: any TXTResolver =
       options.dnsOverHTTPS.map { DNSOverHTTPS($0, fetcher: fetcher) } ?? SystemDNS()
     self.init(options, fetcher: fetcher, dns: dns)
@@ -85,7 +85,7 @@ public struct HandleResolver: Sendable {
   ///
   /// - Throws: ``IdentityError`` if it leads to none, to several, or could not be asked about;
   ///   `CancellationError`.
-  public func resolve(_ handle: Handle) async throws -> Answer {
+  package func resolve(_ handle: Handle) async throws -> Answer {
     guard handle.topLevel != "invalid" else { throw IdentityError.unresolvableHandle(handle) }
     var attempts: [Attempt] = []
     if let resolver = options.handleResolver {
@@ -108,7 +108,7 @@ public struct HandleResolver: Sendable {
 
   /// Whether a handle is a name that nobody has on the internet: under a top-level domain that no
   /// account may use, or under `test`.
-  public static func isForDevelopment(_ handle: Handle) -> Bool {
+  package static func isForDevelopment(_ handle: Handle) -> Bool {
     handle.hasReservedTopLevel || handle.topLevel == "test"
   }
 

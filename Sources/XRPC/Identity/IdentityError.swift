@@ -1,7 +1,7 @@
-public import ATProtocol
+package import ATProtocol
 
 /// Why an account could not be found out about.
-public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The handle is one that no account can have, or one that only a server of a developer's own
   /// knows, and none was named.
   case unresolvableHandle(Handle)
@@ -34,7 +34,7 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherDocument(DID, found: DID)
 
   /// What an error means to the one who asked.
-  public enum Kind: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
     /// The account is gone, or the server does not answer for it.
     case unavailable
     /// It may be otherwise later.
@@ -46,7 +46,7 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What it means to the one who asked.
-  public var kind: Kind {
+  package var kind: Kind {
     switch self {
     case .unresolvableHandle, .handleNotFound, .handleUntrusted, .unsupportedDID, .didNotFound,
       .didGone, .malformedDocument:
@@ -66,7 +66,7 @@ public enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .unresolvableHandle(let handle):
       "\(handle) is a name that leads nowhere on the internet, so it was not asked about"

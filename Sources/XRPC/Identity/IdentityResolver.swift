@@ -1,18 +1,18 @@
-public import ATProtocol
+package import ATProtocol
 
 /// Finds out about accounts: from a handle or a DID to the document, the server and the key, and
 /// back to the handle.
 ///
 /// Source: [identity](https://atproto.com/guides/identity). Nothing is asked that is not needed.
-public struct IdentityResolver: Sendable {
+package struct IdentityResolver: Sendable {
   /// Finds accounts by handles.
-  public let handles: HandleResolver
+  package let handles: HandleResolver
   /// Finds documents by DIDs.
-  public let dids: DIDResolver
+  package let dids: DIDResolver
   private let pds: String?
 
   /// A resolver on the network.
-  public init(network: Network) {
+  package init(network: Network) {
     self.init(
       network.options, handles: HandleResolver(network.options, fetcher: network),
       dids: DIDResolver(network.options, fetcher: network))
@@ -34,7 +34,7 @@ public struct IdentityResolver: Sendable {
   ///   - confirmingHandle: whether the handle that a DID's document claims is asked about.
   /// - Throws: ``IdentityError`` if a handle leads to no account, or there is no document;
   ///   `CancellationError`.
-  public func resolve(_ account: ATIdentifier, confirmingHandle: Bool = true) async throws
+  package func resolve(_ account: ATIdentifier, confirmingHandle: Bool = true) async throws
     -> ResolvedIdentity
   {
     switch account {

@@ -1,29 +1,29 @@
-public import ATProtocol
+package import ATProtocol
 internal import IPLD
 
 /// The directory of `did:plc`, as one who changes an account needs it.
-public struct PLCDirectory: Sendable {
+package struct PLCDirectory: Sendable {
   private let network: Network
   private let resolver: DIDResolver
 
   /// The directory that the user set.
-  public init(network: Network) {
+  package init(network: Network) {
     self.network = network
     resolver = DIDResolver(network.options, fetcher: network)
   }
 
   /// What the directory says to an operation that it does not take.
-  public struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+  package struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
     /// The status.
-    public var status: Int
+    package var status: Int
     /// Its words.
-    public var message: String
+    package var message: String
 
     /// Whether another attempt may come out otherwise.
-    public var isTransient: Bool { Retry.isTransient(status: status) }
+    package var isTransient: Bool { Retry.isTransient(status: status) }
 
     /// What a person reads.
-    public var description: String {
+    package var description: String {
       "the PLC directory refused the operation: status \(status)"
         + (message.isEmpty ? "" : ", \(message)")
     }
@@ -32,7 +32,7 @@ public struct PLCDirectory: Sendable {
   /// The history of an account.
   ///
   /// - Throws: ``IdentityError``; `PLCLogError` if what came is no log.
-  public func log(of did: DID) async throws -> PLCLog {
+  package func log(of did: DID) async throws -> PLCLog {
     let bytes = try await resolver.plcLog(of: did)
     return try PLCLog(bytes.span, of: did)
   }
@@ -42,7 +42,7 @@ public struct PLCDirectory: Sendable {
   /// Where it fails, the operation may have been taken all the same: the log says.
   ///
   /// - Throws: ``Refusal``; ``TransportError``.
-  public func submit(_ operation: PLCSuccessor, of did: DID) async throws {
+  package func submit(_ operation: PLCSuccessor, of did: DID) async throws {
     var request = HTTPRequest(
       .post, "\(network.options.plcDirectory)/\(did)",
       fields: [("Content-Type", "application/json")],

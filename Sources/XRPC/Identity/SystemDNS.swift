@@ -7,9 +7,9 @@ internal import Synchronization
 ///
 /// The C function is `res_nquery`. It blocks, so each question has a thread of its own, which is
 /// left alone if it takes too long.
-public struct SystemDNS: TXTResolver {
+package struct SystemDNS: TXTResolver {
   /// How long an answer is waited for.
-  public static let timeLimit: Duration = .seconds(5)
+  package static let timeLimit: Duration = .seconds(5)
   /// How long one server of `resolv.conf` is given, in seconds.
   private static let serverSeconds: CInt = 2
   /// The longest answer that is read; a longer one is read as far as it goes, which makes it
@@ -17,10 +17,10 @@ public struct SystemDNS: TXTResolver {
   private static let maximumAnswer = 1 << 16
 
   /// The resolver.
-  public init() {}
+  package init() {}
 
   /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
-  public func records(of name: String) async throws -> [String] {
+  package func records(of name: String) async throws -> [String] {
     let answer = LookedUp()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in

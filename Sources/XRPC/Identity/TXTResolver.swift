@@ -1,7 +1,7 @@
 /// What answers for the TXT records of DNS.
 ///
 /// ``SystemDNS`` and ``DNSOverHTTPS`` are the real ones.
-public protocol TXTResolver: Sendable {
+package protocol TXTResolver: Sendable {
   /// The TXT records of a name, the strings of each put together; none if the name or the records
   /// do not exist.
   ///
@@ -10,7 +10,7 @@ public protocol TXTResolver: Sendable {
 }
 
 /// Why DNS gave no answer.
-public enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No server answered in time.
   case noAnswer
   /// A server answered that it cannot say: its response code.
@@ -23,7 +23,7 @@ public enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
   case untrustedServer(String)
 
   /// What a person reads.
-  public var description: String {
+  package var description: String {
     switch self {
     case .noAnswer: "DNS did not answer"
     case .failed(let code): "DNS answered with the error \(code)"

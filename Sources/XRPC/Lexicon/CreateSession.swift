@@ -1,10 +1,10 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.server.createSession`: logs in.
-public struct CreateSession: XRPCQuery {
+package struct CreateSession: XRPCQuery {
   /// The errors it declares.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// The account was taken down.
     case accountTakedown = "AccountTakedown"
     /// A code has been sent by mail, which has to come along.
@@ -12,28 +12,28 @@ public struct CreateSession: XRPCQuery {
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.server.createSession" }
+  package var nsid: String { "com.atproto.server.createSession" }
   /// The tokens of the session.
-  public static let answersWithSecrets = true
+  package static let answersWithSecrets = true
   /// It has a session made.
-  public static let method = HTTPRequest.Method.post
+  package static let method = HTTPRequest.Method.post
   /// A session that is not used does no harm.
-  public static let isRepeatable = true
+  package static let isRepeatable = true
   /// The session waits as for any request.
-  public static let hasOwnLimit = false
+  package static let hasOwnLimit = false
 
   /// A handle, a DID or a mail address.
-  public var identifier: String
+  package var identifier: String
   /// The account's password, or an app password.
-  public var password: Secret
+  package var password: Secret
   /// The code that came by mail.
-  public var authFactorToken: Secret?
+  package var authFactorToken: Secret?
   /// Whether a session is wanted, too, that can do no more than fetch what an account that was
   /// taken down has.
-  public var allowTakendown: Bool
+  package var allowTakendown: Bool
 
   /// Logs in.
-  public init(
+  package init(
     identifier: String, password: Secret, authFactorToken: Secret? = nil,
     allowTakendown: Bool = false
   ) {
@@ -44,7 +44,7 @@ public struct CreateSession: XRPCQuery {
   }
 
   /// What is sent along.
-  public var input: [UInt8] {
+  package var input: [UInt8] {
     var json = JSONWriter()
     json.beginObject()
     json.key("identifier")
@@ -64,25 +64,25 @@ public struct CreateSession: XRPCQuery {
   }
 
   /// A session.
-  public struct Output: Sendable {
+  package struct Output: Sendable {
     /// The token for requests.
-    public var accessJwt: Secret
+    package var accessJwt: Secret
     /// The token that another is had for.
-    public var refreshJwt: Secret
+    package var refreshJwt: Secret
     /// Who has logged in.
-    public var did: DID
+    package var did: DID
     /// The account's DID document, if the server sends it along.
-    public var didDoc: IPLDValue?
+    package var didDoc: IPLDValue?
     /// The mail address, if the server says it.
-    public var email: String?
+    package var email: String?
     /// Whether the account is active; nil if the server does not say.
-    public var active: Bool?
+    package var active: Bool?
     /// Why it is not.
-    public var status: String?
+    package var status: String?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     Output(
       accessJwt: Secret(try answer.token("accessJwt")),
       refreshJwt: Secret(try answer.token("refreshJwt")),

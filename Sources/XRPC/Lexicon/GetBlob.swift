@@ -1,11 +1,11 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.sync.getBlob`: the bytes of a blob.
-public struct GetBlob: XRPCStream {
+package struct GetBlob: XRPCStream {
   /// The errors it declares; the reference server says `InvalidRequest` where it should say
   /// `BlobNotFound`.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// The server does not have it.
     case blobNotFound = "BlobNotFound"
     /// There is no such account here.
@@ -19,23 +19,23 @@ public struct GetBlob: XRPCStream {
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.sync.getBlob" }
+  package var nsid: String { "com.atproto.sync.getBlob" }
   /// It lies there, as a file does.
-  public static let isPrepared = false
+  package static let isPrepared = false
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// The blob.
-  public var cid: CID
+  package var cid: CID
 
   /// Asks for a blob.
-  public init(did: DID, cid: CID) {
+  package init(did: DID, cid: CID) {
     self.did = did
     self.cid = cid
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     [("did", did.text), ("cid", "\(cid)")]
   }
 }

@@ -1,32 +1,32 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.sync.getLatestCommit`: where a repository stands.
-public struct GetLatestCommit: XRPCQuery {
+package struct GetLatestCommit: XRPCQuery {
   /// What it declares.
-  public typealias DeclaredError = RepoError
+  package typealias DeclaredError = RepoError
   /// Its name.
-  public var nsid: String { "com.atproto.sync.getLatestCommit" }
+  package var nsid: String { "com.atproto.sync.getLatestCommit" }
 
   /// The account.
-  public var did: DID
+  package var did: DID
 
   /// Asks about an account.
-  public init(did: DID) { self.did = did }
+  package init(did: DID) { self.did = did }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] { [("did", did.text)] }
+  package var parameters: [(name: String, value: String)] { [("did", did.text)] }
 
   /// A commit.
-  public struct Output: Sendable, Equatable {
+  package struct Output: Sendable, Equatable {
     /// The commit.
-    public var cid: CID
+    package var cid: CID
     /// Its revision.
-    public var rev: TID
+    package var rev: TID
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     Output(cid: try answer.cid("cid"), rev: try answer.identifier("rev", TID.self))
   }
 }

@@ -1,27 +1,27 @@
-public import ATProtocol
+package import ATProtocol
 
 /// `com.atproto.sync.getRepo`: a repository as a CAR, or what is new in it.
-public struct GetRepo: XRPCStream {
+package struct GetRepo: XRPCStream {
   /// What it declares.
-  public typealias DeclaredError = RepoError
+  package typealias DeclaredError = RepoError
   /// Its name.
-  public var nsid: String { "com.atproto.sync.getRepo" }
+  package var nsid: String { "com.atproto.sync.getRepo" }
   /// A server puts it together when it is asked.
-  public static let isPrepared = true
+  package static let isPrepared = true
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// The revision from which on blocks are wanted; servers may send more, or refuse it.
-  public var since: TID?
+  package var since: TID?
 
   /// Asks for a repository.
-  public init(did: DID, since: TID? = nil) {
+  package init(did: DID, since: TID? = nil) {
     self.did = did
     self.since = since
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     [("did", did.text)] + (since.map { [("since", $0.text)] } ?? [])
   }
 }

@@ -1,27 +1,27 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.
 ///
 /// The reference server gives a cursor with every page that is not empty: the end is an empty page
 /// or one without a cursor, never a short one.
-public struct ListBlobs: XRPCQuery {
+package struct ListBlobs: XRPCQuery {
   /// What it declares.
-  public typealias DeclaredError = RepoError
+  package typealias DeclaredError = RepoError
   /// Its name.
-  public var nsid: String { "com.atproto.sync.listBlobs" }
+  package var nsid: String { "com.atproto.sync.listBlobs" }
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// The revision after which records have to be.
-  public var since: TID?
+  package var since: TID?
   /// How many to a page, 1 to 1,000; nil for what the server likes.
-  public var limit: Int?
+  package var limit: Int?
   /// Where to go on.
-  public var cursor: String?
+  package var cursor: String?
 
   /// Asks for a page.
-  public init(did: DID, since: TID? = nil, limit: Int? = nil, cursor: String? = nil) {
+  package init(did: DID, since: TID? = nil, limit: Int? = nil, cursor: String? = nil) {
     self.did = did
     self.since = since
     self.limit = limit
@@ -29,7 +29,7 @@ public struct ListBlobs: XRPCQuery {
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     var parameters = [(name: "did", value: did.text)]
     if let since { parameters.append(("since", since.text)) }
     if let limit { parameters.append(("limit", "\(limit)")) }
@@ -38,17 +38,17 @@ public struct ListBlobs: XRPCQuery {
   }
 
   /// A page.
-  public struct Output: Sendable, Equatable {
+  package struct Output: Sendable, Equatable {
     /// The blobs.
-    public var cids: [CID]
+    package var cids: [CID]
     /// What stands among them and is no CID.
-    public var malformed: [String]
+    package var malformed: [String]
     /// Where to go on; text, also where a server writes a number.
-    public var cursor: String?
+    package var cursor: String?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     var output = Output(cids: [], malformed: [], cursor: answer.optionalText("cursor"))
     for item in try answer.items("cids") {
       let text = item.string ?? ""

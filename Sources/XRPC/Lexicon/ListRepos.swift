@@ -1,58 +1,58 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.
-public struct ListRepos: XRPCQuery {
+package struct ListRepos: XRPCQuery {
   /// Its name.
-  public var nsid: String { "com.atproto.sync.listRepos" }
+  package var nsid: String { "com.atproto.sync.listRepos" }
 
   /// The longest page that the lexicon allows.
-  public static let maximumLimit = 1000
+  package static let maximumLimit = 1000
   /// How many times longer than asked for a page may be.
   private static let tolerance = 2
 
   /// How many to a page, 1 to ``maximumLimit``; nil for what the server likes.
-  public var limit: Int?
+  package var limit: Int?
   /// Where to go on.
-  public var cursor: String?
+  package var cursor: String?
 
   /// Asks for a page.
-  public init(limit: Int? = nil, cursor: String? = nil) {
+  package init(limit: Int? = nil, cursor: String? = nil) {
     self.limit = limit
     self.cursor = cursor
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     (limit.map { [("limit", "\($0)")] } ?? []) + (cursor.map { [("cursor", $0)] } ?? [])
   }
 
   /// An account.
-  public struct Repo: Sendable, Equatable {
+  package struct Repo: Sendable, Equatable {
     /// Who.
-    public var did: DID
+    package var did: DID
     /// The commit.
-    public var head: CID?
+    package var head: CID?
     /// The revision.
-    public var rev: TID?
+    package var rev: TID?
     /// Whether it is active; so it is if the server does not say.
-    public var active: Bool
+    package var active: Bool
     /// Why it is not.
-    public var status: String?
+    package var status: String?
   }
 
   /// A page.
-  public struct Output: Sendable, Equatable {
+  package struct Output: Sendable, Equatable {
     /// The accounts.
-    public var repos: [Repo]
+    package var repos: [Repo]
     /// Of the items without a valid DID, what stands in its place; empty where nothing does.
-    public var malformed: [String]
+    package var malformed: [String]
     /// Where to go on.
-    public var cursor: String?
+    package var cursor: String?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     let items = try answer.items("repos")
     guard items.count <= tolerance * maximumLimit else {
       throw AnswerFault("it lists \(items.count) accounts on one page")

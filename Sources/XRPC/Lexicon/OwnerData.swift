@@ -3,9 +3,9 @@
 ///
 /// The answer is what the lexicon of its ``Kind`` says: JSON, page by page where ``Kind/isPaged``,
 /// or lines of JSON.
-public struct OwnerData: XRPCStream {
+package struct OwnerData: XRPCStream {
   /// What is asked for; the raw value is the name of the method.
-  public enum Kind: String, CaseIterable, Sendable {
+  package enum Kind: String, CaseIterable, Sendable {
     /// Settings of the app: feeds, content filters, saved searches.
     case preferences = "app.bsky.actor.getPreferences"
     /// Accounts that are muted.
@@ -26,7 +26,7 @@ public struct OwnerData: XRPCStream {
     case chat = "chat.bsky.actor.exportAccountData"
 
     /// Whether it comes in pages, each with a cursor for the next.
-    public var isPaged: Bool {
+    package var isPaged: Bool {
       switch self {
       case .mutedAccounts, .mutedLists, .blockedLists, .bookmarks, .drafts, .activitySubscriptions:
         true
@@ -35,7 +35,7 @@ public struct OwnerData: XRPCStream {
     }
 
     /// Whether an answer is one JSON object; otherwise it is lines of them, and may be long.
-    public var isObject: Bool { self != .chat }
+    package var isObject: Bool { self != .chat }
 
     /// The service that the server is asked to pass the call on to; nil if it knows by the method.
     var service: String? { self == .chat ? "did:web:api.bsky.chat#bsky_chat" : nil }
@@ -44,24 +44,24 @@ public struct OwnerData: XRPCStream {
   /// How many entries a page may have, at most, by the lexicons.
   private static let pageLength = 100
   /// The server may have to ask another.
-  public static let isPrepared = true
+  package static let isPrepared = true
 
   /// What is asked for.
-  public var kind: Kind
+  package var kind: Kind
   /// Where to go on; nil for the beginning.
-  public var cursor: String?
+  package var cursor: String?
 
   /// Asks for a page, or for everything.
-  public init(_ kind: Kind, cursor: String? = nil) {
+  package init(_ kind: Kind, cursor: String? = nil) {
     self.kind = kind
     self.cursor = cursor
   }
 
   /// Its name.
-  public var nsid: String { kind.rawValue }
+  package var nsid: String { kind.rawValue }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     guard kind.isPaged else { return [] }
     var parameters = [(name: "limit", value: "\(Self.pageLength)")]
     if let cursor { parameters.append(("cursor", cursor)) }
@@ -70,7 +70,7 @@ public struct OwnerData: XRPCStream {
 
   /// The service behind the server, where it has to be named (<https://atproto.com/specs/xrpc>,
   /// service proxying).
-  public var fields: [(name: String, value: String)] {
+  package var fields: [(name: String, value: String)] {
     kind.service.map { [("atproto-proxy", $0)] } ?? []
   }
 }

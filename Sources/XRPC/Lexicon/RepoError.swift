@@ -1,5 +1,5 @@
 /// The errors that methods about a repository declare.
-public enum RepoError: String, Sendable, CaseIterable {
+package enum RepoError: String, Sendable, CaseIterable {
   /// There is no such account here.
   case notFound = "RepoNotFound"
   /// The server's operator has taken the account down.
@@ -10,7 +10,7 @@ public enum RepoError: String, Sendable, CaseIterable {
   case deactivated = "RepoDeactivated"
 
   /// What a person reads.
-  public var sentence: String {
+  package var sentence: String {
     switch self {
     case .notFound: "there is no such account"
     case .takendown: "the server's operator has taken it down"

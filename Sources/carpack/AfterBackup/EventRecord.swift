@@ -1,5 +1,5 @@
 internal import ATProtocol
-internal import Backup
+internal import Files
 internal import IPLD
 internal import Synchronization
 

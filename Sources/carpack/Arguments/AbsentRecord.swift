@@ -1,5 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Extraction
+internal import Files
+internal import Snapshots
 
 /// What is said of a record that is not in the snapshot in which it is looked for.
 extension OpenedArchive {

@@ -1,7 +1,8 @@
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Remote
 
 /// How much an archive may hold.
 struct LimitOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 internal import Archive
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Live
 
 /// A CAR that a verb reads, as it is or compressed.
 enum CARInput {

@@ -1,6 +1,6 @@
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import SystemPackage
 
 /// The archives that a verb changes, each of which is named: a folder might hold one that was not

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import IPLD
+internal import Snapshots
 
 /// Which records a verb is about.
 struct RecordFilterOptions: ParsableArguments {

@@ -1,5 +1,7 @@
 internal import Archive
-internal import Backup
+internal import Files
+internal import Remote
+internal import Snapshots
 
 /// Archives that were named: files, and folders to look for archives in.
 struct NamedArchives {

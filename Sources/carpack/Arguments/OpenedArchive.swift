@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Extraction
+internal import Files
+internal import Snapshots
 internal import SystemPackage
 
 /// An archive that has been opened, and where it lies.

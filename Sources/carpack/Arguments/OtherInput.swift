@@ -1,6 +1,7 @@
 internal import Archive
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Snapshots
 
 /// What is given where an archive or a CAR is wanted, and is something else.
 enum OtherInput {

@@ -1,4 +1,4 @@
-internal import Backup
+internal import Files
 internal import SystemPackage
 
 /// What `-o` means: a folder, if that is there or the path ends in `/`; a file otherwise.

@@ -1,4 +1,4 @@
-internal import Backup
+internal import Files
 internal import IPLD
 internal import XRPC
 

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Backup
+internal import Snapshots
 
 /// Which snapshot, of which account, a verb is about.
 struct SnapshotOptions: ParsableArguments {

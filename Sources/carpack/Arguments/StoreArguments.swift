@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Backup
 internal import ObjectStore
 internal import XRPC
 

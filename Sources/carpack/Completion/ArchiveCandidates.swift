@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
 internal import IPLD
+internal import Snapshots
 internal import SystemPackage
 
 #if canImport(Darwin)

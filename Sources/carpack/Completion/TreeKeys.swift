@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Snapshots
 
 /// The keys of a snapshot's tree, found without walking all of it.
 struct TreeKeys {

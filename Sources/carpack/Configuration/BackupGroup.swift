@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
+internal import Live
+internal import Snapshots
 internal import SystemPackage
 
 /// Accounts of one backup that go the same way: most as the command line has it, others as the

@@ -1,5 +1,5 @@
-internal import Backup
 internal import CArguments
+internal import Remote
 internal import SystemPackage
 
 #if canImport(FoundationEssentials)

@@ -1,4 +1,4 @@
-internal import Backup
+internal import Files
 internal import Synchronization
 
 /// One line on a terminal that says how a long piece of work gets on: how much, how fast, how long

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Backup
+@testable import Repository
 
 @Suite struct `Numbers that ascend, in four bytes each` {
   private func kept(_ numbers: [UInt64]) -> AscendingNumbers {

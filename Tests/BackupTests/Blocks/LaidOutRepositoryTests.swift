@@ -1,7 +1,7 @@
 import ATProtocol
 import Archive
-import Backup
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

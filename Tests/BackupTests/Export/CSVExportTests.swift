@@ -6,7 +6,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Extraction
+@testable import Snapshots
 
 @Suite struct `Tables of records` {
   private func export(

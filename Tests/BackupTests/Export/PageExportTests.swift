@@ -6,7 +6,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Extraction
 
 @Suite struct `Plain pages` {
   private func export(_ packed: Packed, replacing: Bool = false) throws -> PageExporter.Report {

@@ -5,7 +5,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Live
+@testable import Snapshots
 
 @Suite struct `What is wanted of blobs, and what is said of them` {
   private let folder: TemporaryFolder

@@ -2,7 +2,7 @@ import IPLD
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Snapshots
 
 @Suite struct `Blobs in little memory` {
   /// CIDs in all forms there are.

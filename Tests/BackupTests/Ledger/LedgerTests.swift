@@ -1,5 +1,5 @@
-import Backup
 import IPLD
+import Snapshots
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import IPLD
 import TestSupport
 import Testing
 
-@testable import Backup
+@testable import Snapshots
 
 @Suite struct `When missing blobs are asked for again` {
   private static let now = "2026-03-04T12:00:00Z"

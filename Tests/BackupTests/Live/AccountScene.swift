@@ -8,7 +8,10 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Snapshots
+@testable import Verification
 
 /// Accounts on a stand-in, backed up within the tests' own process.
 final class AccountScene: Sendable {

@@ -8,7 +8,9 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `Blobs on their way into an archive` {
   private let storage = MemoryStorage()

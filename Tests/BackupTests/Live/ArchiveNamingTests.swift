@@ -5,9 +5,12 @@ import StandIn
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `Names of archives` {
   private let alice: StandInAccount

@@ -5,8 +5,10 @@ import StandIn
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 
-@testable import Backup
+@testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `A repository put together from what has changed` {
   private static let file = "a.car.zst"

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `A server's list of blobs` {
   private static let page = BlobListing.pageLength

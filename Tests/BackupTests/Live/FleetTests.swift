@@ -1,13 +1,15 @@
 import ATProtocol
 import IPLD
+internal import Snapshots
 import StandIn
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 import XRPC
 
-@testable import Backup
+@testable import Live
 
 @Suite(.timeLimit(.minutes(15))) struct `A backup of many accounts` {
   private struct Broken: Error, Equatable {}

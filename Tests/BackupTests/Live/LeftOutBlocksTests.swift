@@ -1,12 +1,15 @@
 import ATProtocol
 import Archive
 import IPLD
+internal import Live
 import StandIn
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 
-@testable import Backup
+@testable import Files
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(5))) struct `Blocks that are not part of a repository` {
   private static let file = "a.car.zst"

@@ -6,8 +6,11 @@ import StandIn
 import SystemPackage
 import TestSupport
 import Testing
+internal import Verification
 
-@testable import Backup
+@testable import Files
+@testable import Live
+@testable import Snapshots
 
 /// Runs that have nothing to tell: what they cost, and that they write nothing.
 @Suite struct `A backup that learns nothing new` {

@@ -1,13 +1,15 @@
 import ATProtocol
 import Archive
 import IPLD
+internal import Snapshots
 import StandIn
 import SystemPackage
 import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
 
 @Suite(.timeLimit(.minutes(15))) struct `A plan of a backup` {
   private let account: StandInAccount

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
 
 @Suite struct `A blob that arrives` {
   private let folder: TemporaryFolder

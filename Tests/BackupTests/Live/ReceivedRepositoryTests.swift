@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Repository
 
 @Suite struct `A repository that arrives` {
   private let folder: TemporaryFolder
@@ -17,12 +18,11 @@ import XRPC
     ReceivedRepository(in: FilePath(folder.path), limit: limit, arrived: { _ in })
   }
 
-  private func answer(_ bytes: [UInt8], endingWith error: TransportError? = nil) -> HTTPResponse {
+  private func answer(_ bytes: [UInt8], endingWith error: TransportError? = nil) -> HTTPBody {
     let pieces = stride(from: 0, to: bytes.count, by: 1000).map { start in
       Array(bytes[start..<min(start + 1000, bytes.count)])
     }
-    return HTTPResponse(
-      status: 200, url: "https://pds.test", body: HTTPBody(pieces, endingWith: error))
+    return HTTPBody(pieces, endingWith: error)
   }
 
   private let broken = TransportError(.cutOff("odd"), url: "https://pds.test")

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+internal import Files
 import IPLD
 import StandIn
 import SystemPackage
@@ -7,7 +8,8 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `A snapshot that was current a short while ago` {
   private let account: StandInAccount

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import XRPC
 
-@testable import Backup
+@testable import Files
+@testable import Live
 
 @Suite(.timeLimit(.minutes(5))) struct `The largest repository that is fetched` {
   private func backUp(_ account: StandInAccount, _ scene: AccountScene, limit: Int) async throws

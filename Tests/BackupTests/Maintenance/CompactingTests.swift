@@ -1,11 +1,15 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Files
 import Foundation
 import IPLD
+internal import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `Compacting an archive` {
   private static let blobs = (0..<6).map { [UInt8](repeating: UInt8($0), count: 50_000 * ($0 + 1)) }

@@ -1,11 +1,15 @@
 import Foundation
 import IPLD
+internal import Packing
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Archive
-@testable import Backup
+@testable import Copying
+@testable import Files
+@testable import Snapshots
+@testable import Verification
 
 /// An archive of three snapshots, one of whose frames is damaged in every test.
 @Suite struct `A damaged archive` {

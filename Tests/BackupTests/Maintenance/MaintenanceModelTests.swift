@@ -1,12 +1,16 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
-import Backup
+import Copying
+import Files
 import Foundation
 import IPLD
+internal import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 /// What archives hold, without any archive: for each snapshot its account, its time, its CAR, and
 /// the blobs that were at hand.

@@ -1,11 +1,15 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Files
 import Foundation
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `Merging archives` {
   private static let bob = "did:plc:z72i7hdynmk6r22z27h6tvur"

@@ -1,10 +1,14 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Files
 import IPLD
+internal import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `Forgetting snapshots` {
   /// A series of days, with one post more each.

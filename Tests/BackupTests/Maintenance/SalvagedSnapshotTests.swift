@@ -1,10 +1,14 @@
 import ATProtocol
 import Archive
-import Backup
+import Copying
+import Files
 import IPLD
+import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing
+import Verification
 
 @Suite struct `A snapshot in a damaged archive` {
   private static let options = RepositoryPacker.Options(

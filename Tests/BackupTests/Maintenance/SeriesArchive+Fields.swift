@@ -1,6 +1,6 @@
 import Archive
-import Backup
 import IPLD
+internal import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

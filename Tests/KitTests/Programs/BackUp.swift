@@ -1,5 +1,7 @@
 import ATProtocol
-import Backup
+import Files
+import Live
+internal import Snapshots
 import SystemPackage
 import XRPC
 

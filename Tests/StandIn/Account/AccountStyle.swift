@@ -1,15 +1,15 @@
 /// What differs from server to server about the commits of their accounts.
-public struct AccountStyle: Sendable, Hashable {
+package struct AccountStyle: Sendable, Hashable {
   /// The curve of the account's key.
-  public var curve = SigningKey.Curve.k256
+  package var curve = SigningKey.Curve.k256
   /// Whether `prev` names the commit before.
-  public var namesPreviousCommit = false
+  package var namesPreviousCommit = false
   /// Whether revisions are counted from 1, instead of being points in time.
-  public var countsRevisions = false
+  package var countsRevisions = false
   /// Whether the DID document is of the old kind: key types of 2019, not compressed and without a
   /// codec.
-  public var hasLegacyDocument = false
+  package var hasLegacyDocument = false
 
   /// What the reference server does.
-  public init() {}
+  package init() {}
 }

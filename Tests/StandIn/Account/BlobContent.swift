@@ -1,18 +1,18 @@
-public import IPLD
+package import IPLD
 import TestSupport
 
 /// A blob of an account: bytes that are there, or so many bytes of noise that follow from a seed
 /// and are made when they are sent.
-public struct BlobContent: Sendable {
+package struct BlobContent: Sendable {
   /// How many bytes are made at a time.
   static let tile = 64 << 10
 
   /// What names it.
-  public let cid: CID
+  package let cid: CID
   /// How many bytes it has.
-  public let size: Int
+  package let size: Int
   /// Its media type.
-  public let mimeType: String
+  package let mimeType: String
 
   private enum Source {
     case bytes([UInt8])
@@ -22,7 +22,7 @@ public struct BlobContent: Sendable {
   private let source: Source
 
   /// A blob of these bytes.
-  public init(_ bytes: [UInt8], mimeType: String) {
+  package init(_ bytes: [UInt8], mimeType: String) {
     cid = CID(codec: .raw, hashing: bytes.span)
     size = bytes.count
     self.mimeType = mimeType
@@ -32,7 +32,7 @@ public struct BlobContent: Sendable {
   /// A blob of noise, which nothing shrinks and of which no two seeds share a part.
   ///
   /// It begins as files of its media type do, where there is room for it.
-  public init(noise seed: UInt64, size: Int, mimeType: String = "image/png") {
+  package init(noise seed: UInt64, size: Int, mimeType: String = "image/png") {
     let prefix: [UInt8] =
       switch mimeType {
       case "image/png": [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
@@ -50,7 +50,7 @@ public struct BlobContent: Sendable {
   }
 
   /// All of its bytes.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(size)
     forEachPiece { piece in
@@ -60,7 +60,7 @@ public struct BlobContent: Sendable {
   }
 
   /// Hands out a range of its bytes piece by piece.
-  public func forEachPiece(in range: Range<Int>? = nil, _ body: (Span<UInt8>) throws -> Void)
+  package func forEachPiece(in range: Range<Int>? = nil, _ body: (Span<UInt8>) throws -> Void)
     rethrows
   {
     try Self.forEachPiece(of: source, in: range ?? 0..<size, body)

@@ -6,9 +6,9 @@ import IPLD
 ///
 /// Key and nonces follow from a text, so that the same commits come out each time. Such a key
 /// protects nothing.
-public struct SigningKey: Sendable {
+package struct SigningKey: Sendable {
   /// The two curves that there are.
-  public enum Curve: Sendable, Hashable {
+  package enum Curve: Sendable, Hashable {
     /// secp256k1.
     case k256
     /// NIST P-256.
@@ -20,11 +20,11 @@ public struct SigningKey: Sendable {
   }
 
   /// The curve.
-  public let curve: Curve
+  package let curve: Curve
   private let secret: [UInt8]
 
   /// The key that follows from a text, in the way of `Fixtures/generate.py`.
-  public init(_ curve: Curve = .k256, seed: String) {
+  package init(_ curve: Curve = .k256, seed: String) {
     self.curve = curve
     let text = Array(seed.utf8)
     secret = Arithmetic(curve).scalar(SHA256.digest(of: text.span).bytes)
@@ -32,20 +32,20 @@ public struct SigningKey: Sendable {
 
   /// The public key as a DID document has it: `z`, and in base 58 the codec and the compressed
   /// point.
-  public var multikey: String {
+  package var multikey: String {
     "z" + Base58.encode(curve.codec + Arithmetic(curve).publicPoint(of: secret, compressed: true))
   }
 
   /// The public key as DID documents had it once: `z`, and in base 58 the point, not compressed,
   /// and no codec.
-  public var legacyMultibase: String {
+  package var legacyMultibase: String {
     "z" + Base58.encode(Arithmetic(curve).publicPoint(of: secret, compressed: false))
   }
 
   /// The signature of a message: `r` and `s`, 32 bytes each.
   ///
   /// - Parameter highS: whether to give the other of the two signatures, which AT Protocol forbids.
-  public func sign(_ message: [UInt8], highS: Bool = false) -> [UInt8] {
+  package func sign(_ message: [UInt8], highS: Bool = false) -> [UInt8] {
     let digest = SHA256.digest(of: message.span).bytes
     let arithmetic = Arithmetic(curve)
     let nonce = arithmetic.scalar(Self.authenticate(digest, key: secret))

@@ -13,7 +13,7 @@ extension StandInAccount {
   ///   - blobs: how many blobs there are.
   ///   - blobSize: how many bytes each has.
   ///   - large: the sizes of videos, which come in posts of their own.
-  public convenience init(
+  package convenience init(
     _ name: String, posts: Int, blobs: Int = 0, blobSize: Int = 10_000, large: [Int] = [],
     did: String? = nil, style: AccountStyle = AccountStyle()
   ) throws {
@@ -47,7 +47,7 @@ extension StandInAccount {
   /// with the fixture's own key.
   ///
   /// - Throws: if something is missing or is not what it should be.
-  public convenience init(folder: String) throws {
+  package convenience init(folder: String) throws {
     let base = URL(filePath: folder)
     let name = base.lastPathComponent
     let read = { (file: String) in [UInt8](try Data(contentsOf: base.appending(path: file))) }

@@ -1,13 +1,13 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 import Synchronization
 import TestSupport
 
 /// An account on a ``StandInPDS``: a repository with true signatures, blobs, a DID document and a
 /// PLC log, which can change while it is served.
-public final class StandInAccount: Sendable {
+package final class StandInAccount: Sendable {
   /// What a server says about an account as a whole.
-  public enum Status: String, Sendable, CaseIterable {
+  package enum Status: String, Sendable, CaseIterable {
     /// Nothing special.
     case active
     /// Its owner has switched it off.
@@ -21,7 +21,7 @@ public final class StandInAccount: Sendable {
   }
 
   /// A change of one record.
-  public enum Write: Sendable {
+  package enum Write: Sendable {
     /// Writes a record, new or not.
     case put(path: String, record: IPLDMap)
     /// Writes bytes as a record, whatever they are.
@@ -31,11 +31,11 @@ public final class StandInAccount: Sendable {
   }
 
   /// The DID.
-  public let did: String
+  package let did: String
   /// What signs its commits.
-  public let key: SigningKey
+  package let key: SigningKey
   /// What its commits are like.
-  public let style: AccountStyle
+  package let style: AccountStyle
   /// The DID document as it was received from elsewhere, but for the address of the server; nil to
   /// make one.
   let documentTemplate: IPLDValue?
@@ -48,7 +48,7 @@ public final class StandInAccount: Sendable {
   ///   - name: what all follows from: the key, and the DID if none is given.
   ///   - handle: the handle; nil for one of the name under `example.com`.
   ///   - did: the DID; nil for a `did:plc` that follows from the genesis operation.
-  public init(
+  package init(
     _ name: String, handle: String? = nil, did: String? = nil, style: AccountStyle = AccountStyle()
   ) throws {
     let handle = handle ?? "\(name).example.com"
@@ -67,7 +67,7 @@ public final class StandInAccount: Sendable {
   ///   - cars: the repository and what ``advance()`` makes of it.
   ///   - key: what further commits are signed with.
   ///   - rotation: what further operations of its DID are signed with.
-  public init(
+  package init(
     cars: [[UInt8]], blobs: [BlobContent], handle: String, document: IPLDValue, auditLog: String,
     key: SigningKey, rotation: SigningKey
   ) throws {
@@ -107,35 +107,35 @@ public final class StandInAccount: Sendable {
   }
 
   /// Something an account was to be made of is not what it should be.
-  public struct Malformed: Error, CustomStringConvertible {
+  package struct Malformed: Error, CustomStringConvertible {
     let what: String
     /// What a person reads.
-    public var description: String { what }
+    package var description: String { what }
   }
 
   // MARK: What it is now
 
   /// The handle.
-  public var handle: String {
+  package var handle: String {
     get { state.withLock { $0.handle } }
     set { state.withLock { $0.handle = newValue } }
   }
 
   /// What its owner logs in with.
-  public var password: String {
+  package var password: String {
     get { state.withLock { $0.password } }
     set { state.withLock { $0.password = newValue } }
   }
 
   /// What its owner alone is given: the answers of each method, the first for no cursor, each
   /// further one for its number as the cursor.
-  public var privatePages: [String: [String]] {
+  package var privatePages: [String: [String]] {
     get { state.withLock { $0.privatePages } }
     set { state.withLock { $0.privatePages = newValue } }
   }
 
   /// The PLC log as JSON.
-  public var auditLog: String { state.withLock { $0.operations.auditLog } }
+  package var auditLog: String { state.withLock { $0.operations.auditLog } }
 
   /// The PLC log, which ends with an operation that names the server and the handle as they are
   /// now.
@@ -162,35 +162,35 @@ public final class StandInAccount: Sendable {
   }
 
   /// What the server says about it.
-  public var status: Status {
+  package var status: Status {
     get { state.withLock { $0.status } }
     set { state.withLock { $0.status = newValue } }
   }
 
   /// The address of its server that the DID document names; nil for the server it is on.
-  public var endpoint: String? {
+  package var endpoint: String? {
     get { state.withLock { $0.endpoint } }
     set { state.withLock { $0.endpoint = newValue } }
   }
 
   /// The revision of the repository.
-  public var rev: TID { state.withLock { $0.rev! } }
+  package var rev: TID { state.withLock { $0.rev! } }
 
   /// The commit of the repository.
-  public var head: CID { state.withLock { $0.commit! } }
+  package var head: CID { state.withLock { $0.commit! } }
 
   /// The paths of its records, sorted.
-  public var paths: [String] {
+  package var paths: [String] {
     state.withLock { $0.records.keys.map { String(decoding: $0, as: UTF8.self) } }.sorted()
   }
 
   /// The CID of the record with this path; nil if there is none.
-  public func recordCID(of path: String) -> CID? {
+  package func recordCID(of path: String) -> CID? {
     state.withLock { $0.records[Array(path.utf8)]?.cid }
   }
 
   /// What the record with this path says; nil if there is none.
-  public func record(_ path: String) -> IPLDValue? {
+  package func record(_ path: String) -> IPLDValue? {
     let bytes = state.withLock { state in
       state.records[Array(path.utf8)].flatMap { state.blocks[$0.cid]?.bytes }
     }
@@ -199,15 +199,15 @@ public final class StandInAccount: Sendable {
   }
 
   /// The blobs that its records refer to, whether they are there or not.
-  public var referencedBlobs: Set<CID> { state.withLock { $0.referencedBlobs(since: nil) } }
+  package var referencedBlobs: Set<CID> { state.withLock { $0.referencedBlobs(since: nil) } }
 
   /// The blobs that are there.
-  public var blobs: [CID: BlobContent] { state.withLock { $0.blobs } }
+  package var blobs: [CID: BlobContent] { state.withLock { $0.blobs } }
 
   /// The repository as a server with this behaviour gives it.
   ///
   /// - Parameter since: the revision that the client has.
-  public func car(_ behaviour: Behaviour = Behaviour(), since: TID? = nil) -> [UInt8] {
+  package func car(_ behaviour: Behaviour = Behaviour(), since: TID? = nil) -> [UInt8] {
     var bytes: [UInt8] = []
     let image = CARImage(snapshot(), since: since, behaviour)
     do {
@@ -229,7 +229,7 @@ public final class StandInAccount: Sendable {
   ///
   /// - Parameter referenced: false if no record will refer to it; some servers list it all the
   ///   same.
-  public func upload(_ blob: BlobContent, referenced: Bool = true) {
+  package func upload(_ blob: BlobContent, referenced: Bool = true) {
     state.withLock {
       $0.blobs[blob.cid] = blob
       $0.rows[blob.cid] = AccountState.BlobRow(type: blob.mimeType, size: blob.size)
@@ -238,7 +238,7 @@ public final class StandInAccount: Sendable {
   }
 
   /// Loses a blob, which the records still refer to.
-  public func lose(_ cid: CID) {
+  package func lose(_ cid: CID) {
     state.withLock {
       $0.blobs[cid] = nil
       $0.rows[cid] = nil
@@ -251,7 +251,7 @@ public final class StandInAccount: Sendable {
   }
 
   /// Writes a post that shows blobs, uploads these, and answers how it can be written.
-  public func post(_ rkey: String, _ text: String, showing blobs: [BlobContent] = []) -> Write {
+  package func post(_ rkey: String, _ text: String, showing blobs: [BlobContent] = []) -> Write {
     for blob in blobs { upload(blob) }
     let images = blobs.map { blob -> IPLDValue in
       .map([
@@ -275,7 +275,7 @@ public final class StandInAccount: Sendable {
   }
 
   /// Makes a commit of changes.
-  public func commit(_ writes: [Write]) throws {
+  package func commit(_ writes: [Write]) throws {
     try state.withLock { state in
       var bodies: [[UInt8]: Block] = [:]
       for (path, record) in state.records {
@@ -306,7 +306,7 @@ public final class StandInAccount: Sendable {
   }
 
   /// Is what it was before the last commit, as where a server is restored from a copy.
-  public func goBack() {
+  package func goBack() {
     state.withLock { state in
       guard var previous = state.previous else { return }
       (previous.operations, previous.handle) = (state.operations, state.handle)
@@ -317,7 +317,7 @@ public final class StandInAccount: Sendable {
 
   /// Goes on to the account's next revision: the next CAR that it came with, or else a commit that
   /// deletes the oldest post and writes three new ones, of which one shows a new blob.
-  public func advance() throws {
+  package func advance() throws {
     let step = try state.withLock { state -> Int? in
       if let car = state.pending.first {
         state.pending.removeFirst()

@@ -1,13 +1,13 @@
 import ATProtocol
 import Foundation
-public import IPLD
+package import IPLD
 import Synchronization
 
 /// A directory of `did:plc` on loopback that takes operations as the real one was seen to: what it
 /// refuses, and with which status, what it lets pass that it should not, and where it fails.
 ///
 /// Its rules are its own, and not those that the project checks logs by.
-public final class StandInDirectory: Sendable {
+package final class StandInDirectory: Sendable {
   /// An operation that was taken.
   struct Entry: Sendable {
     var operation: IPLDMap
@@ -28,7 +28,7 @@ public final class StandInDirectory: Sendable {
   }
 
   /// What happens to the answer to an operation.
-  public enum Mishap: String, Sendable, CaseIterable {
+  package enum Mishap: String, Sendable, CaseIterable {
     /// It is refused with status 500, and not taken.
     case fails
     /// It is taken, and answered with status 500.
@@ -41,29 +41,29 @@ public final class StandInDirectory: Sendable {
   private let running = Mutex<LoopbackServer?>(nil)
 
   /// Starts a directory.
-  public init(port: UInt16 = 0) throws {
+  package init(port: UInt16 = 0) throws {
     let server = try LoopbackServer(port: port) { [weak self] in try self?.answer($0, $1) }
     running.withLock { $0 = server }
   }
 
   /// What it runs on, and its log.
-  public var server: LoopbackServer { running.withLock { $0! } }
+  package var server: LoopbackServer { running.withLock { $0! } }
   /// Its address, without a slash at the end.
-  public var url: String { server.url }
+  package var url: String { server.url }
   /// Stops it.
-  public func stop() { server.stop() }
+  package func stop() { server.stop() }
 
   /// Has its clock go ahead.
-  public func advance(seconds: Double) { state.withLock { $0.ahead += seconds } }
+  package func advance(seconds: Double) { state.withLock { $0.ahead += seconds } }
 
   /// Has something happen to the next answers to operations.
-  public func play(_ mishaps: Mishap...) { state.withLock { $0.mishaps += mishaps } }
+  package func play(_ mishaps: Mishap...) { state.withLock { $0.mishaps += mishaps } }
 
   /// How many operations were sent to it.
-  public var postCount: Int { state.withLock { $0.postCount } }
+  package var postCount: Int { state.withLock { $0.postCount } }
 
   /// Takes up an account with its log, whose last operation is made to name a server.
-  public func register(_ account: StandInAccount, on server: String) throws {
+  package func register(_ account: StandInAccount, on server: String) throws {
     let log = try account.auditLog(on: server)
     let items = try DataModelJSON.decode(Array(log.utf8)).array ?? []
     let entries = try items.map { item -> Entry in
@@ -78,7 +78,7 @@ public final class StandInDirectory: Sendable {
   }
 
   /// Has a server's rotation key add another in front, as an owner would have it done in good time.
-  public func addRotationKey(_ key: String, of did: String, signedBy signer: SigningKey) throws {
+  package func addRotationKey(_ key: String, of did: String, signedBy signer: SigningKey) throws {
     var operation = state.withLock { $0.standing(did).last?.operation } ?? [:]
     operation["rotationKeys"] = .array(
       [.string(key)] + (operation["rotationKeys"]?.array ?? []))
@@ -86,7 +86,7 @@ public final class StandInDirectory: Sendable {
   }
 
   /// Takes an operation that says this and follows the last one, signed with a key.
-  public func append(_ content: IPLDMap, for did: String, signedBy signer: SigningKey) throws {
+  package func append(_ content: IPLDMap, for did: String, signedBy signer: SigningKey) throws {
     var operation = content
     let last = state.withLock { $0.standing(did).last?.cid }
     operation["prev"] = last.map { .string("\($0)") } ?? .null
@@ -98,12 +98,12 @@ public final class StandInDirectory: Sendable {
   }
 
   /// The operations that hold, the oldest first.
-  public func operations(of did: String) -> [IPLDValue] {
+  package func operations(of did: String) -> [IPLDValue] {
     state.withLock { $0.standing(did).map { .map($0.operation) } }
   }
 
   /// The operation that holds now; nil for an unknown DID, or one that was ended.
-  public func current(_ did: String) -> IPLDValue? {
+  package func current(_ did: String) -> IPLDValue? {
     if did.hasPrefix("did:web:") { return state.withLock { $0.webStates[did] } }
     guard let last = operations(of: did).last, last["type"] == .string("plc_operation") else {
       return nil
@@ -112,7 +112,7 @@ public final class StandInDirectory: Sendable {
   }
 
   /// What the document of a did:web says from now on: the key that signs, and the server.
-  public func setWeb(_ did: String, key: String, server: String) {
+  package func setWeb(_ did: String, key: String, server: String) {
     let operation: IPLDMap = [
       "verificationMethods": .map(["atproto": .string(key)]),
       "services": .map(["atproto_pds": .map(["endpoint": .string(server)])]),
@@ -121,10 +121,10 @@ public final class StandInDirectory: Sendable {
   }
 
   /// Whether there is, or was, such a DID.
-  public func knows(_ did: String) -> Bool { state.withLock { $0.logs[did] != nil } }
+  package func knows(_ did: String) -> Bool { state.withLock { $0.logs[did] != nil } }
 
   /// Takes an operation, or refuses it.
-  public func take(_ operation: IPLDValue, for did: String) -> (status: Int, message: String) {
+  package func take(_ operation: IPLDValue, for did: String) -> (status: Int, message: String) {
     state.withLock { state in
       do {
         try state.take(operation, for: did, now: Date().timeIntervalSince1970 + state.ahead)

@@ -1,11 +1,11 @@
 import Foundation
-public import IPLD
+package import IPLD
 import Synchronization
 import XRPC
 
 /// A stream of events as a server or relay has it: WebSockets on a port of this machine, to each of
 /// which the events behind its cursor are sent, and new ones as they come.
-public final class StandInFirehose: Sendable {
+package final class StandInFirehose: Sendable {
   private struct State {
     var events: [(sequence: Int64, message: [UInt8])] = []
     var cursors: [Int64?] = []
@@ -16,10 +16,10 @@ public final class StandInFirehose: Sendable {
   private let socket: Socket
   private let state = Mutex(State())
   /// Its port.
-  public let port: UInt16
+  package let port: UInt16
 
   /// A stream without an event.
-  public init() throws {
+  package init() throws {
     socket = try Socket.listening(port: 0)
     port = socket.port
     let thread = Thread { [self] in serve() }
@@ -27,13 +27,13 @@ public final class StandInFirehose: Sendable {
   }
 
   /// Its address.
-  public var url: String { "ws://127.0.0.1:\(port)" }
+  package var url: String { "ws://127.0.0.1:\(port)" }
 
   /// From where each client wanted to go on.
-  public var cursors: [Int64?] { state.withLock { $0.cursors } }
+  package var cursors: [Int64?] { state.withLock { $0.cursors } }
 
   /// Sends an event to all that follow, and to those that come.
-  public func send(_ sequence: Int64, _ message: [UInt8]) {
+  package func send(_ sequence: Int64, _ message: [UInt8]) {
     state.withLock { state in
       state.events.append((sequence, message))
       for connection in state.connections { Self.send(message, to: connection) }
@@ -41,7 +41,7 @@ public final class StandInFirehose: Sendable {
   }
 
   /// Ends all connections, as a server does that is started again.
-  public func cutOff() {
+  package func cutOff() {
     state.withLock { state in
       for connection in state.connections { connection.close() }
       state.connections = []
@@ -49,14 +49,14 @@ public final class StandInFirehose: Sendable {
   }
 
   /// Ends it.
-  public func stop() {
+  package func stop() {
     state.withLock { $0.isClosed = true }
     cutOff()
     Socket.knock(port: port)
   }
 
   /// A message of a header and a body.
-  public static func message(_ kind: String?, _ body: [(String, IPLDValue)]) throws -> [UInt8] {
+  package static func message(_ kind: String?, _ body: [(String, IPLDValue)]) throws -> [UInt8] {
     var header: [IPLDMap.Entry] = [
       IPLDMap.Entry(key: "op", value: .integer(kind == nil ? -1 : 1))
     ]

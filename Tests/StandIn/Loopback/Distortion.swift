@@ -1,7 +1,7 @@
 /// Something that happens to a body on its way, below the level on which the handler writes it.
-public enum Distortion: Sendable, Hashable {
+package enum Distortion: Sendable, Hashable {
   /// Where in a body: a fraction of its length, 0 to 1, so that it suits bodies of any length.
-  public typealias Place = Double
+  package typealias Place = Double
 
   /// The connection ends in the middle, though more was announced.
   case cut(at: Place)

@@ -1,10 +1,10 @@
 /// The least of HTTP clients, with which one program controls the server in another, and tests look
 /// at the server by itself.
-public enum LoopbackClient {
+package enum LoopbackClient {
   /// Asks for a path on a port of 127.0.0.1; answers the status and the body.
   ///
   /// - Throws: if there is no connection; an answer that is none has the status 0.
-  public static func get(port: UInt16, path: String, token: String? = nil) throws -> (
+  package static func get(port: UInt16, path: String, token: String? = nil) throws -> (
     status: Int, body: String
   ) {
     let (status, body) = try send("GET", port: port, path: path, body: nil, type: nil, token: token)
@@ -14,7 +14,7 @@ public enum LoopbackClient {
   /// Posts to a path on a port of 127.0.0.1; answers the status and the body.
   ///
   /// - Throws: if there is no connection; an answer that is none has the status 0.
-  public static func post(
+  package static func post(
     port: UInt16, path: String, body: [UInt8]?, type: String?, token: String? = nil
   ) throws -> (status: Int, body: [UInt8]) {
     try send("POST", port: port, path: path, body: body, type: type, token: token)

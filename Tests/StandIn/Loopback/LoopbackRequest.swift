@@ -1,33 +1,33 @@
 /// A request that arrived at a ``LoopbackServer``.
-public struct LoopbackRequest: Sendable {
+package struct LoopbackRequest: Sendable {
   /// The method, `GET` for one.
-  public let method: String
+  package let method: String
   /// What was asked for, as it came: path and query.
-  public let target: String
+  package let target: String
   /// The path, decoded.
-  public let path: String
+  package let path: String
   /// The parameters of the query in their order, decoded.
-  public let query: [(name: String, value: String)]
+  package let query: [(name: String, value: String)]
   /// The header fields in their order, names in lower case.
-  public let fields: [(name: String, value: String)]
+  package let fields: [(name: String, value: String)]
   /// What was sent along.
-  public let body: [UInt8]
+  package let body: [UInt8]
   /// Which of the server's connections it came on, counted from 1.
-  public let connection: Int
+  package let connection: Int
 
   /// The first header field of this name, in lower case.
-  public subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+  package subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
   /// The first parameter of this name.
-  public func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
+  package func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
   /// All parameters of this name.
-  public func parameters(_ name: String) -> [String] {
+  package func parameters(_ name: String) -> [String] {
     query.filter { $0.name == name }.map(\.value)
   }
 
   /// The token of an `Authorization: Bearer` field.
-  public var bearer: String? {
+  package var bearer: String? {
     guard let value = self["authorization"], value.lowercased().hasPrefix("bearer ") else {
       return nil
     }

@@ -2,9 +2,9 @@
 /// pieces and as badly as a test needs.
 ///
 /// It belongs to the thread of its connection, and is of no use after the handler has returned.
-public final class LoopbackResponse {
+package final class LoopbackResponse {
   /// How the end of a body is told.
-  public enum Framing: Sendable, Hashable {
+  package enum Framing: Sendable, Hashable {
     /// By `Content-Length`.
     case length
     /// In chunks.
@@ -14,21 +14,21 @@ public final class LoopbackResponse {
   }
 
   /// The connection is gone, or the server has been stopped: the handler need not go on.
-  public struct Gone: Error {}
+  package struct Gone: Error {}
 
   /// The status.
-  public var status = 200
+  package var status = 200
   /// Header fields beside those that say how long the body is.
-  public var fields: [(name: String, value: String)] = []
+  package var fields: [(name: String, value: String)] = []
   /// What happens to the body on its way.
-  public var distortion: Distortion?
+  package var distortion: Distortion?
   /// What the log says about the answer.
-  public var fault: String?
+  package var fault: String?
 
   /// How many bytes of the body the system has taken.
-  public private(set) var bytesSent = 0
+  package private(set) var bytesSent = 0
   /// Whether the answer was sent to its end, undistorted.
-  public private(set) var isWhole = false
+  package private(set) var isWhole = false
   private(set) var hasBegun = false
   private(set) var hasEnded = false
   /// Whether no other answer can follow on this connection.
@@ -62,7 +62,7 @@ public final class LoopbackResponse {
   }
 
   /// Sends a whole answer.
-  public func send(_ body: [UInt8] = [], type: String? = nil, framing: Framing = .length) throws {
+  package func send(_ body: [UInt8] = [], type: String? = nil, framing: Framing = .length) throws {
     if let type { fields.append(("Content-Type", type)) }
     try begin(length: body.count, framing: framing)
     try write(body.span)
@@ -70,7 +70,7 @@ public final class LoopbackResponse {
   }
 
   /// Sends a whole answer of text.
-  public func send(_ text: String, type: String = "text/plain; charset=utf-8") throws {
+  package func send(_ text: String, type: String = "text/plain; charset=utf-8") throws {
     try send(Array(text.utf8), type: type)
   }
 
@@ -79,7 +79,7 @@ public final class LoopbackResponse {
   /// - Parameters:
   ///   - length: how many bytes of body will follow.
   ///   - framing: how the client is told where they end.
-  public func begin(length: Int, framing: Framing = .length) throws {
+  package func begin(length: Int, framing: Framing = .length) throws {
     precondition(!hasBegun, "an answer has one head")
     hasBegun = true
     self.framing = framing
@@ -110,7 +110,7 @@ public final class LoopbackResponse {
   }
 
   /// Sends a piece of the body.
-  public func write(_ bytes: Span<UInt8>) throws {
+  package func write(_ bytes: Span<UInt8>) throws {
     precondition(hasBegun && !hasEnded, "a body comes after the head")
     defer { written += bytes.count }
     if isHead || bytes.isEmpty { return }
@@ -142,7 +142,7 @@ public final class LoopbackResponse {
   }
 
   /// Ends the body.
-  public func end() throws {
+  package func end() throws {
     precondition(hasBegun && !hasEnded, "a body comes after the head")
     switch distortion {
     case .cut?, .reset?, .stalled?: if let distortion, !isHead { try stopShort(distortion) }
@@ -163,7 +163,7 @@ public final class LoopbackResponse {
   }
 
   /// Sends what has been held back: a head whose body is late.
-  public func flush() throws {
+  package func flush() throws {
     guard !head.isEmpty else { return }
     let bytes = head
     head = []
@@ -171,7 +171,7 @@ public final class LoopbackResponse {
   }
 
   /// Sends bytes as they are, whatever HTTP says: heads that are none, heads without an end.
-  public func sendRaw(_ bytes: [UInt8]) throws {
+  package func sendRaw(_ bytes: [UInt8]) throws {
     hasBegun = true
     guard socket.send(bytes.span) == bytes.count else {
       endsConnection = true
@@ -182,7 +182,7 @@ public final class LoopbackResponse {
   /// Lets time go by.
   ///
   /// - Throws: ``Gone`` if meanwhile the client has given up or the server has been stopped.
-  public func pause(_ seconds: Double) throws {
+  package func pause(_ seconds: Double) throws {
     try flush()
     let clock = ContinuousClock()
     let end = clock.now + .seconds(seconds)
@@ -198,18 +198,18 @@ public final class LoopbackResponse {
   }
 
   /// Waits until the client gives up.
-  public func pauseForEver() throws {
+  package func pauseForEver() throws {
     while true { try pause(3600) }
   }
 
   /// Ends the connection, now or after what has been sent.
-  public func close() {
+  package func close() {
     endsConnection = true
     hasEnded = true
   }
 
   /// Breaks the connection with a reset.
-  public func reset() {
+  package func reset() {
     resetsConnection = true
     close()
   }

@@ -10,9 +10,9 @@
 ///
 /// Each connection has a thread, and is kept open from one request to the next. The server stops
 /// when it is let go of.
-public final class LoopbackServer: Sendable {
+package final class LoopbackServer: Sendable {
   /// What answers requests; it is called on the thread of the connection.
-  public typealias Handler = @Sendable (LoopbackRequest, LoopbackResponse) throws -> Void
+  package typealias Handler = @Sendable (LoopbackRequest, LoopbackResponse) throws -> Void
 
   private let listener: LoopbackListener
 
@@ -25,7 +25,7 @@ public final class LoopbackServer: Sendable {
   ///   - handler: what answers. What it throws before it has sent anything is answered with status
   ///     500.
   /// - Throws: if it cannot listen there.
-  public init(
+  package init(
     port: UInt16 = 0, settled: @escaping @Sendable (LoopbackExchange) -> Void = { _ in },
     handler: @escaping Handler
   ) throws {
@@ -36,27 +36,27 @@ public final class LoopbackServer: Sendable {
   deinit { listener.stop() }
 
   /// Stops it: closes its port, and the connections that are open.
-  public func stop() { listener.stop() }
+  package func stop() { listener.stop() }
 
   /// The port it listens on.
-  public var port: UInt16 { listener.port }
+  package var port: UInt16 { listener.port }
 
   /// Its address, without a slash at the end.
-  public var url: String { "http://127.0.0.1:\(port)" }
+  package var url: String { "http://127.0.0.1:\(port)" }
 
   /// What has been asked of it so far, in the order it arrived.
-  public var log: [LoopbackExchange] { listener.log }
+  package var log: [LoopbackExchange] { listener.log }
 
   /// Forgets what has been asked of it.
   ///
   /// Exchanges that are under way are forgotten, too.
-  public func forgetLog() { listener.forgetLog() }
+  package func forgetLog() { listener.forgetLog() }
 
   /// How many connections there have been.
-  public var connectionCount: Int { listener.connectionCount }
+  package var connectionCount: Int { listener.connectionCount }
 
   /// How many requests there were for each path and, where it has one, each `cid` parameter.
-  public var counts: [String: Int] {
+  package var counts: [String: Int] {
     var counts: [String: Int] = [:]
     for exchange in log {
       let name = exchange.parameter("cid").map { "\(exchange.path) \($0)" } ?? exchange.path

@@ -2,9 +2,9 @@
 ///
 /// The fields' first values are those of a server that departs in nothing. ``typescript``,
 /// ``millipds``, ``cocoon`` and ``arroba`` behave as these servers were seen to.
-public struct Behaviour: Sendable, Hashable {
+package struct Behaviour: Sendable, Hashable {
   /// What a server does with `since` in `getRepo`.
-  public enum Since: Sendable, Hashable {
+  package enum Since: Sendable, Hashable {
     /// The blocks that are newer.
     case exact
     /// The blocks that are newer, and those of that revision itself.
@@ -16,7 +16,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// What comes when there is nothing newer than `since`.
-  public enum NothingNew: Sendable, Hashable {
+  package enum NothingNew: Sendable, Hashable {
     /// The commit, and nothing else.
     case commitAlone
     /// The header, which names the commit, and no block.
@@ -24,7 +24,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// In which order a CAR has its blocks.
-  public enum Order: Sendable, Hashable {
+  package enum Order: Sendable, Hashable {
     /// The commit, and then the tree from the top.
     case tree
     /// The newest first, and by CID downwards: the commit is wherever it falls.
@@ -34,7 +34,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// How a refusal is put into words.
-  public enum Refusal: Sendable, Hashable {
+  package enum Refusal: Sendable, Hashable {
     /// Status 400 (or 401), and the error that the lexicon declares.
     case declared
     /// Status 400, and an error `InvalidRequest`.
@@ -46,7 +46,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// How `listBlobs` gives out its pages.
-  public enum Paging: Sendable, Hashable {
+  package enum Paging: Sendable, Hashable {
     /// A cursor on every page but the last.
     case proper
     /// A cursor on every page that is not empty, a short one, too: the end is an empty page.
@@ -68,7 +68,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// What a server does with a query that it does not like.
-  public enum ListSince: Sendable, Hashable {
+  package enum ListSince: Sendable, Hashable {
     /// It does as it is asked.
     case exact
     /// It lists everything.
@@ -80,7 +80,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// What a name for a moment in `RateLimit-Reset` is.
-  public enum ResetTime: Sendable, Hashable {
+  package enum ResetTime: Sendable, Hashable {
     /// Seconds since 1970.
     case absolute
     /// Seconds from now.
@@ -88,20 +88,20 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// How many requests may come in how much time.
-  public struct RateLimit: Sendable, Hashable {
+  package struct RateLimit: Sendable, Hashable {
     /// How many.
-    public var requests: Int
+    package var requests: Int
     /// In how many seconds.
-    public var seconds: Double
+    package var seconds: Double
     /// How the headers say when there are more.
-    public var reset = ResetTime.absolute
+    package var reset = ResetTime.absolute
     /// Whether every answer has `RateLimit-*` fields.
-    public var isAnnounced = true
+    package var isAnnounced = true
     /// Whether an answer 429 has `Retry-After`.
-    public var hasRetryAfter = true
+    package var hasRetryAfter = true
 
     /// A limit.
-    public init(requests: Int, seconds: Double) {
+    package init(requests: Int, seconds: Double) {
       self.requests = requests
       self.seconds = seconds
     }
@@ -110,117 +110,117 @@ public struct Behaviour: Sendable, Hashable {
   // MARK: Accounts
 
   /// What commits are like.
-  public var account = AccountStyle()
+  package var account = AccountStyle()
   /// How an account that is not there is refused.
-  public var unknownAccount = Refusal.declared
+  package var unknownAccount = Refusal.declared
   /// Whether `getRepoStatus` says the revision.
-  public var statusHasRev = true
+  package var statusHasRev = true
 
   // MARK: getRepo
 
   /// The media type of CARs.
-  public var carType = "application/vnd.ipld.car"
+  package var carType = "application/vnd.ipld.car"
   /// How the end of a CAR is told.
-  public var carFraming = LoopbackResponse.Framing.chunked
+  package var carFraming = LoopbackResponse.Framing.chunked
   /// In which order its blocks are.
-  public var order = Order.tree
+  package var order = Order.tree
   /// Whether it has all blocks that there ever were.
-  public var sendsOldBlocks = false
+  package var sendsOldBlocks = false
   /// Blocks that come behind a repository and have nothing to do with it.
-  public var foreignBlocks: ForeignBlocks?
+  package var foreignBlocks: ForeignBlocks?
   /// Whether a CAR is compressed for clients that accept it.
-  public var compressesCARs = false
+  package var compressesCARs = false
   /// What `since` does.
-  public var since = Since.exact
+  package var since = Since.exact
   /// What comes when there is nothing new.
-  public var nothingNew = NothingNew.commitAlone
+  package var nothingNew = NothingNew.commitAlone
   /// Whether answers name the revision in `Atproto-Repo-Rev`.
-  public var announcesRev = false
+  package var announcesRev = false
   /// Whether `HEAD` is refused.
-  public var refusesHEAD = false
+  package var refusesHEAD = false
 
   // MARK: listBlobs, getBlob
 
   /// How blobs are listed.
-  public var paging = Paging.proper
+  package var paging = Paging.proper
   /// The most blobs that a page has, whatever limit was asked for.
-  public var maximumPage = 1000
+  package var maximumPage = 1000
   /// What `since` does to the list.
-  public var listSince = ListSince.exact
+  package var listSince = ListSince.exact
   /// Whether blobs are listed that were lost or never uploaded.
-  public var listsMissing = true
+  package var listsMissing = true
   /// Whether uploads are listed and given out that no record refers to.
-  public var givesUnreferenced = false
+  package var givesUnreferenced = false
   /// Whether `listBlobs` and `getBlob` answer 500, always.
-  public var hasNoBlobs = false
+  package var hasNoBlobs = false
   /// How a blob that is not there is refused.
-  public var unknownBlob = Refusal.invalidRequest
+  package var unknownBlob = Refusal.invalidRequest
   /// Whether a part of a blob can be asked for.
-  public var honoursRange = false
+  package var honoursRange = false
   /// How the end of a blob is told.
-  public var blobFraming = LoopbackResponse.Framing.length
+  package var blobFraming = LoopbackResponse.Framing.length
   /// Whether blobs have their media type, instead of `application/octet-stream`.
-  public var blobsHaveTypes = true
+  package var blobsHaveTypes = true
   /// Where `getBlob` redirects to; `{cid}` stands for the CID, and nil for no redirection.
-  public var blobRedirect: String?
+  package var blobRedirect: String?
 
   // MARK: getRecord, getBlocks
 
   /// Whether a proof is about another record than the one asked for.
-  public var provesWrongRecord = false
+  package var provesWrongRecord = false
   /// How a record that is not there is refused; nil to prove that it is not.
-  public var absentRecord: Refusal?
+  package var absentRecord: Refusal?
 
   // MARK: Sessions
 
   /// How a wrong password is refused: 401 with JSON, 401 with text, 400 with JSON.
-  public var wrongPassword = Refusal.declared
+  package var wrongPassword = Refusal.declared
   /// What comes of a refresh token that has been used: nil to let it pass.
-  public var usedRefreshToken: Refusal? = .declared
+  package var usedRefreshToken: Refusal? = .declared
   /// What comes of a token that is none.
-  public var garbledToken = Refusal.declared
+  package var garbledToken = Refusal.declared
   /// After how many requests an access token has expired.
-  public var accessTokenRequests: Int?
+  package var accessTokenRequests: Int?
   /// After how many seconds an access token has expired.
-  public var accessTokenSeconds = 7200.0
+  package var accessTokenSeconds = 7200.0
   /// Whether handles are resolved that are another server's.
-  public var resolvesHandles = true
+  package var resolvesHandles = true
 
   // MARK: Writing
 
   /// The domain under which handles are given out.
-  public var userDomain = ".example.com"
+  package var userDomain = ".example.com"
   /// Whether a token that vouches for an account has to name the method it is for.
-  public var requiresMethod = true
+  package var requiresMethod = true
   /// The invite codes that are good, each once; nil if none is needed.
-  public var invites: Set<String>?
+  package var invites: Set<String>?
   /// Whether repositories may be imported.
-  public var takesImports = true
+  package var takesImports = true
   /// How long a repository may be that is imported, in bytes.
-  public var importLimit = 64 << 20
+  package var importLimit = 64 << 20
   /// How long a blob may be, in bytes.
-  public var blobLimit = 50 << 20
+  package var blobLimit = 50 << 20
   /// Whether `describeServer` says how long a blob may be.
-  public var saysBlobLimit = true
+  package var saysBlobLimit = true
   /// How many blobs may be uploaded in how much time, by all accounts together.
-  public var uploadLimit: RateLimit?
+  package var uploadLimit: RateLimit?
   /// Media types of blobs that are refused with status 500, as 0.4.29 does.
-  public var refusedTypes: Set<String> = ["text/plain", "application/json"]
+  package var refusedTypes: Set<String> = ["text/plain", "application/json"]
   /// Whether answers of success to what writes have a body.
-  public var newestAnswers = false
+  package var newestAnswers = false
 
   // MARK: All of it
 
   /// The limit that is kept.
-  public var rateLimit: RateLimit?
+  package var rateLimit: RateLimit?
   /// How many seconds every answer takes at the least.
-  public var latency = 0.0
+  package var latency = 0.0
 
   /// A server that departs in nothing.
-  public init() {}
+  package init() {}
 
   /// The reference server.
-  public static let typescript: Behaviour = {
+  package static let typescript: Behaviour = {
     var behaviour = Behaviour()
     behaviour.order = .newestFirst
     behaviour.nothingNew = .headerAlone
@@ -233,7 +233,7 @@ public struct Behaviour: Sendable, Hashable {
   }()
 
   /// millipds, in Python.
-  public static let millipds: Behaviour = {
+  package static let millipds: Behaviour = {
     var behaviour = Behaviour()
     behaviour.account.curve = .p256
     behaviour.unknownAccount = .text
@@ -249,7 +249,7 @@ public struct Behaviour: Sendable, Hashable {
   }()
 
   /// cocoon, in Go.
-  public static let cocoon: Behaviour = {
+  package static let cocoon: Behaviour = {
     var behaviour = Behaviour()
     behaviour.order = .commitLast
     behaviour.sendsOldBlocks = true
@@ -269,7 +269,7 @@ public struct Behaviour: Sendable, Hashable {
   }()
 
   /// arroba, in Python, without its blobs.
-  public static let arroba: Behaviour = {
+  package static let arroba: Behaviour = {
     var behaviour = Behaviour()
     behaviour.account.namesPreviousCommit = true
     behaviour.account.countsRevisions = true
@@ -290,7 +290,7 @@ public struct Behaviour: Sendable, Hashable {
   /// arroba as it runs upstream, where blobs lie elsewhere and `getBlob` says where.
   ///
   /// - Parameter target: where; `{cid}` stands for the CID.
-  public static func arroba(redirectingBlobsTo target: String) -> Behaviour {
+  package static func arroba(redirectingBlobsTo target: String) -> Behaviour {
     var behaviour = arroba
     behaviour.hasNoBlobs = false
     behaviour.blobRedirect = target
@@ -298,7 +298,7 @@ public struct Behaviour: Sendable, Hashable {
   }
 
   /// A server that does in every respect what is hardest to cope with, and still has everything.
-  public static let hostile: Behaviour = {
+  package static let hostile: Behaviour = {
     var behaviour = Behaviour()
     behaviour.account.namesPreviousCommit = true
     behaviour.account.hasLegacyDocument = true
@@ -323,7 +323,7 @@ public struct Behaviour: Sendable, Hashable {
   }()
 
   /// All servers that were observed, by their names.
-  public static let observed: [(name: String, behaviour: Behaviour)] = [
+  package static let observed: [(name: String, behaviour: Behaviour)] = [
     ("typescript", typescript), ("millipds", millipds), ("cocoon", cocoon), ("arroba", arroba),
   ]
 }

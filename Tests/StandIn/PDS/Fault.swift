@@ -1,5 +1,5 @@
 /// Something that goes wrong with one answer.
-public enum Fault: Sendable, Hashable {
+package enum Fault: Sendable, Hashable {
   /// A status with an XRPC error.
   case status(Int)
   /// A status with a page of HTML, as proxies have it.
@@ -45,7 +45,7 @@ public enum Fault: Sendable, Hashable {
   case rootless
 
   /// The fault of this name, as the program `stand-in` and its controls take it.
-  public init?(name: String) {
+  package init?(name: String) {
     let parts = name.split(separator: "=", maxSplits: 1).map(String.init)
     let value = parts.count > 1 ? parts[1] : nil
     switch parts.first {
@@ -84,7 +84,7 @@ public enum Fault: Sendable, Hashable {
   }
 
   /// What a network does to anybody now and then, and what trying again mends.
-  public static let passing: [Fault] = [
+  package static let passing: [Fault] = [
     .status(500), .page(status: 502), .status(503), .dropped, .reset,
     .distorted(.cut(at: 0.5)), .distorted(.reset(at: 0.3)), .distorted(.shortened(to: 0.7)),
     .distorted(.corrupted(at: 0.6)),
@@ -92,20 +92,20 @@ public enum Fault: Sendable, Hashable {
 }
 
 /// Which answers a fault befalls.
-public struct FaultRule: Sendable {
+package struct FaultRule: Sendable {
   /// What happens.
-  public var fault: Fault
+  package var fault: Fault
   /// The end of the path, `getBlob` for one; nil for any under `/xrpc/`.
-  public var endpoint: String?
+  package var endpoint: String?
   /// The blob; nil for any.
-  public var cid: String?
+  package var cid: String?
   /// The account; nil for any.
-  public var did: String?
+  package var did: String?
   /// How often it still happens; nil for always.
-  public var remaining: Int?
+  package var remaining: Int?
 
   /// A rule.
-  public init(
+  package init(
     _ fault: Fault, on endpoint: String? = nil, cid: String? = nil, did: String? = nil,
     times remaining: Int? = nil
   ) {
@@ -131,18 +131,18 @@ public struct FaultRule: Sendable {
 
 /// Faults that befall answers at random, and each time the same for the same requests: what happens
 /// depends on the seed, on what is asked for, and how often it has been.
-public struct RandomFaults: Sendable {
+package struct RandomFaults: Sendable {
   /// How likely a fault is, 0 to 1.
-  public var rate: Double
+  package var rate: Double
   /// Which faults there are.
-  public var kinds: [Fault]
+  package var kinds: [Fault]
   /// What decides.
-  public var seed: UInt64
+  package var seed: UInt64
   /// The end of the paths that are concerned; nil for all under `/xrpc/`.
-  public var endpoint: String?
+  package var endpoint: String?
 
   /// Faults at random.
-  public init(
+  package init(
     rate: Double, kinds: [Fault] = Fault.passing, seed: UInt64 = 1, endpoint: String? = nil
   ) {
     self.rate = rate

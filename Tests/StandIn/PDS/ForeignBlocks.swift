@@ -1,17 +1,17 @@
 import IPLD
 
 /// Blocks that a server sends behind a repository and that have nothing to do with it.
-public struct ForeignBlocks: Sendable, Hashable {
+package struct ForeignBlocks: Sendable, Hashable {
   /// How many.
-  public var count: Int
+  package var count: Int
   /// How many bytes each has; 8 at least if they are verifiable.
-  public var size: Int
+  package var size: Int
   /// Whether their CIDs are digests of SHA-256; otherwise their hash function is one that nobody
   /// knows.
-  public var isVerifiable: Bool
+  package var isVerifiable: Bool
 
   /// Blocks of this kind.
-  public init(count: Int, size: Int, isVerifiable: Bool) {
+  package init(count: Int, size: Int, isVerifiable: Bool) {
     self.count = count
     self.size = size
     self.isVerifiable = isVerifiable
@@ -19,7 +19,7 @@ public struct ForeignBlocks: Sendable, Hashable {
 
   /// Blocks as they are written on a command line: `10000000x0?`, the question mark for a hash
   /// function that nobody knows.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     isVerifiable = !text.hasSuffix("?")
     let parts = (isVerifiable ? text : String(text.dropLast())).split(separator: "x")
     guard parts.count == 2, let count = Int(parts[0]), let size = Int(parts[1]) else { return nil }

@@ -112,7 +112,7 @@ extension StandInPDS {
 
 extension Behaviour.RateLimit {
   /// A limit as it is typed, `REQUESTS/SECONDS`; nil if it is not one.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let parts = text.split(separator: "/")
     guard parts.count == 2, let requests = Int(parts[0]), let seconds = Double(parts[1]),
       requests > 0, seconds > 0
@@ -123,7 +123,7 @@ extension Behaviour.RateLimit {
 
 extension LoopbackExchange {
   /// A line of a log: an object in JSON.
-  public var json: String {
+  package var json: String {
     var query: IPLDMap = [:]
     for parameter in self.query { query[parameter.name] = .string(parameter.value) }
     var line: IPLDMap = [

@@ -41,11 +41,11 @@ extension StandInPDS {
   ]
 
   /// Its own DID.
-  public var serviceDID: String { "did:web:localhost%3A\(server.port)" }
+  package var serviceDID: String { "did:web:localhost%3A\(server.port)" }
   /// The domain under which it gives out handles.
-  public var userDomain: String { behaviour.userDomain }
+  package var userDomain: String { behaviour.userDomain }
   /// The key with which it signs operations of accounts that it has made.
-  public var rotationKey: SigningKey { SigningKey(seed: "carpack stand-in server \(server.port)") }
+  package var rotationKey: SigningKey { SigningKey(seed: "carpack stand-in server \(server.port)") }
 
   /// Checks a call as far as that needs nothing of its meaning, and answers it.
   func write(_ method: String, _ call: Call) throws {
@@ -167,7 +167,7 @@ extension StandInPDS {
   }
 
   /// A token that vouches for an account.
-  public static func serviceToken(
+  package static func serviceToken(
     of did: String, for audience: String, method: String?, key: SigningKey, now: Double
   ) -> String {
     let header: IPLDMap = [

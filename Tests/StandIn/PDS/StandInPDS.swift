@@ -15,7 +15,7 @@ import Synchronization
 /// under `/.well-known/atproto-did`, did:web under `/.well-known/did.json`, DNS over HTTPS under
 /// `/dns-query`. What is not asked for by a test is as in ``Behaviour``; what goes wrong is said by
 /// ``play(_:)``, and by ``randomFaults``.
-public final class StandInPDS: Sendable {
+package final class StandInPDS: Sendable {
   struct State {
     var accounts: [String: StandInAccount] = [:]
     var behaviour: Behaviour
@@ -46,7 +46,7 @@ public final class StandInPDS: Sendable {
   /// - Parameters:
   ///   - port: where it listens; 0 for a port that is free.
   ///   - settled: is told of each exchange once nothing more will become known of it.
-  public init(
+  package init(
     port: UInt16 = 0, accounts: [StandInAccount] = [], behaviour: Behaviour = Behaviour(),
     settled: @escaping @Sendable (LoopbackExchange) -> Void = { _ in }
   ) throws {
@@ -59,29 +59,29 @@ public final class StandInPDS: Sendable {
   }
 
   /// What it runs on, and its log.
-  public var server: LoopbackServer { running.withLock { $0! } }
+  package var server: LoopbackServer { running.withLock { $0! } }
   /// Its address, without a slash at the end.
-  public var url: String { server.url }
+  package var url: String { server.url }
   /// Stops it.
-  public func stop() { server.stop() }
+  package func stop() { server.stop() }
 
   /// How it behaves, from the next request on.
-  public var behaviour: Behaviour {
+  package var behaviour: Behaviour {
     get { update { $0.behaviour } }
     set { update { $0.behaviour = newValue } }
   }
 
   /// Faults that befall answers at random.
-  public var randomFaults: RandomFaults? {
+  package var randomFaults: RandomFaults? {
     get { update { $0.random } }
     set { update { $0.random = newValue } }
   }
 
   /// Has a fault befall answers, after those that were asked for before.
-  public func play(_ rule: FaultRule) { update { $0.rules.append(rule) } }
+  package func play(_ rule: FaultRule) { update { $0.rules.append(rule) } }
 
   /// Has no more faults.
-  public func clearFaults() {
+  package func clearFaults() {
     update {
       $0.rules.removeAll()
       $0.random = nil
@@ -90,38 +90,38 @@ public final class StandInPDS: Sendable {
 
   /// The directory that it asks about DIDs, and hands operations to; without one it takes no
   /// accounts.
-  public var directory: StandInDirectory? {
+  package var directory: StandInDirectory? {
     get { update { $0.directory } }
     set { update { $0.directory = newValue } }
   }
 
   /// How many accounts it was asked for and has made.
-  public var createdCount: Int { update { $0.createdCount } }
+  package var createdCount: Int { update { $0.createdCount } }
 
   /// Takes in an account.
-  public func add(_ account: StandInAccount) {
+  package func add(_ account: StandInAccount) {
     update { $0.accounts[account.did] = account }
   }
 
   /// The accounts, by their DIDs.
-  public var accounts: [StandInAccount] {
+  package var accounts: [StandInAccount] {
     update { $0.accounts.values.sorted { $0.did < $1.did } }
   }
 
   /// Gives this as a DID's document, whatever it is.
-  public func setDocument(_ document: String?, for did: String) {
+  package func setDocument(_ document: String?, for did: String) {
     update { $0.documents[did] = document }
   }
 
   /// The DID document that is given of an account, unless another was set.
-  public func documentText(of account: StandInAccount) -> String { document(of: account).json() }
+  package func documentText(of account: StandInAccount) -> String { document(of: account).json() }
 
   /// Gives this as a DID's PLC log, whatever it is.
-  public func setAuditLog(_ log: String?, for did: String) { update { $0.auditLogs[did] = log } }
+  package func setAuditLog(_ log: String?, for did: String) { update { $0.auditLogs[did] = log } }
 
   /// Has document and PLC log of an account name another key from a time on, as after a move; what
   /// signs its commits stays.
-  public func nameKey(_ key: SigningKey, for account: StandInAccount, at time: String) throws {
+  package func nameKey(_ key: SigningKey, for account: StandInAccount, at time: String) throws {
     try account.name(key, at: time)
     let document = document(of: account).json()
     setDocument(
@@ -131,17 +131,17 @@ public final class StandInPDS: Sendable {
 
   /// Gives these as the texts of a handle's `_atproto` name in the DNS; none for a name that does
   /// not exist.
-  public func setTextRecords(_ texts: [String]?, for handle: String) {
+  package func setTextRecords(_ texts: [String]?, for handle: String) {
     update { $0.textRecords[handle] = texts }
   }
 
   /// Gives this as a handle's well-known file.
-  public func setWellKnown(_ content: String?, for handle: String) {
+  package func setWellKnown(_ content: String?, for handle: String) {
     update { $0.wellKnown[handle] = content }
   }
 
   /// How often each blob was asked for.
-  public var blobRequests: [String: Int] {
+  package var blobRequests: [String: Int] {
     var counts: [String: Int] = [:]
     for exchange in server.log where exchange.path.hasSuffix("getBlob") {
       counts[exchange.parameter("cid") ?? "", default: 0] += 1
@@ -150,7 +150,7 @@ public final class StandInPDS: Sendable {
   }
 
   /// How often a client got all of each blob.
-  public var blobDeliveries: [String: Int] {
+  package var blobDeliveries: [String: Int] {
     var counts: [String: Int] = [:]
     for exchange in server.log where exchange.path.hasSuffix("getBlob") && exchange.isDelivered {
       counts[exchange.parameter("cid") ?? "", default: 0] += 1

@@ -30,7 +30,7 @@ extension StandInStore {
   }
 
   /// The bytes that a `Range` field means; nil if there are none.
-  public static func part(_ text: String, of count: Int) -> Range<Int>? {
+  package static func part(_ text: String, of count: Int) -> Range<Int>? {
     let parts = text.dropFirst("bytes=".count).split(
       separator: "-", omittingEmptySubsequences: false)
     guard text.hasPrefix("bytes="), parts.count == 2 else { return nil }

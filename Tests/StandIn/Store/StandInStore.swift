@@ -10,38 +10,38 @@ import XRPC
 ///
 /// It keeps the rules of the strict ones (a signature that holds, 5 MiB for every part but the last,
 /// conditions that are obeyed), and breaks those that it is told to break.
-public final class StandInStore: Sendable {
+package final class StandInStore: Sendable {
   /// How it behaves.
-  public struct Behaviour: Sendable {
+  package struct Behaviour: Sendable {
     /// Whether conditions of writes are obeyed.
-    public var obeysConditions = true
+    package var obeysConditions = true
     /// Whether parts are copied from objects; one that does not answers well all the same.
-    public var copiesParts = true
+    package var copiesParts = true
     /// Whether parts of objects are given.
-    public var knowsRanges = true
+    package var knowsRanges = true
     /// Whether parts of objects are given with the status of the whole.
-    public var saysWhole = false
+    package var saysWhole = false
     /// Whether the signature is checked.
-    public var checksSignatures = true
+    package var checksSignatures = true
     /// By how many seconds its clock is ahead.
-    public var clockOffset: Double = 0
+    package var clockOffset: Double = 0
     /// How likely a request is to be answered with a fault, 0 to 1.
-    public var faultRate = 0.0
+    package var faultRate = 0.0
     /// How many seconds each answer takes at the least.
-    public var latency = 0.0
+    package var latency = 0.0
     /// How many seconds each answer to a write takes more.
-    public var writeLatency = 0.0
+    package var writeLatency = 0.0
 
     /// A strict store.
-    public init() {}
+    package init() {}
   }
 
   /// An object.
-  public struct Object: Sendable {
+  package struct Object: Sendable {
     /// What it holds.
-    public var bytes: [UInt8]
+    package var bytes: [UInt8]
     /// What names this content.
-    public var tag: String
+    package var tag: String
   }
 
   struct Upload {
@@ -50,16 +50,16 @@ public final class StandInStore: Sendable {
   }
 
   /// That another writer is at work.
-  public struct Replacement: Sendable {
+  package struct Replacement: Sendable {
     /// How many requests are answered before.
-    public var count: Int
+    package var count: Int
     /// Which object is replaced.
-    public var key: String
+    package var key: String
     /// By what.
-    public var bytes: [UInt8]
+    package var bytes: [UInt8]
 
     /// A replacement.
-    public init(after count: Int, _ key: String, by bytes: [UInt8]) {
+    package init(after count: Int, _ key: String, by bytes: [UInt8]) {
       (self.count, self.key, self.bytes) = (count, key, bytes)
     }
   }
@@ -73,11 +73,11 @@ public final class StandInStore: Sendable {
   }
 
   /// The key that its requests have to be signed by.
-  public static let key = "AKSTANDIN"
+  package static let key = "AKSTANDIN"
   /// The secret of that key.
-  public static let secret = "a-secret-of-the-stand-in"
+  package static let secret = "a-secret-of-the-stand-in"
   /// The only bucket.
-  public static let bucket = "archives"
+  package static let bucket = "archives"
 
   let state = Mutex(State())
   private let listening = Mutex<LoopbackServer?>(nil)
@@ -85,7 +85,7 @@ public final class StandInStore: Sendable {
   /// Starts a store.
   ///
   /// - Throws: if it cannot listen.
-  public init() throws {
+  package init() throws {
     let server = try LoopbackServer { [weak self] request, response in
       try self?.answer(request, response)
     }
@@ -93,36 +93,36 @@ public final class StandInStore: Sendable {
   }
 
   /// What has been asked of it; the server itself.
-  public var server: LoopbackServer {
+  package var server: LoopbackServer {
     guard let server = listening.withLock({ $0 }) else { preconditionFailure("it was stopped") }
     return server
   }
 
   /// How it behaves.
-  public var behaviour: Behaviour {
+  package var behaviour: Behaviour {
     get { state.withLock { $0.behaviour } }
     set { state.withLock { $0.behaviour = newValue } }
   }
 
   /// Has another writer replace an object after some more requests.
-  public func replace(_ replacement: Replacement) {
+  package func replace(_ replacement: Replacement) {
     state.withLock { $0.replacement = replacement }
   }
 
   /// An object of the bucket.
-  public subscript(key: String) -> [UInt8]? {
+  package subscript(key: String) -> [UInt8]? {
     get { state.withLock { $0.objects[key]?.bytes } }
     set { state.withLock { state in state.put(newValue, at: key) } }
   }
 
   /// The keys of all objects, sorted.
-  public var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
+  package var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
 
   /// How many uploads were begun and neither completed nor given up.
-  public var openUploads: Int { state.withLock { $0.uploads.count } }
+  package var openUploads: Int { state.withLock { $0.uploads.count } }
 
   /// What the environment of a command has to hold.
-  public var environment: [String: String] {
+  package var environment: [String: String] {
     [
       "AWS_ACCESS_KEY_ID": Self.key, "AWS_SECRET_ACCESS_KEY": Self.secret,
       "AWS_ENDPOINT_URL": server.url, "AWS_EC2_METADATA_DISABLED": "true",

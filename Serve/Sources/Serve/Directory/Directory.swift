@@ -1,5 +1,4 @@
 import ATProtocol
-import Backup
 import Foundation
 import HTTPTypes
 import Hummingbird

@@ -1,5 +1,4 @@
 import Archive
-import Backup
 import HTTPTypes
 import Hummingbird
 import IPLD

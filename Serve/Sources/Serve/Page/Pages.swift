@@ -1,5 +1,4 @@
 import Archive
-import Backup
 import Foundation
 import HTTPTypes
 import Hummingbird

@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
-import Backup
+import Files
+import Snapshots
 import Foundation
 import IPLD
 import Synchronization

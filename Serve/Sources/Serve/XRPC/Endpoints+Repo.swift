@@ -1,5 +1,4 @@
 import ATProtocol
-import Backup
 import Hummingbird
 import IPLD
 

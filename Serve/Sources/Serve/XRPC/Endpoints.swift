@@ -1,6 +1,6 @@
 import ATProtocol
 import Archive
-import Backup
+import Snapshots
 import HTTPTypes
 import Hummingbird
 import IPLD

@@ -1,35 +1,35 @@
 internal import ATProtocol
-public import IPLD
+package import IPLD
 
 /// `com.atproto.server.checkAccountStatus`: what a server has of the account that asks.
 ///
 /// Equal numbers prove nothing: every upload counts as imported, and references of records that are
 /// gone count as expected.
-public struct CheckAccountStatus: XRPCQuery {
+package struct CheckAccountStatus: XRPCQuery {
   /// Its name.
-  public var nsid: String { "com.atproto.server.checkAccountStatus" }
+  package var nsid: String { "com.atproto.server.checkAccountStatus" }
 
   /// Asks for it.
-  public init() {}
+  package init() {}
 
   /// What it has; nil for what the server does not say.
-  public struct Output: Sendable, Equatable {
+  package struct Output: Sendable, Equatable {
     /// Whether the account is active.
-    public var isActivated: Bool?
+    package var isActivated: Bool?
     /// Whether the DID's document leads to this server.
-    public var isDIDValid: Bool?
+    package var isDIDValid: Bool?
     /// The head of the repository.
-    public var commit: CID?
+    package var commit: CID?
     /// How many records there are.
-    public var records: Int?
+    package var records: Int?
     /// How many blobs records refer to.
-    public var expectedBlobs: Int?
+    package var expectedBlobs: Int?
     /// How many blobs were uploaded.
-    public var importedBlobs: Int?
+    package var importedBlobs: Int?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     func number(_ key: String) -> Int? { answer.json[key]?.integer.flatMap { Int(exactly: $0) } }
     return Output(
       isActivated: answer.flag("activated"), isDIDValid: answer.flag("validDid"),

@@ -1,13 +1,13 @@
-public import ATProtocol
+package import ATProtocol
 
 /// `com.atproto.server.createAccount`: an account on a server, for a DID that there is or for a new
 /// one.
 ///
 /// An account for a DID that there is needs a token that the DID's key has signed, and is
 /// deactivated until the DID document names the server.
-public struct CreateAccount: XRPCQuery {
+package struct CreateAccount: XRPCQuery {
   /// The errors it declares.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// The handle is malformed, or too long for the server.
     case invalidHandle = "InvalidHandle"
     /// The password cannot be used.
@@ -27,25 +27,25 @@ public struct CreateAccount: XRPCQuery {
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.server.createAccount" }
+  package var nsid: String { "com.atproto.server.createAccount" }
   /// The tokens of a session.
-  public static let answersWithSecrets = true
+  package static let answersWithSecrets = true
   /// It has an account made.
-  public static let method = HTTPRequest.Method.post
+  package static let method = HTTPRequest.Method.post
 
   /// The DID; nil for a new one.
-  public var did: DID?
+  package var did: DID?
   /// The handle.
-  public var handle: Handle
+  package var handle: Handle
   /// The mail address.
-  public var email: String
+  package var email: String
   /// The password.
-  public var password: Secret
+  package var password: Secret
   /// The invite code.
-  public var inviteCode: Secret?
+  package var inviteCode: Secret?
 
   /// Asks for an account.
-  public init(
+  package init(
     did: DID?, handle: Handle, email: String, password: Secret, inviteCode: Secret? = nil
   ) {
     self.did = did
@@ -56,7 +56,7 @@ public struct CreateAccount: XRPCQuery {
   }
 
   /// What is sent along.
-  public var input: [UInt8] {
+  package var input: [UInt8] {
     var json = JSONWriter()
     json.beginObject()
     if let did { json.field("did", did.text) }
@@ -69,18 +69,18 @@ public struct CreateAccount: XRPCQuery {
   }
 
   /// The password and the code.
-  public var secrets: [Secret] { [password] + (inviteCode.map { [$0] } ?? []) }
+  package var secrets: [Secret] { [password] + (inviteCode.map { [$0] } ?? []) }
 
   /// The account.
-  public struct Output: Sendable {
+  package struct Output: Sendable {
     /// Its DID.
-    public var did: DID
+    package var did: DID
     /// Its handle.
-    public var handle: Handle?
+    package var handle: Handle?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     Output(
       did: try answer.identifier("did", DID.self),
       handle: answer.optionalIdentifier("handle", Handle.self))

@@ -1,40 +1,40 @@
 internal import ATProtocol
-public import IPLD
+package import IPLD
 
 /// `com.atproto.repo.listMissingBlobs`: blobs that the account's records refer to and that the
 /// server has no row for, page by page.
 ///
 /// The files are not looked at: a blob whose bytes are gone, or are others, is not listed.
-public struct ListMissingBlobs: XRPCQuery {
+package struct ListMissingBlobs: XRPCQuery {
   /// Its name.
-  public var nsid: String { "com.atproto.repo.listMissingBlobs" }
+  package var nsid: String { "com.atproto.repo.listMissingBlobs" }
 
   /// How many to a page, 1 to 1,000.
-  public var limit: Int
+  package var limit: Int
   /// Where to go on.
-  public var cursor: String?
+  package var cursor: String?
 
   /// Asks for a page.
-  public init(limit: Int = 1000, cursor: String? = nil) {
+  package init(limit: Int = 1000, cursor: String? = nil) {
     self.limit = limit
     self.cursor = cursor
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     [(name: "limit", value: "\(limit)")] + (cursor.map { [("cursor", $0)] } ?? [])
   }
 
   /// A page; the end is one without blobs.
-  public struct Output: Sendable, Equatable {
+  package struct Output: Sendable, Equatable {
     /// The blobs.
-    public var cids: [CID]
+    package var cids: [CID]
     /// Where to go on.
-    public var cursor: String?
+    package var cursor: String?
   }
 
   /// Reads the answer.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> Output {
+  package static func read(_ answer: Answer) throws(AnswerFault) -> Output {
     var cids: [CID] = []
     for item in try answer.items("blobs") { cids.append(try Answer(item).cid("cid")) }
     return Output(cids: cids, cursor: try answer.cursor())

@@ -1,29 +1,29 @@
-public import ATProtocol
-public import IPLD
+package import ATProtocol
+package import IPLD
 
 /// `com.atproto.repo.createRecord`: a record that was not there.
-public struct CreateRecord: XRPCQuery {
+package struct CreateRecord: XRPCQuery {
   /// Its name.
-  public var nsid: String { "com.atproto.repo.createRecord" }
+  package var nsid: String { "com.atproto.repo.createRecord" }
   /// It has a record written.
-  public static let method = HTTPRequest.Method.post
+  package static let method = HTTPRequest.Method.post
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// Where.
-  public var path: RecordPath
+  package var path: RecordPath
   /// The record, which the server is not asked to know the lexicon of.
-  public var record: IPLDValue
+  package var record: IPLDValue
 
   /// Asks for it.
-  public init(did: DID, path: RecordPath, record: IPLDValue) {
+  package init(did: DID, path: RecordPath, record: IPLDValue) {
     self.did = did
     self.path = path
     self.record = record
   }
 
   /// What is sent along.
-  public var input: [UInt8] { DataModelJSON.encode(.map(fields)) }
+  package var input: [UInt8] { DataModelJSON.encode(.map(fields)) }
 
   fileprivate var fields: IPLDMap {
     [
@@ -33,68 +33,68 @@ public struct CreateRecord: XRPCQuery {
   }
 
   /// Reads the CID of what was written.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
+  package static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
 }
 
 /// `com.atproto.repo.putRecord`: a record in the place of the one that is there.
-public struct PutRecord: XRPCQuery {
+package struct PutRecord: XRPCQuery {
   /// The errors it declares.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// Another record is there than the one that was to be replaced.
     case invalidSwap = "InvalidSwap"
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.repo.putRecord" }
+  package var nsid: String { "com.atproto.repo.putRecord" }
   /// It has a record written.
-  public static let method = HTTPRequest.Method.post
+  package static let method = HTTPRequest.Method.post
 
   private let creation: CreateRecord
   /// The CID of the record that is replaced.
-  public var replacing: CID
+  package var replacing: CID
 
   /// Asks for it.
-  public init(did: DID, path: RecordPath, record: IPLDValue, replacing: CID) {
+  package init(did: DID, path: RecordPath, record: IPLDValue, replacing: CID) {
     creation = CreateRecord(did: did, path: path, record: record)
     self.replacing = replacing
   }
 
   /// What is sent along.
-  public var input: [UInt8] {
+  package var input: [UInt8] {
     var fields = creation.fields
     fields["swapRecord"] = .string("\(replacing)")
     return DataModelJSON.encode(.map(fields))
   }
 
   /// Reads the CID of what was written.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
+  package static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
 }
 
 /// `com.atproto.repo.deleteRecord`: takes a record away, if it is the one that is meant.
-public struct DeleteRecord: XRPCProcedure {
+package struct DeleteRecord: XRPCProcedure {
   /// The errors it declares.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// Another record is there.
     case invalidSwap = "InvalidSwap"
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.repo.deleteRecord" }
+  package var nsid: String { "com.atproto.repo.deleteRecord" }
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// Which.
-  public var path: RecordPath
+  package var path: RecordPath
   /// The record's CID.
-  public var expected: CID
+  package var expected: CID
 
   /// Asks for it.
-  public init(did: DID, path: RecordPath, expecting expected: CID) {
+  package init(did: DID, path: RecordPath, expecting expected: CID) {
     (self.did, self.path, self.expected) = (did, path, expected)
   }
 
   /// What is sent along.
-  public var input: [UInt8] {
+  package var input: [UInt8] {
     let input: IPLDMap = [
       "repo": .string(did.text), "collection": .string(path.collection.text),
       "rkey": .string(path.recordKey.text), "swapRecord": .string("\(expected)"),
@@ -104,34 +104,34 @@ public struct DeleteRecord: XRPCProcedure {
 }
 
 /// `com.atproto.repo.getRecord`: a record as JSON; of it, only its CID.
-public struct GetRecordCID: XRPCQuery {
+package struct GetRecordCID: XRPCQuery {
   /// The errors it declares.
-  public enum DeclaredError: String, Sendable, CaseIterable {
+  package enum DeclaredError: String, Sendable, CaseIterable {
     /// There is none.
     case recordNotFound = "RecordNotFound"
   }
 
   /// Its name.
-  public var nsid: String { "com.atproto.repo.getRecord" }
+  package var nsid: String { "com.atproto.repo.getRecord" }
 
   /// The account.
-  public var did: DID
+  package var did: DID
   /// Which.
-  public var path: RecordPath
+  package var path: RecordPath
 
   /// Asks for it.
-  public init(did: DID, path: RecordPath) {
+  package init(did: DID, path: RecordPath) {
     self.did = did
     self.path = path
   }
 
   /// The query.
-  public var parameters: [(name: String, value: String)] {
+  package var parameters: [(name: String, value: String)] {
     [
       ("repo", did.text), ("collection", path.collection.text), ("rkey", path.recordKey.text),
     ]
   }
 
   /// Reads the CID.
-  public static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
+  package static func read(_ answer: Answer) throws(AnswerFault) -> CID { try answer.cid("cid") }
 }

@@ -1,22 +1,22 @@
 internal import ATProtocol
-public import IPLD
+package import IPLD
 
 /// `com.atproto.repo.uploadBlob`: a blob for records to refer to.
 ///
 /// The server keeps the media type of the first upload of the same bytes.
-public struct UploadBlob: XRPCUpload {
+package struct UploadBlob: XRPCUpload {
   /// Its name.
-  public var nsid: String { "com.atproto.repo.uploadBlob" }
+  package var nsid: String { "com.atproto.repo.uploadBlob" }
   /// Five minutes: a server may have to hand a video on to where it keeps them.
-  public static let patience = 300
+  package static let patience = 300
 
   /// The bytes.
-  public var body: RequestBody
+  package var body: RequestBody
   /// The media type that records name.
-  public var contentType: String
+  package var contentType: String
 
   /// Sends a blob.
-  public init(_ body: RequestBody, contentType: String) {
+  package init(_ body: RequestBody, contentType: String) {
     self.body = body
     self.contentType = contentType
   }
@@ -24,7 +24,7 @@ public struct UploadBlob: XRPCUpload {
   /// The CID that an answer gives for what was sent.
   ///
   /// - Throws: ``AnswerFault`` if it gives none.
-  public static func cid(in answer: [UInt8]) throws(AnswerFault) -> CID {
+  package static func cid(in answer: [UInt8]) throws(AnswerFault) -> CID {
     let json: IPLDValue
     do throws(JSONError) {
       json = try DataModelJSON.decode(answer)

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Snapshots
+internal import Verification
 
 /// A signed statement that an archive had a head, to be compared with the archive.
 struct ExpectedHead {

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
+internal import Snapshots
 internal import SystemPackage
+internal import Verification
 internal import XRPC
 
 /// `carpack identity`: who an account was, when, and who signed that.

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Verification
 
 /// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.
 struct InspectCommand: ReportingCommand {

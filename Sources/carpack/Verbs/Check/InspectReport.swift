@@ -1,6 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Verification
 
 /// What `inspect` prints: the records as the walk comes to them, then everything else.
 struct InspectReport {

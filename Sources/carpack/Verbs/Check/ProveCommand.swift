@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
 internal import IPLD
+internal import Live
+internal import Snapshots
 
 /// `carpack prove`: that an account had a record, or had none, in a file for those who have no
 /// archive.

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Verification
 
 /// Who has to have signed a commit, as far as the user says.
 struct SignerOptions: ParsableArguments {

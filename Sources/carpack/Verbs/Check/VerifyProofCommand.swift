@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import IPLD
+internal import Verification
 
 /// `carpack verify-proof`: what a proof of one record proves.
 struct VerifyProofCommand: ReportingCommand {

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Snapshots
+internal import Verification
 
 /// What `carpack verify` found, as text or JSON.
 struct VerifyReport {

@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Remote
 internal import SystemPackage
 
 /// `carpack pull`: an archive from a bucket or a web server.

@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
 internal import ObjectStore
+internal import Remote
 internal import SystemPackage
 
 /// `carpack push`: an archive into a bucket.

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack export`: records for other programs.

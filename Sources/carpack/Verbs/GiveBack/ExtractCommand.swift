@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import IPLD
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack extract`: everything back, or a part of it.

@@ -1,5 +1,7 @@
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
+internal import Snapshots
 
 /// What blobs are called, as it is asked for.
 enum BlobNames: String, CaseIterable, ExpressibleByArgument {

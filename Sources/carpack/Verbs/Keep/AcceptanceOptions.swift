@@ -1,8 +1,9 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Copying
 internal import IPLD
+internal import Snapshots
 internal import SystemPackage
 
 /// Accepting losses, and taking that back: what `missing` changes if it is asked to.

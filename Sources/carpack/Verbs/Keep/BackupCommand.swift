@@ -1,8 +1,11 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Live
 internal import ObjectStore
+internal import Remote
+internal import Snapshots
 internal import SystemPackage
 internal import XRPC
 

@@ -1,5 +1,6 @@
 internal import ATProtocol
-internal import Backup
+internal import Live
+internal import Snapshots
 internal import Synchronization
 internal import XRPC
 

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
 internal import IPLD
+internal import Live
+internal import Snapshots
 
 /// Backups as events in JSON, one object a line.
 enum BackupJSON {

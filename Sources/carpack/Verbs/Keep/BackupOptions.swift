@@ -1,5 +1,6 @@
 internal import ArgumentParser
-internal import Backup
+internal import Live
+internal import Snapshots
 internal import XRPC
 
 /// How a live account is backed up: what `backup` and `fill` share.

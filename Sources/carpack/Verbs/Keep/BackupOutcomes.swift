@@ -1,5 +1,6 @@
 internal import ATProtocol
-internal import Backup
+internal import Live
+internal import Snapshots
 internal import Synchronization
 
 /// What came of the accounts of one run, said of each as it ends and of all at the end.

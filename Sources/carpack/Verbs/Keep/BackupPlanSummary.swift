@@ -1,6 +1,6 @@
 internal import ATProtocol
-internal import Backup
 internal import IPLD
+internal import Live
 
 /// What a backup would do, as a person reads it and as JSON.
 struct BackupPlanSummary {

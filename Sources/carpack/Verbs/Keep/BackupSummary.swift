@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
 internal import IPLD
+internal import Live
+internal import Snapshots
 
 /// What came of a backup, as a person reads it.
 struct BackupSummary {

@@ -1,6 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Live
 internal import SystemPackage
 internal import XRPC
 

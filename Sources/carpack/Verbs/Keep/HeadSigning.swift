@@ -1,9 +1,11 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Live
 internal import SystemPackage
+internal import Verification
 
 /// Signing the head of an archive once it is backed up.
 struct HeadSigningOptions: ParsableArguments {

@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
 internal import IPLD
 internal import XRPC
 

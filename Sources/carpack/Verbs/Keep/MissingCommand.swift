@@ -1,8 +1,9 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
 internal import IPLD
+internal import Snapshots
+internal import Verification
 
 /// `carpack missing`: the ledger of blobs that an archive does not hold.
 struct MissingCommand: ReportingCommand {

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Packing
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack pack`: one archive of a repository and its blobs.

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Backup
+internal import Live
 
 /// How long a repository may be.
 struct RepositorySize: ParsableArguments {

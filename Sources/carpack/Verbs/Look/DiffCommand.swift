@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Snapshots
 
 /// `carpack diff`: what changed between two snapshots of an account.
 struct DiffCommand: ReportingCommand {

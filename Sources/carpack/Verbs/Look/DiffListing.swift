@@ -1,6 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Extraction
 internal import IPLD
+internal import Snapshots
 
 /// Prints what changed, as it is found.
 struct DiffListing {

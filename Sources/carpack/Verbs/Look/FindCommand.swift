@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import IPLD
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack find`: the records of all snapshots in which a text is.

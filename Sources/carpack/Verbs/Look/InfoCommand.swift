@@ -1,8 +1,8 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
 internal import IPLD
+internal import Snapshots
 
 /// `carpack info`: what an archive is, from its footers and manifests alone.
 struct InfoCommand: ReportingCommand {

@@ -1,8 +1,11 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import IPLD
+internal import Repository
+internal import Snapshots
 
 /// `carpack ls`: what an archive holds, and what it should hold and does not.
 struct ListCommand: ReportingCommand {

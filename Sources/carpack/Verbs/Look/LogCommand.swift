@@ -1,5 +1,6 @@
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
+internal import Files
 internal import SystemPackage
 
 /// `carpack log`: every snapshot that an archive holds.

@@ -1,5 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Extraction
+internal import Files
+internal import Snapshots
 
 /// The history of one record, as `log` shows it.
 struct RecordLog {

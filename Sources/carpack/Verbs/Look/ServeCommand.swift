@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
+internal import Snapshots
 
 /// `carpack serve`: archives as a personal data server that can be read only, and as pages.
 struct ServeCommand: ReportingCommand {

@@ -1,5 +1,5 @@
 internal import ATProtocol
-internal import Backup
+internal import Snapshots
 
 /// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is
 /// known, one object a line.

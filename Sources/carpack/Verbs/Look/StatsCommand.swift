@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Extraction
 internal import IPLD
+internal import Snapshots
 
 /// `carpack stats`: what an account is made of.
 struct StatsCommand: ReportingCommand {

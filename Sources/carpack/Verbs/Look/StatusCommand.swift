@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
+internal import Live
 internal import SystemPackage
+internal import Verification
 
 /// `carpack status`: how all archives of a folder stand.
 struct StatusCommand: ReportingCommand {

@@ -1,5 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Files
+internal import Snapshots
+internal import Verification
 
 /// How archives stand, as a table, JSON or metrics.
 struct StatusReport {

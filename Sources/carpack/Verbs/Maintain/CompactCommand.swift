@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Copying
 internal import IPLD
 internal import SystemPackage
 

@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Backup
+internal import Copying
+internal import Files
+internal import Packing
 internal import SystemPackage
 
 /// `carpack repair -o`: a new archive of what is left.

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Copying
+internal import Files
 internal import SystemPackage
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.

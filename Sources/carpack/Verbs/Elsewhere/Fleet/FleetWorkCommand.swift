@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
 internal import Fleet
+internal import Live
 internal import ObjectStore
 internal import XRPC
 

@@ -1,5 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Extraction
+internal import Restore
+internal import Snapshots
 internal import XRPC
 
 /// `carpack restore --record`: single records back into the account where it is now.

@@ -1,7 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Restore
 internal import SystemPackage
 internal import XRPC
 

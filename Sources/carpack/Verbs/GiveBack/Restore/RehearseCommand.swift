@@ -1,6 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
+internal import Restore
 internal import SystemPackage
 internal import XRPC
 

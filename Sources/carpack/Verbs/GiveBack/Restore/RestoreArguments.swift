@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import Backup
 internal import IPLD
+internal import Restore
 internal import SystemPackage
 internal import XRPC
 

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Restore
+internal import Snapshots
 internal import Synchronization
 internal import SystemPackage
 internal import XRPC

@@ -1,6 +1,7 @@
 internal import ATProtocol
-internal import Backup
+internal import Files
 internal import IPLD
+internal import Restore
 internal import Synchronization
 
 /// Shows what happens while an account is restored: in words on standard error, or as events in JSON

@@ -1,6 +1,7 @@
 internal import ATProtocol
-internal import Backup
 internal import IPLD
+internal import Restore
+internal import Snapshots
 internal import XRPC
 
 /// `carpack restore --plan`: what would be done and what is needed.

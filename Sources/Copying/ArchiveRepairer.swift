@@ -1,0 +1,83 @@
+package import Archive
+package import Files
+internal import IPLD
+internal import Snapshots
+internal import Verification
+
+/// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to
+/// any more.
+///
+/// Indexes and footers are repaired by `ArchiveRepair`, which also writes lost sections again
+/// that another archive has. A snapshot that was listed before, and is
+/// not on the chain of manifests afterwards, is put into the chain by one more generation and
+/// marked as found; the archive head stays what a footer vouches for.
+package struct ArchiveRepairer {
+  /// What was done.
+  package struct Report: Sendable {
+    /// What was done to indexes and footers.
+    package let archive: ArchiveRepair.Report
+    /// How many snapshots were found and named.
+    package let namedCount: Int
+    /// The first thing that is damaged still; nil if nothing is.
+    package let damage: String?
+
+    /// Whether the file is as it was.
+    package var isUnchanged: Bool { archive.isUnchanged && namedCount == 0 }
+  }
+
+  private let observer: Progress.Observer
+
+  /// A repairer.
+  package init(observer: @escaping Progress.Observer = { _ in }) { self.observer = observer }
+
+  /// Repairs an archive.
+  ///
+  /// - Parameters:
+  ///   - storage: The archive; it is locked.
+  ///   - sources: Other archives, from which lost sections are taken that they have.
+  ///   - limits: How much it may hold.
+  /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
+  ///   what was written by then is right, and repairing again goes on.
+  package func repair(
+    _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
+    limits: ReadLimits = ReadLimits()
+  ) throws -> Report {
+    try storage.lock()
+    let (report, namedCount) = try repairAndName(storage, sources, limits)
+    var damage = report.firstLost.map { "\($0)" }
+    if damage == nil, report.wasDamaged {
+      let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+      damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
+    }
+    return Report(archive: report, namedCount: namedCount, damage: damage)
+  }
+
+  private func repairAndName(
+    _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits
+  ) throws -> (ArchiveRepair.Report, namedCount: Int) {
+    let before = try ArchiveReader(storage.map(), limits: limits)
+    try before.surveyEverything()
+    var listed = try SnapshotHistory(of: before).entries
+    let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
+    let keepsOrdinals =
+      try before.mayHaveLostFooter
+      || unfinished.contains { try FoundSnapshots.isWhole($0, in: before) }
+    let report = try ArchiveRepair.run(
+      storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals
+    ) { done, total in
+      observer(Progress(stage: "examining", done: done, total: total))
+    }
+    if report.sectionsHealed > 0 {
+      // A manifest that was lost may be there again, and no footer may lead to it.
+      let healed = try ArchiveReader(storage.map(), limits: limits)
+      try healed.surveyEverything()
+      listed = try SnapshotHistory(of: healed).entries
+    }
+    // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
+    let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
+    return (
+      report,
+      try FoundSnapshots.put(listed, doubtful: doubtful, into: storage, limits: limits)
+    )
+  }
+}

@@ -1,0 +1,50 @@
+internal import ATProtocol
+package import Archive
+internal import IPLD
+internal import Snapshots
+
+/// What one archive has and another lacks.
+package struct ArchiveSurplus {
+  /// How many snapshots, as told by their commits.
+  package private(set) var snapshotCount = 0
+  /// How many blobs and documents.
+  package private(set) var blobCount = 0
+  /// How many blocks of repositories, and of bookkeeping.
+  private var blockCount = 0
+
+  /// Whether the other archive has every intact section and every snapshot.
+  package var isNone: Bool { snapshotCount + blobCount + blockCount == 0 }
+  /// Whether the other archive lacks something that its owner would miss.
+  package var isWorthTaking: Bool { snapshotCount + blobCount > 0 }
+
+  /// Compares two archives, either of which may be damaged.
+  ///
+  /// - Throws: `ArchiveError` if one cannot be read.
+  package init(of archive: ArchiveReader, over other: ArchiveReader) throws {
+    let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
+    for entry in try SnapshotHistory(of: archive).entries where !known.contains(entry.commit) {
+      snapshotCount += 1
+    }
+    for ordinal in archive.ordinals {
+      let cid: CID
+      do {
+        cid = try archive.section(at: ordinal).cid
+      } catch let error as ArchiveError where !error.isOfSystem {
+        continue
+      }
+      guard try !other.holds(cid) else { continue }
+      if cid.codec == .raw { blobCount += 1 } else { blockCount += 1 }
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// Whether a section is there and as it was.
+  fileprivate func holds(_ cid: CID) throws -> Bool {
+    do {
+      return try section(of: cid) != nil
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return false
+    }
+  }
+}

@@ -1,0 +1,138 @@
+package import Files
+
+/// Which snapshots of an account are kept, by when they were made.
+///
+/// A snapshot is kept if any rule keeps it. Days, weeks (from Monday), months and years are those
+/// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
+/// snapshot is the one that is kept.
+///
+/// Whatever the rules say, the snapshot that was added last and the one with the latest revision
+/// are kept, because the verbs use them by default; and so is every snapshot whose time is unknown,
+/// or after which the account's history does not go forward.
+package struct RetentionPolicy: Equatable, Sendable {
+  /// Why a snapshot is kept.
+  package enum Reason: String, CaseIterable, Sendable {
+    /// It is the last in the file, or has the latest revision.
+    case newest
+    /// It is one of the last so many.
+    case last
+    /// It is the newest of its day.
+    case daily
+    /// It is the newest of its week.
+    case weekly
+    /// It is the newest of its month.
+    case monthly
+    /// It is the newest of its year.
+    case yearly
+    /// When it was made cannot be read.
+    case undated
+    /// It is of an account that was not chosen.
+    case otherAccount = "other account"
+    /// The next one has an older revision, or is another commit of the same: it may hold more.
+    case beforeDisruption = "before a rollback or fork"
+    /// It says that a rollback or fork is accepted.
+    case acceptance = "accepts a rollback or fork"
+    /// Only others were named to be forgotten.
+    case notNamed = "not named"
+  }
+
+  /// How many are kept whenever they were made.
+  package var last: Int
+  /// For how many days one is kept.
+  package var daily: Int
+  /// For how many weeks one is kept.
+  package var weekly: Int
+  /// For how many months one is kept.
+  package var monthly: Int
+  /// For how many years one is kept.
+  package var yearly: Int
+  /// Whether everything is kept but what is named.
+  package var keepsAll = false
+
+  /// A policy that keeps everything but what is named.
+  package static var everything: RetentionPolicy {
+    var policy = RetentionPolicy()
+    policy.keepsAll = true
+    return policy
+  }
+
+  /// A policy; without any number it keeps the newest only.
+  package init(last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0) {
+    self.last = last
+    self.daily = daily
+    self.weekly = weekly
+    self.monthly = monthly
+    self.yearly = yearly
+  }
+
+  /// Why each of an account's snapshots is kept; no reason for those that are forgotten.
+  ///
+  /// - Parameter moments: when they were made, in the order of the file; nil where that cannot be
+  ///   read.
+  package func reasons(_ moments: [Moment?]) -> [Set<Reason>] {
+    var reasons = [Set<Reason>](repeating: [], count: moments.count)
+    if let newest = moments.indices.last { reasons[newest].insert(.newest) }
+    if keepsAll { for index in moments.indices { reasons[index].insert(.notNamed) } }
+    for index in moments.indices where moments[index] == nil { reasons[index].insert(.undated) }
+    let dated = moments.indices.filter { moments[$0] != nil }
+      .sorted { isNewer($0, $1, moments) }
+    for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
+    let rules: [(Reason, Int, (CalendarDay) -> Int64)] = [
+      (.daily, daily, { $0.number }), (.weekly, weekly, { $0.week }),
+      (.monthly, monthly, { $0.year * 12 + $0.month }), (.yearly, yearly, { $0.year }),
+    ]
+    for (reason, count, period) in rules where count > 0 {
+      var left = count
+      var latest: Int64?
+      for index in dated {
+        guard left > 0, let moment = moments[index] else { break }
+        let current = period(CalendarDay(moment))
+        guard current != latest else { continue }
+        latest = current
+        reasons[index].insert(reason)
+        left -= 1
+      }
+    }
+    return reasons
+  }
+
+  /// Of two made at the same time, the later in the file is the newer.
+  private func isNewer(_ left: Int, _ right: Int, _ moments: [Moment?]) -> Bool {
+    guard let first = moments[left], let second = moments[right] else { return left > right }
+    if second.begins(before: first) { return true }
+    return !first.begins(before: second) && left > right
+  }
+}
+
+/// A day of the Gregorian calendar in UTC.
+struct CalendarDay: Equatable {
+  /// The days since the beginning of 1970.
+  let number: Int64
+  /// The year.
+  let year: Int64
+  /// The month, from 1.
+  let month: Int64
+
+  /// The day in which a moment begins.
+  init(_ moment: Moment) {
+    number = Self.floor(moment.seconds, 86_400)
+    // Counted from the first of March of the year 0, so that a leap day is the last of its year;
+    // four hundred years have 146,097 days.
+    let days = number + 719_468
+    let era = Self.floor(days, 146_097)
+    let dayOfEra = days - era * 146_097
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+    year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+  }
+
+  /// The weeks since the one, from Monday on, in which 1970 began, on a Thursday.
+  var week: Int64 { Self.floor(number + 3, 7) }
+
+  private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
+    number / divisor - (number % divisor < 0 ? 1 : 0)
+  }
+}

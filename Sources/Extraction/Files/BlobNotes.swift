@@ -1,0 +1,161 @@
+internal import ATProtocol
+internal import Files
+internal import IPLD
+
+/// What the records say that refer to blobs, each blob's first: when that was, and what its file
+/// may be called.
+///
+/// An account may refer to a million blobs, so what is kept of each are some 40 bytes, and its
+/// name, if names are wanted.
+struct BlobNotes {
+  private let times: RecordTimes
+  private let hasNames: Bool
+  private var scanner = BlobRefScanner()
+  /// The places of blobs by the first 8 bytes of their digests; two that share these share a note,
+  /// which does no harm.
+  private var places: [UInt64: UInt32] = [:]
+  /// Nanoseconds since 1970; the least number for no time.
+  private var moments: [Int64] = []
+  /// The names one after the other, and where each ends: with a short key, then with a long one.
+  private var names: [UInt8] = []
+  private var ends: [Int] = []
+
+  /// No notes yet.
+  ///
+  /// - Parameters:
+  ///   - times: when records were made.
+  ///   - hasNames: whether names are made.
+  init(_ times: RecordTimes, hasNames: Bool) {
+    (self.times, self.hasNames) = (times, hasNames)
+  }
+
+  /// Takes in what a record says.
+  mutating func add(_ key: [UInt8], _ record: Span<UInt8>) {
+    var found: [CID] = []
+    do throws(DAGCBORError) {
+      _ = try scanner.scan(record) { found.append($0.cid) }
+    } catch {
+      // Blobs to which it refers all the same are called after its key.
+      return
+    }
+    var fresh: [(cid: CID, number: Int)] = []
+    for (index, cid) in found.enumerated() where places[Self.place(of: cid)] == nil {
+      places[Self.place(of: cid)] = UInt32(moments.count + fresh.count)
+      fresh.append((cid, index + 1))
+    }
+    guard !fresh.isEmpty else { return }
+    var value = IPLDValue.null
+    do {
+      value = try DAGCBORDecoder.decode(record)
+    } catch {
+      // It was scanned, so it can be decoded.
+    }
+    let time = times.time(of: key, createdAt: value["createdAt"]?.string)
+    let texts = hasNames ? BlobTexts(value) : nil
+    for (cid, number) in fresh {
+      moments.append(time.map { $0.seconds * 1_000_000_000 + $0.nanoseconds } ?? .min)
+      guard let texts else { continue }
+      let name = ReadableName(number: number, of: key, time, texts[cid])
+      for isWhole in [false, true] {
+        names.append(contentsOf: name.text(isWhole: isWhole).utf8)
+        ends.append(names.count)
+      }
+    }
+  }
+
+  /// The time of the record that refers to a blob first.
+  ///
+  /// - Parameter record: the key of that record, if it is known otherwise.
+  func time(of cid: CID, record: [UInt8]?) -> FileTime? {
+    guard let place = places[Self.place(of: cid)] else {
+      return record.map { times.time(of: $0, createdAt: nil) } ?? times.commit
+    }
+    let moment = moments[Int(place)]
+    return FileTime(seconds: moment / 1_000_000_000, nanoseconds: moment % 1_000_000_000)
+  }
+
+  /// The name for a blob, without an ending; nil for one to which no record refers.
+  ///
+  /// - Parameters:
+  ///   - record: the key of the record that refers to it first, if it is known otherwise.
+  ///   - isWhole: whether all of the record's key is in it.
+  func name(of cid: CID, record: [UInt8]?, isWhole: Bool) -> String? {
+    guard hasNames, let place = places[Self.place(of: cid)] else {
+      guard let record else { return nil }
+      let time = times.time(of: record, createdAt: nil)
+      return ReadableName(number: 1, of: record, time, "").text(isWhole: isWhole)
+    }
+    let index = 2 * Int(place) + (isWhole ? 1 : 0)
+    let start = index > 0 ? ends[index - 1] : 0
+    return String(decoding: names[start..<ends[index]], as: UTF8.self)
+  }
+
+  private static func place(of cid: CID) -> UInt64 {
+    cid.multihash.sha256?.words.0 ?? UInt64(bitPattern: Int64(cid.hashValue))
+  }
+}
+
+/// The words that belong to each blob of a record.
+struct BlobTexts {
+  private var texts: [CID: String] = [:]
+  private let recordText: String
+
+  /// A value that is to be looked at: what it is called, and what is said about it by the maps
+  /// around it.
+  private struct Place {
+    let value: IPLDValue
+    let key: String
+    let alt: String?
+    let title: String?
+  }
+
+  /// Keys under which pictures stand that are called by nothing better.
+  private static let telling: Set<String> = ["avatar", "banner", "icon", "logo", "cover"]
+
+  /// Reads a record.
+  init(_ record: IPLDValue) {
+    func text(_ value: IPLDValue, _ keys: [String]) -> String? {
+      for key in keys {
+        if let text = value[key]?.string, !text.isEmpty { return text }
+      }
+      return nil
+    }
+    recordText = text(record, ["text", "title", "name", "displayName", "description"]) ?? ""
+    var waiting = [Place(value: record, key: "", alt: nil, title: nil)]
+    var isOutermost = true
+    while let place = waiting.popLast() {
+      if let items = place.value.array {
+        for item in items.reversed() {
+          waiting.append(Place(value: item, key: place.key, alt: place.alt, title: place.title))
+        }
+      } else if let map = place.value.map {
+        if let cid = Self.blob(place.value), texts[cid] == nil {
+          texts[cid] =
+            place.alt ?? place.title
+            ?? (Self.telling.contains(place.key) || recordText.isEmpty ? place.key : recordText)
+          continue
+        }
+        let alt = text(place.value, ["alt"]) ?? place.alt
+        let title = isOutermost ? nil : text(place.value, ["title", "name"]) ?? place.title
+        for entry in map.entries.reversed() {
+          waiting.append(Place(value: entry.value, key: entry.key, alt: alt, title: title))
+        }
+      }
+      isOutermost = false
+    }
+  }
+
+  /// What is said about a blob.
+  subscript(cid: CID) -> String { texts[cid] ?? recordText }
+
+  /// The blob that a map refers to, in today's form or in that of 2022.
+  private static func blob(_ value: IPLDValue) -> CID? {
+    if let link = value["ref"]?.link { return link }
+    guard value["mimeType"]?.string != nil, let text = value["cid"]?.string else { return nil }
+    do throws(CIDError) {
+      return try CID(text)
+    } catch {
+      return nil
+    }
+  }
+}

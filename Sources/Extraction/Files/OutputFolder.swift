@@ -1,0 +1,392 @@
+internal import CGlibc
+package import Files
+package import IPLD
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A folder that files are written into, and outside of which nothing is ever written.
+///
+/// Every name is one component, opened relative to the folder above it and never through a symbolic
+/// link, so that neither a name from an archive nor a link left there leads elsewhere. A file is
+/// written under a temporary name and gets its own when it is complete. A file that is there
+/// already and holds the same is left alone; one that differs is an error, unless overwriting was
+/// asked for or the file may be replaced.
+package final class OutputFolder {
+  /// What came of writing a file.
+  package enum Outcome: Sendable {
+    /// It was written.
+    case written
+    /// It was there, with the same content.
+    case alreadyThere
+  }
+
+  /// What has been done so far.
+  package struct Tally: Equatable, Sendable {
+    /// Files that were written.
+    package var written = 0
+    /// Their bytes.
+    package var bytes: UInt64 = 0
+    /// Those of them that took the place of another content.
+    package var replaced = 0
+    /// Files that were there.
+    package var alreadyThere = 0
+    /// Files that were removed.
+    package var removed = 0
+  }
+
+  /// Hands a content, piece by piece, to the sink it is given.
+  package typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
+  /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to
+  /// hold.
+  package typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
+
+  /// A folder within.
+  struct Opened {
+    let descriptor: CInt
+    /// Whether it was made here, so that nothing is in it but what was written here.
+    let isNew: Bool
+  }
+
+  /// How many folders are kept open at a time.
+  private static let maximumOpenFolders = 64
+
+  let path: String
+  let root: CInt
+  private let overwriting: Bool
+  private let isNew: Bool
+  private let isStopping: () -> Bool
+  /// Whether what has been done is being brought to its end, which is not stopped any more.
+  var isEnding = false
+  private var folders: [String: Opened] = [:]
+  private var serial = 0
+  private let process = getpid()
+  /// What has been done so far.
+  package internal(set) var tally = Tally()
+
+  /// Opens the folder, and makes it and those above it if they are not there.
+  ///
+  /// - Parameters:
+  ///   - path: the folder.
+  ///   - overwriting: whether files that hold something else are replaced.
+  ///   - isStopping: is asked now and then; once it says so, writing throws `CancellationError` and
+  ///     leaves no half a file.
+  /// - Throws: ``BackupError``.
+  package init(
+    _ path: String, overwriting: Bool = false, isStopping: @escaping () -> Bool = { false }
+  ) throws {
+    self.path = path
+    self.overwriting = overwriting
+    self.isStopping = isStopping
+    var prefix = path.hasPrefix("/") ? "/" : ""
+    var isNew = false
+    for component in path.split(separator: "/") {
+      prefix += component
+      isNew = unsafe mkdir(prefix, 0o777) == 0
+      if !isNew, errno != EEXIST { throw BackupError.system("make the folder \(prefix)", errno) }
+      prefix += "/"
+    }
+    self.isNew = isNew
+    root = unsafe open(path.isEmpty ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard root >= 0 else { throw BackupError.system("open the folder \(path)", errno) }
+  }
+
+  deinit {
+    for folder in folders.values { _ = close(folder.descriptor) }
+    _ = close(root)
+  }
+
+  /// Writes a file.
+  ///
+  /// - Parameters:
+  ///   - components: the names of the folders, and last of the file.
+  ///   - durably: whether the content is on the medium before the file has its name. Thousands of
+  ///     small files can do without, as long as ``synchronize()`` comes before anybody is told that
+  ///     they are there.
+  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no
+  ///     file appears. It may be asked for the content twice.
+  /// - Throws: ``BackupError``, and what `produce` throws.
+  @discardableResult
+  package func write(
+    _ components: [String], durably: Bool = true,
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+  ) throws -> Outcome {
+    try put(OutputFile(components, isDurable: durably), produce).outcome
+  }
+
+  /// Writes a file, or replaces one of which that is allowed.
+  ///
+  /// - Parameters:
+  ///   - file: which file, and what is known about it.
+  ///   - produce: its content.
+  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked
+  ///     for.
+  /// - Returns: What came of it, and the digest of the content.
+  /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
+  package func put(
+    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
+  ) throws -> (outcome: Outcome, digest: SHA256Digest) {
+    guard let name = file.components.last else { throw BackupError.hostileName("") }
+    try check(name)
+    let shown = shown(file)
+    let folder = try self.folder(file.components.dropLast(), isPrivate: file.isPrivate)
+    var digest = file.digest
+    var isReplacing = false
+    // What lies in a folder that was made here was written here: a name that is taken there is
+    // found out when it is given.
+    if !folder.isNew,
+      let verdict = try judge(name, in: folder, shown, &digest, produce, mayReplace)
+    {
+      if case .same(let digest) = verdict {
+        tally.alreadyThere += 1
+        return (.alreadyThere, digest)
+      }
+      isReplacing = true
+    }
+    let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
+    let temporary = temporaryName()
+    let raw = unsafe openat(
+      stage.descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+      file.isPrivate ? 0o600 : 0o666)
+    guard raw >= 0 else { throw BackupError.system("write \(shown)", errno) }
+    var isKept = false
+    defer {
+      if !isKept { _ = unsafe unlinkat(stage.descriptor, temporary, 0) }
+      _ = close(raw)
+    }
+    let (count, found) = try fill(raw, shown, isHashing: digest == nil, produce)
+    let new = digest ?? found
+    file.time?.set(raw)
+    if file.isDurable, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
+    if !isReplacing {
+      isKept =
+        unsafe carpack_rename_exclusively_in(
+          stage.descriptor, temporary, folder.descriptor, name) == 0
+      // Where the system cannot do that, or the name is taken.
+      if !isKept {
+        var known: SHA256Digest? = new
+        let verdict = try judge(name, in: folder, shown, &known, produce, mayReplace)
+        if case .same = verdict {
+          tally.alreadyThere += 1
+          return (.alreadyThere, new)
+        }
+        isReplacing = verdict != nil
+      }
+    }
+    if !isKept {
+      guard unsafe renameat(stage.descriptor, temporary, folder.descriptor, name) == 0 else {
+        throw BackupError.system("write \(shown)", errno)
+      }
+      isKept = true
+    }
+    if isReplacing { tally.replaced += 1 }
+    tally.written += 1
+    tally.bytes += count
+    return (.written, new)
+  }
+
+  /// Makes sure that a file could be written, and writes nothing.
+  ///
+  /// - Returns: Whether it is there already, and the same.
+  /// - Throws: what ``put(_:_:mayReplace:)`` would throw because of what is there.
+  package func check(
+    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
+  ) throws -> Bool {
+    guard let name = file.components.last else { throw BackupError.hostileName("") }
+    try check(name)
+    guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else {
+      return false
+    }
+    var digest = file.digest
+    let verdict = try judge(name, in: folder, shown(file), &digest, produce, mayReplace)
+    if case .same = verdict { return true }
+    return false
+  }
+
+  /// Returns when everything that was written is on the medium.
+  ///
+  /// - Throws: ``BackupError`` if the system cannot say so.
+  package func synchronize() throws {
+    guard tally.written > 0 else { return }
+    #if canImport(Glibc)
+      guard carpack_synchronize_file_system(root) == 0 else {
+        throw BackupError.system("write the files in \(path)", errno)
+      }
+    #else
+      // There is no call for one file system, and the one for all cannot fail.
+      sync()
+    #endif
+  }
+
+  /// Ends the work if that was asked for.
+  ///
+  /// - Throws: `CancellationError`.
+  func stopIfAsked() throws {
+    if !isEnding, isStopping() { throw CancellationError() }
+  }
+
+  private func shown(_ file: OutputFile) -> String {
+    ([path] + file.components).joined(separator: "/")
+  }
+
+  /// A name that no other file has; what an interruption leaves of them is removed by the next run.
+  func temporaryName() -> String {
+    serial += 1
+    return "\(Self.temporaryPrefix)\(process)-\(serial)\(Self.temporaryEnding)"
+  }
+
+  static let temporaryPrefix = ".carpack-"
+  static let temporaryEnding = ExtractedName.temporaryEnding
+
+  /// Writes a content into an open file; answers how long it is, and its digest if that was asked
+  /// for.
+  private func fill(_ raw: CInt, _ shown: String, isHashing: Bool, _ produce: Content) throws
+    -> (count: UInt64, digest: SHA256Digest)
+  {
+    let descriptor = FileDescriptor(rawValue: raw)
+    var count: UInt64 = 0
+    var buffer: [UInt8] = []
+    var hash = SHA256()
+    func put(_ bytes: Span<UInt8>) throws {
+      try stopIfAsked()
+      do {
+        _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
+      } catch let error as Errno {
+        throw BackupError.system("write \(shown)", error.rawValue)
+      }
+      if isHashing { hash.update(bytes) }
+      count += UInt64(bytes.count)
+    }
+    try produce { bytes in
+      if buffer.count + bytes.count > 1 << 17, !buffer.isEmpty {
+        try put(buffer.span)
+        buffer.removeAll(keepingCapacity: true)
+      }
+      if bytes.count >= 1 << 17 { try put(bytes) } else { buffer.append(contentsOf: bytes) }
+    }
+    if !buffer.isEmpty { try put(buffer.span) }
+    return (count, hash.finish())
+  }
+
+  /// What is to be done about a file that is there.
+  private enum Verdict {
+    case same(SHA256Digest)
+    case replace
+  }
+
+  /// Looks at what has a file's name; nil if nothing has.
+  private func judge(
+    _ name: String, in folder: Opened, _ shown: String, _ digest: inout SHA256Digest?,
+    _ produce: Content, _ mayReplace: Replacing
+  ) throws -> Verdict? {
+    guard let size = try size(of: name, in: folder.descriptor, shown) else { return nil }
+    let new = try digest ?? Self.digest(of: produce)
+    digest = new
+    let old = try self.digest(of: name, size: size, in: folder.descriptor, shown)
+    if old == new { return .same(new) }
+    guard try mayReplace(old, new) || overwriting else { throw BackupError.fileDiffers(shown) }
+    return .replace
+  }
+
+  static func digest(of produce: Content) throws -> SHA256Digest {
+    var hash = SHA256()
+    try produce { hash.update($0) }
+    return hash.finish()
+  }
+
+  // MARK: Folders within
+
+  /// One component, and an ordinary one.
+  func check(_ name: String) throws {
+    let bytes = name.utf8
+    guard !bytes.isEmpty, name != ".", name != "..", bytes.count <= 255,
+      !bytes.contains(UInt8(ascii: "/")), !bytes.contains(0)
+    else { throw BackupError.hostileName(name) }
+  }
+
+  /// A folder within, which is made if it is not there.
+  ///
+  /// - Parameter isPrivate: whether one that is made is for its owner alone.
+  func folder(_ components: ArraySlice<String>, isPrivate: Bool = false) throws -> Opened {
+    guard let folder = try openFolder(components, making: isPrivate ? 0o700 : 0o777) else {
+      throw BackupError.system("open the folder \(path)", ENOENT)
+    }
+    return folder
+  }
+
+  /// A folder within; nil if it is neither there nor to be made.
+  ///
+  /// - Parameter mode: that of the last folder, if it is made; nil to make none.
+  func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> Opened? {
+    try stopIfAsked()
+    var current = Opened(descriptor: root, isNew: isNew)
+    var shown = ""
+    for (index, name) in zip(components.indices, components) {
+      try check(name)
+      shown += "/" + name
+      if let open = folders[shown] {
+        current = open
+        continue
+      }
+      var isMade = false
+      if let mode {
+        let isLast = index == components.endIndex - 1
+        isMade = unsafe mkdirat(current.descriptor, name, isLast ? mode : 0o777) == 0
+        if !isMade, errno != EEXIST {
+          throw BackupError.system("make the folder \(path)\(shown)", errno)
+        }
+      }
+      let opened = unsafe openat(
+        current.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard opened >= 0 else {
+        if errno == ENOENT, mode == nil { return nil }
+        if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(path + shown) }
+        throw BackupError.system("open the folder \(path)\(shown)", errno)
+      }
+      if folders.count >= Self.maximumOpenFolders { closeFolders(except: shown) }
+      current = Opened(descriptor: opened, isNew: isMade)
+      folders[shown] = current
+    }
+    return current
+  }
+
+  /// Closes the open folders that do not lead to the one that is shown.
+  private func closeFolders(except shown: String) {
+    for (path, folder) in folders where !shown.hasPrefix(path + "/") {
+      _ = close(folder.descriptor)
+      folders[path] = nil
+    }
+  }
+
+  /// Closes the folders within, so that they can be removed.
+  func closeFolders() { closeFolders(except: "") }
+}
+
+/// A file that is to be written into an ``OutputFolder``.
+package struct OutputFile {
+  /// The names of the folders, and last of the file.
+  package let components: [String]
+  /// Whether the content is on the medium before the file has its name.
+  package var isDurable: Bool
+  /// The digest of the content, where it is known beforehand.
+  package var digest: SHA256Digest?
+  /// When the file was modified; nil for when it is written.
+  package var time: FileTime?
+  /// Whether it is for its owner alone, with the folders that are made for it.
+  package var isPrivate = false
+
+  package init(
+    _ components: [String], isDurable: Bool = true, digest: SHA256Digest? = nil,
+    time: FileTime? = nil
+  ) {
+    (self.components, self.isDurable, self.digest, self.time) = (
+      components, isDurable, digest, time
+    )
+  }
+}

@@ -1,0 +1,34 @@
+internal import ATProtocol
+internal import IPLD
+
+/// A record as it is given to people: JSON where it can be, its own bytes where not.
+package struct RecordRendering: Sendable {
+  /// What is written.
+  package let bytes: [UInt8]
+  /// Whether that is JSON.
+  package let isJSON: Bool
+  /// When the record says that it was made.
+  let createdAt: String?
+  /// The ending of its file.
+  var ending: String { isJSON ? ".json" : ".cbor" }
+
+  /// Renders a record's block.
+  ///
+  /// Indented, its keys in the order of their bytes, so that it is the same each time and can be
+  /// compared line by line.
+  package init(_ block: Span<UInt8>) {
+    do {
+      let value = try DAGCBORDecoder.decode(block)
+      var json = JSONWriter(pretty: true)
+      value.writeJSON(to: &json)
+      json.newline()
+      bytes = json.takeBytes()
+      isJSON = true
+      createdAt = value["createdAt"]?.string
+    } catch {
+      bytes = block.array
+      isJSON = false
+      createdAt = nil
+    }
+  }
+}

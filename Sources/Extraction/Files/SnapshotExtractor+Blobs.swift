@@ -1,0 +1,166 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Snapshots
+
+/// Writing blobs.
+extension SnapshotExtractor {
+  /// A blob that is to be written.
+  struct Blob {
+    let cid: CID
+    /// What its record says.
+    var mimeType: String?
+    /// How large it is, by its record.
+    var size: Int?
+    /// The key of the record that refers to it first.
+    var record: String?
+  }
+
+  mutating func writeExtras() throws {
+    do {
+      try writeBlobs(archived.extras().map { Blob(cid: $0) })
+    } catch let error as ArchiveError {
+      report.damaged.append(("extras", "\(error)"))
+    } catch let error as SnapshotError {
+      report.damaged.append(("extras", "\(error)"))
+    }
+  }
+
+  /// Writes blobs whose records are lost; of several accounts, `carpack cat` gives them by their
+  /// CIDs.
+  mutating func writeStrays(except table: BlobTable) throws {
+    let history = try SnapshotHistory(of: archived.reader)
+    for stray in try archived.strays(history, besides: table.contains) {
+      try writeBlob(Blob(cid: stray))
+    }
+  }
+
+  /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
+  /// once, whatever the order of the records that refer to them.
+  ///
+  /// What is wrong is reported in the order of `blobs`.
+  mutating func writeBlobs(_ blobs: [Blob]) throws {
+    let earlier = report
+    var findings: [(index: Int, report: Report)] = []
+    let order = try archiveOrder(of: blobs)
+    for (done, (index, _)) in order.enumerated() {
+      observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
+      archived.reader.willReadSections(order[done...].lazy.map(\.ordinal))
+      report = Report()
+      try writeBlob(blobs[index])
+      if !report.isEmpty { findings.append((index, report)) }
+    }
+    report = earlier
+    for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
+  }
+
+  /// The indices and numbers of blobs in the order in which these lie in the archive; those that are
+  /// damaged or missing come last.
+  private func archiveOrder(of blobs: [Blob]) throws -> [(index: Int, ordinal: UInt64)] {
+    let states = try archived.reader.states(
+      blobs.count, expectedLength: { blobs[$0].size.flatMap { UInt64(exactly: $0) } },
+      cid: { blobs[$0].cid })
+    let order = states.enumerated().map { index, state in
+      if case .held(let ordinal, _) = state { (index, ordinal) } else { (index, UInt64.max) }
+    }
+    return order.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+  }
+
+  mutating func writeBlob(_ blob: Blob) throws {
+    let cid = blob.cid
+    switch archived.state(of: cid) {
+    case .held(let length) where length <= Self.maximumInMemory:
+      try writeSmallBlob(blob)
+      return
+    case .held: break
+    case .missing:
+      report.missing.append("\(cid)")
+      return
+    case .damaged(let why):
+      report.damaged.append(("\(cid)", why))
+      return
+    }
+    let ending: String
+    do {
+      ending = try fileExtension(cid, blob.mimeType)
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    let reader = archived.reader
+    try write(
+      ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
+    ) { sink in try reader.read(cid, each: sink) }
+  }
+
+  private func time(of blob: Blob) -> FileTime? {
+    notes?.time(of: blob.cid, record: blob.record.map { Array($0.utf8) })
+  }
+
+  /// The name of a blob's file.
+  private mutating func name(of blob: Blob, _ ending: String) -> String {
+    let plain = FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+    guard options.names == .readable else { return plain }
+    for isWhole in [false, true] {
+      guard
+        let name = notes?.name(
+          of: blob.cid, record: blob.record.map { Array($0.utf8) }, isWhole: isWhole)
+      else { break }
+      let full = "\(name).\(ending)"
+      if claims?.insert("blobs/" + full) != false { return full }
+    }
+    return plain
+  }
+
+  /// Blobs up to this length are read once, into memory: it takes their beginning to know their
+  /// names.
+  private static let maximumInMemory: UInt64 = 1 << 16
+
+  mutating func writeSmallBlob(_ blob: Blob) throws {
+    let cid = blob.cid
+    let found: [UInt8]?
+    do {
+      found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
+    } catch let error as ArchiveError {
+      report.damaged.append(("\(cid)", "\(error)"))
+      return
+    }
+    guard let body = found else {
+      report.missing.append("\(cid)")
+      return
+    }
+    let ending = fileExtension(
+      cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
+    try write(
+      ["blobs", name(of: blob, ending)], durably: false, digest: cid.multihash.sha256,
+      time: time(of: blob)
+    ) { sink in
+      let bytes = body
+      try sink(bytes.span)
+    }
+  }
+
+  private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
+    var beginning: [UInt8] = []
+    struct Enough: Error {}
+    do {
+      try archived.reader.read(cid) { chunk in
+        let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
+        beginning.append(contentsOf: chunk.extracting(0..<wanted))
+        if beginning.count == MediaType.signatureLength { throw Enough() }
+      }
+    } catch is Enough {}
+    return fileExtension(cid, mimeType, beginning: beginning)
+  }
+
+  private mutating func fileExtension(
+    _ cid: CID, _ mimeType: String?, beginning: [UInt8]
+  ) -> String {
+    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
+    if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
+      report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")
+    }
+    return ending
+  }
+}

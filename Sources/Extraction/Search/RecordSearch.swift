@@ -1,0 +1,157 @@
+internal import ATProtocol
+package import Archive
+package import Files
+package import IPLD
+internal import Repository
+package import Snapshots
+
+/// Looks for a text in the records of all snapshots of an account.
+///
+/// Every record is looked at once: all of the first snapshot, and of each later one those that it
+/// changed.
+///
+/// Invariant: `open` holds the matches that are in the snapshot that was looked at last, which has
+/// the number `lastNumber`.
+package struct RecordSearch {
+  /// A record with the text, and the snapshots that have it.
+  package struct Match: Sendable {
+    /// Its path.
+    package let path: String
+    /// Its CID.
+    package let cid: CID
+    /// When it was made, as far as the record says so.
+    package let createdAt: String?
+    /// The text and what stands around it.
+    package let excerpt: String
+    /// The number of the first snapshot that has it.
+    package let first: Int
+    /// The number of the last snapshot that has it.
+    package fileprivate(set) var last: Int
+    /// Whether the newest snapshot of the account has it.
+    package fileprivate(set) var isCurrent = false
+  }
+
+  private let pattern: TextPattern
+  private let reader: ArchiveReader
+  private let observer: Progress.Observer
+  private var open: [[UInt8]: Match] = [:]
+  private var lastNumber = 0
+  /// What could not be looked at, and why.
+  package private(set) var gaps: [String] = []
+
+  /// A search in an archive.
+  package init(
+    _ pattern: TextPattern, in reader: ArchiveReader,
+    observer: @escaping Progress.Observer = { _ in }
+  ) {
+    (self.pattern, self.reader, self.observer) = (pattern, reader, observer)
+  }
+
+  /// Looks through the snapshots of one account.
+  ///
+  /// - Parameters:
+  ///   - entries: the snapshots, the oldest first.
+  ///   - each: receives the matches that were deleted or changed since, as that is found; then, in
+  ///     the order of their paths, those of the newest.
+  /// - Throws: what `each` throws; ``BackupError`` if there is no room for a temporary file. What
+  ///   is damaged is in ``gaps``.
+  package mutating func run(
+    _ entries: [SnapshotHistory.Entry], each: (Match) throws -> Void
+  ) throws {
+    (open, lastNumber) = ([:], 0)
+    var before: ArchivedSnapshot?
+    for entry in entries {
+      let snapshot: ArchivedSnapshot
+      do {
+        snapshot = try ArchivedSnapshot(entry.cid, in: reader)
+      } catch let error where error.isDamage {
+        gaps.append("snapshot \(entry.number): \(error)")
+        continue
+      }
+      if let before, try readChanges(from: before, to: snapshot, entry.number, each) {
+        // Only what changed had to be read.
+      } else {
+        try readAll(of: snapshot, entry.number, each)
+      }
+      (before, lastNumber) = (snapshot, entry.number)
+    }
+    for match in open.values.sorted(by: { $0.path < $1.path }) {
+      try each(ended(match, isCurrent: true))
+    }
+  }
+
+  /// Reads what changed between two snapshots; false if that cannot be told.
+  private mutating func readChanges(
+    from old: ArchivedSnapshot, to new: ArchivedSnapshot, _ number: Int,
+    _ each: (Match) throws -> Void
+  ) throws -> Bool {
+    let oldBlocks = SnapshotBlocks(old, observer: observer)
+    let newBlocks = SnapshotBlocks(new, keepsRecords: true, observer: observer)
+    do {
+      try MSTDiff.compare(old: try old.treeRoot, new: try new.treeRoot) { node, side in
+        try (side == .old ? oldBlocks : newBlocks).body(of: node)
+      } each: { change in
+        guard case .record(let record) = change else { return }
+        try close(record.key, each)
+        guard let cid = record.new else { return }
+        guard let body = try newBlocks.body(of: cid) else {
+          gaps.append("snapshot \(number): \(record.path) is not in the archive")
+          return
+        }
+        read(record.key, cid, body.span, number)
+      }
+      return true
+    } catch is MSTDiffError {
+      return false
+    } catch let error where error.isDamage {
+      return false
+    }
+  }
+
+  /// Reads all records of a snapshot, and closes what is not in it any more.
+  private mutating func readAll(
+    of snapshot: ArchivedSnapshot, _ number: Int, _ each: (Match) throws -> Void
+  ) throws {
+    let earlier = open
+    open = [:]
+    let contents: SnapshotBlocks.Contents
+    do {
+      let blocks = SnapshotBlocks(snapshot, keepsRecords: true, observer: observer)
+      contents = try blocks.contents { record, body in
+        if let match = earlier[record.key], match.cid == record.cid {
+          open[record.key] = match
+        } else {
+          read(record.key, record.cid, body, number)
+        }
+      }
+    } catch let error where error.isDamage {
+      gaps.append("snapshot \(number): \(error)")
+      open = earlier
+      return
+    }
+    for (key, match) in earlier where open[key]?.cid != match.cid { try each(ended(match)) }
+    if let flaw = contents.flaw {
+      gaps.append("snapshot \(number): \(flaw)")
+    } else if !contents.tree.isComplete {
+      gaps.append("snapshot \(number): not all of its records are in the archive")
+    }
+  }
+
+  private mutating func read(_ key: [UInt8], _ cid: CID, _ body: Span<UInt8>, _ number: Int) {
+    guard let excerpt = pattern.firstMatch(in: body) else { return }
+    open[key] = Match(
+      path: String(decoding: key, as: UTF8.self), cid: cid,
+      createdAt: SnapshotDates.createdAt(in: body), excerpt: excerpt, first: number, last: number)
+  }
+
+  private mutating func close(_ key: [UInt8], _ each: (Match) throws -> Void) throws {
+    if let match = open.removeValue(forKey: key) { try each(ended(match)) }
+  }
+
+  /// A match that ends with the snapshot that was looked at last.
+  private func ended(_ match: Match, isCurrent: Bool = false) -> Match {
+    var match = match
+    (match.last, match.isCurrent) = (lastNumber, isCurrent)
+    return match
+  }
+}

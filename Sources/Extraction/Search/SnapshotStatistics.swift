@@ -1,0 +1,88 @@
+internal import ATProtocol
+package import Files
+internal import IPLD
+internal import Repository
+package import Snapshots
+
+/// What the records and blobs of a snapshot come to, by collection, year and type.
+package struct SnapshotStatistics: Sendable {
+  /// A number of things and their bytes.
+  package struct Amount: Equatable, Sendable {
+    /// How many.
+    package private(set) var count = 0
+    /// How many bytes they have.
+    package private(set) var bytes: UInt64 = 0
+
+    fileprivate mutating func add(_ length: UInt64) {
+      count += 1
+      bytes = bytes.addingReportingOverflow(length).overflow ? .max : bytes + length
+    }
+  }
+
+  /// All records.
+  package private(set) var records = Amount()
+  /// The records of each collection.
+  package private(set) var collections: [String: Amount] = [:]
+  /// The records whose key is a time, by its year.
+  package private(set) var years: [Int: Amount] = [:]
+  /// How many records have a key that is no time.
+  package private(set) var undated = Amount()
+  /// All blobs that records refer to, by the lengths that are held, or else by the sizes that
+  /// records declare.
+  package private(set) var blobs = Amount()
+  /// Those of them that the archive does not hold.
+  package private(set) var missing = Amount()
+  /// The blobs of each media type, as records declare it.
+  package private(set) var types: [String: Amount] = [:]
+  /// Why the repository is not as it was; nil if it is.
+  package private(set) var flaw: String?
+  /// Whether all records are in the archive.
+  package private(set) var isComplete = true
+
+  /// Counts a snapshot.
+  ///
+  /// - Throws: as `SnapshotBlocks.contents` does.
+  package init(
+    of archived: ArchivedSnapshot, observer: @escaping Progress.Observer = { _ in }
+  ) throws {
+    var (name, collection) = ([UInt8](), Amount())
+    let contents = try SnapshotBlocks(archived, observer: observer).contents { record, _ in
+      let slash = record.key.firstIndex(of: UInt8(ascii: "/")) ?? record.key.endIndex
+      // Records come in the order of their paths, so those of a collection come together.
+      if !name.elementsEqual(record.key[..<slash]) {
+        if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
+        (name, collection) = (Array(record.key[..<slash]), Amount())
+      }
+      let length = record.length ?? 0
+      records.add(length)
+      collection.add(length)
+      if let year = Self.year(record.key.dropFirst(slash + 1)) {
+        years[year, default: Amount()].add(length)
+      } else {
+        undated.add(length)
+      }
+    }
+    if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
+    let entries = contents.blobs.entries
+    let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
+    for (entry, state) in zip(entries, states) {
+      var size = UInt64(max(0, entry.size ?? 0))
+      if case .held(let length) = state { size = length } else { missing.add(size) }
+      blobs.add(size)
+      types[entry.mimeType ?? "unknown", default: Amount()].add(size)
+    }
+    flaw = contents.flaw
+    isComplete = contents.tree.isComplete
+  }
+
+  /// The year of a key that is a TID of our times; nil for any other.
+  private static func year(_ key: ArraySlice<UInt8>) -> Int? {
+    do throws(IdentifierError) {
+      let time = try TID(String(decoding: key, as: UTF8.self)).microseconds
+      let year = Moment.year(ofSeconds: Int64(time / 1_000_000))
+      return 2000...2100 ~= year ? year : nil
+    } catch {
+      return nil
+    }
+  }
+}

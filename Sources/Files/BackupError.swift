@@ -1,0 +1,150 @@
+internal import SystemPackage
+
+/// What keeps a pack, a reading or an extraction from being done.
+package enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// A system call failed: what was to be done, and the `errno`.
+  case system(String, CInt)
+  /// The repository is not one that can be packed: why.
+  case malformedRepository(String)
+  /// A file was written to, or replaced, while it was being read.
+  case changedMeanwhile(String)
+  /// A folder has no CAR, or more than one: their names.
+  case carsInFolder(String, [String])
+  /// The DID document or the facts given belong to another account.
+  case otherAccount(String, expected: String)
+  /// This file is the archive of this other account.
+  case archiveOfOther(String, account: String)
+  /// A document that was given is not what it must be.
+  case malformedDocument(String)
+  /// A file is in the way, and what it holds differs.
+  case fileDiffers(String)
+  /// Something that is no ordinary file or folder is in the way.
+  case inTheWay(String)
+  /// Another run is writing into a folder.
+  case busy(String)
+  /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
+  case notAFile(String, String)
+  /// Under the temporary name of a new archive is what another run has left: its path, and of which
+  /// account, if that is known.
+  case leftover(String, String?)
+  /// A name from the archive that no file may have.
+  case hostileName(String)
+  /// A CAR is much longer than what the archive holds: its length, and the most that is put
+  /// together.
+  case tooLarge(UInt64, limit: UInt64)
+  /// A server sends a longer repository than is wanted: how many bytes are.
+  case repositoryTooLarge(limit: Int)
+  /// A server sends a longer blob than is wanted: how many bytes are.
+  case blobTooLarge(limit: Int)
+  /// The CAR cannot be given back bit for bit: why.
+  case carNotExact(String)
+  /// What was asked for is not in the archive.
+  case notFound(String)
+  /// What was asked for is not in what is left of a damaged repository: what, and the damage.
+  case notInRemains(String, String)
+  /// An archive that is to be copied is damaged: its name, and how.
+  case damagedArchive(String, String)
+  /// An archive that is to be copied does not end with what is committed: its name, and how many
+  /// bytes follow.
+  case unfinishedArchive(String, UInt64)
+  /// A copy of an archive is not what it has to be, so that it was thrown away: why.
+  case copyFailed(String)
+  /// A repository or an account is not what it is said to be: why.
+  case notGenuine(String)
+  /// A server sent text where a repository should have been: its beginning.
+  case notARepository(String)
+  /// A server sent a repository in which tree nodes and records are missing: how many.
+  case incompleteRepository(nodes: Int, records: Int)
+  /// A server does not give an account's repository out: the account, and what the server says of
+  /// it.
+  case accountUnavailable(String, String)
+  /// A server's list of accounts, or of blobs that it misses, goes on without an end: the server.
+  case endlessList(String)
+  /// A DID document names a server that is not asked: the account, and why.
+  case unusableServer(String, String)
+  /// No password was sent, for the account does not claim the handle: the handle, and the account.
+  case unclaimedHandle(String, String)
+  /// No snapshot of this account would be left.
+  case lastSnapshot(String)
+  /// Nobody knows on which server an account is.
+  case noServer(String)
+  /// A blob that is to be accepted as lost, and is not among those that are missing.
+  case notMissing(String)
+  /// A blob whose loss is to be reconsidered, and was not accepted.
+  case notAccepted(String)
+  /// A word that selects nothing.
+  case malformedSelector(String)
+  /// A selector that is to mean one thing fits several: the first of them.
+  case ambiguousSelector(String, [String])
+
+  /// What a person reads.
+  package var description: String {
+    switch self {
+    case .system(let operation, let code):
+      "could not \(operation): \(Errno(rawValue: code))"
+    case .malformedRepository(let why): why
+    case .changedMeanwhile(let name): "\(name) was changed by another program while it was read"
+    case .carsInFolder(let folder, let names):
+      names.isEmpty
+        ? "\(folder) holds no .car file"
+        : "\(folder) holds more than one .car file: \(names.joined(separator: ", "))"
+    case .archiveOfOther(let file, let account):
+      "\(file) is the archive of \(account)"
+    case .otherAccount(let found, let expected):
+      "the document given is about \(found), and the repository belongs to \(expected)"
+    case .malformedDocument(let what): "\(what)"
+    case .fileDiffers(let path): "\(path) exists already and holds something else"
+    case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
+    case .busy(let path): "another carpack is writing into \(path)"
+    case .notAFile(let path, let kind): "\(path) is \(kind), not a plain file"
+    case .leftover(let path, let account):
+      "\(path) holds what an interrupted run has saved of \(account ?? "an account that cannot be told")"
+    case .hostileName(let name): "refused to make a file of the name \"\(name)\""
+    case .tooLarge(let length, let limit):
+      "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
+    case .repositoryTooLarge(let limit):
+      "the server sends a repository of more than \(limit) bytes; no more are taken"
+    case .blobTooLarge(let limit):
+      "the server sends a blob of more than \(limit) bytes; no more are taken"
+    case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
+    case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
+    case .unfinishedArchive(let name, let length):
+      "\(name) ends in \(length) bytes of a write that has not come to its end, or whose footer is damaged"
+    case .copyFailed(let why):
+      "the new archive is not what it has to be, and was thrown away: \(why)"
+    case .notGenuine(let why): why
+    case .notARepository(let beginning):
+      "the server sent something else than a CAR: \"\(beginning)\""
+    case .incompleteRepository(let nodes, let records):
+      "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
+    case .accountUnavailable(let account, let state):
+      "the server does not give out the repository of \(account): \(state)"
+    case .endlessList(let server):
+      "a list of \(server) goes on without an end; it was not read on"
+    case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
+    case .lastSnapshot(let account): "no snapshot of \(account) would be left"
+    case .unclaimedHandle(let handle, let account):
+      "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
+    case .noServer(let account): "nothing says on which server \(account) is"
+    case .notInRemains(let what, let damage):
+      "\(what) is not in what is left of the repository, which is damaged: \(damage)"
+    case .notFound(let what): "\(what) is not in the archive"
+    case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
+    case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"
+    case .ambiguousSelector(let text, let found):
+      "\"\(text)\" fits several things: \(found.joined(separator: ", "))"
+    case .malformedSelector(let text):
+      "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
+    }
+  }
+}
+
+extension BackupError {
+  /// Whether what a server sent was wrong, so that fetching it again may help.
+  package var isAboutContent: Bool {
+    switch self {
+    case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
+    default: false
+    }
+  }
+}

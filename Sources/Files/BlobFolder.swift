@@ -1,0 +1,162 @@
+internal import Archive
+package import IPLD
+internal import SystemPackage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A folder that may hold blobs, under any names, in folders within folders.
+package struct BlobFolder: Sendable {
+  /// Its path.
+  package let path: String
+  /// Whether it is a backup of a whole account, so that the CAR, the records and the metadata in it
+  /// are not blobs.
+  package let isAccountFolder: Bool
+
+  /// A folder of blobs.
+  package init(_ path: String, isAccountFolder: Bool = false) {
+    self.path = path
+    self.isAccountFolder = isAccountFolder
+  }
+
+  /// All ordinary files in it, by their paths, in the order of their names.
+  ///
+  /// Symbolic links to files are followed, those to folders are not.
+  ///
+  /// - Parameter unreadable: is told of a folder that cannot be read, and decides about it; by
+  ///   default that ends the search.
+  /// - Throws: ``BackupError`` for a folder that cannot be read; what `unreadable` throws.
+  package func files(unreadable: (BackupError) throws -> Void = { throw $0 }) throws -> [String] {
+    var files: [String] = []
+    var waiting = [path]
+    while let folder = waiting.popLast() {
+      let names: [String]
+      do {
+        names = try Self.names(in: folder)
+      } catch let error as BackupError {
+        try unreadable(error)
+        continue
+      }
+      for name in names.sorted(by: >) {
+        let full = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+        var status = stat()
+        guard unsafe lstat(full, &status) == 0 else {
+          throw BackupError.system("look at \(full)", errno)
+        }
+        if status.st_mode & S_IFMT == S_IFDIR {
+          if !(isAccountFolder && name == "records") { waiting.append(full) }
+          continue
+        }
+        // A link that leads nowhere is no file.
+        if status.st_mode & S_IFMT == S_IFLNK, unsafe stat(full, &status) != 0 { continue }
+        guard status.st_mode & S_IFMT == S_IFREG else { continue }
+        if !(isAccountFolder && Self.isBookkeeping(name)) { files.append(full) }
+      }
+    }
+    return files.sorted()
+  }
+
+  /// The CAR files in it.
+  ///
+  /// - Throws: ``BackupError`` for a folder that cannot be read.
+  package func cars() throws -> [String] {
+    try BlobFolder(path).files().filter { path in
+      Self.isCAR(path.split(separator: "/").last.map(String.init) ?? path)
+    }
+  }
+
+  /// Whether a file is called like a repository, and not like a blob that happens to be a CAR.
+  private static func isCAR(_ name: String) -> Bool {
+    name.hasSuffix(".car") && claimedCID(name)?.codec != .raw
+  }
+
+  private static func isBookkeeping(_ name: String) -> Bool {
+    isCAR(name) || name == ExtractedName.metadata || name == ExtractedName.didDocument
+      || name == ExtractedName.plcLog || name == ExtractedName.list
+      || name == ExtractedName.unfinishedList
+  }
+
+  /// Whether a folder has this name.
+  package static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Makes a folder, and those around it that are not there.
+  ///
+  /// - Throws: ``BackupError`` if one cannot be made.
+  package static func make(_ path: String) throws {
+    var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
+    for component in FilePath(path).components {
+      made.append(component)
+      guard unsafe mkdir(made.string, 0o777) == 0 || errno == EEXIST else {
+        throw BackupError.system("make the folder \(made)", errno)
+      }
+    }
+  }
+
+  /// The names of everything in a folder.
+  ///
+  /// - Throws: ``BackupError`` if it cannot be opened, or not be read to its end.
+  package static func names(in folder: String) throws -> [String] {
+    guard let stream = unsafe opendir(folder) else {
+      throw BackupError.system("read the folder \(folder)", errno)
+    }
+    defer { unsafe closedir(stream) }
+    return try names(in: folder) {
+      guard let entry = unsafe readdir(stream) else { return nil }
+      return unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+          unsafe String(cString: $0)
+        }
+      }
+    }
+  }
+
+  /// The names of everything in a folder, read one by one.
+  ///
+  /// - Parameters:
+  ///   - folder: its path, for the message.
+  ///   - next: reads a name; nil at the end, and, with `errno` set, if that fails.
+  /// - Throws: ``BackupError`` if it fails.
+  package static func names(in folder: String, next: () -> String?) throws -> [String] {
+    var names: [String] = []
+    while true {
+      // The end leaves it as it is.
+      errno = 0
+      guard let name = next() else { break }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    guard errno == 0 else { throw BackupError.system("read the folder \(folder)", errno) }
+    return names
+  }
+
+  /// The CID that a file's name claims, `CID` or `CID.EXT`; nil if it claims none.
+  package static func claimedCID(_ path: String) -> CID? {
+    let name = path.split(separator: "/").last ?? ""
+    let stem = name.prefix { $0 != "." }
+    guard stem.count >= 46 else { return nil }
+    // A name that is no CID is a name like any other.
+    return try? CID(stem)
+  }
+}
+
+/// The names of files that an extraction writes beside CAR, blobs and records.
+package enum ExtractedName {
+  package static let metadata = "backup-metadata.json"
+  package static let didDocument = "did-document.json"
+  package static let plcLog = "plc-audit-log.json"
+  /// The documents of an account.
+  package static let all = [metadata, didDocument, plcLog]
+  /// The list of the files that were written, and of their digests.
+  package static let list = "carpack-extracted.sha256"
+  /// The same while it is written.
+  package static let unfinishedList = list + temporaryEnding
+  /// The ending of a file that is being written.
+  package static let temporaryEnding = ".partial"
+}

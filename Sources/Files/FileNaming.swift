@@ -1,0 +1,150 @@
+package import ATProtocol
+internal import IPLD
+package import SystemPackage
+
+/// What files are called that come out of an archive.
+///
+/// Collections and record keys are used as they are if that is a safe name, whatever they spell.
+/// Bytes that are not safe are escaped, each as `%` and two hexadecimal digits; no identifier holds
+/// a `%`, so that no two names meet, and the escape can be undone. A name that would be longer than
+/// a file system allows (record keys go up to 512 characters, and names up to 255 bytes) keeps its
+/// first 120 characters, followed by `+` and the SHA-256 of the whole in base 32. No identifier
+/// holds a `+` either.
+package enum FileNaming {
+  /// The ending of an archive's name.
+  package static let archiveEnding = ".car.zst"
+
+  /// The longest name that is used as it is, in bytes, with its ending.
+  ///
+  /// File systems allow 255; some of it is left for others.
+  package static let maximumLength = 240
+  private static let keptLength = 120
+
+  /// What has to take a name.
+  package enum Target {
+    /// The file systems of Unix: everything but a slash and NUL, and what a terminal or a shell
+    /// would mistake.
+    case unix
+    /// Also Windows and exFAT: no colon, no name of a device, no dot at the end.
+    case any
+  }
+
+  /// A name with an ending, shortened if it has to be.
+  package static func name(_ text: String, ending: String = "") -> String {
+    guard text.utf8.count + ending.utf8.count > maximumLength else { return text + ending }
+    let digest = SHA256.digest(of: Array(text.utf8).span)
+    return "\(text.prefix(keptLength))+\(Base32.encode(digest.bytes.span))\(ending)"
+  }
+
+  /// The file beside an archive that has its name with another ending.
+  package static func beside(_ archive: FilePath, _ ending: String) -> FilePath {
+    let text = archive.string
+    let known = archiveEnding
+    return FilePath((text.hasSuffix(known) ? String(text.dropLast(known.count)) : text) + ending)
+  }
+
+  /// The two parts of a key of the tree, at its first slash; the collection is nil if there is no
+  /// slash.
+  package static func parts(of key: [UInt8]) -> (
+    collection: ArraySlice<UInt8>?, rest: ArraySlice<UInt8>
+  ) {
+    guard let slash = key.firstIndex(of: UInt8(ascii: "/")) else { return (nil, key[...]) }
+    return (key[..<slash], key[(slash + 1)...])
+  }
+
+  /// The name for a part of a key.
+  ///
+  /// - Parameters:
+  ///   - part: its bytes, which may be anything; nil for the collection of a key that has none.
+  ///   - ending: what follows.
+  ///   - target: what has to take the name.
+  package static func component(
+    _ part: ArraySlice<UInt8>?, ending: String = "", for target: Target = .unix
+  ) -> String {
+    // Neither is the escape of anything: no digits follow.
+    guard let part else { return "%-" + ending }
+    guard !part.isEmpty else { return "%" + ending }
+    // A dot in front hides a file; one at the end is dropped by Windows.
+    var isSafe = part.first != UInt8(ascii: ".")
+    if target == .any, ending.isEmpty, part.last == UInt8(ascii: ".") { isSafe = false }
+    for byte in part where !self.isSafe(byte, for: target) { isSafe = false }
+    var text = isSafe ? String(decoding: part, as: UTF8.self) : escaped(part, ending, target)
+    if target == .any, isDevice(text), let first = part.first {
+      text = escape(first) + text.dropFirst()
+    }
+    return name(text, ending: ending)
+  }
+
+  /// The name for a part of a key whose own name differs from another in case only: it names its
+  /// digest.
+  package static func other(than name: String, ending: String, for part: [UInt8]) -> String {
+    let digest = SHA256.digest(of: part.span)
+    let stem = name.dropLast(ending.count).prefix(keptLength)
+    return "\(stem)+\(Base32.encode(digest.bytes.span))\(ending)"
+  }
+
+  /// The folder of an account.
+  ///
+  /// Where there may be no colons, `did:plc:…` is `did-plc-…`: the name of a method holds no
+  /// hyphen.
+  package static func account(_ did: DID, for target: Target) -> String {
+    guard target == .any else { return name(did.text) }
+    let parts = did.text.split(separator: ":", maxSplits: 2)
+    return component(Array(parts.joined(separator: "-").utf8)[...], for: .any)
+  }
+
+  private static func isSafe(_ byte: UInt8, for target: Target) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+      UInt8(ascii: "~"), UInt8(ascii: "."):
+      true
+    case UInt8(ascii: ":"): target == .unix
+    default: false
+    }
+  }
+
+  private static func escaped(_ part: ArraySlice<UInt8>, _ ending: String, _ target: Target)
+    -> String
+  {
+    let dot = UInt8(ascii: ".")
+    var text = ""
+    for (place, byte) in part.enumerated() {
+      let isDotAtEnd =
+        byte == dot && target == .any && ending.isEmpty && place == part.count - 1
+      if isSafe(byte, for: target), !(byte == dot && place == 0), !isDotAtEnd {
+        text.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        text += escape(byte)
+      }
+    }
+    return text
+  }
+
+  private static func escape(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16, uppercase: true)
+    return "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+  }
+
+  /// Whether Windows takes a name for that of a device, whatever ending it has.
+  private static func isDevice(_ name: String) -> Bool {
+    let stem = name.lowercased().prefix { $0 != "." }
+    if ["con", "prn", "aux", "nul"].contains(stem) { return true }
+    return stem.utf8.count == 4 && (stem.hasPrefix("com") || stem.hasPrefix("lpt"))
+      && stem.last.map { "0"..."9" ~= $0 } == true
+  }
+}
+
+/// Names that were given, of which no two may differ in case only.
+///
+/// A digest of each is kept, so that a million names take some 16 MB.
+package struct ClaimedNames {
+  package init() {}
+
+  private var digests: Set<Int> = []
+
+  /// Takes a name; answers whether it was free.
+  package mutating func insert(_ name: String) -> Bool {
+    digests.insert(name.lowercased().hashValue).inserted
+  }
+}

@@ -1,0 +1,77 @@
+package import ATProtocol
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// When a file was modified, as file systems keep it.
+package struct FileTime: Equatable, Sendable {
+  /// The seconds since the beginning of 1970.
+  package let seconds: Int64
+  /// The nanoseconds after these.
+  package let nanoseconds: Int64
+
+  /// The beginning of 1980, before which FAT and exFAT know no time.
+  package static let earliest: Int64 = 315_532_800
+  /// The end of 2107, behind which they know none.
+  package static let latest: Int64 = 4_354_819_199
+
+  /// A time that file systems can keep; nil for one that some cannot.
+  package init?(seconds: Int64, nanoseconds: Int64 = 0) {
+    guard Self.earliest...Self.latest ~= seconds, 0..<1_000_000_000 ~= nanoseconds else {
+      return nil
+    }
+    (self.seconds, self.nanoseconds) = (seconds, nanoseconds)
+  }
+
+  /// The time that a TID tells.
+  package init?(_ tid: TID) {
+    let microseconds = Int64(tid.microseconds)
+    self.init(
+      seconds: microseconds / 1_000_000, nanoseconds: microseconds % 1_000_000 * 1000)
+  }
+
+  /// The time that text in the form of RFC 3339 tells.
+  package init?(_ text: String) {
+    guard let moment = Moment(text) else { return nil }
+    self.init(seconds: moment.seconds, nanoseconds: moment.nanoseconds)
+  }
+
+  /// The day in UTC, as `2025-03-22`.
+  package var day: String {
+    // The days since the beginning of March of the year 0, which puts the leap day at the end of a
+    // year.
+    let days = seconds / 86_400 + 719_468
+    let (era, dayOfEra) = (days / 146_097, days % 146_097)
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let month = (5 * dayOfYear + 2) / 153
+    let day = dayOfYear - (153 * month + 2) / 5 + 1
+    let year = era * 400 + yearOfEra + (month >= 10 ? 1 : 0)
+    func padded(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    return "\(year)-\(padded(month < 10 ? month + 3 : month - 9))-\(padded(day))"
+  }
+
+  /// The day and the minute in UTC, as `2025-03-22 14:05`.
+  package var minute: String {
+    func padded(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    return "\(day) \(padded(seconds / 3600 % 24)):\(padded(seconds / 60 % 60))"
+  }
+
+  /// In the form of RFC 3339, to the second.
+  package var text: String {
+    let second = seconds % 60
+    return "\(day)T\(minute.suffix(5)):\(second < 10 ? "0" : "")\(second)Z"
+  }
+
+  /// Gives it to an open file, where the file system allows that.
+  package func set(_ descriptor: CInt) {
+    let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds))
+    // It says nothing about the content, so a file without it is as good.
+    _ = unsafe futimens(descriptor, [time, time])
+  }
+}

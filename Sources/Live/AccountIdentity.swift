@@ -1,0 +1,284 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Snapshots
+internal import SystemPackage
+internal import XRPC
+
+/// Who an account is and where, as far as a backup has to know.
+struct AccountIdentity: Sendable {
+  /// The account.
+  let did: DID
+  /// Its handle: the one that its DID document claims, unless that leads to another account.
+  ///
+  /// Whether it was confirmed both ways, ``warnings`` tell.
+  private(set) var handle: Handle?
+  /// The server to ask.
+  let server: String
+  /// The key that signs its commits; nil if none is known.
+  let key: VerificationKey?
+  /// The DID document, as received; nil if it could not be had, or is the one that the archive has.
+  let document: [UInt8]?
+  /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked
+  /// for yet.
+  private(set) var log: [UInt8]?
+  /// Whether the handle that the account claims leads back to it; nil if nobody could be asked, or
+  /// nobody was.
+  private(set) var isHandleConfirmed: Bool?
+  /// The handles that the newest known DID document claims.
+  private let claims: [Handle]
+  /// What a person should know.
+  private(set) var warnings: [String]
+
+  /// What a snapshot says of the account.
+  var facts: AccountFacts {
+    var facts = AccountFacts()
+    (facts.handle, facts.pds, facts.didDocument, facts.plcLog) = (handle, server, document, log)
+    return facts
+  }
+
+  /// Finds out who an account is.
+  ///
+  /// Of a `did:plc` that the archive knows its log is fetched, and nothing else as long as it says
+  /// what it said before: the DID document follows from it. Of any other account that is known, the
+  /// document is. The handle is asked about if another one is claimed, if it was not confirmed the
+  /// last time, or that was more than a week ago.
+  ///
+  /// - Parameters:
+  ///   - account: what the account is called.
+  ///   - base: the snapshot that the archive has of it.
+  ///   - path: the archive.
+  ///   - now: the moment, in RFC 3339 and UTC.
+  ///   - network: the way to servers and directories.
+  ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
+  ///     was.
+  /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or
+  ///   its log does not hold.
+  init(
+    _ account: ATIdentifier, base: ArchivedSnapshot?, in path: FilePath? = nil, at now: String,
+    network: Network, mayBeGone: Bool = false
+  ) async throws {
+    let resolver = IdentityResolver(network: network)
+    guard let base else {
+      try self.init(await resolver.resolve(account, confirmingHandle: true), network)
+      return
+    }
+    do {
+      try await self.init(knownBy: base, resolver, network)
+    } catch let error as IdentityError
+      where error.kind == .temporary || (mayBeGone && error.kind == .unavailable)
+    {
+      // Who keeps the directory of names may be away, while the account's server is not.
+      guard let known = try Self(known: base, network: network, because: error) else {
+        throw error
+      }
+      self = known
+      return
+    }
+    if case .handle(let asked) = account, !claims.contains(asked) {
+      warnings.append(
+        "the account of this archive, \(did), claims the handle \(asked) no more; the backup goes on with the account, and whoever has the handle now is backed up by the DID"
+      )
+    }
+    if handle != base.snapshot.handle || base.snapshot.standing.doubts.contains(.handle)
+      || !base.snapshot.hasFreshIdentity(at: Moment(now), in: path)
+    {
+      try await confirmHandle(resolver)
+    }
+  }
+
+  /// What is known of an account whose archive there is: by its log, if that says what it said
+  /// before, and else by its document.
+  private init(knownBy base: ArchivedSnapshot, _ resolver: IdentityResolver, _ network: Network)
+    async throws
+  {
+    let did = base.snapshot.did
+    var log: [UInt8]?
+    if did.method == "plc", let known = try base.readable({ try $0.plcLog() }) {
+      log = try await Self.log(of: did, resolver)
+      if let log, try Self.isSame(log, known, of: did),
+        let document = try base.readable({ try $0.didDocument() }).flatMap(Self.document),
+        try PLCLog(known.span, of: did).entries.last.map(document.follows(from:)) ?? false
+      {
+        try self.init(
+          did: did, handle: document.handle, document: document, bytes: nil, warnings: [],
+          network: network)
+        self.log = known
+        return
+      }
+    }
+    let found = try await resolver.dids.document(of: did)
+    try self.init(
+      did: did, handle: found.document.handle, document: found.document, bytes: found.bytes,
+      warnings: [], network: network)
+    self.log = log
+  }
+
+  /// What was found out about an account that no archive knows.
+  private init(_ resolved: ResolvedIdentity, _ network: Network) throws {
+    try self.init(
+      did: resolved.did, handle: resolved.claimedHandle, document: resolved.document,
+      bytes: resolved.documentBytes, warnings: [], network: network)
+    take(resolved.warnings, isConfirmed: resolved.handle != nil)
+    handle = resolved.handle ?? (Self.leadsElsewhere(resolved.warnings) ? nil : handle)
+  }
+
+  /// The account's log; nil if the directory keeps none of it.
+  private static func log(of did: DID, _ resolver: IdentityResolver) async throws -> [UInt8]? {
+    do {
+      return try await resolver.dids.plcLog(of: did)
+    } catch IdentityError.didNotFound {
+      return nil
+    }
+  }
+
+  /// Whether a log says what the one that is known says.
+  ///
+  /// - Throws: ``BackupError/notGenuine(_:)`` if one that says something else does not hold, or has
+  ///   lost operations that were in the one that is known.
+  private static func isSame(_ log: [UInt8], _ known: [UInt8], of did: DID) throws -> Bool {
+    if log == known { return true }
+    do {
+      let new = try PLCLog(log.span, of: did)
+      let old = try PLCLog(known.span, of: did)
+      if new == old { return true }
+      _ = try PLCHistory(validating: new, of: did)
+      let operations = Set(new.entries.compactMap(\.cid))
+      if let lost = old.entries.compactMap(\.cid).first(where: { !operations.contains($0) }) {
+        throw BackupError.notGenuine(
+          "the PLC log of \(did) has lost the operation \(lost), which the archive has: there are two histories"
+        )
+      }
+      return false
+    } catch let error where error is PLCLogError || error is PLCFault {
+      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+    }
+  }
+
+  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
+    do throws(DIDDocumentError) {
+      return try DIDDocument(bytes.span)
+    } catch {
+      // It is kept as it was received, and need not have been one that can be used.
+      return nil
+    }
+  }
+
+  // MARK: The handle
+
+  /// Asks whether the handle that the account claims leads back to it.
+  private mutating func confirmHandle(_ resolver: IdentityResolver) async throws {
+    guard let claimed = claims.first else {
+      isHandleConfirmed = true
+      return
+    }
+    let (source, found) = try await resolver.confirm(claimed, of: did)
+    take(found, isConfirmed: source != nil)
+    if Self.leadsElsewhere(found) { handle = nil }
+  }
+
+  private mutating func take(_ found: [IdentityWarning], isConfirmed: Bool) {
+    warnings += found.map { "\($0)" }
+    if found.contains(where: \.isContradiction) {
+      isHandleConfirmed = false
+    } else if isConfirmed || claims.isEmpty {
+      isHandleConfirmed = true
+    }
+  }
+
+  /// Begins a session with the account's server, if one is wanted.
+  ///
+  /// The owner of a handle's DNS decides where the handle leads. So the password goes to the server
+  /// that a handle leads to only if the account's DID document claims that handle. A server that
+  /// the user named needs no such claim.
+  ///
+  /// - Parameters:
+  ///   - begin: what begins it; nil if none is wanted.
+  ///   - account: what the account was called.
+  ///   - network: the way to the server.
+  /// - Throws: ``BackupError/unclaimedHandle(_:_:)``; what `begin` throws.
+  func session(
+    _ begin: (@Sendable (DID, _ server: String, Network) async throws -> Session)?,
+    for account: ATIdentifier, network: Network
+  ) async throws -> Session? {
+    guard let begin else { return nil }
+    if case .handle(let handle) = account, network.options.pds == nil, !claims.contains(handle) {
+      throw BackupError.unclaimedHandle(handle.text, did.text)
+    }
+    return try await begin(did, server, network)
+  }
+
+  /// What the archive says of an account; nil if it does not say where it was.
+  private init?(known base: ArchivedSnapshot, network: Network, because error: IdentityError) throws
+  {
+    guard let server = network.options.pds ?? base.snapshot.pds else { return nil }
+    let bytes = try base.didDocument()
+    var key: VerificationKey?
+    var claims: [Handle] = []
+    if let document = bytes.flatMap(Self.document) {
+      (key, claims) = (document.signingKey, document.handles)
+    }
+    self.init(
+      did: base.snapshot.did, handle: base.snapshot.handle, server: server, key: key,
+      document: nil, claims: claims,
+      warnings: [
+        "the DID document could not be had (\(error)); server and key are those of the last backup"
+      ])
+  }
+
+  /// The server that a DID document names.
+  ///
+  /// - Throws: ``BackupError`` with the reason, if it names none that may be asked.
+  private static func server(of did: DID, _ document: DIDDocument, _ network: Network) throws
+    -> String
+  {
+    switch document.pdsResult {
+    case .success(let origin):
+      guard try AddressPolicy(network.options).permits(HTTPURL(origin.text), isRedirected: false)
+      else {
+        throw BackupError.unusableServer(
+          did.text,
+          "the DID document's server, \"\(origin)\", is not on the public internet")
+      }
+      return origin.text
+    case .failure(.noServer): throw BackupError.noServer(did.text)
+    case .failure(let gap): throw BackupError.unusableServer(did.text, "\(gap)")
+    }
+  }
+
+  private static func leadsElsewhere(_ warnings: [IdentityWarning]) -> Bool {
+    warnings.contains { if case .handleLeadsElsewhere = $0 { true } else { false } }
+  }
+
+  private init(
+    did: DID, handle: Handle?, document: DIDDocument, bytes: [UInt8]?, warnings: [String],
+    network: Network
+  ) throws {
+    let server = try network.options.pds ?? Self.server(of: did, document, network)
+    self.init(
+      did: did, handle: handle, server: server, key: document.signingKey, document: bytes,
+      claims: document.handles, warnings: warnings)
+  }
+
+  private init(
+    did: DID, handle: Handle?, server: String, key: VerificationKey?, document: [UInt8]?,
+    claims: [Handle], warnings: [String]
+  ) {
+    self.claims = claims
+    self.did = did
+    self.handle = handle
+    self.server = server
+    self.key = key
+    self.document = document
+    self.warnings = warnings
+  }
+}
+
+extension DIDDocument {
+  /// Whether it says what an operation of the PLC log says of handle, server and key.
+  fileprivate func follows(from operation: PLCLog.Entry) -> Bool {
+    !operation.isTombstone && handle == operation.handle && pds == operation.pds?.text
+      && signingKey == operation.signingKey
+  }
+}

@@ -1,0 +1,174 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Snapshots
+internal import XRPC
+
+/// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
+///
+/// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
+///    no news; ``ArchiveMark`` remembers it.
+/// 2. As long as the ledger names all that is missing, the repository is not put together for it.
+extension BackupWork {
+  /// What came of going by the ledger.
+  enum Retry {
+    /// All that there is to do is done.
+    case done(BackupReport)
+    /// It takes the repository to go on, with what the server listed meanwhile, if it was asked.
+    case needsRepository(BlobListing?)
+  }
+
+  /// The servers to ask for blobs, the account's own first.
+  var sources: [BlobIntake.Source] {
+    [BlobIntake.Source(client: client, name: identity.server, loggedInAt: loggedInAt)]
+      + earlierSources
+  }
+
+  /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
+  func retry(
+    _ base: ArchivedSnapshot, _ schedule: RetrySchedule, in target: ArchiveTarget
+  ) async throws -> Retry {
+    guard let missing = try base.exhaustiveLedger() else { return .needsRepository(nil) }
+    let fault = base.snapshot.blobs.listFault
+    if !missing.isEmpty || fault != nil {
+      // Blobs that have come otherwise are counted with the repository at hand.
+      let reader = base.reader
+      let states = try reader.states(missing.count) { missing.cids[$0] }
+      guard reader.fileSize == reader.generation.committedLength,
+        states.allSatisfy({ if case .missing = $0 { true } else { false } })
+      else { return .needsRepository(nil) }
+    }
+    if let fault {
+      let listing = try await listBlobs(base.snapshot.blobs.referenced)
+      guard listing.fault?.kind == fault, try base.knows(listing, missing) else {
+        return .needsRepository(listing)
+      }
+    }
+    let reconciliation = try BlobReconciliation(
+      adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
+      schedule: schedule)
+    let standing = try standingOfBase(base)
+    let isNews =
+      privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
+      || identity.isNews(after: base.snapshot)
+    guard reconciliation.wantedCount > 0 || isNews else {
+      try await target.publish()
+      noteCurrent(base, target)
+      noteIdentity(base.snapshot, target)
+      return .done(
+        .unchanged(
+          base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
+          warnings: warnings.all, lacksPrivateData: lacksPrivateData))
+    }
+    observer(
+      .blobs(
+        referenced: base.snapshot.blobs.referenced, listed: nil,
+        wanted: reconciliation.wantedCount))
+    let header = try base.reader.carHeader
+    return .done(
+      try await appending(to: target, ArchiveOptions(level: options.level), carHeader: { header }) {
+        try await ask(reconciliation, base, standing, with: $0, for: target)
+      })
+  }
+
+  private func ask(
+    _ reconciliation: BlobReconciliation, _ base: ArchivedSnapshot, _ standing: Standing,
+    with appender: ArchiveAppender,
+    for target: ArchiveTarget
+  ) async throws -> BackupReport {
+    observer(.progress(BackupProgress(.blobs)))
+    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
+    var draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
+    draft.judge(standing)
+    if let privateData { try draft.add(privateData) }
+    return try await end(
+      draft, missing: ledger.missing, base.reader, with: appender, for: target)
+  }
+
+  /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that
+  /// says it.
+  func fetchBlobs(
+    _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
+  ) async throws -> (BlobReconciliation.Ledger, SnapshotDraft.Provenance) {
+    let moment = options.now()
+    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
+    try await intake.fetch(
+      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
+    observer(.progress(BackupProgress(.committing)))
+    var ledger = intake.ledger(at: moment)
+    // A fill does not ask which blobs the server lists.
+    if isFill { ledger.counts.listed = nil }
+    let provenance = SnapshotDraft.Provenance(
+      tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
+      milliseconds: { [options, begin] in options.milliseconds() - begin })
+    return (ledger, provenance)
+  }
+
+  /// Ends a backup: with a new snapshot if it says something that the one before does not say.
+  ///
+  /// - Parameters:
+  ///   - draft: what is to be said.
+  ///   - missing: the blobs that are missing.
+  ///   - archive: the archive before.
+  ///   - appender: what writes it.
+  ///   - target: the file.
+  func end(
+    _ draft: SnapshotDraft, missing: BlobLedger.MissingList, _ archive: ArchiveReader,
+    with appender: ArchiveAppender, for target: ArchiveTarget
+  ) async throws -> BackupReport {
+    let ending = try await appender.perform { writer in try draft.end(&writer) }
+    let snapshot = ending.snapshot
+    noteIdentity(snapshot, target)
+    if let base, ending.isUnchanged {
+      remember(missing, on: target)
+      noteCurrent(base, target)
+    } else if let head = ending.generation.head, !isFill, snapshot.blobs.listed == nil {
+      // The repository was not fetched, so the snapshot itself does not say that it was checked.
+      ArchiveMark(time: options.now(), manifest: head.cid)
+        .put(.current, for: identity.did, on: target.path)
+    }
+    let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
+    return BackupReport(
+      name: target.name, snapshot: snapshot, generation: ending.generation,
+      outcome: snapshot.isSettled && !lacksPrivateData ? .complete : .incomplete,
+      isRepositoryUnchanged: isRepositoryUnchanged,
+      bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
+      damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
+        || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
+      milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all,
+      identityChanges: ending.isUnchanged ? [] : try identityChanges(),
+      lacksPrivateData: lacksPrivateData)
+  }
+
+  /// Whether private data was asked for, and something of it did not come.
+  private var lacksPrivateData: Bool { privateData?.failures.isEmpty == false }
+
+  /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
+  private func noteCurrent(_ base: ArchivedSnapshot, _ target: ArchiveTarget) {
+    guard !isFill else { return }
+    base.markCurrent(at: options.now(), in: target.path)
+  }
+
+  /// Remembers since when all blobs that are lost for good have been asked for, without a new
+  /// snapshot.
+  private func remember(_ missing: BlobLedger.MissingList, on target: ArchiveTarget) {
+    guard let manifest = base?.cid else { return }
+    let times = missing.lazy.filter { $0.reason.isLasting && $0.accepted == nil }
+      .compactMap { entry in
+        entry.lastTried.flatMap { time in Moment(time).map { (moment: $0, time: time) } }
+      }
+    guard let earliest = times.min(by: { $0.moment.begins(before: $1.moment) }) else { return }
+    ArchiveMark(time: earliest.time, manifest: manifest)
+      .put(.tried, for: identity.did, on: target.path)
+  }
+}
+
+extension ArchivedSnapshot {
+  /// Whether a list names only blobs that the archive holds or the ledger lists.
+  fileprivate func knows(_ listing: BlobListing, _ missing: BlobLedger.MissingList) throws -> Bool {
+    let noted = IndexedCIDs(missing.cids)
+    let cids = CIDList(listing.list.lazy.filter { noted.place(of: $0) == nil })
+    return try reader.states(cids.count) { cids[$0] }.allSatisfy { $0.bodyLength != nil }
+  }
+}

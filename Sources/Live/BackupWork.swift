@@ -1,0 +1,362 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+internal import Synchronization
+internal import SystemPackage
+internal import XRPC
+
+/// The backup of an account of which is known who it is, from its server, into its archive: the
+/// steps in their order.
+struct BackupWork: Sendable {
+  let network: Network
+  let options: AccountBackup.Options
+  let observer: @Sendable (BackupEvent) -> Void
+  let identity: AccountIdentity
+  let client: XRPCClient
+  /// The server at which this run is logged in, which is the only one; nil if it is at none.
+  let loggedInAt: String?
+  /// Servers where the account was before, to ask for blobs that this one does not give out.
+  var earlierSources: [BlobIntake.Source] = []
+  /// Whether missing blobs are all that is asked for, and each that comes is told.
+  var isFill = false
+  /// What the server keeps for the account's owner alone, if it was asked for.
+  private(set) var privateData: ReceivedPrivateData?
+  /// The snapshot that the archive has of the account.
+  let base: ArchivedSnapshot?
+  /// When it began, in milliseconds.
+  let begin: Int
+
+  let warnings = Warnings()
+
+  /// What a person should know, from all steps.
+  final class Warnings: Sendable {
+    private let texts = Mutex<[String]>([])
+
+    /// All of them.
+    var all: [String] { texts.withLock { $0 } }
+
+    /// Adds one; answers whether it is new.
+    func add(_ text: String) -> Bool {
+      texts.withLock { texts in
+        guard !texts.contains(text) else { return false }
+        texts.append(text)
+        return true
+      }
+    }
+  }
+
+  /// A backup, of which `begin` is when it began, in milliseconds.
+  init(
+    _ backup: AccountBackup, identity: AccountIdentity, session: Session?,
+    base: ArchivedSnapshot?, begin: Int
+  ) {
+    network = backup.network
+    options = backup.options
+    observer = backup.observer
+    self.identity = identity
+    client = XRPCClient(service: identity.server, network: network, session: session)
+    loggedInAt = session == nil ? nil : identity.server
+    self.base = base
+    self.begin = begin
+  }
+
+  /// Backs up into an archive.
+  func run(into target: ArchiveTarget) async throws -> BackupReport {
+    identity.warnings.forEach(warn)
+    guard options.keepsPrivateData else { return try await backUp(into: target) }
+    var work = self
+    work.privateData = try await fetchPrivateData(in: target.folder)
+    return try await work.backUp(into: target)
+  }
+
+  private func backUp(into target: ArchiveTarget) async throws -> BackupReport {
+    let newest = try await client.latestCommit(of: identity.did)
+    let latest = newest?.cid
+    let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
+    let schedule = RetrySchedule.daily(
+      now: options.now(),
+      triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time)
+    var listing: BlobListing?
+    if let base, isUnchanged, try isUndamaged(target) {
+      switch try await retry(base, schedule, in: target) {
+      case .done(let report): return report
+      case .needsRepository(let listed): listing = listed
+      }
+    }
+    observer(.progress(BackupProgress(.repository)))
+    let log = try await fetchPLCLog()
+    let judge = try judge(by: log)
+    if !judge.hasKey {
+      warn(
+        "no key of the account is known, so the commit was not checked: the snapshot is unsigned")
+    }
+    let fetched: FoundRepository
+    if let base, isUnchanged, case .success(let restored) = try await restored(base) {
+      fetched = restored
+    } else if let latest, let kept = try await keptRepository(latest, in: target, judge) {
+      fetched = kept
+    } else {
+      fetched = try await fetchRepository(target, judge)
+    }
+    observer(
+      .repository(
+        records: fetched.facts.counts.records, bytes: UInt64(fetched.byteCount),
+        isIncremental: !isUnchanged && fetched.origin.since != nil))
+    if listing == nil {
+      listing = try await listBlobs(fetched.facts.blobCount)
+    }
+    var standing = standing(
+      after: try Standing.of(
+        fetched.facts, after: base, newest: newest?.rev, accepting: options.accepted,
+        now: options.now()))
+    if judge.hasKey { standing.doubts.remove(.unsigned) } else { standing.doubts.insert(.unsigned) }
+    for doubt: Standing.Doubt in [.behind, .future] where standing.doubts.contains(doubt) {
+      warn("the account \(doubt)")
+    }
+    return try await write(
+      fetched, listing: listing, schedule, plcLog: log, standing, to: target)
+  }
+
+  /// Asks once more for the blobs that are missing, and for nothing else.
+  ///
+  /// - Parameter plcLog: the account's history in the PLC directory, if it is known.
+  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?, in target: ArchiveTarget) async throws
+    -> BackupReport
+  {
+    identity.warnings.forEach(warn)
+    var listing: BlobListing?
+    if try isUndamaged(target) {
+      switch try await retry(base, .always, in: target) {
+      case .done(let report): return report
+      case .needsRepository(let listed): listing = listed
+      }
+    }
+    let fetched = try await restored(base).get()
+    // What a list that broke off would have named is not known to be missing.
+    if listing == nil, base.snapshot.blobs.listFault != nil {
+      listing = try await listBlobs(fetched.facts.blobCount)
+    }
+    return try await write(
+      fetched, listing: listing, .always, plcLog: plcLog, try standingOfBase(base), to: target)
+  }
+
+  /// Whether what is stored holds, as far as that is looked at.
+  private func isUndamaged(_ target: ArchiveTarget) throws -> Bool {
+    guard options.checksHeld, try !target.storedDamage().isNone else { return true }
+    warn("the archive is damaged; what the server still has of it is written again")
+    return false
+  }
+
+  private func write(
+    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
+    plcLog: [UInt8]?, _ standing: Standing, to target: ArchiveTarget
+  ) async throws -> BackupReport {
+    observer(.progress(BackupProgress(.blobs)))
+    var archiveOptions = ArchiveOptions(level: options.level)
+    // What is committed to a file that has no name yet is gone on with, and the repository has been
+    // compared with it.
+    archiveOptions.startsOver = target.isNew && target.reader == nil
+    return try await appending(to: target, archiveOptions, carHeader: { fetched.header }) {
+      try await append(
+        fetched, listing: listing, schedule, plcLog: plcLog, standing, with: $0, for: target)
+    }
+  }
+
+  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
+  /// kept if that fails.
+  func appending(
+    to target: ArchiveTarget, _ archiveOptions: ArchiveOptions,
+    carHeader: @escaping @Sendable () throws -> [UInt8],
+    _ append: (ArchiveAppender) async throws -> BackupReport
+  ) async throws -> BackupReport {
+    let storage = try target.storage()
+    if privateData?.isNews == true { try storage.restrictToOwner() }
+    let appender = try await onOwnThread {
+      try ArchiveAppender(storage, carHeader: carHeader(), options: archiveOptions)
+    }
+    do {
+      let report = try await append(appender)
+      try await target.publish()
+      return report
+    } catch {
+      await appender.keepWhatArrived()
+      throw error
+    }
+  }
+
+  // MARK: What the server has
+
+  /// The repository that the archive has already; a failure if it is damaged.
+  private func restored(
+    _ base: ArchivedSnapshot
+  ) async throws -> Result<FoundRepository, BackupError> {
+    try await onOwnThread {
+      let restored = try RestoredRepository(base)
+      if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
+      return .success(
+        FoundRepository(
+          .whole(
+            try CheckedRepository(
+              restored.mapped, archive: base.reader, isHashed: true, observer: { _ in })),
+          origin: base.snapshot.fetched ?? Snapshot.Fetched()))
+    }
+  }
+
+  /// The repository that an interrupted backup has left; nil if there is none that is what it
+  /// should be.
+  private func keptRepository(
+    _ latest: CID, in target: ArchiveTarget, _ judge: CommitJudge
+  ) async throws -> FoundRepository? {
+    guard target.reader != nil else { return nil }
+    let (storage, folder) = (try target.storage(), target.folder)
+    return try await onOwnThread { [self] in
+      do {
+        let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
+        if let kept { try judge.check(kept.facts.commit) }
+        return kept
+      } catch let error where error.isDamage || error is CARError || error is RepositoryError {
+        // What is damaged is fetched again.
+        return nil
+      } catch BackupError.malformedRepository, BackupError.notGenuine {
+        return nil
+      }
+    }
+  }
+
+  private func fetchRepository(_ target: ArchiveTarget, _ judge: CommitJudge) async throws
+    -> FoundRepository
+  {
+    let pace = ProgressPace()
+    let fetcher = RepositoryFetcher(
+      client: client, did: identity.did, judge: judge, folder: target.folder,
+      limit: options.maxRepository, isCompressed: options.isCompressed,
+      arrived: { [observer] count in
+        guard pace.isDue() else { return }
+        var progress = BackupProgress(.repository)
+        progress.bytes = UInt64(count)
+        observer(.progress(progress))
+      },
+      checking: { [observer] in observer(.progress(BackupProgress(.checking))) },
+      retrying: { [self] error in
+        observer(
+          .warning(
+            "the repository is fetched once more, for what came was not what it should be: \(error)"
+          ))
+      })
+    do {
+      let fetched = try await fetcher.fetch(after: base, archive: target.reader)
+      if let leftOut = fetched.origin.leftOut {
+        warn(
+          "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
+        )
+      }
+      return fetched
+    } catch let error as XRPCError {
+      throw error.unavailability(of: identity.did) ?? error
+    } catch let error as RefusedCommit {
+      throw BackupError.notGenuine(
+        "\(error.reason); \(RefusedCommits(of: target.path).keep(error))")
+    }
+  }
+
+  /// The blobs that the server lists, as far as the list came.
+  ///
+  /// - Parameter referenced: how many blobs records refer to.
+  func listBlobs(_ referenced: Int) async throws -> BlobListing {
+    observer(.progress(BackupProgress(.listing)))
+    let listing = try await BlobListing.gather(
+      of: identity.did, from: client, referenced: referenced
+    ) { [observer] count in
+      var progress = BackupProgress(.listing)
+      progress.blobsTotal = count
+      observer(.progress(progress))
+    }
+    if listing.malformedCount > 0 {
+      warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
+    }
+    if listing.isDoubtful {
+      warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
+    }
+    if let fault = listing.fault {
+      warn(
+        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(fault.text)"
+      )
+    }
+    return listing
+  }
+
+  /// What the server keeps for the account's owner alone.
+  private func fetchPrivateData(in folder: FilePath) async throws -> ReceivedPrivateData {
+    let fetcher = PrivateDataFetcher(
+      did: identity.did, client: client, folder: folder, now: options.now,
+      asking: { [observer] _ in observer(.progress(BackupProgress(.privateData))) })
+    let received = try await fetcher.fetch(after: try readablePrivateData())
+    if !received.notGiven.isEmpty {
+      warn(
+        "the server does not give this private data: \(received.notGiven.joined(separator: ", "))")
+    }
+    for text in received.failures { warn("private data is not whole: \(text)") }
+    return received
+  }
+
+  /// What the archive has of it; nil also if it cannot be read, and has to come again.
+  private func readablePrivateData() throws -> PrivateData? {
+    try base?.readable { try $0.privateData() }
+  }
+
+  /// What decides whether a commit is the account's own.
+  ///
+  /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
+  private func judge(by log: [UInt8]?) throws -> CommitJudge {
+    let judge = try CommitJudge(did: identity.did, key: identity.key, now: options.now())
+      .going(by: try log ?? base?.readable { try $0.plcLog() })
+    guard !judge.hasKey, let base, let key = try base.earlierKey() else { return judge }
+    warn("the DID document names no key that can be used; the one that it named before decides")
+    return try CommitJudge(did: identity.did, key: key, now: options.now())
+  }
+
+  /// The account's history in the PLC directory; nil if it has none or it cannot be had.
+  private func fetchPLCLog() async throws -> [UInt8]? {
+    guard identity.did.method == "plc", identity.log == nil else { return identity.log }
+    do {
+      return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
+    } catch let error where !(error is CancellationError) {
+      warn("the PLC audit log could not be had: \(error)")
+      return nil
+    }
+  }
+
+  // MARK: Into the archive
+
+  private func append(
+    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
+    plcLog: [UInt8]?, _ standing: Standing, with appender: ArchiveAppender,
+    for target: ArchiveTarget
+  ) async throws -> BackupReport {
+    let description = try await appender.perform { [base] writer in
+      try fetched.pack(into: &writer, after: base)
+    }
+    let archive = try await appender.reader()
+    let reconciliation = try fetched.reconcile(listing, archive, after: base, schedule)
+    observer(
+      .blobs(
+        referenced: fetched.facts.blobCount, listed: reconciliation.listedCount,
+        wanted: reconciliation.wantedCount))
+    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
+    var facts = identity.facts
+    facts.plcLog = plcLog
+    var draft = SnapshotDraft(
+      fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
+    draft.judge(standing)
+    if let privateData { try draft.add(privateData) }
+    return try await end(draft, missing: ledger.missing, archive, with: appender, for: target)
+  }
+
+  func warn(_ text: String) {
+    if warnings.add(text) { observer(.warning(text)) }
+  }
+}

@@ -1,0 +1,108 @@
+package import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Snapshots
+package import SystemPackage
+internal import XRPC
+
+/// Asks once more for the blobs that an archive lacks, or that are damaged in it: the account's
+/// server, and then every server where the account was before.
+package struct BlobFill: Sendable {
+  private let backup: AccountBackup
+
+  /// A fill that works as this backup does.
+  package init(_ backup: AccountBackup) { self.backup = backup }
+
+  /// Tries to complete the newest snapshot of each account in an archive.
+  ///
+  /// One account that fails does not keep the others from being tried.
+  ///
+  /// - Parameters:
+  ///   - path: the archive.
+  ///   - ended: is told what came of each account; one that lacked nothing is up to date.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be opened or read;
+  ///   `CancellationError`.
+  package func run(
+    _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
+  ) async throws {
+    guard NewArchiveFile.isTaken(path) else {
+      throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
+    }
+    let target = try await ArchiveTarget.open(path)
+    // The thread that wrote to it may not have let go of it yet when the next task wants to.
+    defer { target.release() }
+    guard let reader = target.reader else { throw SnapshotError.noSnapshot }
+    for snapshots in try Self.history(of: reader) {
+      guard let newest = snapshots.first else { continue }
+      let did = newest.snapshot.did
+      do {
+        let report = try await fill(newest, servers: snapshots.map(\.snapshot.pds), target)
+        ended(did, .success(report))
+      } catch {
+        ended(did, .failure(error))
+        try Task.checkCancellation()
+      }
+    }
+  }
+
+  /// The snapshots of each account, the newest first.
+  private static func history(of reader: ArchiveReader) throws -> [[ArchivedSnapshot]] {
+    var accounts: [DID: [ArchivedSnapshot]] = [:]
+    var order: [DID] = []
+    try ArchivedSnapshot.walk(from: reader.generation.head?.cid, in: reader) { snapshot in
+      let did = snapshot.snapshot.did
+      if accounts[did] == nil { order.append(did) }
+      accounts[did, default: []].append(snapshot)
+      return true
+    }
+    return order.compactMap { accounts[$0] }
+  }
+
+  private func fill(
+    _ base: ArchivedSnapshot, servers known: [String?], _ target: ArchiveTarget
+  ) async throws -> BackupReport {
+    let begin = backup.options.milliseconds()
+    guard
+      try !base.snapshot.blobs.isSettled
+        || backup.options.checksHeld && !target.storedDamage().isNone
+    else {
+      try await target.publish()
+      return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger())
+    }
+    let identity = try await AccountIdentity(
+      .did(base.snapshot.did), base: base, in: target.path, at: backup.options.now(),
+      network: backup.network, mayBeGone: true)
+    backup.observer(
+      .resolved(identity.did, handle: identity.handle, server: identity.server))
+    let log = try base.plcLog()
+    var earlier: [String] = []
+    for server in known.compactMap({ $0 }) + Self.servers(in: log, of: identity.did)
+    where server != identity.server && !earlier.contains(server) {
+      earlier.append(server)
+    }
+    let session = try await backup.options.session?(
+      identity.did, identity.server, backup.network)
+    var work = BackupWork(
+      backup, identity: identity, session: session, base: base, begin: begin)
+    work.isFill = true
+    // The session is the first server's alone.
+    work.earlierSources = earlier.map { server in
+      BlobIntake.Source(
+        client: XRPCClient(service: server, network: backup.network), name: server,
+        loggedInAt: session == nil ? nil : identity.server)
+    }
+    return try await work.fill(base, plcLog: identity.log ?? log, in: target)
+  }
+
+  /// The servers that an account's history in the PLC directory names, the last first.
+  private static func servers(in log: [UInt8]?, of did: DID) -> [String] {
+    guard let log else { return [] }
+    do {
+      return try PLCLog(log.span, of: did).servers.reversed().map(\.text)
+    } catch {
+      // It is kept as it was received; what cannot be read names nobody.
+      return []
+    }
+  }
+}

@@ -1,0 +1,96 @@
+internal import ATProtocol
+internal import IPLD
+internal import Snapshots
+internal import XRPC
+
+extension BlobListing {
+  /// The longest page that the lexicon allows.
+  static let pageLength = 1000
+  /// How many entries of a page are read: some servers take the limit as a hint.
+  static let maximumPage = 4 * pageLength
+  /// The longest cursor that is sent back, in bytes: it becomes a part of a URL.
+  static let maximumCursor = 4096
+  /// How many blobs are listed at most beside twice as many as records refer to.
+  ///
+  /// A server lists references, and perhaps uploads that no record has taken up. A list that goes
+  /// on is one that has no end, and each of its blobs would be asked for.
+  static let maximumSurplus = 10_000
+
+  /// Asks for all pages.
+  ///
+  /// A page that does not come ends the list: what had come is kept, and ``fault`` says why it is
+  /// not all.
+  ///
+  /// - Parameters:
+  ///   - referenced: how many blobs records refer to; nil if that is not known.
+  ///   - page: is told how many blobs there are so far.
+  /// - Throws: `CancellationError`.
+  static func gather(
+    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
+  ) async throws -> BlobListing {
+    var listing = BlobListing()
+    var cursor: String?
+    let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
+    while true {
+      let output: ListBlobs.Output
+      do {
+        output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
+      } catch {
+        guard let kind = ListFault(error) else { throw error }
+        listing.fault = Fault(kind: kind, text: "\(error)", error: error)
+        return listing
+      }
+      let countBefore = listing.list.count
+      for cid in output.cids.prefix(maximumPage) { listing.known.insert(cid) }
+      listing.malformedCount += output.malformed.count
+      page(listing.list.count)
+      if let text = Self.excess(of: output) {
+        let kind = ListFault(reason: .malformed, status: nil, isTransient: false)
+        listing.fault = Fault(kind: kind, text: text)
+        return listing
+      }
+      guard listing.list.count > countBefore else {
+        // Some lists end with their last entry once more; one that begins again is of a server that
+        // does not know how to go on.
+        listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
+        return listing
+      }
+      guard listing.list.count < maximumCount else {
+        listing.isDoubtful = true
+        return listing
+      }
+      if let next = output.cursor, !next.isEmpty {
+        cursor = next
+      } else {
+        guard output.cids.count >= pageLength, let last = output.cids.last else { return listing }
+        // The reference server's cursor is the last CID, and others that forget to name one may
+        // still know it.
+        cursor = "\(last)"
+      }
+    }
+  }
+
+  /// Asks for all pages, of which each has to come.
+  ///
+  /// - Throws: what the client throws.
+  static func fetch(
+    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
+  ) async throws -> BlobListing {
+    var listing = try await gather(of: did, from: client, referenced: referenced, page: page)
+    if let error = listing.fault?.error { throw error }
+    if listing.fault != nil { listing.isDoubtful = true }
+    return listing
+  }
+
+  /// What of a page is more than it may be; nil if nothing is.
+  private static func excess(of page: ListBlobs.Output) -> String? {
+    let count = page.cids.count + page.malformed.count
+    if count > maximumPage {
+      return "a page has \(count) entries, and at most \(pageLength) were asked for"
+    }
+    if let length = page.cursor?.utf8.count, length > maximumCursor {
+      return "the cursor for the next page has \(length) bytes"
+    }
+    return nil
+  }
+}

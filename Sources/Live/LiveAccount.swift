@@ -1,0 +1,145 @@
+package import ATProtocol
+internal import Archive
+internal import Files
+package import IPLD
+internal import Repository
+internal import Snapshots
+internal import SystemPackage
+package import XRPC
+
+/// An account on its server, for fetching single pieces of it.
+package struct LiveAccount: Sendable {
+  /// The account.
+  package let did: DID
+  private let identity: AccountIdentity
+  private let client: XRPCClient
+  private let network: Network
+
+  /// Finds an account.
+  ///
+  /// - Parameters:
+  ///   - account: what it is called.
+  ///   - network: the way to servers.
+  ///   - session: what begins a session, to ask as the account's owner.
+  /// - Throws: `IdentityError`, ``BackupError``, and what a session throws.
+  package init(
+    _ account: ATIdentifier, network: Network,
+    session: (@Sendable (DID, String, Network) async throws -> Session)? = nil
+  ) async throws {
+    // Without an archive no moment counts.
+    identity = try await AccountIdentity(account, base: nil, at: "", network: network)
+    did = identity.did
+    self.network = network
+    client = XRPCClient(
+      service: identity.server, network: network,
+      session: try await identity.session(session, for: account, network: network))
+  }
+
+  /// The repository, or what has changed of it, each block compared with its CID.
+  ///
+  /// - Parameters:
+  ///   - since: the revision since which changes are wanted; nil for all of it.
+  ///   - limit: how long its CAR may be, in bytes, decompressed.
+  ///   - now: the moment, in RFC 3339, to tell revisions of the future.
+  /// - Returns: the CAR, and how many tree nodes and records are missing in it.
+  /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for
+  ///   one that is malformed, or not the account's.
+  package func repository(
+    since: TID? = nil, limit: Int, now: String
+  ) async throws -> (FetchedPiece, missing: Int) {
+    let received = ReceivedRepository(
+      in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
+    try await client.stream(GetRepo(did: did, since: since)) { response in
+      try await received.receive(response.body)
+    }
+    let file = try await received.received()
+    guard since == nil else { return (FetchedPiece(file), 0) }
+    let judge = try CommitJudge(did: did, key: identity.key, now: now).going(
+      by: try await history())
+    return try await onOwnThread {
+      let repository = try CheckedRepository(
+        file.map(), archive: nil, isHashed: true, observer: { _ in })
+      try judge.check(repository.commit)
+      let inspection = repository.inspection
+      return (
+        FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
+      )
+    }
+  }
+
+  /// The account's log in the PLC directory; nil if it has none.
+  private func history() async throws -> [UInt8]? {
+    guard did.method == "plc" else { return nil }
+    return try await IdentityResolver(network: network).dids.plcLog(of: did)
+  }
+
+  /// A blob, compared with its CID.
+  ///
+  /// - Parameters:
+  ///   - cid: which.
+  ///   - limit: how long it may be, in bytes.
+  /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if
+  ///   the server sent something else.
+  package func blob(_ cid: CID, limit: Int) async throws -> FetchedPiece {
+    let received = ReceivedBlob(
+      cid,
+      ReceivedBlob.Surroundings(
+        memory: MemoryBudget(ReceivedBlob.maximumInMemory), folder: TemporaryFile.defaultFolder,
+        limit: limit, arrived: { _ in }))
+    let content: ReceivedBlob.Content
+    do {
+      try await client.stream(GetBlob(did: did, cid: cid), from: { received.offset }) { response in
+        try await received.receive(response)
+      }
+      content = try received.content()
+    } catch is ReceivedBlob.OtherContent {
+      throw ArchiveError(.contentMismatch(cid))
+    } catch is ReceivedBlob.TooLong {
+      throw BackupError.blobTooLarge(limit: limit)
+    }
+    return try await onOwnThread {
+      switch content {
+      case .memory(let pieces): return try FetchedPiece(pieces)
+      case .file(let file):
+        var hash = SHA256()
+        try file.read(pieces: 1 << 20) { hash.update($0) }
+        guard cid.multihash.sha256 == hash.finish() else {
+          throw ArchiveError(.contentMismatch(cid))
+        }
+        return FetchedPiece(file)
+      }
+    }
+  }
+
+  /// The blobs that the server lists, and whether there may be more.
+  ///
+  /// - Throws: `XRPCError`, `TransportError`.
+  package func blobs() async throws -> (cids: [CID], isDoubtful: Bool) {
+    let listing = try await BlobListing.fetch(
+      of: did, from: client, referenced: nil, page: { _ in })
+    return (listing.cids, listing.isDoubtful || listing.malformedCount > 0)
+  }
+
+  /// The newest commit.
+  ///
+  /// - Throws: `XRPCError`, `TransportError`.
+  package func latestCommit() async throws -> (rev: TID, cid: CID) {
+    let latest = try await client.call(GetLatestCommit(did: did))
+    return (latest.rev, latest.cid)
+  }
+
+  /// The DID document.
+  ///
+  /// - Throws: ``BackupError`` if it could not be had.
+  package func document() throws -> FetchedPiece {
+    guard let document = identity.document else { throw BackupError.noServer(did.text) }
+    return try FetchedPiece([document])
+  }
+
+  /// The account's history in the PLC directory.
+  ///
+  /// - Throws: `IdentityError`.
+  package func plcLog() async throws -> FetchedPiece {
+    try FetchedPiece([await IdentityResolver(network: network).dids.plcLog(of: did)])
+  }
+}

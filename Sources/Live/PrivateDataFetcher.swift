@@ -1,0 +1,158 @@
+internal import ATProtocol
+internal import IPLD
+internal import Snapshots
+internal import SystemPackage
+internal import XRPC
+
+/// Asks a server, as the account's owner, for what it keeps for the owner alone.
+///
+/// 1. What is not given is no error: servers differ, and an app password may not read
+///    conversations. A login that is refused is one.
+/// 2. What came earlier stays until something whole takes its place.
+struct PrivateDataFetcher {
+  let did: DID
+  let client: XRPCClient
+  /// The folder for files without a name.
+  let folder: FilePath
+  /// Answers the moment, in RFC 3339 and UTC.
+  let now: @Sendable () -> String
+  /// Is told what is asked for.
+  let asking: @Sendable (OwnerData.Kind) -> Void
+
+  /// How long an answer in JSON may be, in bytes.
+  private static let maximumObject = 4 << 20
+  /// How long an answer in lines may be, in bytes.
+  private static let maximumLines = 1 << 30
+  /// How many pages of a kind are asked for at most.
+  private static let maximumPages = 2000
+
+  /// Asks for everything.
+  ///
+  /// - Parameter earlier: what the archive has.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  func fetch(after earlier: PrivateData?) async throws -> ReceivedPrivateData {
+    var received = try ReceivedPrivateData(of: did, in: folder, after: earlier)
+    for kind in OwnerData.Kind.allCases {
+      asking(kind)
+      var entry = PrivateData.Entry(kind.rawValue, at: now())
+      do {
+        try await fetch(kind, into: &entry, &received)
+      } catch let error as XRPCError where error.endpoint == kind.rawValue {
+        let isRefused = error.fault == nil && !error.isTransient
+        entry.fault = Self.fault(isRefused ? .notGiven : .notFetched, "\(error)", of: entry)
+      } catch let error as TransportError {
+        entry.fault = Self.fault(.notFetched, "\(error)", of: entry)
+      } catch let error as Malformed {
+        entry.fault = Self.fault(
+          .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))",
+          of: entry)
+      }
+      received.take(entry)
+    }
+    return received
+  }
+
+  /// That an answer of success is not what it should be.
+  private struct Malformed: Error {
+    let what: String
+
+    init(_ what: String) { self.what = what }
+  }
+
+  private static func fault(
+    _ kind: PrivateData.Fault.Kind, _ why: String, of entry: PrivateData.Entry
+  ) -> PrivateData.Fault {
+    PrivateData.Fault(entry.answers.isEmpty ? kind : .notWhole, why)
+  }
+
+  private func fetch(
+    _ kind: OwnerData.Kind, into entry: inout PrivateData.Entry,
+    _ received: inout ReceivedPrivateData
+  ) async throws {
+    guard kind.isObject else {
+      return try await fetchLines(kind, into: &entry, &received)
+    }
+    var cursor: String?
+    var seen: Set<String> = []
+    repeat {
+      let call = OwnerData(kind, cursor: cursor)
+      let (body, contentType) = try await client.stream(call) { response in
+        (
+          try await response.body.collect(
+            upTo: Self.maximumObject, of: client.service + "/xrpc/" + call.nsid),
+          response["content-type"]
+        )
+      }
+      let page = kind.isPaged ? try Self.page(body) : nil
+      if page == nil { try Self.checkObject(body) }
+      // A list ends with an empty page, or one without a cursor.
+      if cursor != nil, page?.isEmpty == true { return }
+      entry.contentType = contentType
+      entry.byteCount += UInt64(body.count)
+      entry.answers.append(try await received.spool(body))
+      cursor = page?.cursor
+      if let cursor {
+        guard seen.insert(cursor).inserted, entry.answers.count < Self.maximumPages else {
+          throw Malformed("its pages have no end")
+        }
+      }
+    } while cursor != nil
+  }
+
+  /// What of a page tells how the list goes on.
+  private struct Page {
+    let cursor: String?
+    /// Whether it lists nothing.
+    let isEmpty: Bool
+  }
+
+  private static func page(_ body: [UInt8]) throws -> Page {
+    do {
+      let answer = Answer(try DataModelJSON.decode(body))
+      guard let fields = answer.json.map?.entries else { throw Malformed("it is no JSON object") }
+      let lists = fields.compactMap(\.value.array)
+      let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
+      return Page(cursor: cursor, isEmpty: !lists.isEmpty && lists.allSatisfy(\.isEmpty))
+    } catch let error as JSONError {
+      throw Malformed("it is not JSON: \(error)")
+    } catch let fault as AnswerFault {
+      throw Malformed(fault.what)
+    }
+  }
+
+  /// Refuses the page of a proxy; what an object says is the owner's, whatever it is.
+  private static func checkObject(_ body: [UInt8]) throws {
+    let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
+    guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
+      body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
+    else { throw Malformed("it is no JSON object") }
+  }
+
+  private func fetchLines(
+    _ kind: OwnerData.Kind, into entry: inout PrivateData.Entry,
+    _ received: inout ReceivedPrivateData
+  ) async throws {
+    let begin = received
+    let (answer, count, contentType) = try await client.stream(OwnerData(kind)) { response in
+      // An answer that broke off comes again from its beginning.
+      try received.goBack(to: begin)
+      guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
+        throw Malformed("it is a page")
+      }
+      var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
+      for try await bytes in response.body {
+        count += UInt64(bytes.count)
+        guard count <= Self.maximumLines else {
+          throw Malformed("it is longer than \(Self.maximumLines) bytes")
+        }
+        piece += bytes
+        guard piece.count >= PrivateData.maximumPiece else { continue }
+        let end = piece.count / PrivateData.maximumPiece * PrivateData.maximumPiece
+        answer += try await received.spool(Array(piece[..<end]))
+        piece.removeFirst(end)
+      }
+      return (answer + (try await received.spool(piece)), count, response["content-type"])
+    }
+    (entry.contentType, entry.byteCount, entry.answers) = (contentType, count, [answer])
+  }
+}

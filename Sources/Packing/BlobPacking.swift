@@ -1,0 +1,126 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+
+/// Takes blobs from files into an archive.
+///
+/// A file is taken for the blob that its name says if the name is a CID, and for what its content
+/// hashes to otherwise. Its content is hashed when it is appended in any case, so that a name that
+/// lies is found out.
+struct BlobPacking {
+  /// Files that could not be taken, and why.
+  private(set) var refused: [(path: String, why: String)] = []
+  /// How many files no record refers to and were left out.
+  private(set) var leftOutCount = 0
+
+  private let table: BlobTable
+  private let keepsExtras: Bool
+  private var reconciliation: BlobReconciliation
+  /// The blobs of the reconciliation that no record refers to.
+  private var others: IndexedCIDs
+  /// Those that the CAR carries itself or that were taken from files: a further file under their
+  /// names is looked at.
+  private var given: Set<CID> = []
+
+  /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and
+  /// those in the archive, are held already.
+  init(
+    _ repository: CheckedRepository, archive: ArchiveReader?, base: ArchivedSnapshot?,
+    keepsExtras: Bool
+  ) throws {
+    let table = repository.inspection.blobs
+    self.table = table
+    self.keepsExtras = keepsExtras
+    var given: Set<CID> = []
+    reconciliation = try BlobReconciliation(
+      table,
+      inCAR: { cid in
+        let length = repository.lengthOfBlock(cid)
+        if length != nil, table.contains(cid) { given.insert(cid) }
+        return length
+      }, listing: nil, archive: archive, base: base, schedule: nil)
+    self.given = given
+    others = IndexedCIDs(reconciliation.others)
+  }
+
+  /// The figures, and what is missing.
+  var ledger: BlobReconciliation.Ledger { reconciliation.ledger() }
+
+  /// The position of a blob in the reconciliation; nil if nothing is known of it.
+  private func position(of cid: CID) -> Int? {
+    table.number(of: cid) ?? others.place(of: cid).map(reconciliation.position(ofOther:))
+  }
+
+  private func isHeld(_ cid: CID) -> Bool { position(of: cid).map(reconciliation.isHeld) ?? false }
+
+  /// Whether a file with this content goes into the archive: if no record refers to it, as a rule
+  /// only what was lost.
+  private func takes(_ cid: CID) -> Bool {
+    table.contains(cid) || keepsExtras || position(of: cid).map(reconciliation.isLost) ?? false
+  }
+
+  /// Takes what is wanted of the files.
+  mutating func pack(
+    _ files: [String], into writer: inout ArchiveWriter, _ observer: Progress.Observer
+  ) throws {
+    for (index, path) in files.enumerated() {
+      observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
+      let claimed = BlobFolder.claimedCID(path)
+      if let claimed, isHeld(claimed), !given.contains(claimed) { continue }
+      if let claimed, !takes(claimed) {
+        leftOutCount += 1
+        continue
+      }
+      let file: InputFile
+      do {
+        file = try InputFile(path)
+      } catch let error as BackupError {
+        // One file that cannot be read does not keep the others from being packed.
+        refused.append((path, "\(error)"))
+        continue
+      }
+      try file.withBytes { bytes throws in
+        let cid = claimed ?? CID(codec: .raw, hashing: bytes)
+        try pack(path, cid, bytes, into: &writer)
+      }
+    }
+  }
+
+  private mutating func pack(
+    _ path: String, _ cid: CID, _ bytes: Span<UInt8>, into writer: inout ArchiveWriter
+  ) throws {
+    guard takes(cid) else {
+      leftOutCount += 1
+      return
+    }
+    guard !isHeld(cid) else {
+      // What is there is there; a further file that lies is named all the same.
+      if case .mismatch = cid.verify(bytes) {
+        refused.append((path, "its content does not hash to the CID in its name"))
+      }
+      return
+    }
+    guard cid.multihash.sha256 != nil else {
+      refused.append((path, "its name is a CID that cannot be verified"))
+      return
+    }
+    do {
+      try writer.append(cid, bytes)
+    } catch let error as ArchiveError {
+      guard case .contentMismatch = error.reason else { throw error }
+      refused.append((path, "its content does not hash to the CID in its name"))
+      if let number = table.number(of: cid) { reconciliation.mismatched(number) }
+      return
+    }
+    given.insert(cid)
+    if let position = position(of: cid) {
+      reconciliation.took(position, length: UInt64(bytes.count))
+    } else {
+      others.insert(cid)
+      reconciliation.took(extra: cid, length: UInt64(bytes.count))
+    }
+  }
+}

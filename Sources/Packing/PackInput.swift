@@ -1,0 +1,88 @@
+internal import ATProtocol
+package import Files
+internal import IPLD
+package import Snapshots
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// What is packed: a CAR, or the folder of an account with one CAR in it.
+package struct PackInput {
+  /// The CAR.
+  package var car: InputFile
+  /// Where blobs may be.
+  package let folders: [BlobFolder]
+  /// What the folder says about the account.
+  package let facts: AccountFacts
+
+  /// Finds the CAR and what belongs to it.
+  ///
+  /// - Parameters:
+  ///   - argument: a CAR, `-` for standard input, or a folder.
+  ///   - blobFolders: further folders that may hold blobs.
+  /// - Throws: ``BackupError``.
+  package init(_ argument: String, blobFolders: [String]) throws {
+    let given = blobFolders.map { BlobFolder($0) }
+    var status = stat()
+    guard argument != "-", unsafe stat(argument, &status) == 0, status.st_mode & S_IFMT == S_IFDIR
+    else {
+      car = try InputFile(argument, isReadAtOnce: true)
+      folders = given
+      facts = AccountFacts()
+      return
+    }
+    let folder = BlobFolder(argument, isAccountFolder: true)
+    let cars = try folder.cars()
+    guard cars.count == 1, let path = cars.first else {
+      throw BackupError.carsInFolder(argument, cars)
+    }
+    car = try InputFile(path, isReadAtOnce: true)
+    folders = [folder] + given
+    facts = try Self.facts(beside: path)
+  }
+
+  /// The parts of `backup-metadata.json` that are of use when it is packed again.
+  private struct Metadata: Decodable {
+    var handle: String?
+    var pds: String?
+  }
+
+  private static func facts(beside car: String) throws -> AccountFacts {
+    var facts = AccountFacts()
+    let folder = car.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+      .joined(separator: "/")
+    func document(_ name: String) throws -> [UInt8]? {
+      let path = folder.isEmpty ? name : "\(folder)/\(name)"
+      guard unsafe access(path, F_OK) == 0 else { return nil }
+      let file = try InputFile(path)
+      guard file.count <= AccountFacts.maximumDocument else {
+        throw BackupError.malformedDocument("\(path) is over \(AccountFacts.maximumDocument) bytes")
+      }
+      return file.withBytes { $0.array }
+    }
+    facts.didDocument = try document(ExtractedName.didDocument)
+    facts.plcLog = try document(ExtractedName.plcLog)
+    if let bytes = try document(ExtractedName.metadata) {
+      do {
+        let metadata = try JSONDecoder().decode(Metadata.self, from: Data(bytes))
+        facts.handle = try metadata.handle.map { text throws in try Handle(text) }
+        facts.pds = metadata.pds
+      } catch {
+        throw BackupError.malformedDocument(
+          "\(folder)/\(ExtractedName.metadata) is not what carpack writes: \(error)")
+      }
+    }
+    return facts
+  }
+}

@@ -1,0 +1,231 @@
+package import ATProtocol
+package import Archive
+package import Files
+internal import IPLD
+internal import Repository
+package import Snapshots
+package import SystemPackage
+
+/// Packs a repository and its blobs into an archive, a new one or one that has snapshots already.
+///
+/// The CAR is inspected first, so that nothing is written for one that is not what it should be.
+/// Then those of its blocks that the archive does not have go into it in their order, then the
+/// blobs, then what is known about the account, then the manifest. If the newest snapshot of the
+/// account says all that already, none is added, and what there is is synced. What of all this is
+/// in the archive and damaged is written again.
+package struct RepositoryPacker {
+  /// How to pack.
+  package struct Options: Sendable {
+    /// The zstd level.
+    package var level = 3
+    /// Whether files that no record refers to are kept as well.
+    package var keepsExtras = false
+    /// Whether a file that nothing can be appended to is emptied first; see `ArchiveOptions`.
+    package var startsOver = false
+    /// Whether an archive that has other accounts only is appended to.
+    package var sharesArchive = true
+    /// What is known about the account.
+    package var facts = AccountFacts()
+    /// Whether the account's PLC log has to lead back to its first operation.
+    ///
+    /// What an earlier extraction has left is packed again as it is.
+    package var requiresProvenLog = false
+    /// What is not taken for evidence against the account, and noted as accepted.
+    package var accepted: Set<Standing.Doubt> = []
+    /// Name and version of the program that packs.
+    package var tool: String
+    /// When the snapshot is made, in RFC 3339 and UTC.
+    package var createdAt: String
+    /// The operating system.
+    package var hostSystem: String
+    /// Answers the milliseconds since some moment, for the duration in the manifest.
+    package var milliseconds: @Sendable () -> Int
+
+    /// Options with these facts about the moment.
+    package init(
+      tool: String, createdAt: String, hostSystem: String,
+      milliseconds: @escaping @Sendable () -> Int
+    ) {
+      self.tool = tool
+      self.createdAt = createdAt
+      self.hostSystem = hostSystem
+      self.milliseconds = milliseconds
+    }
+  }
+
+  /// What came of it.
+  package struct Report: Sendable {
+    /// What was packed.
+    package let inspection: RepositoryInspection
+    /// The manifest.
+    package let snapshot: Snapshot
+    /// What is committed now.
+    package let generation: Generation
+    /// Whether the newest snapshot of the account was the same, so that none was added.
+    package let isUnchanged: Bool
+    /// Whether damaged sections were written again.
+    package let isHealed: Bool
+    /// If some were, the newest snapshot was lost, or none was added: what of the archive is
+    /// damaged still.
+    package let damage: StoredDamage
+    /// What speaks against it that did not speak against the snapshot before.
+    package let newDoubts: Set<Standing.Doubt>
+    /// How many bytes the archive has grown by.
+    package let bytesAdded: UInt64
+    /// Blobs that records refer to and that were not there.
+    package let missing: BlobLedger.MissingList
+    /// Files whose content is not what their names say, or that could not be taken: path and why.
+    package let refused: [(path: String, why: String)]
+    /// How many files no record refers to, and are not in the archive.
+    package let leftOutCount: Int
+  }
+
+  private let options: Options
+  private let observer: Progress.Observer
+
+  /// A packer.
+  package init(_ options: Options, observer: @escaping Progress.Observer = { _ in }) {
+    self.options = options
+    self.observer = observer
+  }
+
+  /// Inspects the CAR and packs it with what is found in the folders.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - openStorage: opens or makes the file, once it is sure that there is something to put into
+  ///     it.
+  /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
+  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
+  ///   checkpoints.
+  package func pack(
+    _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
+  ) throws -> Report {
+    try pack(car, folders, known: nil) { _, _ in (try openStorage(), options.startsOver) }
+  }
+
+  /// Packs the CAR and what is found in the folders into a new archive, and gives that its name.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and
+  ///     removed if packing fails; what an earlier run has left there is continued, and stays.
+  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run
+  ///     has left something in it.
+  /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
+  ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
+  package func pack(
+    _ car: InputFile, folders: [BlobFolder], to target: NewArchiveFile,
+    willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> Report {
+    var opened: (storage: FileStorage, isKept: Bool)?
+    do {
+      let report = try pack(car, folders, known: nil) { repository, header in
+        let storage = try target.storage()
+        opened = (storage, true)
+        let use = try LeftoverArchive.use(
+          of: storage, at: target.temporaryPath, for: repository, header: header)
+        if case .begin = use {
+          opened = (storage, false)
+          willWrite(target.temporaryPath)
+          try storage.truncate(to: 0)
+        }
+        if case .append = use { return (storage, false) }
+        return (storage, true)
+      }
+      try target.publish(isKeptOtherwise: true)
+      return report
+    } catch {
+      if let opened, try opened.isKept && opened.storage.size > 0 {
+        target.release()
+      } else {
+        target.discard()
+      }
+      throw error
+    }
+  }
+
+  /// Packs the CAR and what is found in the folders into an archive that is there.
+  ///
+  /// - Parameters:
+  ///   - car: the CAR.
+  ///   - folders: where blobs may be.
+  ///   - storage: the archive. It is locked, and nothing is written to it until the CAR has proved
+  ///     to be one to pack.
+  /// - Throws: as ``pack(_:folders:into:)`` does.
+  package func pack(
+    _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
+  ) throws -> Report {
+    try storage.lock()
+    return try pack(car, folders, known: ArchiveReader(storage.map(), ignoresTail: true)) { _, _ in
+      (storage, options.startsOver)
+    }
+  }
+
+  private func pack(
+    _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
+    _ open: (CheckedRepository, _ header: [UInt8]) throws -> (any ArchiveStorage, startsOver: Bool)
+  ) throws -> Report {
+    let begin = options.milliseconds()
+    let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
+    let (inspection, commit) = (repository.inspection, repository.commit)
+    if !options.sharesArchive, let known,
+      try ArchivedSnapshot.newest(of: commit.did, from: known.generation.head?.cid, in: known)
+        == nil
+    {
+      try known.refuseOtherAccounts(named: nil)
+    }
+    var facts = options.facts
+    try facts.completeFromDIDDocument(of: commit.did)
+    if options.requiresProvenLog { try facts.checkPLCLog(of: commit.did) }
+    let files = try folders.flatMap { folder in try folder.files() }
+    let blocks = CARPacking(repository, observer)
+    var archiveOptions = ArchiveOptions(level: options.level)
+    let (storage, startsOver) = try open(repository, blocks.header)
+    archiveOptions.startsOver = startsOver
+    var writer = try ArchiveWriter.openNaming(
+      storage, carHeader: blocks.header, options: archiveOptions)
+    return try writer.orAbandon { writer in
+      let base = try writer.reader.flatMap { reader in
+        try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
+      }
+      facts.handle = facts.handle ?? base?.snapshot.handle
+      facts.pds = facts.pds ?? base?.snapshot.pds
+      let start = writer.generation?.committedLength ?? 0
+      var blobs = try BlobPacking(
+        repository, archive: writer.reader, base: base, keepsExtras: options.keepsExtras)
+      let description = try blocks.pack(into: &writer, after: base)
+      try car.checkUnchanged()
+      try blobs.pack(files, into: &writer, observer)
+      var ledger = blobs.ledger
+      let missing = ledger.missing
+      // That a blob was not given is what the absence of an entry says.
+      ledger.missing = BlobLedger.MissingList(
+        missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
+      let repositoryFacts = RepositoryFacts(inspection, commit)
+      var draft = SnapshotDraft(
+        repositoryFacts, description, fetched: nil, facts, ledger, after: base,
+        SnapshotDraft.Provenance(
+          tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
+          milliseconds: { [options] in options.milliseconds() - begin }))
+      var standing = try Standing.of(
+        repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
+      standing.takeHandle(from: base?.snapshot.standing)
+      draft.judge(standing)
+      let ending = try draft.end(&writer)
+      // A run that was killed may not have waited for the name; the content was synced at opening.
+      if ending.isUnchanged { try storage.synchronizeName() }
+      let generation = ending.generation
+      return Report(
+        inspection: inspection, snapshot: ending.snapshot, generation: generation,
+        isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
+        damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
+          ? storage.storedDamage() : StoredDamage(),
+        newDoubts: standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
+        bytesAdded: generation.committedLength - start, missing: missing,
+        refused: blobs.refused, leftOutCount: blobs.leftOutCount)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package import ATProtocol
+package import Archive
+internal import Files
+package import ObjectStore
+internal import Synchronization
+package import SystemPackage
+package import XRPC
+
+/// Where in a bucket the archives lie that backups go to.
+package final class BucketDestination: Sendable {
+  /// How it is written to.
+  package struct Options: Sendable {
+    /// Whether nothing else writes there, so that a store that knows no conditions will do.
+    package var isExclusive = false
+    /// The folder for what is kept between runs.
+    package var cache: FilePath
+
+    /// Options.
+    package init(cache: FilePath) { self.cache = cache }
+  }
+
+  /// What it was given as: an object's address, or what all of them begin with.
+  package let place: BucketAddress
+  let client: BucketClient
+  package let options: Options
+  /// Whether the store was found to obey conditions, which is found out once.
+  private let isTried = Mutex(false)
+
+  /// A destination.
+  ///
+  /// - Parameters:
+  ///   - place: an object's address; if its key is empty or ends with a slash, what the addresses
+  ///     of all archives begin with.
+  ///   - store: how the store is asked.
+  ///   - network: what the user set about the network.
+  ///   - options: how it is written to.
+  /// - Throws: `StoreError` if the store's address cannot be used.
+  package init(
+    _ place: BucketAddress, _ store: StoreOptions, network: NetworkOptions, options: Options
+  ) throws {
+    (self.place, self.options) = (place, options)
+    client = try BucketClient(place.bucket, store, network: network)
+  }
+
+  /// Whether each account has an object of its own.
+  package var isFolder: Bool { place.key.isEmpty || place.key.hasSuffix("/") }
+
+  /// Where the archive of an account is, or is to be.
+  ///
+  /// In a bucket an archive is called after the account's DID: handles change, and to look whose
+  /// archives there are, all would have to be opened.
+  package func archive(of did: DID) -> BucketAddress {
+    guard isFolder else { return place }
+    let name = FileNaming.name(did.text, ending: FileNaming.archiveEnding)
+    return BucketAddress(bucket: place.bucket, key: place.key + name)
+  }
+
+  /// Removes the archive of an account.
+  ///
+  /// - Throws: `StoreError`; `TransportError`.
+  package func removeArchive(of did: DID) async throws {
+    try await client.remove(archive(of: did).key)
+  }
+
+  /// An object, for reading; nil if there is none.
+  ///
+  /// - Throws: `FetchFailure`; ``BackupError``.
+  package func map(_ object: BucketAddress) async throws -> MappedFile? {
+    do {
+      let server = BucketObject(client: client, key: object.key)
+      return try MappedFile(await FarObject.open(server).file)
+    } catch let failure as FetchFailure where failure.kind == .absent {
+      return nil
+    }
+  }
+
+  /// Finds out whether the store can be written to, by writing to it.
+  ///
+  /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
+  ///   `TransportError`.
+  package func check() async throws {
+    try await refuseForgetful(BucketAddress(bucket: place.bucket, key: "\(place.key)fleet"))
+  }
+
+  /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
+  ///
+  /// - Throws: ``PushError``; `StoreError`, `TransportError`.
+  func refuseForgetful(_ object: BucketAddress) async throws {
+    guard !options.isExclusive, !isTried.withLock({ $0 }) else { return }
+    try await StoreProbe(client: client, key: object.key).refuseForgetful(object)
+    isTried.withLock { $0 = true }
+  }
+}

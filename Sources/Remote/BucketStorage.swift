@@ -1,0 +1,200 @@
+internal import Archive
+internal import Files
+internal import IPLD
+package import ObjectStore
+internal import Synchronization
+package import SystemPackage
+internal import XRPC
+
+/// An archive in a bucket that is appended to.
+///
+/// What the object has is fetched when it is read; what is new lies in a scratch file here, behind
+/// it, until ``commit()`` makes an object of both.
+///
+/// 1. The object is what it was until ``commit()`` has returned, and then it has everything up to
+///    the last footer.
+/// 2. It is replaced only if it is still the one that was opened.
+/// 3. What a killed backup had appended is found in the scratch file by the next one on this
+///    machine, if the object is still the one that it was appended to.
+package final class BucketStorage: ArchiveStorage {
+  /// The object.
+  package let address: BucketAddress
+  private let destination: BucketDestination
+  private let mark: UploadMark
+  private let scratch: FilePath
+  private let file: FetchedFile
+  private let base: Mutex<Base>
+
+  /// After how many bytes that were read to be sent their pages are let go of.
+  private static let releaseInterval = 8 << 20
+
+  /// The object that is there.
+  private struct Base {
+    /// What names its content; nil if there is none.
+    var tag: String?
+    /// How many bytes it has.
+    var count: UInt64
+    /// How many of them stay: the rest was cut off.
+    var kept: UInt64
+
+    /// What tells that a scratch file goes on where it ends.
+    var note: String { "\(count) \(tag ?? "-")" }
+  }
+
+  /// Opens the object, if there is one.
+  ///
+  /// - Throws: `ArchiveError` with the reason `locked` if another process on this machine writes to
+  ///   it; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
+  package static func open(_ address: BucketAddress, of destination: BucketDestination) async throws
+    -> BucketStorage
+  {
+    guard let mark = try UploadMark("\(address)", in: destination.options.cache) else {
+      throw ArchiveError(.locked)
+    }
+    if mark.wasLeft {
+      try await UploadLeftovers(client: destination.client, key: address.key).giveUp()
+    }
+    let server = BucketObject(client: destination.client, key: address.key)
+    let head = try await FarHead.of(server)
+    if let head, head.tag == nil {
+      throw FetchFailure(.refused, "\(address): the store gives the object no ETag")
+    }
+    return try BucketStorage(address, destination, mark, head, server)
+  }
+
+  private init(
+    _ address: BucketAddress, _ destination: BucketDestination, _ mark: UploadMark,
+    _ head: FarHead?, _ server: BucketObject
+  ) throws {
+    (self.address, self.destination, self.mark) = (address, destination, mark)
+    let count = head?.count ?? 0
+    let base = Base(tag: head?.tag, count: count, kept: count)
+    self.base = Mutex(base)
+    scratch = mark.file(ending: "tail")
+    do {
+      let descriptor = try FileDescriptor.open(
+        scratch, .readWrite, options: [.create, .closeOnExec, .noFollow],
+        permissions: [.ownerReadWrite])
+      var end = Int(try descriptor.seek(offset: 0, from: .end))
+      if mark.note != base.note || end <= count {
+        try descriptor.resize(to: 0)
+        end = 0
+      }
+      let object = head.map { FarObject(server, $0) }
+      file = try FetchedFile(object ?? NoSource(), count: Int(count), scratch: descriptor)
+      if end == 0 {
+        // Should the power fail, what an older tail had must not be there with the new note.
+        try file.synchronize()
+        try mark.write(base.note)
+      } else {
+        try file.adopt(upTo: end)
+      }
+    } catch let error as Errno {
+      throw BackupError.system("make \(scratch)", error.rawValue)
+    }
+  }
+
+  /// Whether there is no object yet.
+  package var isNew: Bool { base.withLock { $0.tag == nil } }
+
+  /// A file here that stands for the object where something is noted about it.
+  package var notes: FilePath { mark.file(ending: "notes") }
+
+  // MARK: As a file
+
+  var size: UInt64 { UInt64(file.count) }
+
+  func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    let map = try map()
+    guard offset <= UInt64(map.count), count <= map.count - Int(offset) else {
+      throw ArchiveError(.truncated, offset: offset)
+    }
+    let bytes = map.withBytes { $0.extracting(Int(offset)..<Int(offset) + count).array }
+    try map.checkFetched()
+    return bytes
+  }
+
+  func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+    try file.append(bytes, at: Int(offset))
+    keep(atMost: offset)
+  }
+
+  func truncate(to size: UInt64) throws {
+    try file.cut(to: Int(size))
+    keep(atMost: size)
+  }
+
+  private func keep(atMost count: UInt64) {
+    base.withLock { $0.kept = min($0.kept, count) }
+  }
+
+  func synchronize() throws { try file.synchronize() }
+
+  /// Does nothing: it is locked for as long as it lives.
+  func lock() throws {}
+
+  /// Removes the scratch file, unless something in it is not in the object yet.
+  func unlock() {
+    guard base.withLock({ $0.count == UInt64(file.count) && $0.kept == $0.count }) else { return }
+    mark.removeFile(ending: "tail")
+    mark.remove()
+  }
+
+  func map() throws -> MappedFile { try MappedFile(file) }
+
+  // MARK: As an object
+
+  /// Finds out whether the object can be written, before much is fetched for it.
+  ///
+  /// - Throws: as ``commit()`` does.
+  package func check() async throws { try await destination.refuseForgetful(address) }
+
+  /// Makes an object of what there was and what is new, up to the last footer.
+  ///
+  /// - Throws: `StoreError` of the kind `conditionFailed` if another writer was faster;
+  ///   ``PushError`` if the store knows no conditions; `FetchFailure`, `TransportError`.
+  package func commit() async throws {
+    let base = base.withLock { $0 }
+    let map = try map()
+    guard let generation = try ArchiveReader.lastGeneration(of: map) else { return }
+    let end = generation.committedLength
+    guard end != base.count || base.kept < base.count else { return }
+    try await destination.refuseForgetful(address)
+    var content = BucketWriter.Content(
+      count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
+    ) { offset, count in
+      let range = Int(offset)..<Int(offset) + count
+      let bytes = map.withBytes { $0.extracting(range).array }
+      try map.checkFetched()
+      // So that no more of a large archive stays in memory than is on its way.
+      if range.lowerBound / Self.releaseInterval != range.upperBound / Self.releaseInterval {
+        map.releasePages()
+      }
+      return bytes
+    }
+    content.fetchKept = {
+      try await onOwnThread {
+        map.willReadAll()
+        try map.checkFetched()
+      }
+    }
+    let writer = BucketWriter(
+      client: destination.client, key: address.key, isExclusive: destination.options.isExclusive)
+    let written = try await writer.replace(base.tag, by: content)
+    let tag: String?
+    if let its = written.tag {
+      tag = its
+    } else {
+      tag = try await destination.client.head(of: address.key)?.tag
+    }
+    try file.cut(to: Int(end))
+    self.base.withLock { $0 = Base(tag: tag, count: end, kept: end) }
+  }
+}
+
+/// What an object that is not there is fetched from: nothing is ever asked of it.
+private struct NoSource: ByteSource {
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
+  ) throws {}
+}

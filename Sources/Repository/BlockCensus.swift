@@ -1,0 +1,289 @@
+internal import ATProtocol
+package import Archive
+package import Files
+package import IPLD
+
+/// All blocks of an archive, as walking the trees of many snapshots needs them.
+///
+/// Trees ask for their nodes in an order that has nothing to do with that of the file, so
+/// everything they may ask for is laid out first: every CID, and the bodies of tree nodes, of
+/// commits, and of the few records that have more to say than that they keep the rules. This lies
+/// in a file without a name; each block is in it once, however many snapshots share it. In memory
+/// are some thirty bytes for each.
+///
+/// Blocks are numbered in the order of the file. They are not hashed here: the caller
+/// has verified the archive, or does so meanwhile, and says which sections are damaged.
+package struct BlockCensus: Sendable {
+  /// What is known of a block at a glance.
+  package enum Kind: UInt8 {
+    /// A record about which there is nothing to say.
+    case plainRecord
+    /// Anything whose body is at hand.
+    case kept
+    /// A blob, or what else is nothing that a repository consists of.
+    case other
+  }
+
+  /// Sections that follow one another, in the archive, in what was taken in, and as blocks.
+  private struct Run {
+    var ordinals: Range<UInt64>
+    /// How many sections were taken in before them.
+    let position: Int
+    /// The number of the first of them as a block.
+    let index: Int
+
+    func follows(_ last: Run) -> Bool {
+      last.ordinals.upperBound == ordinals.lowerBound
+        && last.position + last.ordinals.count == position
+        && last.index + last.ordinals.count == index
+    }
+  }
+
+  /// The number of a CID is that of the block.
+  private var slots: CIDSlots
+  /// Where each block begins in the file.
+  private var starts = AscendingNumbers()
+  private var kinds: [Kind] = []
+  /// In order of ordinals.
+  private var runs: [Run] = []
+  /// The same without sections that are another time what one before them is, in order of the
+  /// numbers here.
+  private var firstRuns: [Run] = []
+  /// How many bytes the sections up to each have together in the archive, in the order in which
+  /// they were taken in.
+  private let ends: AscendingNumbers
+  private let spool: TemporaryFile
+  private let mapped: MappedFile
+  /// What was made of bytes that were fetched.
+  private var fetched: UInt8 = 0
+
+  /// Takes the census of an archive.
+  ///
+  /// - Parameters:
+  ///   - reader: the archive.
+  ///   - damaged: the sections that do not hash to their CIDs: they count as not there.
+  ///   - observer: is told how many sections have been seen.
+  /// - Throws: ``BackupError`` if there is no room for it. What cannot be read is not in it.
+  package init(_ reader: ArchiveReader, except damaged: Set<CID>, observer: Progress.Observer)
+    throws
+  {
+    var intake = try CensusIntake(except: damaged)
+    try intake.read(0..<reader.sectionLimit, reader, observer)
+    try self.init(intake)
+  }
+
+  /// Numbers the blocks that were taken in.
+  package init(_ intake: consuming CensusIntake) throws {
+    spool = intake.spool
+    mapped = try spool.map()
+    ends = intake.ends
+    slots = CIDSlots(expecting: intake.kinds.count)
+    starts.reserveCapacity(intake.kinds.count)
+    kinds.reserveCapacity(intake.kinds.count)
+    try number(intake)
+    runs.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
+  }
+
+  /// How many blocks are looked up at a time.
+  private static let batchCount = 512
+  /// How many bytes are brought for them: what is kept of most is their CID.
+  private static let fetchedLength = batchCount * 128
+
+  private mutating func number(_ intake: borrowing CensusIntake) throws(CARError) {
+    let mapped = mapped
+    var position = 0
+    var place = 0
+    try mapped.withBytes { bytes throws(CARError) in
+      var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
+      var sections: [(start: Int, cid: CID)] = []
+      var hashes: [UInt64] = []
+      var isAtEnd = false
+      while !isAtEnd {
+        fetched |= bytes.fetch(
+          cursor.offset..<min(cursor.offset + Self.fetchedLength, bytes.count))
+        while sections.count < Self.batchCount {
+          guard let (section, cid) = try cursor.next(in: bytes) else {
+            isAtEnd = true
+            break
+          }
+          sections.append((section.start, cid))
+          hashes.append(slots.hash(of: cid))
+        }
+        slots.fetch(hashes)
+        for (number, section) in sections.enumerated() {
+          while position >= intake.runs[place].position + intake.runs[place].count { place += 1 }
+          let run = intake.runs[place]
+          let ordinal = run.first + UInt64(position - run.position)
+          let (index, isNew) = insert(section.cid, hashes[number], at: section.start, bytes)
+          let found = Run(ordinals: ordinal..<ordinal + 1, position: position, index: index)
+          Self.append(found, to: &runs)
+          if isNew {
+            starts.append(UInt64(section.start))
+            kinds.append(intake.kinds[position])
+            Self.append(found, to: &firstRuns)
+          }
+          position += 1
+        }
+        sections.removeAll(keepingCapacity: true)
+        hashes.removeAll(keepingCapacity: true)
+      }
+    }
+  }
+
+  private mutating func insert(_ cid: CID, _ hash: UInt64, at start: Int, _ bytes: Span<UInt8>) -> (
+    index: Int, isNew: Bool
+  ) {
+    let starts = starts
+    let (slot, isNew) = slots.insert(hash, starts.count) {
+      CARSection.has(cid, at: Int(starts[$0]), in: bytes)
+    } cid: {
+      CARSection.cid(at: Int(starts[$0]), in: bytes)
+    }
+    return (slots.number(slot), isNew)
+  }
+
+  private static func append(_ run: Run, to runs: inout [Run]) {
+    if let last = runs.last, run.follows(last) {
+      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<run.ordinals.upperBound
+    } else {
+      runs.append(run)
+    }
+  }
+
+  // MARK: Blocks
+
+  /// How many blocks there are.
+  package var count: Int { kinds.count }
+
+  /// The number of the block that `cid` names, or nil.
+  @inline(__always)
+  package func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
+    slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: Int(starts[$0]), in: bytes) }.map(
+      slots.number)
+  }
+
+  /// Appends the number of each block that these name, or nil.
+  func appendIndices(of cids: [CommonCID], to indices: inout [Int?], in bytes: Span<UInt8>) {
+    slots.findAll(cids) {
+      CARSection.has($0, at: Int(starts[$1]), in: bytes)
+    } each: {
+      indices.append($0.map(slots.number))
+    }
+  }
+
+  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a
+  /// commit.
+  @inline(__always)
+  package func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {
+    CARSection.body(at: Int(starts[index]), in: bytes)
+  }
+
+  /// The CID of a block.
+  package func cid(_ index: Int, in bytes: Span<UInt8>) -> CID {
+    CARSection.cid(at: Int(starts[index]), in: bytes)
+  }
+
+  /// What a block is.
+  @inline(__always)
+  package func kind(_ index: Int) -> Kind { kinds[index] }
+
+  /// How many bytes the body of a block has in the archive.
+  package func bodyLength(_ index: Int, in bytes: Span<UInt8>) -> UInt64 {
+    let run = firstRun(index)
+    let position = run.position + (index - run.index)
+    let length = ends[position] - (position > 0 ? ends[position - 1] : 0)
+    let kept = body(index, in: bytes)
+    guard kept.isEmpty else { return UInt64(kept.count) }
+    // In front of it stands its length, which takes as many bytes as it takes, and the CID, which
+    // alone was kept.
+    var prefix: UInt64 = 1
+    while prefix < length, Varint.length(of: length - prefix) != prefix { prefix += 1 }
+    let section = UInt64(kept.upperBound - Int(starts[index]))
+    return length - min(length, prefix + section - UInt64(Varint.length(of: section - 1)))
+  }
+
+  /// The number that a block has in the archive.
+  package func ordinal(_ index: Int) -> UInt64 {
+    let run = firstRun(index)
+    return run.ordinals.lowerBound + UInt64(index - run.index)
+  }
+
+  private func firstRun(_ index: Int) -> Run {
+    // The last run that begins at it or before.
+    var (low, high) = (0, firstRuns.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if firstRuns[middle].index <= index { low = middle } else { high = middle }
+    }
+    return firstRuns[low]
+  }
+
+  /// Lets go of the pages in which the blocks are found.
+  package func releasePages() { mapped.releasePages() }
+
+  /// Calls `body` with the bytes in which the blocks are found.
+  package func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try mapped.withBytes(body)
+  }
+
+  // MARK: Sections
+
+  /// The blocks that lie in these sections of the archive.
+  package func blocks(in sections: [Range<UInt64>]) -> BlockSet {
+    var set = BlockSet(count: count)
+    forEachRun(of: sections) { run, shared in
+      let index = run.index + Int(shared.lowerBound - run.ordinals.lowerBound)
+      set.insert(index..<index + shared.count)
+    }
+    return set
+  }
+
+  /// How many of these sections of the archive are here, and how many bytes they have together.
+  private func amount(of sections: [Range<UInt64>]) -> (count: UInt64, byteCount: UInt64) {
+    var (count, byteCount): (UInt64, UInt64) = (0, 0)
+    forEachRun(of: sections) { run, shared in
+      let position = run.position + Int(shared.lowerBound - run.ordinals.lowerBound)
+      let before = position > 0 ? ends[position - 1] : 0
+      count += UInt64(shared.count)
+      byteCount = byteCount.addingSaturated(ends[position + shared.count - 1] - before)
+    }
+    return (count, byteCount)
+  }
+
+  /// Makes sure that these sections of the archive are as many and as long as a manifest says.
+  ///
+  /// - Throws: ``BackupError/carNotExact(_:)``.
+  package func checkAmount(
+    of sections: [Range<UInt64>], count: UInt64, byteCount: UInt64, headerLength: Int
+  ) throws(BackupError) {
+    let amount = amount(of: sections)
+    guard amount.count == count,
+      amount.byteCount.addingSaturated(UInt64(headerLength)) == byteCount
+    else { throw .carNotExact("its sections are not those in the manifest") }
+  }
+
+  /// Visits the parts of sections that are here, each with the run that it is a part of.
+  private func forEachRun(
+    of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
+  ) {
+    for section in sections {
+      // The first run that ends behind the beginning.
+      var (low, high) = (0, runs.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if runs[middle].ordinals.upperBound <= section.lowerBound {
+          low = middle + 1
+        } else {
+          high = middle
+        }
+      }
+      while low < runs.count, runs[low].ordinals.lowerBound < section.upperBound {
+        let shared = runs[low].ordinals.clamped(to: section)
+        if !shared.isEmpty { body(runs[low], shared) }
+        low += 1
+      }
+    }
+  }
+}

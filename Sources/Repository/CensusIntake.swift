@@ -1,0 +1,275 @@
+internal import ATProtocol
+package import Archive
+package import Files
+package import IPLD
+
+/// What is taken in of an archive for a ``BlockCensus``.
+///
+/// Sections come from frames that are just being verified, as ``CensusPart``, or are read one after
+/// the other through the archive's index.
+package struct CensusIntake {
+  /// The sections one after the other, as in a CAR; those without interest without their bodies.
+  let spool: TemporaryFile
+  /// What each of them is.
+  private(set) var kinds: [BlockCensus.Kind] = []
+  /// How many bytes they have together in the archive, up to each.
+  private(set) var ends = AscendingNumbers()
+  /// Which numbers they have in the archive, from which position on.
+  private(set) var runs: [(first: UInt64, position: Int, count: Int)] = []
+  /// Sections that came and have to be read through the index.
+  package private(set) var postponed: [UInt64] = []
+
+  /// Why the first section that could not be read could not.
+  package private(set) var failure: ArchiveError?
+
+  private let damaged: Set<CID>
+  private let isHashing: Bool
+  private let keepsRecords: Bool
+  private var scanner = RecordScanner()
+  /// The number of the section that comes next.
+  package private(set) var next: UInt64 = 0
+  /// The large section that is being read: how much of it is to come, where it begins here, and
+  /// whether it is kept.
+  private var large: (prefix: SectionPrefix, rest: UInt64, start: Int, isKept: Bool)?
+
+  /// Says that the body that follows is not wanted.
+  private struct NotWanted: Error {}
+
+  /// An intake of nothing yet.
+  ///
+  /// - Parameters:
+  ///   - damaged: the sections that do not hash to their CIDs: they are not taken in.
+  ///   - isHashing: whether all that is read is hashed.
+  ///   - keepsRecords: whether records are kept of which nothing can be said but that they keep the
+  ///     rules.
+  package init(
+    except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false
+  ) throws {
+    spool = try TemporaryFile()
+    self.damaged = damaged
+    self.isHashing = isHashing
+    self.keepsRecords = keepsRecords
+  }
+
+  // MARK: From frames
+
+  /// Takes what came of the next frame.
+  package mutating func take(_ part: CensusPart) throws {
+    try spool.write(part.bytes.span)
+    for (kind, length) in zip(part.kinds, part.lengths) {
+      if let kind {
+        count(kind, length)
+      } else {
+        postponed.append(next)
+        next += 1
+      }
+    }
+  }
+
+  // MARK: Through the index
+
+  /// Takes in of some sections everything that can be read.
+  ///
+  /// - Parameters:
+  ///   - sections: which.
+  ///   - reader: the archive.
+  ///   - total: how many bytes there are to be read; 0 if that is not known.
+  ///   - observer: is told how many have been.
+  /// - Throws: ``BackupError`` if there is no room for it.
+  package mutating func read(
+    _ sections: Range<UInt64>, _ reader: ArchiveReader, total: UInt64 = 0,
+    _ observer: Progress.Observer = { _ in }
+  ) throws {
+    next = sections.lowerBound
+    var isAlone = false
+    while next < sections.upperBound {
+      do {
+        let end = isAlone ? next + 1 : sections.upperBound
+        try reader.copySections(CollectionOfOne(next..<end), isHashing: isHashing) {
+          (piece) throws in
+          try take(piece)
+          observer(Progress(stage: "reading", done: ends.last, total: total))
+        }
+        try finishLarge()
+        isAlone = false
+      } catch is NotWanted {
+        // It has been taken note of.
+        isAlone = false
+      } catch let error as ArchiveError {
+        // Either a large section that came to its end does not hash to its CID, or the next cannot
+        // be read.
+        let isDoubtful = large?.rest == 0 && !isAlone
+        try forgetLarge()
+        isAlone = isDoubtful
+        guard !isDoubtful else { continue }
+        // What is damaged is in the report on the file, and shows as missing in the trees.
+        failure = failure ?? error
+        next += 1
+      }
+    }
+  }
+
+  /// Takes whole sections, the prefix of a large one, or a piece of its body.
+  private mutating func take(_ piece: Span<UInt8>) throws {
+    if let (prefix, rest, start, isKept) = large, rest > 0 {
+      if isKept { try spool.write(piece) }
+      large = (prefix, rest - UInt64(piece.count), start, isKept)
+      return
+    }
+    try finishLarge()
+    var part = CensusPart(keepsRecords: keepsRecords)
+    var offset = 0
+    while offset < piece.count {
+      let prefix = try SectionPrefix(piece, at: offset, place: 0)
+      guard !prefix.isLarge else {
+        try take(part)
+        try begin(prefix)
+        return
+      }
+      let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
+      offset = body.upperBound
+      if !damaged.isEmpty, damaged.contains(prefix.cid) {
+        try take(part)
+        part = CensusPart(keepsRecords: keepsRecords)
+        next += 1
+      } else {
+        part.append(prefix.cid, piece, body, &scanner)
+      }
+    }
+    try take(part)
+  }
+
+  /// Takes the large section that has come to its end, and was found to hash to its CID if that was
+  /// asked for.
+  private mutating func finishLarge() throws {
+    guard let (prefix, _, _, isKept) = large else { return }
+    large = nil
+    if isKept { count(.kept, prefix.sectionLength) } else { try takeOther(prefix) }
+  }
+
+  /// Takes a large section of which the body is not wanted.
+  private mutating func takeOther(_ prefix: SectionPrefix) throws {
+    var part = CensusPart()
+    part.append(prefix.cid, ofOther: prefix.bodyLength)
+    try take(part)
+  }
+
+  private mutating func begin(_ prefix: SectionPrefix) throws {
+    guard !damaged.contains(prefix.cid) else {
+      next += 1
+      throw NotWanted()
+    }
+    let isKept =
+      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    guard isKept || isHashing else {
+      try takeOther(prefix)
+      throw NotWanted()
+    }
+    large = (prefix, prefix.bodyLength, spool.count, isKept)
+    guard isKept else { return }
+    var bytes: [UInt8] = []
+    CARWriter.appendPrefix(prefix.cid, bodyLength: prefix.bodyLength, to: &bytes)
+    try spool.write(bytes.span)
+  }
+
+  /// Takes back a large section that could not be read to its end.
+  private mutating func forgetLarge() throws {
+    guard let start = large?.start else { return }
+    large = nil
+    try spool.truncate(to: start)
+  }
+
+  /// Counts the section that has been written.
+  private mutating func count(_ kind: BlockCensus.Kind, _ length: UInt64) {
+    if let last = runs.indices.last, runs[last].first + UInt64(runs[last].count) == next {
+      runs[last].count += 1
+    } else {
+      runs.append((next, kinds.count, 1))
+    }
+    kinds.append(kind)
+    ends.append(ends.last.addingSaturated(length))
+    next += 1
+  }
+}
+
+/// What is kept of sections that follow one another.
+package struct CensusPart {
+  /// The sections, those without interest without their bodies.
+  private(set) var bytes: [UInt8] = []
+  /// What each of them is; nil for one that has frames of its own and has to be read whole.
+  private(set) var kinds: [BlockCensus.Kind?] = []
+  /// How many bytes each of them has in the archive.
+  private(set) var lengths: [UInt64] = []
+  private var keepsRecords = false
+
+  /// Nothing yet.
+  package init(keepsRecords: Bool = false) { self.keepsRecords = keepsRecords }
+
+  /// The sections of a frame.
+  package init(_ sections: FrameIntake.Sections) {
+    var scanner = RecordScanner()
+    let content = sections.content
+    kinds.reserveCapacity(sections.cids.count)
+    lengths.reserveCapacity(sections.cids.count)
+    bytes.reserveCapacity(content.count / 2)
+    for (index, cid) in sections.cids.enumerated() {
+      if sections.bodies[index].count < sections.bodyLengths[index] {
+        append(cid, ofLarge: sections.bodyLengths[index])
+      } else {
+        append(cid, content.span, sections.bodies[index], &scanner)
+      }
+    }
+  }
+
+  /// Adds a section.
+  ///
+  /// - Parameters:
+  ///   - cid: its CID.
+  ///   - content: what it lies in.
+  ///   - body: where its body lies there; in front of that stands the CID.
+  ///   - scanner: looks at records.
+  mutating func append(
+    _ cid: CID, _ content: Span<UInt8>, _ body: Range<Int>, _ scanner: inout RecordScanner
+  ) {
+    let kind = Self.kind(cid, content.extracting(body), &scanner)
+    let cidLength = cid.byteCount
+    let isKept = kind == .kept || keepsRecords && kind == .plainRecord
+    count(kind, cidLength, UInt64(body.count))
+    Varint.append(UInt64(cidLength + (isKept ? body.count : 0)), to: &bytes)
+    let start = body.lowerBound - cidLength
+    bytes.append(
+      contentsOf: content.extracting(start..<(isKept ? body.upperBound : body.lowerBound)))
+  }
+
+  /// Adds a section that is nothing a repository consists of.
+  mutating func append(_ cid: CID, ofOther bodyLength: UInt64) {
+    let cidLength = cid.byteCount
+    count(.other, cidLength, bodyLength)
+    Varint.append(UInt64(cidLength), to: &bytes)
+    cid.append(to: &bytes)
+  }
+
+  private mutating func append(_ cid: CID, ofLarge bodyLength: UInt64) {
+    guard cid.codec == .dagCBOR else { return append(cid, ofOther: bodyLength) }
+    kinds.append(nil)
+    lengths.append(0)
+  }
+
+  private mutating func count(_ kind: BlockCensus.Kind, _ cidLength: Int, _ bodyLength: UInt64) {
+    kinds.append(kind)
+    let total = UInt64(cidLength).addingSaturated(bodyLength)
+    lengths.append(total.addingSaturated(UInt64(Varint.length(of: total))))
+  }
+
+  /// What a section is.
+  private static func kind(_ cid: CID, _ body: Span<UInt8>, _ scanner: inout RecordScanner)
+    -> BlockCensus.Kind
+  {
+    switch cid.codec {
+    case .dagCBOR: !MSTNode.isLikely(body) && scanner.isPlain(body) ? .plainRecord : .kept
+    // A tree may name one of these as a node or a record, if it begins as a map does.
+    case .raw: body.count > 0 && body[0] >> 5 == 5 ? .kept : .other
+    default: .other
+    }
+  }
+}

@@ -1,0 +1,85 @@
+internal import Archive
+package import Files
+internal import IPLD
+package import SystemPackage
+
+/// A repository's CAR while it arrives: in a file without a name beside the archive, each block
+/// compared with its CID on the way.
+///
+/// Nothing of it is in the archive before all of it has been checked, for what is in the archive
+/// stays there.
+package actor ReceivedRepository {
+  private let thread = OwnThread("repository")
+  private let folder: FilePath
+  private let limit: Int
+  private let arrived: @Sendable (Int) -> Void
+  private var checker = CARStreamChecker()
+  private var file: TemporaryFile?
+  private var beginning: [UInt8] = []
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe thread.asUnownedSerialExecutor()
+  }
+
+  /// A repository of which nothing has come.
+  ///
+  /// - Parameters:
+  ///   - folder: where its file goes.
+  ///   - limit: how long its CAR may be, in bytes, decompressed.
+  ///   - arrived: is told how many bytes there are.
+  package init(in folder: FilePath, limit: Int, arrived: @escaping @Sendable (Int) -> Void) {
+    self.folder = folder
+    self.limit = limit
+    self.arrived = arrived
+  }
+
+  /// Receives a CAR.
+  ///
+  /// - Throws: `TransportError` if it breaks off; `CARError` and ``BackupError`` if it is
+  ///   malformed, or longer than it may be.
+  package func receive<Body: AsyncSequence & Sendable>(_ body: Body) async throws
+  where Body.Element == [UInt8] {
+    checker = CARStreamChecker()
+    beginning = []
+    file = try TemporaryFile(in: folder)
+    for try await piece in body { try take(piece) }
+    try finish()
+  }
+
+  /// The CAR, once it has been received.
+  package func received() throws -> TemporaryFile {
+    guard let file, checker.header != nil else {
+      throw BackupError.malformedRepository("the server sent nothing")
+    }
+    return file
+  }
+
+  private func take(_ piece: [UInt8]) throws {
+    beginning += piece.prefix(64 - beginning.count)
+    do throws(CARError) {
+      try checker.take(piece.span)
+    } catch {
+      throw malformed(error)
+    }
+    guard checker.byteCount <= limit else { throw BackupError.repositoryTooLarge(limit: limit) }
+    try file?.write(piece.span)
+    arrived(checker.byteCount)
+  }
+
+  private func finish() throws {
+    do throws(CARError) {
+      try checker.finish()
+    } catch {
+      throw malformed(error)
+    }
+  }
+
+  /// The error, or what came instead of a CAR.
+  private func malformed(_ error: CARError) -> any Error {
+    let isText = beginning.allSatisfy {
+      0x20..<0x7f ~= $0 || $0 == 0x0a || $0 == 0x0d || $0 == 0x09
+    }
+    guard checker.header == nil, isText, !beginning.isEmpty else { return error }
+    return BackupError.notARepository(String(decoding: beginning, as: UTF8.self))
+  }
+}

@@ -1,0 +1,370 @@
+package import ATProtocol
+package import IPLD
+
+/// Walks the trees of many snapshots, and what they share only once.
+///
+/// A tree is checked, and what it consists of is counted, by how it differs from the one before, if
+/// that is whole and keeps the rules: this takes as long as there are differences, and the trees of
+/// successive snapshots have few.
+///
+/// Invariant: ``counts`` are those of a whole tree that keeps the rules.
+package struct SharedTrees {
+  /// What a walk came to.
+  package struct Tree {
+    /// The commit; nil if there is none to walk from.
+    package var commit: Commit?
+    /// Why there is no commit.
+    package var commitError: RepositoryError?
+    /// What is wrong with the tree, the first of it.
+    package var problems: [MSTProblem] = []
+    /// How many tree nodes were reached.
+    package var nodeCount = 0
+    /// How many records the tree names.
+    package var recordCount = 0
+    /// The first of the records whose blocks are not there.
+    package var missingRecords: [String] = []
+    /// How many records have no block.
+    package var missingRecordCount = 0
+    /// The nodes that are not there, each once.
+    package fileprivate(set) var missingNodes: [CID] = []
+    /// How many records cannot be read.
+    package var unreadable = UnreadableRecords()
+    /// How many blobs records refer to.
+    package var blobCount = 0
+    /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)``
+    /// tells.
+    package var ownBlobs: [Int]?
+
+    /// Why there is no commit, in words; nil if there is one.
+    package var whyNoCommit: String? { commitError.map { "\($0)" } }
+
+    /// Whether every node and record is there.
+    package var isComplete: Bool {
+      commit != nil && missingNodes.isEmpty && missingRecordCount == 0
+    }
+  }
+
+  /// What is counted of a whole tree.
+  private struct Counts {
+    let root: CID
+    var nodeCount = 0
+    var recordCount = 0
+    var unreadable = UnreadableRecords()
+    /// Its nodes.
+    var nodes: BlockSet
+    /// Its records.
+    var records: BlockSet
+    /// How many keys lead to each block as a record.
+    var keyCounts: [UInt32]
+    /// How many records refer to each blob.
+    var referrerCounts: [UInt32] = []
+    /// How many blobs records refer to.
+    var blobCount = 0
+
+    init(root: CID, blockCount: Int) {
+      self.root = root
+      nodes = BlockSet(count: blockCount)
+      records = nodes
+      keyCounts = [UInt32](repeating: 0, count: blockCount)
+    }
+  }
+
+  /// The blobs that the records read so far refer to, numbered in the order of their first
+  /// references.
+  package private(set) var blobs = BlobTable()
+  /// The first of the records that break the data model, with why.
+  package private(set) var recordWarnings: [(record: String, why: String)] = []
+  /// The blobs to which the last whole tree refers and the one before it does not, or the other way
+  /// round; some may be neither.
+  package private(set) var changedBlobs: [Int] = []
+
+  private let census: BlockCensus
+  private var scanner = RecordScanner()
+  /// The records that have been read.
+  private var readRecords: BlockSet
+  /// Those of them that refer to blobs, or cannot be read.
+  private var referrers: Referrers
+  /// What is counted of the last whole tree.
+  private var counts: Counts?
+
+  package init(_ census: BlockCensus) {
+    self.census = census
+    readRecords = BlockSet(count: census.count)
+    referrers = Referrers(blockCount: census.count)
+  }
+
+  /// Whether a record of the last whole tree refers to a blob.
+  package func refersTo(_ blob: Int) -> Bool {
+    counts.map { blob < $0.referrerCounts.count && $0.referrerCounts[blob] > 0 } ?? false
+  }
+
+  /// The blobs to which a tree refers that was walked just now.
+  package func blobs(of tree: Tree) -> [Int] {
+    tree.ownBlobs ?? blobs.entries.indices.filter(refersTo)
+  }
+
+  /// Walks the tree of a commit.
+  ///
+  /// - Parameters:
+  ///   - commit: the commit.
+  ///   - blocks: those that count as there; nil for all.
+  ///   - bytes: those of the census.
+  package mutating func walk(from commit: CID, within blocks: BlockSet?, in bytes: Span<UInt8>)
+    -> Tree
+  {
+    changedBlobs = []
+    var tree = tree(of: commit, within: blocks, in: bytes)
+    guard let root = tree.commit?.data else { return tree }
+    if !proceed(to: root, in: bytes) {
+      let all = walkAll(root, within: nil, in: bytes, counting: true)
+      if blocks == nil, counts?.root != root { return Self.with(tree.commit, all) }
+    }
+    if let counts, counts.root == root,
+      blocks.map({ counts.nodes.isSubset(of: $0) && counts.records.isSubset(of: $0) }) ?? true
+    {
+      tree.nodeCount = counts.nodeCount
+      tree.recordCount = counts.recordCount
+      tree.unreadable = counts.unreadable
+      tree.blobCount = counts.blobCount
+      return tree
+    }
+    // It is not whole, and what is missing or wrong takes a walk of its own.
+    return Self.with(tree.commit, walkAll(root, within: blocks, in: bytes, counting: false))
+  }
+
+  /// Walks the tree of a commit from end to end.
+  ///
+  /// - Parameters:
+  ///   - commit: the commit; nil if there is none.
+  ///   - bytes: those of the census.
+  ///   - visit: receives every record in the order of the tree: its key, its CID, and the number of
+  ///     its block.
+  package mutating func list(
+    from commit: CID?, in bytes: Span<UInt8>, visit: (_ key: [UInt8], CID, Int?) -> Void
+  ) -> Tree {
+    let tree = tree(of: commit, within: nil, in: bytes)
+    guard let root = tree.commit?.data else { return tree }
+    let all = walkAll(root, within: nil, in: bytes, counting: false, visit: visit)
+    return Self.with(tree.commit, all)
+  }
+
+  /// A tree of which only the commit has been read.
+  private func tree(of commit: CID?, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Tree {
+    var tree = Tree()
+    do throws(RepositoryError) {
+      guard let commit else { throw .noRoot }
+      guard let index = census.index(of: commit, in: bytes), blocks?.contains(index) ?? true else {
+        throw .commitMissing(commit)
+      }
+      tree.commit = try Commit(bytes.extracting(census.body(index, in: bytes)))
+    } catch {
+      tree.commitError = error
+      tree.ownBlobs = []
+    }
+    return tree
+  }
+
+  private static func with(_ commit: Commit?, _ tree: Tree) -> Tree {
+    var tree = tree
+    tree.commit = commit
+    return tree
+  }
+
+  // MARK: All of a tree
+
+  /// Walks a tree from end to end.
+  ///
+  /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps
+  ///   the rules.
+  @discardableResult
+  private mutating func walkAll(
+    _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool,
+    visit: (_ key: [UInt8], CID, Int?) -> Void = { _, _, _ in }
+  ) -> Tree {
+    var tree = Tree()
+    var seen = BlockSet(count: census.count)
+    var seenBlobs: Set<UInt32> = []
+    var blobs: [Int] = []
+    var nodeCount = 0
+    var found = Counts(root: root, blockCount: isCounting ? census.count : 0)
+    var distinctMissing: Set<CID> = []
+    var walker = MSTWalker(root: root)
+    while let step = walker.next() {
+      switch step {
+      case .node(let cid):
+        guard let index = walker.place ?? census.index(of: cid, in: bytes),
+          blocks?.contains(index) ?? true
+        else {
+          if distinctMissing.insert(cid).inserted { tree.missingNodes.append(cid) }
+          walker.skip()
+          continue
+        }
+        guard !seen.contains(index) else {
+          walker.skipRepeated()
+          continue
+        }
+        seen.insert(index)
+        nodeCount += 1
+        walker.enter(bytes.extracting(census.body(index, in: bytes))) {
+          census.appendIndices(of: $0, to: &$1, in: bytes)
+        }
+      case .record(let cid):
+        tree.recordCount += 1
+        guard let index = walker.place ?? census.index(of: cid, in: bytes),
+          blocks?.contains(index) ?? true
+        else {
+          visit(walker.key, cid, nil)
+          tree.missingRecordCount += 1
+          if tree.missingRecords.count < RepositoryInspection.maximumListed {
+            tree.missingRecords.append(String(decoding: walker.key, as: UTF8.self))
+          }
+          continue
+        }
+        visit(walker.key, cid, index)
+        read(index, walker.key, in: bytes)
+        if isCounting { found.keyCounts[index] += 1 }
+        guard let referred = referrers.blobs(of: index) else { continue }
+        tree.unreadable.add(referrers.unreadable(index))
+        for blob in referred where seenBlobs.insert(blob).inserted { blobs.append(Int(blob)) }
+      }
+    }
+    tree.problems = walker.problems
+    tree.nodeCount = nodeCount
+    tree.blobCount = blobs.count
+    tree.ownBlobs = blobs
+    guard isCounting, tree.problems.isEmpty, tree.missingNodes.isEmpty, tree.missingRecordCount == 0
+    else { return tree }
+    (found.nodeCount, found.recordCount) = (tree.nodeCount, tree.recordCount)
+    found.unreadable = tree.unreadable
+    found.nodes = seen
+    take(found)
+    return tree
+  }
+
+  /// Makes the counts of a tree the ones that count.
+  private mutating func take(_ found: Counts) {
+    var found = found
+    found.referrerCounts = [UInt32](repeating: 0, count: blobs.entries.count)
+    for index in found.keyCounts.indices where found.keyCounts[index] > 0 {
+      found.records.insert(index)
+      for blob in (referrers.blobs(of: index) ?? []).lazy.map(Int.init) {
+        found.referrerCounts[blob] += 1
+        if found.referrerCounts[blob] == 1 { found.blobCount += 1 }
+      }
+    }
+    changedBlobs = Array(found.referrerCounts.indices)
+    counts = found
+  }
+
+  // MARK: What is another tree than the last
+
+  /// Says that the tree is not whole.
+  private struct NotWhole: Error {}
+
+  /// Makes the counts those of another tree, by how it differs from theirs; answers whether that
+  /// could be done.
+  private mutating func proceed(to root: CID, in bytes: Span<UInt8>) -> Bool {
+    guard var counts else { return false }
+    guard counts.root != root else { return true }
+    self.counts = nil
+    let census = census
+    var changed = Counts(root: root, blockCount: 0)
+    swap(&counts.nodes, &changed.nodes)
+    swap(&counts.records, &changed.records)
+    swap(&counts.keyCounts, &changed.keyCounts)
+    swap(&counts.referrerCounts, &changed.referrerCounts)
+    (changed.nodeCount, changed.recordCount) = (counts.nodeCount, counts.recordCount)
+    (changed.unreadable, changed.blobCount) = (counts.unreadable, counts.blobCount)
+    do {
+      try MSTDiff.compare(old: counts.root, new: root, verifying: true) { cid, _ in
+        census.index(of: cid, in: bytes).map { bytes.array(census.body($0, in: bytes)) }
+      } each: { change in
+        try apply(change, to: &changed, in: bytes)
+      }
+    } catch {
+      // Another walk will tell what is missing or wrong.
+      return false
+    }
+    self.counts = changed
+    return true
+  }
+
+  private mutating func apply(
+    _ change: MSTDiff.Change, to counts: inout Counts, in bytes: Span<UInt8>
+  ) throws(NotWhole) {
+    func index(of cid: CID) throws(NotWhole) -> Int {
+      guard let index = census.index(of: cid, in: bytes) else { throw NotWhole() }
+      return index
+    }
+    switch change {
+    case .createdNode(let cid):
+      counts.nodes.insert(try index(of: cid))
+      counts.nodeCount += 1
+    case .deletedNode(let cid):
+      counts.nodes.remove(try index(of: cid))
+      counts.nodeCount -= 1
+    case .record(let record):
+      if let new = record.new {
+        let index = try index(of: new)
+        read(index, record.key, in: bytes)
+        counts.recordCount += 1
+        counts.keyCounts[index] += 1
+        if counts.keyCounts[index] == 1 { counts.records.insert(index) }
+        refer(index, counts.keyCounts[index] == 1, 1, &counts)
+      }
+      if let old = record.old {
+        let index = try index(of: old)
+        counts.recordCount -= 1
+        counts.keyCounts[index] -= 1
+        if counts.keyCounts[index] == 0 { counts.records.remove(index) }
+        refer(index, counts.keyCounts[index] == 0, -1, &counts)
+      }
+    }
+  }
+
+  /// Counts what a record refers to once more or once less.
+  ///
+  /// - Parameter isWhole: Whether it is the first key that leads to the record, or was the last.
+  private mutating func refer(
+    _ record: Int, _ isWhole: Bool, _ sign: Int, _ counts: inout Counts
+  ) {
+    guard let referred = referrers.blobs(of: record) else { return }
+    counts.unreadable.add(referrers.unreadable(record), times: sign)
+    guard isWhole else { return }
+    let lack = blobs.entries.count - counts.referrerCounts.count
+    if lack > 0 { counts.referrerCounts += repeatElement(0, count: lack) }
+    for blob in referred.lazy.map(Int.init) {
+      let before = counts.referrerCounts[blob]
+      counts.referrerCounts[blob] = UInt32(Int(before) + sign)
+      guard before == 0 || counts.referrerCounts[blob] == 0 else { continue }
+      counts.blobCount += sign
+      changedBlobs.append(blob)
+    }
+  }
+
+  // MARK: Records
+
+  /// Reads a record, unless it has been read.
+  private mutating func read(_ index: Int, _ key: [UInt8], in bytes: Span<UInt8>) {
+    guard !readRecords.contains(index) else { return }
+    readRecords.insert(index)
+    var found: [Int] = []
+    var why: [String] = []
+    var unreadable = UnreadableRecords()
+    switch census.kind(index) {
+    case .plainRecord: return
+    case .other: why = ["it is not DAG-CBOR"]
+    case .kept:
+      let oddities = scanner.scan(bytes.extracting(census.body(index, in: bytes))) { ref in
+        let number = blobs.insert(ref, from: key)
+        if !found.contains(number) { found.append(number) }
+      }
+      why = oddities.first
+      unreadable.count(oddities)
+    }
+    referrers.insert(index, blobs: found, unreadable)
+    for why in why where recordWarnings.count < RepositoryInspection.maximumListed {
+      recordWarnings.append((String(decoding: key, as: UTF8.self), why))
+    }
+  }
+}

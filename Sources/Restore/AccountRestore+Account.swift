@@ -1,0 +1,211 @@
+internal import ATProtocol
+internal import Files
+internal import IPLD
+internal import Snapshots
+internal import SystemPackage
+internal import XRPC
+
+/// The account on the new server.
+extension AccountRestore {
+  private static let createAccount = "com.atproto.server.createAccount"
+
+  /// Logs in on the new server, where there is an account if it was asked for before, and else has
+  /// one made.
+  mutating func account(_ server: RestoreServer) async throws -> RestoreTarget {
+    if journal.hasAskedForAccount || hasMoved, let target = try await logIn(mayBeAbsent: true) {
+      try finish(.account, "\(did)", wasDone: true)
+      return target
+    }
+    guard !hasMoved else { throw RestoreError.livesThere(options.target) }
+    let handle = try await chooseHandle(server)
+    let email = try await chooseEmail()
+    if server.isInviteRequired, options.inviteCode == nil {
+      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
+    }
+    (journal.handle, report.handle) = (handle, handle)
+    let token = try await voucher(for: server)
+    // From here on an account may be there, whatever comes back.
+    journal.hasAskedForAccount = true
+    try journal.save()
+    let client = XRPCClient(service: options.target, network: network)
+    let request = CreateAccount(
+      did: did, handle: handle, email: email, password: options.password,
+      inviteCode: options.inviteCode)
+    do {
+      let made = try await client.call(request, as: token)
+      guard made.did == did else {
+        throw RestoreError.cannotVouch("the server made an account of \(made.did) instead")
+      }
+    } catch let error as XRPCError
+      where error.declared(CreateAccount.DeclaredError.self) == .alreadyExists
+    {
+      tell(.warning("\(server.url) has an account of this DID already"))
+      guard let target = try await logIn(mayBeAbsent: true) else {
+        throw RestoreError.otherPassword(server.url)
+      }
+      try finish(.account, "\(handle)", wasDone: true)
+      return target
+    } catch let error where Self.isUncertain(error) {
+      if let target = try await logIn(mayBeAbsent: true) {
+        try finish(.account, "\(handle)")
+        return target
+      }
+      throw error
+    }
+    guard let target = try await logIn(mayBeAbsent: false) else {
+      throw RestoreError.cannotVouch("the new server does not know the account that it made")
+    }
+    try finish(.account, "\(handle)")
+    return target
+  }
+
+  static func isUncertain(_ error: any Error) -> Bool {
+    switch error {
+    case let error as XRPCError: error.isTransient && error.status != 429
+    case let error as TransportError: error.isTransient
+    default: false
+    }
+  }
+
+  /// As the account's owner on the new server; nil if there is no such account, and need not be.
+  mutating func logIn(mayBeAbsent: Bool) async throws -> RestoreTarget? {
+    let session: Session
+    do {
+      session = try await Session.begin(
+        service: options.target, network: network, did: did, password: options.password,
+        code: nil, asking: options.asksForCode)
+    } catch let error as XRPCError where mayBeAbsent && [400, 401].contains(error.status) {
+      // The same answer as for a wrong password: making the account tells them apart.
+      return nil
+    }
+    let tell = tell
+    let client = XRPCClient(service: options.target, network: network, session: session)
+    report.handle = report.handle ?? journal.handle
+    return RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
+  }
+
+  // MARK: Names
+
+  private func chooseHandle(_ server: RestoreServer) async throws -> Handle {
+    if let handle = options.handle ?? journal.handle { return handle }
+    guard let present = try await presentHandle() else {
+      throw RestoreError.needs("a handle for the account on \(server.url)", option: "--handle")
+    }
+    if server.userDomains.contains(where: present.text.hasSuffix) { return present }
+    let isLost = try await OldServer.takesAlong(
+      present, of: did, from: old?.url, isThere: old?.isThere ?? false, network: network)
+    guard isLost else { return present }
+    guard let domain = server.userDomains.first else {
+      throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
+    }
+    let label = present.text.prefix { $0 != "." }
+    let text = "\(label)\(domain)"
+    guard 3...18 ~= label.utf8.count else {
+      throw RestoreError.handle(
+        text, "the part before the domain has to have 3 to 18 characters")
+    }
+    let handle: Handle
+    do throws(IdentifierError) { handle = try Handle(text) } catch {
+      throw RestoreError.handle(text, "\(error)")
+    }
+    tell(
+      .warning("the handle \(present) belongs to the old server; the new one will be \(handle)"))
+    return handle
+  }
+
+  /// The handle that the account goes by.
+  func presentHandle() async throws -> Handle? {
+    let document = try await IdentityResolver(network: network).dids.document(of: did).document
+    return document.handle ?? archived.snapshot.handle
+  }
+
+  private func chooseEmail() async throws -> String {
+    if let email = options.email { return email }
+    if let session = old?.client?.session, let email = try await session.email() { return email }
+    throw RestoreError.needs("a mail address for the account", option: "--email")
+  }
+
+  // MARK: Vouching
+
+  /// A token that vouches for the account.
+  private mutating func voucher(for server: RestoreServer) async throws -> Secret {
+    if let client = old?.client {
+      return try await client.call(
+        GetServiceAuth(audience: server.did, method: Self.createAccount))
+    }
+    return try voucher(for: server, with: try await ownSigningKey())
+  }
+
+  private func voucher(for server: RestoreServer, with key: PrivateKey) throws -> Secret {
+    let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)
+    return Secret(
+      try ServiceToken.make(
+        account: did, audience: server.did, method: Self.createAccount, now: now, key: key))
+  }
+
+  /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made to
+  /// name.
+  private mutating func ownSigningKey() async throws -> PrivateKey {
+    let document = try await IdentityResolver(network: network).dids.document(of: did).document
+    if let key = options.signingKey {
+      guard document.signingKey == key.verificationKey else {
+        throw RestoreError.strangeKey("the signing key given is not the one that the DID names")
+      }
+      return key
+    }
+    guard did.method == "plc" else {
+      throw RestoreError.cannotVouch(
+        "put a key of your own into the DID document as #atproto, and give it with --signing-key")
+    }
+    guard let recoveryKey = options.recoveryKey else {
+      throw RestoreError.cannotVouch(
+        old?.isThere == true
+          ? "there is no login for the old server" : "the old server is gone, and there is no key")
+    }
+    guard !options.isRehearsal else {
+      throw RestoreError.cannotVouch(
+        "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
+      )
+    }
+    if let old, old.isThere, !options.abandonsOld {
+      throw RestoreError.cannotVouch(
+        "\(old.url) answers for the account: it vouches with --login, and is done without with --abandon-old"
+      )
+    }
+    guard options.oldPassword == nil || options.abandonsOld else {
+      throw RestoreError.cannotVouch(
+        "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
+      )
+    }
+    return try await nameOwnSigningKey(recoveryKey)
+  }
+
+  /// Has the DID name a key of the owner's own, which is in a file before anything is sent.
+  private mutating func nameOwnSigningKey(_ recoveryKey: PrivateKey) async throws -> PrivateKey {
+    let path = Self.keyPath(of: archive)
+    let passphrase = options.passphrase.map { Array($0.text.utf8) }
+    let key: PrivateKey
+    if let pem = try PrivateFile.read(path) {
+      key = try PrivateKey(pem: pem, passphrase: passphrase)
+    } else {
+      key = try PrivateKey.generate(on: .k256)
+      try PrivateFile.write(try key.pem(passphrase: passphrase), to: path, replacing: false)
+    }
+    let log = try await move.log()
+    guard var state = log.state else { throw RestoreError.operation(.ended) }
+    let before = state
+    state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
+    guard state != before else {
+      try finish(.signingKey, key.verificationKey.didKey, wasDone: true)
+      return key
+    }
+    let operation =
+      try kept(for: .signingKey, saying: state, after: log)
+      ?? move.sign(state, after: log, with: recoveryKey)
+    guard try await send(operation, before.changes(to: state), for: .signingKey, by: nil) else {
+      throw Stopped()
+    }
+    try finish(.signingKey, "\(operation.cid)")
+    return key
+  }
+}

@@ -1,0 +1,331 @@
+internal import ATProtocol
+internal import Archive
+internal import CGlibc
+internal import Files
+internal import IPLD
+package import Snapshots
+package import SystemPackage
+package import XRPC
+
+/// Puts an account from an archive onto a server: step by step, each once, going by what servers and
+/// directory say, and stopping before every step that cannot be undone.
+///
+/// ```
+/// server ─► [signing key] ─► account ─► repository ─► blobs ─► comparison ─► preferences
+///        ─► identity ─► activation ─► [deactivation of the old]
+/// ```
+/// 1. The old server and the DID are not changed before the new server has everything that it is
+///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
+///    server takes an account without a word of its key or its server.
+/// 2. What is irreversible is in the journal before it is sent, and is asked about at the directory
+///    before it is sent again.
+package struct AccountRestore {
+  let archived: ArchivedSnapshot
+  let options: RestoreOptions
+  let network: Network
+  let did: DID
+  let move: IdentityMove
+  let archive: FilePath
+  let tell: @Sendable (RestoreEvent) -> Void
+  var journal: RestoreJournal
+  var source: RestoreSource?
+  var old: OldServer?
+  /// Whether the DID named the new server when this began.
+  private(set) var hasMoved = false
+  /// What came of it, so far.
+  package internal(set) var report = RestoreReport()
+
+  /// A restore of a snapshot, or the continuation of one.
+  ///
+  /// - Parameters:
+  ///   - archived: the snapshot.
+  ///   - archive: the archive's file, beside which the journal is kept.
+  ///   - options: how.
+  ///   - network: the way to servers.
+  ///   - tell: is told what happens.
+  /// - Throws: ``RestoreError/otherJournal(_:_:)``; ``BackupError``.
+  package init(
+    _ archived: ArchivedSnapshot, in archive: FilePath, _ options: RestoreOptions,
+    network: Network, tell: @escaping @Sendable (RestoreEvent) -> Void
+  ) throws {
+    (self.archived, self.archive, self.options) = (archived, archive, options)
+    (self.network, self.tell) = (network, tell)
+    did = archived.snapshot.did
+    move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: options.now)
+    let path = Self.journalPath(of: archive)
+    let (manifest, commit) = (archived.cid, archived.snapshot.commit)
+    if var found = try RestoreJournal(at: path) {
+      guard found.did == did, found.to == options.target else {
+        throw RestoreError.otherJournal(path.string, found.to)
+      }
+      found.begin(manifest: manifest, commit: commit)
+      journal = found
+    } else {
+      journal = RestoreJournal(
+        path: path, did: did, from: nil, to: options.target, manifest: manifest, commit: commit)
+    }
+  }
+
+  /// The journal of an archive's restore.
+  package static func journalPath(of archive: FilePath) -> FilePath {
+    FileNaming.beside(archive, ".restore.json")
+  }
+
+  /// The key with which the owner vouches where the old server is gone.
+  static func keyPath(of archive: FilePath) -> FilePath {
+    FileNaming.beside(archive, ".restore-key.pem")
+  }
+
+  /// Does what is left to do.
+  ///
+  /// - Throws: ``RestoreError``; ``BackupError``; what servers and directory throw. ``report`` says
+  ///   what state both servers are in.
+  package mutating func run() async throws {
+    do {
+      try await goThroughSteps()
+    } catch is Stopped {
+      // The report says before what.
+    }
+  }
+
+  /// That something was not agreed to without which nothing goes on.
+  struct Stopped: Error {}
+
+  private mutating func goThroughSteps() async throws {
+    try await readSource()
+    guard !options.asNew else { return try await runAsNew() }
+    try await findOldServer()
+    let server = try await describeServer()
+    let target = try await account(server)
+    // What is active there may have been written to since, and is not replaced.
+    guard try await !isActive(on: target) else { return try await end(on: target) }
+    try await putRepository(target)
+    try await putBlobs(target, server)
+    try await compare(target)
+    try checkMissing()
+    guard !options.isRehearsal else { return }
+    try await putPreferences(target)
+    try await end(on: target)
+  }
+
+  /// Does what cannot be undone, or finds that it is done.
+  private mutating func end(on target: RestoreTarget) async throws {
+    try await checkOldServer()
+    guard try await moveIdentity(target), try await activate(target) else { return }
+    try await deactivateOld()
+  }
+
+  /// Whether the account is active on the new server, after an earlier run.
+  ///
+  /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
+  ///   have more than the archive: nothing of it is replaced.
+  private func isActive(on target: RestoreTarget) async throws -> Bool {
+    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    let isActive = status.isActivated == true
+    let isOurs = journal.has(.repository) || status.commit == archived.snapshot.commit
+    guard isOurs || !isActive && !hasMoved, !isActive || !options.isRehearsal else {
+      throw RestoreError.livesThere(options.target)
+    }
+    return isActive
+  }
+
+  // MARK: Before anything is sent
+
+  /// Reads the snapshot.
+  private mutating func readSource() async throws {
+    let archived = archived
+    let tell = tell
+    let source = try await onOwnThread {
+      var source = try RestoreSource(archived) { tell(.progress($0)) }
+      if let why = source.whyCommitIsUnfit {
+        tell(.warning("\(why): the records are given a new commit"))
+        source = try RestoreSource(source, as: source.did, rewritesReferences: false)
+      }
+      // What it took to read the repository is not needed any more, and what follows takes long.
+      carpack_return_freed_memory()
+      return source
+    }
+    self.source = source
+    let facts = try Self.facts(of: source)
+    report.source = facts
+    tell(.source(facts))
+    for oddity in source.oddities { tell(.warning(oddity)) }
+  }
+
+  static func facts(of source: RestoreSource) throws -> RestoreReport.Source {
+    var held = 0
+    let entries = source.blobs.entries
+    for start in stride(from: 0, to: entries.count, by: 1000) {
+      let cids = entries[start..<min(start + 1000, entries.count)].map(\.cid)
+      held += try source.archived.states(of: cids).count {
+        if case .held = $0 { true } else { false }
+      }
+    }
+    let snapshot = source.archived.snapshot
+    return RestoreReport.Source(
+      did: source.did, rev: snapshot.rev, createdAt: snapshot.createdAt, commit: source.head,
+      records: source.recordCount, bytes: source.byteCount, blobs: entries.count, heldBlobs: held)
+  }
+
+  /// Finds out where the account is now, and whether that server is there.
+  private mutating func findOldServer() async throws {
+    let present: String?
+    do {
+      present = try await IdentityResolver(network: network).resolve(
+        .did(did), confirmingHandle: false
+      ).document.pds
+    } catch let error as IdentityError where error.kind == .unavailable && did.method == "web" {
+      present = nil
+      tell(.warning("\(error)"))
+    }
+    if let present, !Self.isSame(present, options.target) { journal.from = present }
+    report.oldServer = journal.from
+    hasMoved = present.map { Self.isSame($0, options.target) } ?? false
+    guard let from = journal.from else { return }
+    let old = try await OldServer(from, of: did, network: network, options)
+    self.old = old
+    report.isOldThere = old.isThere
+    switch old.standing {
+    case .active(let rev, let head): try checkIsNewest(rev, head)
+    case .inactive(let why): tell(.warning("\(from): \(why)"))
+    case .gone(let why): tell(.warning("\(from) does not have the account any more: \(why)"))
+    case .silent(let why): tell(.warning("\(from) does not answer: \(why)"))
+    }
+  }
+
+  /// Makes sure that nothing was written on the old server since the snapshot, which would be left
+  /// behind.
+  private func checkIsNewest(_ rev: TID, _ head: CID) throws {
+    guard !hasMoved, !options.acceptsOlder, !options.isRehearsal,
+      head != archived.snapshot.commit, archived.snapshot.rev.map({ $0 < rev }) ?? true
+    else { return }
+    throw RestoreError.newerThere(rev.text)
+  }
+
+  /// The same, once more before the identity is moved: sending may have taken days.
+  private func checkOldServer() async throws {
+    guard let old, !hasMoved,
+      case .active(let rev, let head) = try await OldServer.standing(of: did, at: old.url, network)
+    else { return }
+    try checkIsNewest(rev, head)
+  }
+
+  mutating func describeServer() async throws -> RestoreServer {
+    let client = XRPCClient(service: options.target, network: network)
+    let server = try await RestoreServer(asking: client)
+    report.server = server
+    tell(.server(server))
+    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
+    report.steps.append(.server)
+    return server
+  }
+
+  // MARK: The repository and what belongs to it
+
+  mutating func putRepository(_ target: RestoreTarget) async throws {
+    let source = try have()
+    let wasDone = try await !RepositoryImport(source: source, target: target).run()
+    try finish(.repository, "\(source.head)", wasDone: wasDone)
+  }
+
+  mutating func putBlobs(_ target: RestoreTarget, _ server: RestoreServer) async throws {
+    let tell = tell
+    let upload = BlobUpload(
+      source: try have(), target: target, blobLimit: server.blobLimit,
+      connections: options.connections, progress: { tell(.progress($0)) })
+    let outcome = try await upload.run()
+    report.sentBlobs += outcome.sentCount
+    report.sentBytes += outcome.sentBytes
+    for blob in outcome.missing { report.add(blob) }
+    report.unrestoredCount += outcome.missingCount - outcome.missing.count
+    try finish(
+      .blobs, "\(outcome.sentCount) sent in this run, \(outcome.missingCount) missing",
+      wasDone: outcome.sentCount == 0)
+  }
+
+  /// Reads back what the server has; of blobs, from where an interrupted run had come to.
+  mutating func compare(_ target: RestoreTarget) async throws {
+    let tell = tell
+    let source = try have()
+    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    if let count = status.records, count != source.recordCount {
+      tell(
+        .warning(
+          "the new server counts \(count) records, and the archive \(source.recordCount)"))
+    }
+    report.areRecordsEqual = false
+    try await RepositoryImport(source: source, target: target).compare { tell(.progress($0)) }
+    report.areRecordsEqual = true
+    guard options.comparesBlobs else {
+      return try finish(.comparison, "records equal, blobs not read back")
+    }
+    let known = Set(report.unrestored.map(\.cid))
+    let comparedBefore = journal.comparedCount
+    let outcome = try await BlobComparison(
+      source: source, client: target.client, connections: options.connections,
+      progress: { tell(.progress($0)) }
+    ).run(except: known, from: journal.comparedCount) { count in
+      journal.comparedCount = count
+      try journal.save()
+    }
+    report.equalBlobs = outcome.equalCount + comparedBefore
+    for blob in outcome.differing { report.add(blob) }
+    report.unrestoredCount += outcome.differingCount - outcome.differing.count
+    // The next run compares all of them again: a server may lose blobs in the meantime.
+    journal.comparedCount = 0
+    try finish(
+      .comparison,
+      "records equal, \(report.equalBlobs) blobs equal, \(outcome.differingCount) not")
+  }
+
+  /// Stops before anything else is changed if the new server lacks what it should have.
+  private func checkMissing() throws {
+    let missing = report.unrestoredCount - report.acceptedCount
+    guard missing > 0, !options.acceptsMissing, !options.isRehearsal, !journal.has(.identity) else {
+      return
+    }
+    throw RestoreError.missingBlobs(missing)
+  }
+
+  mutating func putPreferences(_ target: RestoreTarget) async throws {
+    guard !journal.has(.preferences) else {
+      return try finish(.preferences, "", wasDone: true)
+    }
+    let name = OwnerData.Kind.preferences.rawValue
+    guard let entry = try archived.privateData()?.entries.first(where: { $0.endpoint == name }),
+      entry.isWhole, let answer = entry.answers.first
+    else { return }
+    var json: [UInt8] = []
+    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
+    do {
+      let query = PutPreferences(json)
+      try await target.patiently { try await target.client.perform(query) }
+      try finish(.preferences, "\(json.count) bytes")
+    } catch let error as XRPCError where !error.isTransient && error.status != 401 {
+      tell(.warning("the preferences were refused: \(error)"))
+    }
+  }
+
+  // MARK: Odds and ends
+
+  func have() throws -> RestoreSource {
+    guard let source else { throw SnapshotError.noSnapshot }
+    return source
+  }
+
+  /// Notes that a step is done.
+  mutating func finish(_ step: RestoreStep, _ answer: String, wasDone: Bool = false) throws {
+    if !report.steps.contains(step) { report.steps.append(step) }
+    if !wasDone || !journal.has(step) { try journal.note(step, answer, at: options.now()) }
+    tell(.step(step, answer, wasDone: wasDone))
+  }
+
+  /// Whether two URLs lead to the same server.
+  static func isSame(_ one: String, _ other: String) -> Bool {
+    do {
+      return try HTTPURL(one).hasSameOrigin(as: HTTPURL(other))
+    } catch {
+      return one == other
+    }
+  }
+}

@@ -1,0 +1,109 @@
+internal import ATProtocol
+internal import Files
+internal import IPLD
+internal import XRPC
+
+/// Changes of an account's identity in the PLC directory, each sent once.
+///
+/// 1. An operation is in the journal, on the medium, before it is sent.
+/// 2. Before anything is sent the directory is asked for the account's history: what is in it is not
+///    sent again, and an operation that does not follow its last one is not sent at all.
+struct IdentityMove: Sendable {
+  let did: DID
+  let directory: PLCDirectory
+  let now: @Sendable () -> String
+
+  /// How often the directory is asked for what it was told, and how long it is waited between, in
+  /// seconds.
+  private static let (patience, interval) = (5, 2.0)
+
+  /// The account's history, checked.
+  ///
+  /// - Throws: ``BackupError/notGenuine(_:)`` for one that does not hold.
+  func log() async throws -> PLCLog {
+    let log = try await directory.log(of: did)
+    do throws(PLCFault) {
+      _ = try PLCHistory(validating: log, of: did)
+    } catch {
+      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+    }
+    return log
+  }
+
+  /// An operation signed here.
+  func sign(_ state: PLCState, after log: PLCLog, with key: PrivateKey) throws -> PLCSuccessor {
+    do throws(PLCSuccessor.Fault) {
+      return try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
+    } catch {
+      throw RestoreError.operation(error)
+    }
+  }
+
+  /// An operation that was signed elsewhere, or before, checked against what it was to say.
+  func check(_ operation: IPLDValue, says state: PLCState, after log: PLCLog) throws -> PLCSuccessor
+  {
+    do throws(PLCSuccessor.Fault) {
+      return try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
+    } catch {
+      throw RestoreError.operation(error)
+    }
+  }
+
+  private var time: UnixTime { UnixTime(now()) ?? UnixTime(microseconds: .max) }
+
+  /// Sends an operation, and finds out from the directory whether it counts.
+  ///
+  /// - Parameter send: sends it.
+  /// - Throws: what `send` throws, if the directory does not have the operation;
+  ///   ``RestoreError/identityUnchanged(_:)``.
+  func send(_ operation: PLCSuccessor, by send: () async throws -> Void) async throws {
+    var failure: (any Error)?
+    do { try await send() } catch {
+      // Cut off on the way back, it may have been taken.
+      failure = error
+    }
+    for round in 0..<Self.patience {
+      if round > 0 { try await Task.sleep(for: .seconds(Self.interval)) }
+      do {
+        let entries = try await directory.log(of: did).entries
+        if entries.contains(where: { $0.cid == operation.cid && !$0.isNullified }) { return }
+      } catch let error as IdentityError where error.kind == .temporary {
+        failure = failure ?? error
+        continue
+      }
+      // What was refused is not there later either.
+      if let failure, !Self.isUncertain(failure) { throw failure }
+    }
+    throw failure ?? RestoreError.identityUnchanged("its log does not have \(operation.cid)")
+  }
+
+  private static func isUncertain(_ error: any Error) -> Bool {
+    switch error {
+    case let error as PLCDirectory.Refusal: error.isTransient
+    case let error as XRPCError: error.isTransient
+    case is TransportError: true
+    default: false
+    }
+  }
+}
+
+extension PLCState {
+  /// What is different in another state, a line for each change.
+  func changes(to other: PLCState) -> [String] {
+    var lines: [String] = []
+    func compare(_ what: String, _ old: [String], _ new: [String]) {
+      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
+      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
+      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
+    }
+    compare("rotation key", rotationKeys, other.rotationKeys)
+    compare("name", alsoKnownAs, other.alsoKnownAs)
+    func list(_ keys: [String: String]) -> [String] {
+      keys.map { "\($0.key) \($0.value)" }.sorted()
+    }
+    compare("key", list(verificationMethods), list(other.verificationMethods))
+    compare(
+      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
+    return lines
+  }
+}

@@ -1,0 +1,341 @@
+package import ATProtocol
+package import Files
+package import IPLD
+internal import XRPC
+
+/// Something that happens while an account is restored.
+package enum RestoreEvent: Sendable {
+  /// It is known what is to be restored.
+  case source(RestoreReport.Source)
+  /// It is known what the new server is like.
+  case server(RestoreServer)
+  /// A step is done; what was answered, and whether it had been done before.
+  case step(RestoreStep, String, wasDone: Bool)
+  /// It gets on.
+  case progress(Progress)
+  /// Something is waited for, so many seconds.
+  case waiting(seconds: Double, why: String)
+  /// This operation is going to be sent to the directory.
+  case operation(JSON: String, changes: [String])
+  /// A document is to be published, for an account whose DID is no `did:plc`.
+  case document(JSON: String, url: String)
+  /// Something that a person should know.
+  case warning(String)
+}
+
+/// What a server says of itself.
+package struct RestoreServer: Sendable, Equatable {
+  /// Its URL.
+  package var url: String
+  /// Its DID.
+  package var did: DID
+  /// The domains under which it gives out handles.
+  package var userDomains: [String]
+  /// Whether an account needs an invite code.
+  package var isInviteRequired: Bool
+  /// How long a blob may be, in bytes; nil if it does not say.
+  package var blobLimit: UInt64?
+
+  /// What a server answers.
+  init(asking client: XRPCClient) async throws {
+    let said = try await client.call(DescribeServer())
+    (url, did, userDomains) = (client.service, said.did, said.userDomains)
+    (isInviteRequired, blobLimit) = (said.isInviteRequired, said.blobLimit)
+  }
+}
+
+/// Something that is not done before it was agreed to.
+package enum RestoreQuestion: Sendable {
+  /// May this operation be sent, which changes the account's identity for good?
+  case identity
+  /// May the new server speak for the account?
+  case activation
+  /// May so many records be deleted and written again?
+  case rewriting(records: Int)
+  /// May the account be deactivated on the old server?
+  case deactivation
+  /// May the old server delete the account from this time on?
+  case deletion(after: String)
+
+  /// What is going to happen, as a question.
+  package var sentence: String {
+    switch self {
+    case .identity: "Send this operation? It decides where the account lives, and cannot be unsent"
+    case .rewriting(let count):
+      "Delete \(count) records, whose blobs the server lost, and write them again?"
+    case .activation: "Activate the account on the new server?"
+    case .deactivation: "Deactivate the account on the old server?"
+    case .deletion(let time): "Let the old server delete the account after \(time)?"
+    }
+  }
+
+  /// The option that answers it beforehand.
+  package var option: String {
+    switch self {
+    case .identity: "--yes-identity"
+    case .rewriting: "--rewrite-records --yes-rewrite"
+    case .activation: "--yes-activate"
+    case .deactivation: "--yes-deactivate-old"
+    case .deletion: "--yes-delete-old"
+    }
+  }
+}
+
+/// A blob that the new server does not have, or not as it is in the archive.
+package struct UnrestoredBlob: Sendable, Equatable {
+  /// Why.
+  package enum Reason: Sendable, Equatable {
+    /// The archive does not hold it.
+    case notHeld
+    /// The archive does not hold it, and its loss is accepted.
+    case acceptedAsLost
+    /// It is damaged in the archive.
+    case damaged(String)
+    /// It is longer than the server takes, in bytes.
+    case tooLarge(UInt64, limit: UInt64)
+    /// The server refused it.
+    case refused(String)
+    /// The server named another CID for it.
+    case otherCID(CID)
+    /// The server does not give it back, and does not list it as missing.
+    case notServed(String)
+    /// The server gives back other bytes.
+    case otherBytes
+
+    /// What a person reads.
+    package var sentence: String {
+      switch self {
+      case .notHeld: "the archive does not hold it"
+      case .acceptedAsLost: "the archive does not hold it, which was accepted"
+      case .damaged(let why): "it is damaged in the archive: \(why)"
+      case .tooLarge(let length, let limit):
+        "it has \(length) bytes, and the server takes \(limit)"
+      case .refused(let why): "the server refused it: \(why)"
+      case .otherCID(let cid): "the server calls it \(cid)"
+      case .notServed(let why):
+        "the server does not give it back, though it does not list it as missing: \(why)"
+      case .otherBytes: "the server gives back other bytes"
+      }
+    }
+
+    /// A word for a script.
+    package var word: String {
+      switch self {
+      case .notHeld: "not-held"
+      case .acceptedAsLost: "accepted-as-lost"
+      case .damaged: "damaged"
+      case .tooLarge: "too-large"
+      case .refused: "refused"
+      case .otherCID: "other-cid"
+      case .notServed: "not-served"
+      case .otherBytes: "other-bytes"
+      }
+    }
+  }
+
+  /// The blob.
+  package var cid: CID
+  /// The record that refers to it first; nil if none in the snapshot does.
+  package var record: String?
+  /// Why.
+  package var reason: Reason
+}
+
+/// What came of a restore.
+package struct RestoreReport: Sendable {
+  /// What was to be restored.
+  package struct Source: Sendable, Equatable {
+    /// The account.
+    package var did: DID
+    /// The revision.
+    package var rev: TID?
+    /// When the snapshot was made.
+    package var createdAt: String
+    /// The commit.
+    package var commit: CID
+    /// How many records there are.
+    package var records: Int
+    /// How long the CAR is, in bytes.
+    package var bytes: UInt64
+    /// How many blobs records refer to.
+    package var blobs: Int
+    /// How many of them the archive holds.
+    package var heldBlobs: Int
+  }
+
+  /// What was to be restored; nil if it did not come to that.
+  package var source: Source?
+  /// The new server.
+  package var server: RestoreServer?
+  /// The old server; nil if none is known.
+  package var oldServer: String?
+  /// Whether the old server answers and has the account.
+  package var isOldThere = false
+  /// The handle on the new server.
+  package var handle: Handle?
+  /// The new account, where one was made of the archive.
+  package var newDID: DID?
+  /// The steps that are done, whether in this run or before.
+  package var steps: [RestoreStep] = []
+  /// How many blobs were sent in this run.
+  package var sentBlobs = 0
+  /// How many bytes these have.
+  package var sentBytes: UInt64 = 0
+  /// How many blobs were read back and found to be as in the archive.
+  package var equalBlobs = 0
+  /// How many blobs are not there, or not as they should be.
+  package var unrestoredCount = 0
+  /// The first of them.
+  package var unrestored: [UnrestoredBlob] = []
+  /// How many of them are lost by what the archive says already: not held, and accepted.
+  package var acceptedCount = 0
+  /// Whether all records were found to be as in the archive.
+  package var areRecordsEqual: Bool?
+  /// What stopped it before its end: a question that was not agreed to.
+  package var stoppedBefore: RestoreQuestion?
+
+  /// The most blobs that are listed.
+  package static let maximumListed = 1000
+
+  /// A report of nothing.
+  package init() {}
+
+  mutating func add(_ blob: UnrestoredBlob) {
+    unrestoredCount += 1
+    if blob.reason == .acceptedAsLost { acceptedCount += 1 }
+    if unrestored.count < Self.maximumListed { unrestored.append(blob) }
+  }
+
+  /// Whether a step is done.
+  package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
+
+  /// What state both servers are in, and what to do, in sentences.
+  package var standing: [String] {
+    let new = server?.url ?? "the new server"
+    if let newDID {
+      return ["\(newDID) on \(new) is a new account, active, which goes by what is in the archive"]
+        + (has(.comparison) ? [] : ["run the same command again: it goes on from here"])
+    }
+    let old = oldServer ?? "the old server"
+    if has(.activation) {
+      return ["the account is active on \(new)"]
+        + (has(.deactivation)
+          ? ["on \(old) it is deactivated"]
+          : isOldThere
+            ? ["on \(old) nothing was changed: it goes on showing the account, and takes writes"]
+            : [])
+    }
+    if has(.identity) {
+      return [
+        "the DID names \(new), where the account is not active yet"
+          + (isOldThere
+            ? "; \(old) is not its server any more, and takes writes all the same" : ""),
+        "run the same command again: it goes on with the activation",
+      ]
+    }
+    if has(.account) {
+      return [
+        "\(new) has the account, deactivated; on \(old), and in the DID but for what is said above, nothing was changed",
+        "run the same command again: it goes on from here",
+      ]
+    }
+    if has(.signingKey) {
+      return [
+        "the DID names the signing key in the file beside the archive: keep that file; \(new) has no account yet",
+        "run the same command again: it goes on from here",
+      ]
+    }
+    return [
+      "nothing was changed on either server: the same command begins anew once what is wrong is put right"
+    ]
+  }
+}
+
+/// What keeps a restore from going on, beside what servers and archives say by themselves.
+package enum RestoreError: Error, Sendable, CustomStringConvertible {
+  /// The journal beside the archive is of another restore: its path, and where that goes.
+  case otherJournal(String, String)
+  /// The account is on this server already.
+  case livesThere(String)
+  /// Something was written to the account since the snapshot was made: the revision there.
+  case newerThere(String)
+  /// The account is on this server, with another password.
+  case otherPassword(String)
+  /// There is no way to vouch for the account.
+  case cannotVouch(String)
+  /// Something has to be given: what, and the option.
+  case needs(String, option: String)
+  /// The handle cannot be used on the new server: the handle, and why.
+  case handle(String, String)
+  /// The new server does not take the repository: what it says, and what in it servers are known to
+  /// refuse.
+  case importRefused(String, [String])
+  /// The repository on the new server is not the one in the archive.
+  case otherRepository(String)
+  /// Blobs are missing that were not agreed to be: how many.
+  case missingBlobs(Int)
+  /// A code was sent by mail, and has to be given.
+  case codeSent(String)
+  /// The operation was refused, or is none that may be sent.
+  case operation(PLCSuccessor.Fault)
+  /// The directory does not say what it was told.
+  case identityUnchanged(String)
+  /// The key cannot be used for the account.
+  case strangeKey(String)
+  /// The new server wants the DID to name another server than the one that was asked for.
+  case otherServer(String, asked: String)
+  /// The new server does not find the DID's document in order.
+  case notActivated(String)
+
+  /// What a person reads.
+  package var description: String {
+    switch self {
+    case .otherJournal(let path, let to): "\(path) is the journal of another restore, to \(to)"
+    case .livesThere(let server): "the account is on \(server) already"
+    case .newerThere(let rev):
+      "the account has gone on since this snapshot: its server is at the revision \(rev)"
+    case .otherPassword(let server): "the account on \(server) has another password"
+    case .cannotVouch(let why): "the new server wants a word for the account: \(why)"
+    case .needs(let what, _): "\(what) is needed"
+    case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
+    case .importRefused(let answer, let oddities):
+      "the new server does not take the repository: \(answer)"
+        + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
+    case .otherRepository(let why):
+      "what the new server gives back is not the repository of the archive: \(why)"
+    case .missingBlobs(let count):
+      "blobs would be missing on the new server (\(count)), and that was not agreed to"
+    case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
+    case .operation(let fault): "\(fault)"
+    case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
+    case .strangeKey(let why): why
+    case .otherServer(let named, let asked):
+      "\(asked) wants the DID to name \(named) as its server"
+    case .notActivated(let why): "the account cannot be activated yet: \(why)"
+    }
+  }
+
+  /// What to do about it; nil where that is plain.
+  package var hint: String? {
+    switch self {
+    case .otherJournal: "move that file away to begin another restore"
+    case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
+    case .newerThere:
+      "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
+    case .otherPassword: "give it with --new-password-file"
+    case .cannotVouch:
+      "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
+    case .needs(_, let option): "give it with \(option)"
+    case .handle: "choose another with --handle"
+    case .importRefused:
+      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
+    case .otherRepository: nil
+    case .missingBlobs:
+      "--accept-missing goes on without them; \"carpack fill\" may find them first"
+    case .codeSent: "run the same command again with --mail-code CODE"
+    case .operation, .identityUnchanged, .notActivated: nil
+    case .otherServer: "if that is the same server, name it like that with --to"
+    case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
+    }
+  }
+}

@@ -1,0 +1,170 @@
+internal import ATProtocol
+internal import Files
+internal import IPLD
+internal import SystemPackage
+internal import XRPC
+
+/// The journal of a restore, `NAME.restore.json` beside the archive: what was done and what was
+/// answered, so that the same command goes on, and a person can see where it stands.
+///
+/// ```
+/// {"carpackRestore":1, "did":…, "from":…, "to":…, "handle":…, "manifest":…, "commit":…,
+///  "steps":[{"step":…, "at":…, "answer":…}], "operations":[{"cid":…, "purpose":…, "operation":…}]}
+/// ```
+/// 1. It holds no secret: no password, token, code or private key.
+/// 2. What cannot be undone is in it before it is sent.
+/// 3. It is a memory, and no proof: what was done is asked of servers and directory.
+struct RestoreJournal {
+  static let version = 1
+
+  /// A signed operation that was sent, or was to be.
+  struct Operation {
+    /// What it is for.
+    enum Purpose: String { case signingKey = "signing-key", identity }
+    var purpose: Purpose
+    var operation: IPLDValue
+  }
+
+  struct Entry {
+    var step: String
+    var at: String
+    var answer: String
+  }
+
+  let path: FilePath
+  var did: DID
+  var from: String?
+  var to: String
+  var handle: Handle?
+  /// The new account, where one was made of the archive.
+  var newDID: DID?
+  var manifest: CID?
+  var commit: CID
+  private(set) var entries: [Entry] = []
+  private(set) var operations: [Operation] = []
+  /// Whether the account was asked for, whatever came of that.
+  var hasAskedForAccount = false
+  /// How many of the snapshot's blobs were read back and are equal, in the order of their first
+  /// references.
+  var comparedCount = 0
+
+  init(path: FilePath, did: DID, from: String?, to: String, manifest: CID?, commit: CID) {
+    (self.path, self.did, self.from, self.to) = (path, did, from, to)
+    (self.manifest, self.commit) = (manifest, commit)
+  }
+
+  /// What was written before; nil if there is nothing.
+  ///
+  /// - Throws: ``BackupError`` for a file that cannot be read, or is none.
+  init?(at path: FilePath) throws {
+    guard let bytes = try PrivateFile.read(path) else { return nil }
+    func malformed(_ why: String) -> BackupError {
+      .malformedDocument("\(path) is not the journal of a restore: \(why)")
+    }
+    let json: IPLDValue
+    do throws(JSONError) { json = try DataModelJSON.decode(bytes) } catch {
+      throw malformed("\(error)")
+    }
+    guard json["carpackRestore"]?.integer == Self.version else {
+      throw malformed("it does not say that it is one, or is of a later version")
+    }
+    let answer = Answer(json)
+    do throws(AnswerFault) {
+      self.init(
+        path: path, did: try answer.identifier("did", DID.self), from: json["from"]?.string,
+        to: try answer.text("to"), manifest: answer.optionalCID("manifest"),
+        commit: try answer.cid("commit"))
+    } catch {
+      throw malformed(error.what)
+    }
+    handle = answer.optionalIdentifier("handle", Handle.self)
+    newDID = answer.optionalIdentifier("newDID", DID.self)
+    hasAskedForAccount = json["askedForAccount"] == .boolean(true)
+    comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
+    for item in json["steps"]?.array ?? [] {
+      entries.append(
+        Entry(
+          step: item["step"]?.string ?? "", at: item["at"]?.string ?? "",
+          answer: item["answer"]?.string ?? ""))
+    }
+    for item in json["operations"]?.array ?? [] {
+      guard let purpose = item["purpose"]?.string.flatMap(Operation.Purpose.init),
+        let operation = item["operation"]
+      else { throw malformed("an operation in it has no purpose") }
+      operations.append(Operation(purpose: purpose, operation: operation))
+    }
+  }
+
+  /// Whether a step was noted as done.
+  func has(_ step: RestoreStep) -> Bool { entries.contains { $0.step == step.rawValue } }
+
+  /// Notes that a step is done, and saves that.
+  mutating func note(_ step: RestoreStep, _ answer: String, at time: String) throws {
+    entries.removeAll { $0.step == step.rawValue }
+    entries.append(Entry(step: step.rawValue, at: time, answer: answer))
+    try save()
+  }
+
+  /// Forgets what was done with another snapshot: the repository and what follows from it.
+  mutating func begin(manifest: CID?, commit: CID) {
+    guard commit != self.commit || manifest != self.manifest else { return }
+    (self.manifest, self.commit) = (manifest, commit)
+    comparedCount = 0
+    let kept: Set<String> = [
+      RestoreStep.server.rawValue, RestoreStep.signingKey.rawValue, RestoreStep.account.rawValue,
+    ]
+    entries.removeAll { !kept.contains($0.step) }
+  }
+
+  /// The operation of a purpose that was signed last.
+  func operation(for purpose: Operation.Purpose) -> IPLDValue? {
+    operations.last { $0.purpose == purpose }?.operation
+  }
+
+  /// Keeps an operation, before it is sent.
+  mutating func keep(_ operation: IPLDValue, for purpose: Operation.Purpose) throws {
+    guard !operations.contains(where: { $0.purpose == purpose && $0.operation == operation })
+    else { return }
+    operations.append(Operation(purpose: purpose, operation: operation))
+    try save()
+  }
+
+  /// Writes it down.
+  ///
+  /// - Throws: ``BackupError/system(_:_:)``.
+  func save() throws {
+    var json = JSONWriter(pretty: true)
+    json.beginObject()
+    json.field("carpackRestore", Self.version)
+    json.field("did", did.text)
+    json.field("from", from)
+    json.field("to", to)
+    json.field("handle", handle?.text)
+    if let newDID { json.field("newDID", newDID.text) }
+    json.field("manifest", manifest.map { "\($0)" })
+    json.field("commit", "\(commit)")
+    json.field("askedForAccount", hasAskedForAccount)
+    json.field("comparedBlobs", comparedCount)
+    json.beginArray("steps")
+    for entry in entries {
+      json.beginObject()
+      json.field("step", entry.step)
+      json.field("at", entry.at)
+      json.field("answer", entry.answer)
+      json.endObject()
+    }
+    json.endArray()
+    json.beginArray("operations")
+    for operation in operations {
+      json.beginObject()
+      json.field("purpose", operation.purpose.rawValue)
+      json.key("operation")
+      operation.operation.writeJSON(to: &json)
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+    json.newline()
+    try PrivateFile.write(json.takeBytes(), to: path, replacing: true)
+  }
+}

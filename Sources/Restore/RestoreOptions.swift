@@ -1,0 +1,72 @@
+package import ATProtocol
+package import XRPC
+
+/// How an account is put back.
+package struct RestoreOptions: Sendable {
+  /// The new server's URL.
+  package var target: String
+  /// The password of the account on the new server.
+  package var password: Secret
+  /// The password of the account on the old server, which is the account's own; nil to do without
+  /// that server.
+  package var oldPassword: Secret?
+  /// The code that the old server has sent by mail for logging in, if it wants one.
+  package var authFactorToken: Secret?
+  /// The mail address of the new account; nil for the old one's.
+  package var email: String?
+  /// The handle on the new server; nil for the present one, or its first label under the new
+  /// server's domain.
+  package var handle: Handle?
+  /// The invite code.
+  package var inviteCode: Secret?
+  /// A rotation key of the owner's own.
+  package var recoveryKey: PrivateKey?
+  /// The passphrase of that key's file, which a key that is made goes by as well.
+  package var passphrase: Secret?
+  /// The key that signs the account's repository now.
+  package var signingKey: PrivateKey?
+  /// The code that the old server has sent by mail for signing an operation.
+  package var mailCode: Secret?
+  /// Whether the old server is done without though it answers.
+  package var abandonsOld = false
+  /// Whether the archive's records go into a new account, with a DID of its own.
+  package var asNew = false
+  /// Whether records that refer to others of the account are rewritten for the new one.
+  package var rewritesReferences = false
+  /// Whether blobs may be missing on the new server.
+  package var acceptsMissing = false
+  /// Whether an older state than the old server's is meant.
+  package var acceptsOlder = false
+  /// Whether the account is deactivated on the old server in the end.
+  package var deactivatesOld = false
+  /// From when on the old server may delete the account, in RFC 3339; nil for never.
+  package var deleteOldAfter: String?
+  /// Whether it ends with the comparison, before the identity is touched.
+  package var isRehearsal = false
+  /// Whether blobs are read back and compared.
+  package var comparesBlobs = true
+  /// Is given an operation instead of the directory; nothing is sent then that changes the identity.
+  package var dryRun: (@Sendable (PLCSuccessor) throws -> Void)?
+  /// How many transfers are under way at a time.
+  package var connections = 16
+  /// The time, in RFC 3339 and UTC.
+  package var now: @Sendable () -> String
+  /// Asks whether something may be done.
+  package var agrees: @Sendable (RestoreQuestion) -> Bool
+  /// Asks for a code that was sent by mail: by which server, and what for; nil if that is
+  /// not possible.
+  package var asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
+
+  /// Restores to a server.
+  package init(
+    target: String, password: Secret, now: @escaping @Sendable () -> String,
+    agrees: @escaping @Sendable (RestoreQuestion) -> Bool,
+    asksForCode: @escaping @Sendable (_ server: String, _ purpose: String) -> Secret?
+  ) {
+    self.target = target
+    self.password = password
+    self.now = now
+    self.agrees = agrees
+    self.asksForCode = asksForCode
+  }
+}

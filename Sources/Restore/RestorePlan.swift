@@ -1,0 +1,151 @@
+package import ATProtocol
+internal import Archive
+internal import IPLD
+package import Snapshots
+package import XRPC
+
+/// What a restore would do, what would be missing, and what it takes: found out without changing
+/// anything, and without a login.
+package struct RestorePlan: Sendable {
+  /// What is to be restored.
+  package var source: RestoreReport.Source
+  /// The new server.
+  package var server: RestoreServer
+  /// The old server; nil if none is known.
+  package var oldServer: String?
+  /// What the old server says of the account.
+  package var oldStanding: String?
+  /// Whether the old server answers and has the account.
+  package var isOldThere = false
+  /// The handle that the account goes by.
+  package var handle: Handle?
+  /// Whether that handle is lost with the old server.
+  package var losesHandle = false
+  /// How many blobs would be sent, and how many bytes those have.
+  package var upload: (count: Int, bytes: UInt64) = (0, 0)
+  /// Blobs that would not be there, in all, the first of them, and how many of them were accepted
+  /// as lost.
+  package var unrestoredCount = 0
+  /// The first of them.
+  package var unrestored: [UnrestoredBlob] = []
+  /// How many of them were accepted as lost.
+  package var acceptedCount = 0
+  /// The rotation keys that may change the account, in the order of their authority.
+  package var rotationKeys: [String] = []
+  /// Whether the archive has preferences to give back.
+  package var hasPreferences = false
+  /// What has to be given, in words.
+  package var needs: [String] = []
+  /// What a person should know, in words.
+  package var warnings: [String] = []
+
+  /// How many blobs the reference server takes a day.
+  private static let uploadsADay = 1000
+
+  /// Finds it out.
+  ///
+  /// - Throws: ``BackupError`` and `ArchiveError` for a snapshot that cannot be restored; what the
+  ///   new server and the directory throw.
+  package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
+    let source = try await onOwnThread { try RestoreSource(archived) { _ in } }
+    self.source = try AccountRestore.facts(of: source)
+    let client = XRPCClient(service: target, network: network)
+    server = try await RestoreServer(asking: client)
+    try countBlobs(source)
+    if let entry = try archived.privateData()?.entries.first(where: {
+      $0.endpoint == OwnerData.Kind.preferences.rawValue
+    }) {
+      hasPreferences = entry.isWhole && !entry.answers.isEmpty
+    }
+    try await findOut(archived, network)
+    if server.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
+    if upload.count > Self.uploadsADay {
+      let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
+      warnings.append(
+        "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
+      )
+    }
+    if server.blobLimit == nil {
+      warnings.append("the new server does not say how long a blob may be")
+    }
+    warnings += source.oddities
+    warnings.append(
+      "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
+    )
+  }
+
+  private mutating func countBlobs(_ source: RestoreSource) throws {
+    let entries = source.blobs.entries
+    for start in stride(from: 0, to: entries.count, by: 1000) {
+      let part = entries[start..<min(start + 1000, entries.count)]
+      let states = try source.archived.states(of: part.map(\.cid))
+      for (entry, state) in zip(part, states) {
+        let reason: UnrestoredBlob.Reason
+        switch state {
+        case .held(let length):
+          guard let limit = server.blobLimit, length > limit else {
+            upload.count += 1
+            upload.bytes += length
+            continue
+          }
+          reason = .tooLarge(length, limit: limit)
+        case .missing:
+          reason = source.accepted.contains(entry.cid) ? .acceptedAsLost : .notHeld
+        case .damaged(let why): reason = .damaged(why)
+        }
+        unrestoredCount += 1
+        if reason == .acceptedAsLost { acceptedCount += 1 }
+        guard unrestored.count < RestoreReport.maximumListed else { continue }
+        unrestored.append(
+          UnrestoredBlob(cid: entry.cid, record: entry.firstRecord, reason: reason))
+      }
+    }
+  }
+
+  private mutating func findOut(_ archived: ArchivedSnapshot, _ network: Network) async throws {
+    let did = archived.snapshot.did
+    let resolver = IdentityResolver(network: network)
+    let document = try await resolver.dids.document(of: did).document
+    handle = document.handle ?? archived.snapshot.handle
+    if did.method == "plc" {
+      let move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: { "" })
+      rotationKeys = try await move.log().state?.rotationKeys ?? []
+    }
+    oldServer = document.pds
+    guard let url = document.pds else {
+      needs.append("a key: the DID document names no server that could vouch for the account")
+      return
+    }
+    if AccountRestore.isSame(url, server.url) {
+      warnings.append("the account is on \(url) already: --blobs-only sends what it lacks")
+    }
+    switch try await OldServer.standing(of: did, at: url, network) {
+    case .active(let rev, let head):
+      (isOldThere, oldStanding) = (true, "active, revision \(rev)")
+      if head != archived.snapshot.commit {
+        warnings.append(
+          "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
+        )
+      }
+    case .inactive(let why): (isOldThere, oldStanding) = (true, why)
+    case .gone(let why): oldStanding = "it does not have the account: \(why)"
+    case .silent(let why): oldStanding = "it does not answer: \(why)"
+    }
+    if isOldThere {
+      needs.append("the account's own password: --login (no app password)")
+      if did.method == "plc" {
+        needs.append("the code that \(url) sends by mail, or a rotation key of your own")
+      }
+    } else {
+      needs.append(
+        "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive"
+      )
+      needs.append("a mail address for the account: --email")
+    }
+    if let handle, !server.userDomains.contains(where: handle.text.hasSuffix) {
+      losesHandle = try await OldServer.takesAlong(
+        handle, of: did, from: url, isThere: isOldThere, network: network)
+    }
+    if did.method == "web" { needs.append("a change of the DID document, which is yours to make") }
+  }
+}

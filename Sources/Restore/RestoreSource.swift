@@ -1,0 +1,161 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+internal import XRPC
+
+/// A snapshot that is to be given back to a server: its CAR in a file, whole and checked, and the
+/// blobs that its records refer to.
+struct RestoreSource: Sendable {
+  /// The snapshot.
+  let archived: ArchivedSnapshot
+  /// The commit.
+  let commit: Commit
+  /// How many records there are.
+  let recordCount: Int
+  /// The blobs that records refer to.
+  let blobs: BlobTable
+  /// How many records were changed for another account.
+  let rewrittenCount: Int
+  /// What in it servers are known to refuse, in words.
+  let oddities: [String]
+  /// The blobs whose losses are accepted.
+  let accepted: Set<CID>
+  /// The account that it is going to be: the snapshot's, or a new one.
+  let did: DID
+  /// The commit's CID.
+  let head: CID
+  /// The CAR, to be sent.
+  let body: RequestBody
+  /// The blocks of the snapshot; nil where it is going to be another repository.
+  private let census: BlockCensus?
+
+  /// How many bytes of the CAR are sent before their pages are let go of.
+  private static let releaseInterval: UInt64 = 8 << 20
+
+  /// Puts a snapshot's CAR together and checks all of it.
+  ///
+  /// - Throws: ``BackupError`` if it is not whole, or not as it came; `ArchiveError`.
+  init(_ archived: ArchivedSnapshot, observer: @escaping Progress.Observer) throws {
+    self.archived = archived
+    let car = try RestoredRepository(archived, order: .exported, observer: observer)
+    if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
+    car.releasePages()
+    archived.reader.releasePages()
+    // What is read from here on is read in the order of the archive.
+    archived.reader.keepOnly(packs: 2)
+    let blocks = SnapshotBlocks(archived, observer: observer)
+    var oddPath: (first: String, count: Int)?
+    let contents = try blocks.contents { record, _ in
+      guard RecordPath.fault(in: record.key.span) != nil else { return }
+      oddPath = (
+        oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
+      )
+    }
+    let tree = contents.tree
+    if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
+    guard let commit = tree.commit else {
+      throw BackupError.malformedRepository(tree.whyNoCommit ?? "the snapshot has no commit")
+    }
+    if let problem = tree.problems.first {
+      throw BackupError.malformedRepository("the tree of records is malformed: \(problem)")
+    }
+    guard tree.isComplete else {
+      throw BackupError.malformedRepository(
+        "the snapshot is not whole: \(tree.missingNodes.count) tree nodes and \(tree.missingRecordCount) records are missing in it, and no server takes such a repository"
+      )
+    }
+    guard commit.did == archived.snapshot.did else {
+      throw BackupError.notGenuine(
+        "the snapshot's commit is of \(commit.did), not of \(archived.snapshot.did)")
+    }
+    self.commit = commit
+    oddities =
+      (oddPath.map {
+        ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
+      } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
+    (recordCount, rewrittenCount) = (tree.recordCount, 0)
+    blobs = contents.blobs
+    census = try blocks.allLaidOut()
+    census?.releasePages()
+    accepted = Set(try archived.acceptances().keys)
+    did = archived.snapshot.did
+    head = archived.snapshot.commit
+    body = RequestBody(byteCount: UInt64(car.mapped.count)) { offset, count in
+      let piece = car.withBytes { bytes in
+        bytes.extracting(Int(offset)..<Int(offset) + count).array
+      }
+      let end = offset + UInt64(count)
+      if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
+      return piece
+    }
+    archived.reader.releasePages()
+  }
+
+  /// The records of the same snapshot as the repository of another account.
+  init(_ other: RestoreSource, as did: DID, rewritesReferences: Bool) throws {
+    let new = try NewRepository(
+      of: other.archived, as: did, rewritesReferences: rewritesReferences)
+    (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
+    (oddities, rewrittenCount) = (other.oddities, new.rewrittenCount)
+    (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
+    self.did = did
+    census = nil
+  }
+
+  /// Why a server would take the commit and could not write to the repository afterwards, or would
+  /// not take it; nil if it is one of today's.
+  var whyCommitIsUnfit: String? {
+    if commit.version != 3 { return "its commit is of version \(commit.version)" }
+    guard commit.hasPrev, commit.rev != nil, commit.fields.count == Self.commitFieldCount else {
+      return "its commit has not the fields that servers expect"
+    }
+    return nil
+  }
+
+  private static let commitFieldCount = 6
+
+  /// How long the CAR is, in bytes.
+  var byteCount: UInt64 { body.byteCount }
+
+  /// Whether a CAR has the same commit, and every block of this repository, so that it has all of it
+  /// and, by what the blocks hash to, nothing else in its tree.
+  ///
+  /// False says nothing: the blocks of the archive may be more than the tree leads to.
+  ///
+  /// - Parameter read: gives the CAR, piece by piece; nil at its end.
+  func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
+    guard let census else { return false }
+    var seen = BlockSet(count: census.count)
+    var missing = (0..<census.count).count { census.kind($0) != .other }
+    var checker = CARStreamChecker(limits: .mapped)
+    while let piece = try read() {
+      census.releasePages()
+      try checker.take(piece.span) { cid in
+        let index = census.withBytes { census.index(of: cid, in: $0) }
+        guard let index, census.kind(index) != .other, !seen.contains(index) else { return }
+        seen.insert(index)
+        missing -= 1
+      }
+    }
+    try checker.finish()
+    census.releasePages()
+    return checker.header?.roots == [head] && missing == 0
+  }
+
+  /// What a blob is to be sent as: the media type that records name.
+  func mediaType(of blob: CID) -> String {
+    Self.mediaType(blobs[blob]?.mimeType)
+  }
+
+  /// A media type that a record names, if it can be sent.
+  static func mediaType(_ named: String?) -> String {
+    let named = named ?? ""
+    // It goes into a header field.
+    let isUsable =
+      named.contains("/") && named.utf8.allSatisfy { 0x21..<0x7f ~= $0 } && named.utf8.count <= 255
+    return isUsable ? named : "application/octet-stream"
+  }
+}

@@ -1,0 +1,219 @@
+package import ATProtocol
+internal import Archive
+package import IPLD
+internal import Repository
+
+/// The repository of a snapshot, laid out to be asked for single things, often and in any order, by
+/// several threads at a time.
+///
+/// An archive keeps blocks in packs of 1 MiB, which is quick to read from end to end and slow to
+/// jump about in. Here every block is read and hashed once and lies in a file without a name;
+/// thirty bytes for each are in memory.
+///
+/// ```swift
+/// let repository = try LaidOutRepository(of: snapshot)
+/// let page = try repository.records(in: "app.bsky.feed.post", limit: 50, .descending)
+/// ```
+/// Of a snapshot that is damaged it has what is left, and says why in ``flaw``.
+package final class LaidOutRepository: Sendable {
+  /// The snapshot.
+  package let archived: ArchivedSnapshot
+  /// The signed commit.
+  package let commit: Commit
+  /// The blobs that records refer to.
+  package let blobs: BlobTable
+  /// Why the repository is not as it was; nil if it is.
+  package let flaw: String?
+  /// The blobs that are held though no record refers to them.
+  private let extras: Set<CID>
+  private let census: BlockCensus
+
+  /// Lays a snapshot out.
+  ///
+  /// - Throws: `ArchiveError`, `SnapshotError` or `RepositoryError` if not even the commit can be
+  ///   read; ``BackupError`` if there is no room for a temporary file, or the CAR is longer than
+  ///   ``RestoredRepository/maximumLength(in:)``.
+  package init(of archived: ArchivedSnapshot) throws {
+    let blocks = SnapshotBlocks(archived, keepsRecords: true)
+    let contents = try blocks.contents()
+    guard let bytes = try blocks.body(of: archived.snapshot.commit) else {
+      throw SnapshotError.blockMissing(archived.snapshot.commit)
+    }
+    commit = try Commit(bytes.span)
+    blobs = contents.blobs
+    flaw = contents.flaw
+    extras = Set(try archived.readable { try $0.extras() } ?? [])
+    census = try blocks.allLaidOut()
+    self.archived = archived
+    releasePages()
+  }
+
+  /// Lets go of the pages that have been read, which are brought in again when they are wanted.
+  package func releasePages() {
+    census.releasePages()
+    archived.reader.releasePages()
+  }
+
+  // MARK: Blocks
+
+  /// Calls `use` with the bytes of a block of the repository; answers nil if it has none with this
+  /// CID.
+  package func withBlock<Value>(_ cid: CID, _ use: (Span<UInt8>) throws -> Value) rethrows -> Value?
+  {
+    try census.withBytes { bytes in
+      guard let index = census.index(of: cid, in: bytes), census.kind(index) != .other else {
+        return nil
+      }
+      return try use(bytes.extracting(census.body(index, in: bytes)))
+    }
+  }
+
+  /// The bytes of a block of the repository; nil if it has none with this CID.
+  package func block(_ cid: CID) -> [UInt8]? { withBlock(cid) { $0.array } }
+
+  /// The record with this path, `collection/rkey`: its CID and its bytes; nil if there is none.
+  ///
+  /// - Throws: `SnapshotError` if a block on the way is not there; `MSTNode.Malformed`.
+  package func record(_ path: String) throws -> Block? {
+    var lookup = MSTLookup(path.utf8)
+    var next = commit.data
+    while true {
+      guard let step = try withBlock(next, { try lookup.step($0) }) else {
+        throw SnapshotError.blockMissing(next)
+      }
+      switch step {
+      case .node(let cid): next = cid
+      case .absent: return nil
+      case .record(let cid):
+        guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
+        return Block(cid: cid, bytes: bytes)
+      }
+    }
+  }
+
+  /// A proof that there is a record with this path, or that there is none: a CAR.
+  ///
+  /// - Throws: `RecordProofFault` where a block is missing or illegal.
+  package func proof(of path: RecordPath) throws -> [UInt8] {
+    try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in block(cid) }
+  }
+
+  /// The blocks that another snapshot does not have: the commit, then the others in the order of the
+  /// archive.
+  ///
+  /// Together with that snapshot's they are all blocks of this one.
+  package func blocks(notIn other: LaidOutRepository) -> [CID] {
+    let head = archived.snapshot.commit
+    var found: [CID] = []
+    census.withBytes { bytes in
+      other.census.withBytes { otherBytes in
+        for index in 0..<census.count where census.kind(index) != .other {
+          let cid = census.cid(index, in: bytes)
+          if other.census.index(of: cid, in: otherBytes) == nil { found.append(cid) }
+        }
+      }
+    }
+    if let place = found.firstIndex(of: head) { found.insert(found.remove(at: place), at: 0) }
+    return found
+  }
+
+  // MARK: Records
+
+  /// A record's key within its collection, and its CID.
+  package struct RecordName: Sendable {
+    /// The key.
+    package let recordKey: String
+    /// The CID.
+    package let cid: CID
+  }
+
+  /// Records of one collection, in the order of their keys or against it.
+  ///
+  /// - Parameters:
+  ///   - collection: which.
+  ///   - key: the record key behind which to begin, in this direction; nil for the first.
+  ///   - limit: how many at most.
+  ///   - direction: which way.
+  /// - Throws: `MSTCursor.Fault`.
+  package func records(
+    in collection: String, after key: String? = nil, limit: Int,
+    _ direction: MSTCursor.Direction
+  ) throws -> [RecordName] {
+    let prefix = Array("\(collection)/".utf8)
+    var bound = prefix
+    if let key {
+      bound += Array(key.utf8)
+    } else if direction == .descending {
+      // The character behind the slash.
+      bound[bound.count - 1] += 1
+    }
+    var cursor = MSTCursor(root: commit.data, direction, after: bound)
+    var found: [RecordName] = []
+    while found.count < limit, let record = try cursor.next(block),
+      record.key.starts(with: prefix)
+    {
+      let key = String(decoding: record.key.dropFirst(prefix.count), as: UTF8.self)
+      found.append(RecordName(recordKey: key, cid: record.cid))
+    }
+    return found
+  }
+
+  /// Hands over every record in the order of the keys: its path, its CID, and its bytes, or nil if
+  /// they are not there.
+  ///
+  /// - Throws: `MSTCursor.Fault.malformedTree` where keys are not in order; what `visit` throws.
+  /// - Returns: how many tree nodes are missing or malformed, whose records were passed over.
+  @discardableResult
+  package func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws -> Int {
+    var cursor = MSTCursor(root: commit.data, .ascending)
+    var lostNodes = 0
+    while true {
+      let record: (key: [UInt8], cid: CID)?
+      do {
+        record = try cursor.next(block)
+      } catch MSTCursor.Fault.missingNode, MSTCursor.Fault.malformedNode {
+        lostNodes += 1
+        continue
+      }
+      guard let record else { return lostNodes }
+      try visit(String(decoding: record.key, as: UTF8.self), record.cid, block(record.cid))
+    }
+  }
+
+  /// How many collections are named at most.
+  private static let maximumCollections = 4096
+
+  /// The collections that have records, in the order of their names.
+  ///
+  /// - Throws: `MSTCursor.Fault`.
+  package func collections() throws -> [String] {
+    var found: [String] = []
+    var bound: [UInt8]?
+    while found.count < Self.maximumCollections {
+      var cursor = MSTCursor(root: commit.data, .ascending, after: bound)
+      guard let record = try cursor.next(block) else { break }
+      let collection = record.key.prefix { $0 != UInt8(ascii: "/") }
+      found.append(String(decoding: collection, as: UTF8.self))
+      bound = collection + [UInt8(ascii: "/") + 1]
+    }
+    return found
+  }
+
+  // MARK: Blobs
+
+  /// Whether a blob is the account's: a record refers to it, or the server had it all the same.
+  package func owns(_ blob: CID) -> Bool { blobs.contains(blob) || extras.contains(blob) }
+
+  /// The blobs that the archive holds, those to which no record refers included, in the order of
+  /// their digests.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read.
+  package func heldBlobs() throws -> [CID] {
+    let known = blobs.entries.map(\.cid) + extras.filter { !blobs.contains($0) }
+    let states = try archived.states(of: known)
+    let held = zip(known, states).compactMap { cid, state in
+      if case .held = state { cid } else { nil }
+    }
+    return held.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+  }
+}

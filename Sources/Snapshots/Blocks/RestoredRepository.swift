@@ -1,0 +1,134 @@
+package import Archive
+package import Files
+internal import IPLD
+
+/// A snapshot's CAR, put together again in a temporary file.
+///
+/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says
+/// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
+/// one in canonical order, if that is asked for. Of a damaged one there is none.
+package final class RestoredRepository: Sendable {
+  /// Whether it is the CAR that came in.
+  package var isExact: Bool { flaw == nil }
+  /// Why it is not; nil if it is.
+  package let flaw: String?
+  /// The CAR, in a file.
+  package let mapped: MappedFile
+
+  /// In which order blocks come.
+  package enum Order: Sendable {
+    /// As the archive says.
+    case stored
+    /// As in an export: as the archive says if that is the order of a CAR that came in, else the
+    /// commit, then the tree in pre-order, each record after the entry that names it.
+    case exported
+  }
+
+  /// How many times the length of the archive's CAR stream a CAR may have: blocks may occur in it
+  /// more than once.
+  private static let maximumRepetition: UInt64 = 16
+  /// How many times the length of the file the CAR stream is believed to have; a footer may say
+  /// anything.
+  private static let maximumExpansion: UInt64 = 1024
+  /// How many bytes a CAR may have in any case.
+  private static let minimumLimit: UInt64 = 64 << 20
+
+  /// How many bytes a CAR may have that is put together from an archive, unless
+  /// ``ArchivedSnapshot/allowsLarge`` is set.
+  ///
+  /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB
+  /// could fill any disk.
+  package static func maximumLength(in reader: ArchiveReader) -> UInt64 {
+    let expanded = reader.fileSize.multipliedSaturated(by: maximumExpansion)
+    let stream = min(reader.generation.streamLength, expanded)
+    return stream.multipliedSaturated(by: maximumRepetition).addingSaturated(minimumLimit)
+  }
+
+  /// Refuses a CAR that is longer than ``maximumLength(in:)``, unless that is allowed.
+  ///
+  /// - Throws: ``BackupError/tooLarge(_:limit:)``.
+  package static func checkLength(of archived: ArchivedSnapshot) throws(BackupError) {
+    let limit = maximumLength(in: archived.reader)
+    let length = archived.snapshot.car.byteCount
+    guard archived.allowsLarge || length <= limit else { throw .tooLarge(length, limit: limit) }
+  }
+
+  /// Puts a snapshot's CAR together.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
+  ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
+  package init(
+    _ archived: ArchivedSnapshot, order: Order = .stored,
+    observer: Progress.Observer = { _ in }
+  ) throws {
+    let spool = try TemporaryFile()
+    var flaw: String?
+    do {
+      guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+      try Self.checkLength(of: archived)
+      try Self.copyExactly(archived, to: spool, observer)
+    } catch let error as BackupError {
+      throw error
+    } catch {
+      flaw = "\(error)"
+      try spool.truncate(to: 0)
+    }
+    var mapped = try spool.map()
+    if flaw == nil {
+      let car = archived.snapshot.car
+      let digest = car.sha256.map { _ in Self.digest(of: mapped) }
+      if UInt64(mapped.count) != car.byteCount || digest != car.sha256 {
+        flaw = "its SHA-256 is not the one in the manifest"
+      }
+    }
+    if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
+      let blocks = CommittedBlocks([try CommittedBlocks.Source(mapped, isTrusted: true)])
+      mapped = try blocks.writeInOrderOfTree(withBlobs: false)
+    }
+    self.flaw = flaw
+    self.mapped = mapped
+  }
+
+  /// Calls `body` with the CAR's bytes.
+  package func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try mapped.withBytes(body)
+  }
+
+  /// Lets go of the CAR's pages, which are brought in again when they are wanted.
+  package func releasePages() { mapped.releasePages() }
+
+  /// How many bytes are hashed before their pages are let go of.
+  private static let releaseInterval = 8 << 20
+
+  private static func digest(of mapped: MappedFile) -> SHA256Digest {
+    var hash = SHA256()
+    for start in stride(from: 0, to: mapped.count, by: releaseInterval) {
+      let end = min(start + releaseInterval, mapped.count)
+      mapped.withBytes { hash.update($0.extracting(start..<end)) }
+      mapped.releasePages()
+    }
+    return hash.finish()
+  }
+
+  private static func copyExactly(
+    _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
+  ) throws {
+    let car = archived.snapshot.car
+    let runs = try archived.order().runs
+    func progress(_ done: Int) {
+      observer(Progress(stage: "reading", done: UInt64(done), total: car.byteCount))
+    }
+    func write(_ bytes: Span<UInt8>) throws {
+      try spool.write(bytes)
+      // Whatever the order says, it is not more than the manifest says.
+      guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
+    }
+    try spool.write(car.header.span)
+    try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
+      try write(bytes)
+      progress(spool.count)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+internal import ATProtocol
+package import Archive
+internal import Files
+package import IPLD
+
+/// Snapshots that were found in a file though no sound footer leads to them.
+package enum FoundSnapshots {
+  /// Puts them into the chain of manifests, by appending a generation.
+  ///
+  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those
+  /// that were found say `unvouched` from then on.
+  ///
+  /// - Parameters:
+  ///   - links: the snapshots, the oldest first, those that were found in their places.
+  ///   - archive: where they are.
+  ///   - writer: the same archive, open for appending, with the ordinals that its reader has.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer
+  ///   throws. What was appended then is left to the caller to abandon.
+  /// - Returns: what is committed; nil if the chain names all of them already.
+  package static func name(
+    _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
+  ) throws -> Generation? {
+    let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
+    guard let head = chain.head, head != writer.generation?.head?.cid else { return nil }
+    try chain.write(into: &writer)
+    return try writer.commit(manifest: head)
+  }
+
+  /// Puts snapshots that were listed before something was done to an archive into its chain of
+  /// manifests, those that are not listed any more.
+  ///
+  /// - Parameters:
+  ///   - listed: what was listed before.
+  ///   - doubtful: those of them that are put there only if they are whole; see
+  ///     ``unfinished(among:in:)``.
+  ///   - storage: the archive, which is locked.
+  ///   - limits: how much it may hold.
+  /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.
+  /// - Returns: How many were put into the chain.
+  package static func put(
+    _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
+    limits: ReadLimits = ReadLimits()
+  ) throws -> Int {
+    let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+    guard reader.generation.number > 0, !listed.isEmpty else { return 0 }
+    let history = try SnapshotHistory(of: reader)
+    let found = try missing(listed, history, reader).filter { cid in
+      try !doubtful.contains(cid) || isWhole(cid, in: reader)
+    }
+    guard !found.isEmpty else { return 0 }
+    // In the order of the file, as they were listed.
+    let places = try (history.entries.map(\.cid) + found).map {
+      ($0, try reader.ordinal(of: $0) ?? 0)
+    }
+    let vouched = Set(history.entries.filter(\.isVouched).map(\.cid))
+    let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
+      ChainLink(cid, isVouched: vouched.contains(cid))
+    }
+    var writer = try ArchiveWriter.reopen(storage)
+    let generation = try writer.orAbandon { writer in
+      try name(links, in: SourceArchive(damaged: reader, history), with: &writer)
+    }
+    return generation == nil ? 0 : found.count
+  }
+
+  /// Those of the snapshots of an archive that an unfinished write has left.
+  ///
+  /// The power may have gone before their blocks got to the medium. Where a footer was behind them
+  /// they were whole once, and what they lack is damage.
+  package static func unfinished(among listed: [SnapshotHistory.Entry], in reader: ArchiveReader)
+    throws
+    -> Set<CID>
+  {
+    guard !reader.mayHaveLostFooter else { return [] }
+    return Set(
+      try listed.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
+  }
+
+  /// Whether a snapshot's CAR can be given back bit for bit.
+  package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
+    do {
+      return try RestoredRepository(ArchivedSnapshot(manifest, in: reader)).isExact
+    } catch let error as ArchiveError where error.isOfSystem {
+      throw error
+    } catch is ArchiveError, is SnapshotError {
+      return false
+    } catch let error as BackupError {
+      // Much longer than the archive, or what else its manifest claims.
+      guard case .system = error else { return false }
+      throw error
+    }
+  }
+
+  /// Those of the snapshots listed before that are not listed now, nor made again.
+  private static func missing(
+    _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
+  ) throws -> [CID] {
+    var contents = ManifestContents(reader)
+    for entry in history.entries { contents.note(entry.cid, entry.commit) }
+    let known = Set(history.entries.map(\.cid))
+    return listed.filter { entry in
+      !known.contains(entry.cid) && contents.same(as: entry.cid, entry.commit) == nil
+    }.map(\.cid)
+  }
+}
+
+extension ArchiveWriter {
+  /// Opens an archive to append snapshots to it.
+  ///
+  /// What an unfinished write has left is adopted. A whole snapshot among it that does not become
+  /// the newest is put into the chain of manifests, marked as found.
+  ///
+  /// - Throws: as ``open(_:carHeader:options:)`` does, but that an archive whose only footers are
+  ///   damaged is not called something else; ``BackupError``.
+  package static func openNaming(
+    _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions
+  ) throws -> ArchiveWriter {
+    try storage.lock()
+    let offered = options.startsOver ? nil : try offered(storage)
+    var writer: ArchiveWriter
+    do {
+      writer = try open(storage, carHeader: carHeader, options: options)
+    } catch let error as ArchiveError
+      where error.reason == .notAnArchive || error.reason == .begunOtherwise
+    {
+      guard try !ArchiveTraces.are(in: storage.map()) else { throw ArchiveError(.noFooter) }
+      throw error
+    }
+    guard let (listed, unfinished, last) = offered else { return writer }
+    // The last frame may have lacked a part of its checksum, and is cut off then.
+    try writer.append(verified: last.cid, last.bytes.span)
+    try writer.checkpoint()
+    guard try FoundSnapshots.put(listed, doubtful: unfinished, into: storage) > 0 else {
+      return writer
+    }
+    return try open(storage, carHeader: carHeader, options: options)
+  }
+
+  /// The snapshots of an archive, if some of them are found behind its last footer; and of these
+  /// the manifest of the last.
+  private static func offered(_ storage: any ArchiveStorage) throws -> (
+    listed: [SnapshotHistory.Entry], unfinished: Set<CID>, last: Block
+  )? {
+    guard try storage.size > 0 else { return nil }
+    let reader: ArchiveReader
+    do {
+      reader = try ArchiveReader(storage.map())
+    } catch let error as ArchiveError where !error.isOfSystem {
+      // Opening it to write says what is wrong.
+      return nil
+    }
+    guard reader.generation.number > 0, reader.recovery?.interruptedTail ?? 0 > 0 else {
+      return nil
+    }
+    let entries = try SnapshotHistory(of: reader).entries
+    guard let last = entries.last(where: { !$0.isVouched }) else { return nil }
+    return (
+      entries, try FoundSnapshots.unfinished(among: entries, in: reader),
+      try ArchivedSnapshot.block(last.cid, in: reader)
+    )
+  }
+}

@@ -1,0 +1,381 @@
+package import ATProtocol
+package import Archive
+package import IPLD
+
+/// What records refer to and a server lists, set against what an archive holds: which blobs to ask
+/// for, and, afterwards, the ledger.
+///
+/// This is the only thing that makes a ledger, whether blobs come from a server or from files.
+///
+/// There may be a million blobs, so each has a position, and what is known of it stands in arrays:
+/// first come those that records refer to, in the order of the table, then all others.
+package struct BlobReconciliation: Sendable {
+  /// A blob to be asked for.
+  package struct Wanted: Sendable {
+    /// Which.
+    package let cid: CID
+    /// Its length, as a record says.
+    package let declaredSize: Int?
+    /// Whether some record refers to it; if none does, the server lists it.
+    package let isReferenced: Bool
+    /// Its position in the reconciliation.
+    package var position = 0
+    /// Whether it does not go through memory, by what the record says.
+    package var isLarge: Bool { declaredSize ?? 0 > BlobLedger.largeBlob }
+  }
+
+  /// How many blobs the server lists; nil if that is not known.
+  package let listedCount: Int?
+
+  private let table: BlobTable
+  /// The blobs behind those of the table.
+  package private(set) var others: CIDList
+  /// What is known of these.
+  private var notes: [Note]
+  /// The length of each blob; ``absent`` for those that are not held.
+  private var lengths: [UInt64]
+  /// What was missing in the snapshot before.
+  private let before: BlobLedger.MissingList
+  /// Where in ``before`` each blob is, and 1 more; 0 for those that are not, ``lost`` for those
+  /// that are damaged, ``mismatched`` for those for which something else was given.
+  private var places: [UInt32]
+  /// The blobs to ask for, those of the newest records first, those that no record refers to last.
+  private var wantedPositions: [UInt32] = []
+  /// Which blobs are asked for; nil if there is nobody to ask.
+  private let schedule: RetrySchedule?
+  /// What is counted already, beside the blobs that have a position.
+  private var counted: Snapshot.BlobCounts
+  /// The extras that have no position.
+  private let extrasBefore: [CID]
+  /// What a server gave.
+  private var received = (count: 0, bytes: UInt64(0))
+
+  private static let absent = UInt64.max
+  private static let lost = UInt32.max
+  private static let mismatched = UInt32.max - 1
+
+  /// What is known of a blob behind those of the table.
+  private struct Note {
+    /// Whether it is missed if it is not held: the server lists it, or it is damaged.
+    var isNeeded: Bool
+    /// Whether some record refers to it.
+    var isReferenced = false
+  }
+
+  /// Sets the one against the other.
+  ///
+  /// - Parameters:
+  ///   - blobs: the blobs that records refer to.
+  ///   - inCAR: the length of a block that the repository carries itself; nil if it does not.
+  ///   - listing: what the server lists; nil if it was not asked. If it was not, or the list broke
+  ///     off, the blobs that it listed before and that are still missing are asked for as well.
+  ///   - archive: what there is already; nil for nothing.
+  ///   - base: the snapshot before this one of the same account.
+  ///   - schedule: which of those that were asked for in vain are asked for again; nil if there is
+  ///     nobody to ask.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
+  package init(
+    _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
+    base: ArchivedSnapshot?, schedule: RetrySchedule? = .always
+  ) throws {
+    let known = try base?.readableLists()
+    var further = IndexedCIDs()
+    for cid in known?.extras ?? [] where !blobs.contains(cid) { further.insert(cid) }
+    let extrasEnd = blobs.entries.count + further.list.count
+    var notes = further.list.map { _ in Note(isNeeded: false) }
+    func list(_ cid: CID) {
+      guard !blobs.contains(cid) else { return }
+      if further.insert(cid) {
+        notes.append(Note(isNeeded: true))
+      } else if let place = further.place(of: cid) {
+        notes[place].isNeeded = true
+      }
+    }
+    for cid in listing?.list ?? [] { list(cid) }
+    if listing == nil || listing?.fault != nil {
+      for entry in known?.missing ?? [] where !entry.isReferenced { list(entry.cid) }
+    }
+    var counted = Snapshot.BlobCounts()
+    counted.listFault = base?.snapshot.blobs.listFault
+    self.init(
+      blobs, others: further.list, notes, before: known?.missing ?? [], counted, listing: listing,
+      schedule: schedule)
+    if !before.isEmpty {
+      let noted = IndexedCIDs(before.cids)
+      for position in 0..<count {
+        if let place = noted.place(of: cid(at: position)) { places[position] = UInt32(place) + 1 }
+      }
+    }
+    for position in 0..<count {
+      if let length = inCAR(cid(at: position)) { lengths[position] = length }
+    }
+    if let archive {
+      // Of an archive that lies elsewhere no blob is fetched to be looked at.
+      let states = try archive.states(
+        count, isChecking: !archive.liesElsewhere,
+        expectedLength: { blobs.size(at: $0) }
+      ) { [self] in cid(at: $0) }
+      for (position, state) in states.enumerated() {
+        if let length = state.bodyLength { lengths[position] = length }
+        guard lengths[position] == Self.absent else { continue }
+        // An extra was in the archive, so one that is not there is lost, too.
+        let isExtra = position >= blobs.entries.count && position < extrasEnd
+        guard state.isDamaged || isExtra else { continue }
+        places[position] = Self.lost
+        if position >= blobs.entries.count {
+          self.notes[position - blobs.entries.count].isNeeded = true
+        }
+      }
+    }
+    wantedPositions = dueNewestFirst()
+  }
+
+  /// What a snapshot lacks by its own ledger, which is to be all that it lacks, and what has come
+  /// to it since.
+  ///
+  /// - Parameters:
+  ///   - new: the blobs to which records refer now and did not before, none of which is held.
+  ///   - ledger: what is missing.
+  ///   - base: the snapshot.
+  ///   - listing: what the server lists; nil if it was not asked.
+  ///   - archive: what there is already.
+  ///   - schedule: which blobs are asked for again.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
+  package init(
+    adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
+    listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
+  ) throws {
+    let listed = listing.map { IndexedCIDs($0.list) }
+    var notes = ledger.map { entry in
+      let isListed = listing?.fault != nil || listed.map { $0.place(of: entry.cid) != nil } ?? true
+      return Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced)
+    }
+    var others = ledger.cids
+    if let listed {
+      let noted = IndexedCIDs(others)
+      // What is held is referred to, or an extra, as before.
+      let unknown = CIDList(
+        listed.list.lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
+      for (cid, isHeld) in zip(unknown, try archive.holds(unknown)) where !isHeld {
+        others.append(cid)
+        notes.append(Note(isNeeded: true))
+      }
+    }
+    var counted = base.snapshot.blobs
+    (counted.listedMissing, counted.accepted) = (0, 0)
+    self.init(
+      new, others: others, notes, before: ledger, counted, extrasBefore: try base.extras(),
+      listing: listing, schedule: schedule)
+    for place in ledger.indices { places[new.entries.count + place] = UInt32(place) + 1 }
+    wantedPositions = dueNewestFirst()
+  }
+
+  /// All that has a position, none of which has been looked up.
+  private init(
+    _ table: BlobTable, others: CIDList, _ notes: [Note], before: BlobLedger.MissingList,
+    _ counted: Snapshot.BlobCounts, extrasBefore: [CID] = [], listing: BlobListing?,
+    schedule: RetrySchedule?
+  ) {
+    (self.table, self.others, self.notes) = (table, others, notes)
+    (self.before, self.extrasBefore, self.schedule) = (before, extrasBefore, schedule)
+    self.counted = counted
+    // A server that was not asked has not mended its list.
+    if let listing { self.counted.listFault = listing.fault?.kind }
+    // A list of which nothing came says nothing.
+    listedCount = listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
+    let count = table.entries.count + others.count
+    lengths = [UInt64](repeating: Self.absent, count: count)
+    places = [UInt32](repeating: 0, count: count)
+  }
+
+  /// The blobs that are asked for now, in the order of ``wantedPositions``.
+  private func dueNewestFirst() -> [UInt32] {
+    guard let schedule else { return [] }
+    func isDue(_ position: Int) -> Bool {
+      lengths[position] == Self.absent && schedule.isDue(entry(position))
+    }
+    let others = (table.entries.count..<count).lazy
+      .filter { notes[$0 - table.entries.count].isNeeded && isDue($0) }
+    return Self.newestFirst(table.entries, where: isDue) + others.map { UInt32($0) }
+  }
+
+  /// The positions of some blobs, by the record keys of the records that refer to them, which are
+  /// times as a rule; those under other keys, a
+  /// profile's picture for one, come first.
+  private static func newestFirst(
+    _ entries: BlobTable.Entries, where isWanted: (Int) -> Bool
+  ) -> [UInt32] {
+    func key(_ entry: BlobTable.Entry) -> UInt64 {
+      let key = entry.firstRecord.drop { $0 != "/" }.dropFirst()
+      do {
+        // The order of TIDs is that of their numbers.
+        return try TID(String(key)).integer
+      } catch {
+        return .max
+      }
+    }
+    return entries.indices.filter(isWanted).map { (key(entries[$0]), UInt32($0)) }
+      .sorted { $0 > $1 }.map(\.1)
+  }
+
+  // MARK: Asking
+
+  /// How many blobs have a position.
+  package var count: Int { lengths.count }
+
+  /// How many blobs are asked for.
+  package var wantedCount: Int { wantedPositions.count }
+
+  /// The blobs to ask for that have not come.
+  package var outstanding: [Wanted] {
+    wantedPositions.lazy.filter { lengths[Int($0)] == Self.absent }.map { wanted(at: Int($0)) }
+  }
+
+  /// The blob with a position.
+  func cid(at position: Int) -> CID {
+    position < table.entries.count
+      ? table.entries[position].cid : others[position - table.entries.count]
+  }
+
+  private func wanted(at position: Int) -> Wanted {
+    let entry = entry(position)
+    return Wanted(
+      cid: entry.cid, declaredSize: entry.size, isReferenced: entry.isReferenced,
+      position: position)
+  }
+
+  /// Notes that a blob has come into the archive from a server.
+  package mutating func received(_ blob: Wanted, length: UInt64) {
+    lengths[blob.position] = length
+    received.count += 1
+    received.bytes += length
+  }
+
+  // MARK: Files
+
+  /// Where a blob of ``others`` has its position.
+  package func position(ofOther place: Int) -> Int { table.entries.count + place }
+
+  /// Whether the blob with a position is held.
+  package func isHeld(_ position: Int) -> Bool { lengths[position] != Self.absent }
+
+  /// Whether the blob with a position was held and lost, whatever has come since.
+  package func isLost(_ position: Int) -> Bool { places[position] == Self.lost }
+
+  /// Notes that the blob with a position has come into the archive from a file.
+  package mutating func took(_ position: Int, length: UInt64) { lengths[position] = length }
+
+  /// Notes that a blob has come from a file that had no position, for nothing refers to it.
+  package mutating func took(extra cid: CID, length: UInt64) {
+    others.append(cid)
+    notes.append(Note(isNeeded: false))
+    lengths.append(length)
+    places.append(0)
+  }
+
+  /// Notes that something else was given for the blob with a position, which is no news of one
+  /// whose loss is accepted.
+  package mutating func mismatched(_ position: Int) {
+    if entry(position).accepted == nil { places[position] = Self.mismatched }
+  }
+
+  // MARK: The ledger
+
+  /// What the manifest says about the blobs.
+  package struct Ledger {
+    package var counts: Snapshot.BlobCounts
+    var extras: [CID]
+    package var missing: BlobLedger.MissingList
+  }
+
+  /// What the ledger says of a blob that is not held, before it is asked for.
+  private func entry(_ position: Int) -> BlobLedger.Missing {
+    let isListed = position >= table.entries.count
+    let size = isListed ? nil : table.entries[position].size
+    let isReferenced = !isListed || notes[position - table.entries.count].isReferenced
+    func unlisted(_ reason: BlobLedger.Reason) -> BlobLedger.Missing {
+      BlobLedger.Missing(cid: cid(at: position), reason: reason, size: nil)
+    }
+    var entry =
+      switch places[position] {
+      case 0: unlisted(schedule == nil ? .notProvided : .notTried)
+      case Self.lost: unlisted(.lost)
+      case Self.mismatched: unlisted(.mismatch)
+      case let place: before[Int(place) - 1]
+      }
+    entry.size = size ?? entry.size
+    entry.isReferenced = isReferenced
+    if let schedule { entry.lastTried = schedule.lastTried(entry) }
+    return entry
+  }
+
+  /// The ledger, when everything has been asked for or taken.
+  ///
+  /// - Parameters:
+  ///   - moment: when blobs were asked for.
+  ///   - failure: why the blob with a position did not come; nil if it was not asked for.
+  package func ledger(
+    at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }
+  ) -> Ledger {
+    var ledger = Ledger(counts: counted, extras: extrasBefore, missing: [])
+    func miss(_ position: Int) {
+      var entry = entry(position)
+      if let failure = failure(position) {
+        entry.reason = failure.reason
+        entry.status = failure.status
+        entry.firstTried = entry.firstTried ?? moment
+        entry.lastTried = moment
+      }
+      if entry.accepted != nil { ledger.counts.accepted += 1 }
+      ledger.missing.append(entry)
+    }
+    func hold(_ length: UInt64) {
+      ledger.counts.held += 1
+      ledger.counts.heldBytes += length
+    }
+    for position in table.entries.indices {
+      ledger.counts.referenced += 1
+      if lengths[position] == Self.absent { miss(position) } else { hold(lengths[position]) }
+    }
+    for (place, note) in notes.enumerated() {
+      let position = table.entries.count + place
+      let length = lengths[position]
+      if length == Self.absent {
+        guard note.isNeeded else { continue }
+        if !note.isReferenced { ledger.counts.listedMissing += 1 }
+        miss(position)
+      } else if note.isReferenced {
+        hold(length)
+      } else {
+        ledger.extras.append(others[place])
+        ledger.counts.extras += 1
+        ledger.counts.extrasBytes += length
+      }
+    }
+    ledger.counts.listed = listedCount
+    // Those that came from files nobody counts.
+    ledger.counts.new = schedule.map { _ in received.count }
+    ledger.counts.newBytes = schedule.map { _ in received.bytes }
+    return ledger
+  }
+}
+
+extension BlobTable {
+  /// How long the blob with a position should be, as a record says; nil for one behind the table.
+  fileprivate func size(at position: Int) -> UInt64? {
+    position < entries.count ? entries[position].size.flatMap { UInt64(exactly: $0) } : nil
+  }
+}
+
+extension ArchiveReader {
+  /// Whether each of some blobs is here, to none of which a record refers as far as is known.
+  ///
+  /// Of an archive that lies elsewhere the index alone is asked: to look at each blob would be to
+  /// fetch all of them.
+  fileprivate func holds(_ cids: CIDList) throws -> [Bool] {
+    guard liesElsewhere else {
+      return try states(cids.count) { cids[$0] }.map { $0.bodyLength != nil }
+    }
+    return try cids.map { try mayHold($0) }
+  }
+}

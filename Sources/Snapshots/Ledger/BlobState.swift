@@ -1,0 +1,97 @@
+internal import Archive
+package import IPLD
+
+/// How a blob that a record refers to stands in the archive.
+package enum BlobState: Equatable, Sendable {
+  /// It is there, so many bytes of it.
+  case held(UInt64)
+  /// It is not there.
+  case missing
+  /// What is there is damaged, and how.
+  case damaged(String)
+}
+
+extension ArchivedSnapshot {
+  /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is
+  /// decompressed once.
+  ///
+  /// - Parameters:
+  ///   - blobs: Which.
+  ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
+  ///     of a large one only its beginning is looked at.
+  ///   - sizes: How large each should be, as far as records say. Of an archive that lies elsewhere,
+  ///     a large blob is not fetched to be looked at if the ledger does not say that it is missing,
+  ///     and the index and the length of what is stored agree with its size.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if the file cannot be read.
+  /// - Returns: The state of each, in the order of `blobs`.
+  package func states(of blobs: [CID], isChecking: Bool = false, sizes: [Int?] = []) throws
+    -> [BlobState]
+  {
+    var sizes = sizes
+    if reader.liesElsewhere, !sizes.isEmpty {
+      let missing = try missingBlobs()
+      let counts = snapshot.blobs
+      if counts.held + missing.count(where: \.isReferenced) >= counts.referenced {
+        let cids = Set(missing.map(\.cid))
+        for (index, cid) in blobs.enumerated() where cids.contains(cid) { sizes[index] = nil }
+      } else {
+        // The ledger does not name all that is missing.
+        sizes = []
+      }
+    }
+    let expected = sizes
+    return try reader.states(
+      blobs.count, isChecking: isChecking,
+      expectedLength: { $0 < expected.count ? expected[$0].flatMap { UInt64(exactly: $0) } : nil },
+      cid: { blobs[$0] }
+    ).map { state in
+      switch state {
+      case .held(_, let length): .held(length)
+      case .missing: .missing
+      case .damaged(let error): .damaged("\(error)")
+      }
+    }
+  }
+
+  /// How a blob stands in the archive.
+  package func state(of blob: CID) -> BlobState {
+    do {
+      return try reader.section(of: blob).map { .held($0.bodyLength) } ?? .missing
+    } catch {
+      return .damaged("\(error)")
+    }
+  }
+}
+
+/// What of an archive does not hold by the checksums of what is stored.
+package struct StoredDamage: Equatable, Sendable {
+  /// How many sections do not, and were not written again.
+  package var sectionCount = 0
+  /// Whether, though all of them do, something else does not: an index, a footer or the header.
+  package var isElsewhere = false
+
+  package init(sectionCount: Int = 0, isElsewhere: Bool = false) {
+    (self.sectionCount, self.isElsewhere) = (sectionCount, isElsewhere)
+  }
+
+  /// Whether everything holds.
+  package var isNone: Bool { self == StoredDamage() }
+}
+
+extension ArchiveStorage {
+  package
+    /// What of the archive that this is does not hold by the checksums of what is stored.
+    ///
+    /// - Throws: `ArchiveError` if the file cannot be read.
+    func storedDamage() throws -> StoredDamage
+  {
+    // Whatever its owner has put into it is theirs.
+    let reader = try ArchiveReader(
+      map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
+    guard try ArchiveVerifier(reader).verify(.quick).worst == .damaged else {
+      return StoredDamage()
+    }
+    let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
+    return StoredDamage(sectionCount: count, isElsewhere: count == 0)
+  }
+}

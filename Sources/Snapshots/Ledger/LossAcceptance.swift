@@ -1,0 +1,139 @@
+package import ATProtocol
+package import Archive
+internal import Files
+package import IPLD
+
+/// Accepts that blobs are lost, or takes that back.
+///
+/// A blob that is accepted as lost is not asked for any more, and is no reason to call the archive
+/// incomplete. It is said of the newest snapshot of an account, whose manifest is made again with
+/// it, as forgetting snapshots makes manifests again: one more generation, in which the new
+/// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
+package struct LossAcceptance: Sendable {
+  /// Which blobs.
+  package enum Choice: Equatable, Sendable {
+    /// These, each of which has to be one of those in question.
+    case blobs([CID])
+    /// All that are in question.
+    case all
+  }
+
+  /// What came of it.
+  package struct Report: Sendable {
+    /// How many blobs were accepted as lost, or are no longer.
+    package internal(set) var changedCount = 0
+    /// How many losses are accepted now.
+    package internal(set) var acceptedCount = 0
+    /// How many blobs are missing and not accepted as lost.
+    package internal(set) var missingCount = 0
+    /// What is committed now.
+    package internal(set) var generation: Generation
+    /// By how many bytes the archive has grown.
+    package internal(set) var bytesAdded: UInt64 = 0
+  }
+
+  private let choice: Choice
+  private let acceptance: BlobLedger.Acceptance?
+
+  /// Accepts the loss of blobs that are missing.
+  package static func accept(_ choice: Choice, _ acceptance: BlobLedger.Acceptance) -> Self {
+    Self(choice: choice, acceptance: acceptance)
+  }
+
+  /// Takes back that losses were accepted.
+  package static func reconsider(_ choice: Choice) -> Self {
+    Self(choice: choice, acceptance: nil)
+  }
+
+  private init(choice: Choice, acceptance: BlobLedger.Acceptance?) {
+    self.choice = choice
+    self.acceptance = acceptance
+  }
+
+  /// Notes it in the newest snapshot of each account, or of one.
+  ///
+  /// All checksums are compared before the archive is opened for writing. If nothing changes,
+  /// nothing is written.
+  ///
+  /// - Parameters:
+  ///   - storage: the archive.
+  ///   - name: its name in messages.
+  ///   - account: answers the only account that is meant; nil for all.
+  /// - Throws: ``BackupError/notMissing(_:)`` or ``BackupError/notAccepted(_:)`` for a blob that is
+  ///   not one of those in question, and ``BackupError/damagedArchive(_:_:)``; both change nothing.
+  ///   `ArchiveError` if it cannot be written; what `account` throws.
+  package func apply(
+    to storage: any ArchiveStorage, name: String,
+    account: (SnapshotHistory) throws -> DID? = { _ in nil }
+  ) throws -> Report {
+    let rewriting = try ChainRewriting(storage, name: name)
+    let found = rewriting.found
+    try found.verifyChecksums()
+    var plan = try plan(found, account: try account(found.history))
+    guard plan.report.changedCount > 0 else { return plan.report }
+    let (generation, bytesAdded) = try rewriting.append { archive in
+      plan = try self.plan(archive, account: try account(archive.history))
+      let chain = try ManifestChain(
+        archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)
+      return (chain, plan.pages)
+    }
+    (plan.report.generation, plan.report.bytesAdded) = (generation, bytesAdded)
+    return plan.report
+  }
+
+  /// What is to be written.
+  private struct Plan {
+    var report: Report
+    /// The manifests that are made again, by the CIDs that they have.
+    var manifests: [CID: ManifestMap] = [:]
+    var pages: [Block] = []
+  }
+
+  private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
+    var plan = Plan(report: Report(generation: archive.reader.generation))
+    var chosen: Set<CID> = []
+    if case .blobs(let cids) = choice { chosen = Set(cids) }
+    var unknown = chosen
+    for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
+      let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
+      var ledger = try archived.missingBlobs()
+      let missing = try MissingBlobs.of(archived).filter { $0.damage == nil }.map(\.blob)
+      // More than the manifest knows of is damage, which is not for accepting.
+      let counts = archived.snapshot.blobs
+      let referencedCount = missing.count(where: \.isReferenced)
+      guard referencedCount <= counts.missing,
+        missing.count - referencedCount <= counts.listedMissing
+      else {
+        throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
+      }
+      let places = Dictionary(
+        zip(ledger.map(\.cid), ledger.indices), uniquingKeysWith: { first, _ in first })
+      var changedCount = 0
+      for var blob in missing where choice == .all || chosen.contains(blob.cid) {
+        guard acceptance != nil || blob.accepted != nil else { continue }
+        unknown.remove(blob.cid)
+        // What was accepted before stays as it was said then.
+        guard acceptance == nil || blob.accepted == nil else { continue }
+        blob.accepted = acceptance
+        changedCount += 1
+        if let place = places[blob.cid] { ledger[place] = blob } else { ledger.append(blob) }
+      }
+      let stillMissing = Set(missing.map(\.cid))
+      let acceptedCount = ledger.count { $0.accepted != nil && stillMissing.contains($0.cid) }
+      plan.report.acceptedCount += acceptedCount
+      plan.report.missingCount += missing.count - acceptedCount
+      plan.report.changedCount += changedCount
+      guard changedCount > 0 else { continue }
+      let pages = try BlobLedger.pages(missing: ledger)
+      var manifest = try ManifestMap(archived)
+      manifest.setMissing(pages.map(\.cid), acceptedCount: acceptedCount)
+      plan.manifests[entry.cid] = manifest
+      plan.pages += pages
+    }
+    if let cid = unknown.min(by: { "\($0)" < "\($1)" }) {
+      throw acceptance == nil
+        ? BackupError.notAccepted("\(cid)") : BackupError.notMissing("\(cid)")
+    }
+    return plan
+  }
+}

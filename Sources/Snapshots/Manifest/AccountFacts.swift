@@ -1,0 +1,54 @@
+package import ATProtocol
+internal import Files
+
+/// What is known about an account beside its repository.
+package struct AccountFacts: Sendable {
+  /// The handle.
+  package var handle: Handle?
+  /// The server.
+  package var pds: String?
+  /// The DID document, as received.
+  package var didDocument: [UInt8]?
+  /// The PLC audit log, as received.
+  package var plcLog: [UInt8]?
+
+  /// Nothing known.
+  package init() {}
+
+  /// The longest document that is taken: a DID document has a few kilobytes, a PLC log of many
+  /// years a few hundred.
+  package static let maximumDocument = 4 << 20
+
+  /// Takes handle and server from a DID document, where they are not known otherwise.
+  ///
+  /// - Throws: ``BackupError`` if it is not one, or is about another account than `did`.
+  package mutating func completeFromDIDDocument(of did: DID) throws {
+    guard let didDocument else { return }
+    let document: DIDDocument
+    do {
+      document = try DIDDocument(didDocument.span)
+    } catch {
+      throw BackupError.malformedDocument("\(error)")
+    }
+    guard document.id == did else {
+      throw BackupError.otherAccount(document.id.text, expected: did.text)
+    }
+    handle = handle ?? document.handle
+    pds = pds ?? document.pds
+  }
+
+  /// Makes sure that the PLC audit log, if there is one, is the account's, and leads back to its
+  /// first operation.
+  ///
+  /// - Throws: ``BackupError``.
+  package func checkPLCLog(of did: DID) throws {
+    guard let plcLog else { return }
+    do {
+      _ = try PLCHistory(validating: PLCLog(plcLog.span, of: did), of: did)
+    } catch PLCLogError.otherAccount(let other) {
+      throw BackupError.otherAccount(other, expected: did.text)
+    } catch let error where error is PLCLogError || error is PLCFault {
+      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+    }
+  }
+}

@@ -1,0 +1,366 @@
+package import ATProtocol
+package import Archive
+internal import Files
+package import IPLD
+
+/// A snapshot in an archive: its manifest, and the way to its repository and its blobs.
+///
+/// ```swift
+/// let reader = try ArchiveReader(path: "alice.car.zst")
+/// let snapshot = try ArchivedSnapshot.newest(in: reader)
+/// let profile = try snapshot.record("app.bsky.actor.profile/self")
+/// ```
+package struct ArchivedSnapshot: Sendable {
+  /// The archive.
+  package let reader: ArchiveReader
+  /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is
+  /// left.
+  package let cid: CID?
+  /// The manifest.
+  package let snapshot: Snapshot
+  /// Whether its CAR is put together even if it is much larger than the archive; see
+  /// ``RestoredRepository/maximumLength(in:)``.
+  package var allowsLarge: Bool { reader.limits.allowsLarge }
+
+  /// The longest block of bookkeeping that is read (FORMAT 8).
+  private static let maximumBlock = 4 << 20
+
+  /// The snapshot that the archive's newest manifest describes.
+  ///
+  /// In an archive whose footer is lost, the last manifest that is left.
+  ///
+  /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is
+  ///   damaged.
+  package static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
+    if let head = reader.generation.head, reader.movedHeads.isEmpty {
+      return try ArchivedSnapshot(head.cid, in: reader)
+    }
+    guard let newest = try SnapshotHistory(of: reader).newest else {
+      throw SnapshotError.noSnapshot
+    }
+    return try ArchivedSnapshot(newest.cid, in: reader)
+  }
+
+  /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there
+  /// is none.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read.
+  package static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
+    -> ArchivedSnapshot?
+  {
+    try newest(from: head, in: reader) { $0.snapshot.did == did }
+  }
+
+  /// The newest snapshot that is one of those looked for, with `head` for the archive's newest
+  /// manifest; nil if there is none.
+  ///
+  /// - Parameter later: The snapshot that follows `head`, if it is not the newest.
+  /// - Throws: `ArchiveError` if the archive cannot be read.
+  package static func newest(
+    from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
+    where matches: (ArchivedSnapshot) -> Bool
+  ) throws -> ArchivedSnapshot? {
+    var found: ArchivedSnapshot?
+    try walk(from: head, after: later, in: reader) { snapshot in
+      if matches(snapshot) { found = snapshot }
+      return found == nil
+    }
+    return found
+  }
+
+  /// Visits the snapshots from a manifest back to the first.
+  ///
+  /// Where a manifest is lost, it goes on with those before it that footers lead to.
+  ///
+  /// - Parameters:
+  ///   - head: The manifest to begin with.
+  ///   - later: The one that follows it, if it is not the newest.
+  ///   - reader: The archive.
+  ///   - visit: Answers whether to go on.
+  /// - Throws: `ArchiveError` if the archive cannot be read; what `visit` throws.
+  package static func walk(
+    from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
+    _ visit: (ArchivedSnapshot) throws -> Bool
+  ) throws {
+    var (next, later) = (head, later)
+    while let cid = next {
+      guard let snapshot = try unlessLost(cid, in: reader) else {
+        return try walk(before: later, in: reader, visit)
+      }
+      guard try visit(snapshot) else { return }
+      (next, later) = (snapshot.snapshot.previous, cid)
+    }
+  }
+
+  /// All snapshots of the archive, found by a reader of its own: a survey gives ordinals anew.
+  package func wholeHistory() throws -> (SnapshotHistory, ArchiveReader) {
+    let other = try reader.another()
+    return (try SnapshotHistory(of: other), other)
+  }
+
+  private static func walk(
+    before later: CID?, in reader: ArchiveReader, _ visit: (ArchivedSnapshot) throws -> Bool
+  ) throws {
+    // A survey gives ordinals anew, so it is another reader's.
+    let entries = try SnapshotHistory(of: try reader.another()).entries
+    for entry in entries.prefix(while: { $0.cid != later }).reversed() where entry.isVouched {
+      // This reader's index may not lead to it.
+      guard let snapshot = try unlessLost(entry.cid, in: reader) else { continue }
+      guard try visit(snapshot) else { return }
+    }
+  }
+
+  private static func unlessLost(_ cid: CID, in reader: ArchiveReader) throws -> ArchivedSnapshot? {
+    do {
+      return try ArchivedSnapshot(cid, in: reader)
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
+  /// The snapshot that a manifest describes.
+  ///
+  /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used;
+  ///   `ArchiveError` if it is damaged.
+  package init(_ cid: CID, in reader: ArchiveReader) throws {
+    self.init(reader: reader, cid: cid, snapshot: try Self.manifest(cid, in: reader))
+  }
+
+  /// The manifest with this CID.
+  package static func manifest(_ cid: CID, in reader: ArchiveReader) throws -> Snapshot {
+    // Nothing else hashes to its own successor, so that no chain of manifests leads back.
+    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil else {
+      throw SnapshotError.notAManifest
+    }
+    let block = try block(cid, in: reader)
+    return try Snapshot(block.bytes.span)
+  }
+
+  private init(reader: ArchiveReader, cid: CID?, snapshot: Snapshot) {
+    self.reader = reader
+    self.cid = cid
+    self.snapshot = snapshot
+  }
+
+  /// A snapshot that was found without its manifest.
+  package init(found snapshot: Snapshot, in reader: ArchiveReader) {
+    self.init(reader: reader, cid: nil, snapshot: snapshot)
+  }
+
+  /// The block with this CID.
+  package func block(_ cid: CID) throws -> Block { try Self.block(cid, in: reader) }
+
+  /// A block of bookkeeping.
+  ///
+  /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged
+  ///   or too long.
+  package static func block(_ cid: CID, in reader: ArchiveReader) throws -> Block {
+    guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
+      throw SnapshotError.blockMissing(cid)
+    }
+    return Block(cid: cid, bytes: bytes)
+  }
+
+  /// The order of the CAR's sections, as ordinals in the archive.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a block of it is damaged.
+  package func order() throws -> BlockOrder {
+    var orders = ResolvedOrders()
+    return try orders.order(of: self).order
+  }
+
+  /// How many orders this snapshot's is relative to, one upon the other.
+  func orderDepth() throws -> Int {
+    var depth = 0
+    var snapshot = self
+    while let base = snapshot.snapshot.car.base, depth <= BlockOrder.maximumDepth {
+      snapshot = try ArchivedSnapshot(base.manifest, in: reader)
+      depth += 1
+    }
+    return depth
+  }
+
+  /// The order as it is written, with positions below `limit`.
+  func writtenOrder(limit: UInt64) throws -> BlockOrder {
+    let maximumRuns = reader.maximumRuns
+    let maximumLength = BlockOrder.maximumLength(ofRuns: maximumRuns)
+    var encoded: [UInt8] = []
+    switch snapshot.car.order {
+    case .inline(let bytes): encoded = bytes
+    case .pages(let pages):
+      for page in pages {
+        encoded += try block(page).bytes
+        guard encoded.count <= maximumLength else {
+          throw SnapshotError.tooManyRuns(limit: maximumRuns)
+        }
+      }
+    }
+    let order = try BlockOrder(encoded, limit: limit, maximumRuns: maximumRuns)
+    guard order.count == snapshot.car.sectionCount else { throw SnapshotError.malformedOrder }
+    return order
+  }
+
+  /// The blobs that are missing for another reason than that they were not given, as noted when the
+  /// snapshot was made.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
+  package func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
+
+  /// The same in little memory.
+  package func ledger() throws -> BlobLedger.MissingList {
+    var ledger: BlobLedger.MissingList = []
+    for page in snapshot.missingPages {
+      for entry in try BlobLedger.missing(onPage: try block(page)) { ledger.append(entry) }
+    }
+    return ledger
+  }
+
+  /// The ledger, if it names all that the snapshot lacks; nil if it does not, or cannot be read.
+  ///
+  /// A repository that was packed without its blobs does not list them.
+  package func exhaustiveLedger() throws -> BlobLedger.MissingList? {
+    do {
+      let ledger = try ledger()
+      let unreferenced = ledger.unreferencedCount
+      guard ledger.count - unreferenced == snapshot.blobs.missing,
+        unreferenced == snapshot.blobs.listedMissing
+      else { return nil }
+      return ledger
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
+  /// The missing blobs whose losses are accepted.
+  ///
+  /// - Throws: `ArchiveError` if the archive cannot be read; a page that is damaged tells of none.
+  package func acceptances() throws -> [CID: BlobLedger.Acceptance] {
+    guard snapshot.blobs.accepted > 0 else { return [:] }
+    var accepted: [CID: BlobLedger.Acceptance] = [:]
+    do {
+      for entry in try ledger() where entry.accepted != nil { accepted[entry.cid] = entry.accepted }
+    } catch let error where error.isDamage {
+      return [:]
+    }
+    return accepted
+  }
+
+  /// The blobs that are held though no record refers to them.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
+  package func extras() throws -> [CID] {
+    try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
+  }
+
+  /// What is known of blobs beside those that records refer to: by this snapshot, or, if its pages
+  /// are damaged, by the one before it of the same account.
+  ///
+  /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
+  package func readableLists() throws -> (extras: [CID], missing: BlobLedger.MissingList) {
+    var snapshot = self
+    while true {
+      do {
+        return (try snapshot.extras(), try snapshot.ledger())
+      } catch let error where error.isDamage {
+        guard
+          let earlier = try Self.newest(
+            from: snapshot.snapshot.previous, after: snapshot.cid, in: reader,
+            where: { [did = snapshot.snapshot.did] in $0.snapshot.did == did })
+        else { return ([], []) }
+        snapshot = earlier
+      }
+    }
+  }
+
+  /// The account's DID document as it was received; nil if it is not known.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
+  package func didDocument() throws -> [UInt8]? {
+    try snapshot.didDocument.map { try block($0).bytes }
+  }
+
+  /// The account's PLC audit log as it was received; nil if it is not known.
+  ///
+  /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
+  package func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
+
+  /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
+  package func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {
+    do {
+      return try read(self)
+    } catch let error where error.isDamage {
+      return nil
+    }
+  }
+
+  /// The block of the record with this path, found through the tree; nil if there is no such
+  /// record.
+  ///
+  /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
+  ///   is damaged.
+  package func record(_ path: String) throws -> Block? {
+    var lookup = MSTLookup(path.utf8)
+    let commit = try block(snapshot.commit)
+    var next = try Commit(commit.bytes.span).data
+    while true {
+      let node = try block(next)
+      switch try lookup.step(node.bytes.span) {
+      case .node(let cid): next = cid
+      case .record(let cid): return try block(cid)
+      case .absent: return nil
+      }
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// Refuses an archive that has snapshots.
+  ///
+  /// - Parameter name: what to call it.
+  /// - Throws: ``BackupError/archiveOfOther(_:account:)``.
+  package func refuseOtherAccounts(named name: String?) throws {
+    guard let newest = try SnapshotHistory(of: try another()).newest else { return }
+    throw BackupError.archiveOfOther(
+      name ?? "the output", account: newest.handle?.text ?? newest.did.text)
+  }
+
+  /// Whether the newest manifest is lost.
+  package var hasLostHead: Bool {
+    get throws {
+      guard let head = generation.head else { return false }
+      do {
+        return try section(of: head.cid) == nil
+      } catch let error where error.isDamage {
+        return true
+      }
+    }
+  }
+
+  /// The most runs that an order of a snapshot may have.
+  package var maximumRuns: Int {
+    BlockOrder.maximumRuns(ofSections: limits.allowsLarge ? .max : sectionLimit)
+  }
+}
+
+extension ArchiveReader {
+  /// Whether a section was written before the last footer.
+  package func isCommitted(_ cid: CID) throws -> Bool {
+    try ordinal(of: cid).map { $0 < generation.sectionCount } ?? false
+  }
+}
+
+extension ArchiveReader {
+  /// Whose repository the archive begins with; nil if that cannot be told.
+  package var owner: DID? {
+    do {
+      let header = try carHeader
+      guard let root = try CARHeader(header.span).roots.first,
+        let commit = try body(of: root)
+      else { return nil }
+      return try Commit(commit.span).did
+    } catch {
+      // Damaged, or not there yet.
+      return nil
+    }
+  }
+}

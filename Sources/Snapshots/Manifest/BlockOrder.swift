@@ -1,0 +1,129 @@
+internal import Archive
+internal import IPLD
+
+/// In which order the sections of a CAR come, as runs of successive positions.
+///
+/// A position is an ordinal of the archive; or, in an order relative to that of an earlier
+/// snapshot, a place in that one, behind which the sections that are new have theirs. Two varints a
+/// run: the zigzag encoding of its first position less the expected one, and its length. A
+/// repository that was packed from its CAR is one run, however many blocks it has; one that has
+/// changed a little since is a few runs relative to what it was. See `Docs/FORMAT.md`, section 6.1.
+package struct BlockOrder: Equatable, Sendable {
+  /// Runs up to this length lie in the manifest itself; longer ones in pages.
+  static let maximumInline = 1024
+  /// The longest page, in bytes.
+  static let maximumPage = 1 << 20
+  /// The most runs of an order of an archive with so many sections.
+  ///
+  /// An order that has each section once cannot have more runs than sections. There is room for
+  /// some that a CAR repeats.
+  static func maximumRuns(ofSections count: UInt64) -> Int {
+    Int(min(count, 1 << 24)) * 2 + 1 << 16
+  }
+
+  /// The most bytes that are read of an order of so many runs.
+  ///
+  /// A page may come twice, so a small archive could name any amount.
+  static func maximumLength(ofRuns count: Int) -> Int { min(count * 20, 64 << 20) }
+  /// How many orders may be relative to one another before one is absolute again.
+  static let maximumDepth = 31
+
+  /// The runs.
+  package private(set) var runs: [Range<UInt64>] = []
+
+  /// An order of nothing.
+  package init() {}
+
+  /// How many sections there are.
+  ///
+  /// Saturated: hostile runs over the same positions may add up to more than a number can be.
+  package private(set) var count: UInt64 = 0
+
+  /// Adds the position of the next section.
+  package mutating func append(_ position: UInt64) { append(position..<position + 1) }
+
+  /// Adds the positions of the next sections.
+  mutating func append(_ run: Range<UInt64>) {
+    count = count.addingSaturated(run.upperBound - run.lowerBound)
+    if let last = runs.indices.last, runs[last].upperBound == run.lowerBound {
+      runs[last] = runs[last].lowerBound..<run.upperBound
+    } else if !run.isEmpty {
+      runs.append(run)
+    }
+  }
+
+  /// Adds the positions of another order, except for some that are sorted.
+  package mutating func append(_ other: BlockOrder, except removed: [UInt64]) {
+    for run in other.runs {
+      var start = run.lowerBound
+      var place = removed.partitioningIndex { $0 >= start }
+      while place < removed.count, removed[place] < run.upperBound {
+        append(start..<removed[place])
+        start = removed[place] + 1
+        place += 1
+      }
+      append(start..<run.upperBound)
+    }
+  }
+
+  /// The runs as pairs of varints.
+  package var encoded: [UInt8] {
+    var bytes: [UInt8] = []
+    var expected: UInt64 = 0
+    for run in runs {
+      let delta = Int64(run.lowerBound) - Int64(expected)
+      Varint.append(UInt64(bitPattern: delta << 1 ^ delta >> 63), to: &bytes)
+      Varint.append(run.upperBound - run.lowerBound, to: &bytes)
+      expected = run.upperBound
+    }
+    return bytes
+  }
+
+  /// The blocks that hold the bytes of an order too long for a manifest.
+  static func pages(_ encoded: [UInt8]) -> [Block] {
+    stride(from: 0, to: encoded.count, by: maximumPage).map { start in
+      let bytes = Array(encoded[start..<min(start + maximumPage, encoded.count)])
+      return Block(cid: CID(codec: .raw, hashing: bytes.span), bytes: bytes)
+    }
+  }
+
+  /// Reads at most `maximumRuns` runs of positions below `limit`.
+  ///
+  /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, a position
+  ///   outside `0..<limit`, or too many runs.
+  package init(_ bytes: [UInt8], limit: UInt64, maximumRuns: Int = .max) throws(SnapshotError) {
+    let span = bytes.span
+    let limit = min(limit, UInt64(Int64.max))
+    var offset = 0
+    var expected: UInt64 = 0
+    while offset < span.count {
+      guard case .value(let start) = Varint.read(span, at: &offset),
+        case .value(let length) = Varint.read(span, at: &offset), length > 0
+      else { throw .malformedOrder }
+      let delta = Int64(bitPattern: start >> 1) ^ -Int64(bitPattern: start & 1)
+      let (first, overflow) = Int64(expected).addingReportingOverflow(delta)
+      guard !overflow, first >= 0, UInt64(first) < limit, length <= limit - UInt64(first) else {
+        throw .malformedOrder
+      }
+      guard runs.count < maximumRuns else { throw .tooManyRuns(limit: maximumRuns) }
+      expected = UInt64(first) + length
+      runs.append(UInt64(first)..<expected)
+      count = count.addingSaturated(length)
+    }
+  }
+}
+
+extension BlockOrder {
+  /// Everything that is in some run, once, in ascending order.
+  static func union(of runs: [Range<UInt64>]) -> [Range<UInt64>] {
+    var union: [Range<UInt64>] = []
+    for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
+      if let last = union.last, run.lowerBound <= last.upperBound {
+        union[union.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
+      } else {
+        union.append(run)
+      }
+    }
+    return union
+  }
+}

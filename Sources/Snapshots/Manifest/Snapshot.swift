@@ -1,0 +1,273 @@
+package import ATProtocol
+package import IPLD
+
+/// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
+///
+/// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one
+/// before it. The fields are described in `Docs/FORMAT.md`, section 6.
+package struct Snapshot: Equatable, Sendable {
+  /// The version of the structure that is written, and the only one that is read.
+  package static let version = 1
+
+  /// The account.
+  package var did: DID
+  /// The account's handle, as it was known.
+  package var handle: Handle?
+  /// The server, as it was known.
+  package var pds: String?
+  /// The revision; nil for a commit of version 2.
+  package var rev: TID?
+  /// The signed commit.
+  package var commit: CID
+  /// The manifest before this one in the file.
+  package var previous: CID?
+  /// When the snapshot was made, in RFC 3339 and UTC.
+  package var createdAt: String
+  /// Name and version of the writer.
+  package var tool: String
+  /// The CAR that came in.
+  package var car: CARDescription
+  /// How many records, tree nodes and distinct blocks there are.
+  package var counts: Counts
+  /// How many blobs there are, and how many of them are here.
+  package var blobs: BlobCounts
+  /// The account's DID document, as received.
+  package var didDocument: CID?
+  /// The account's PLC audit log, as received.
+  package var plcLog: CID?
+  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked
+  /// for.
+  package var privateData: CID?
+  /// Pages that list the blobs held though no record refers to them.
+  package var extrasPages: [CID]
+  /// Pages that list the blobs referred to and not held.
+  package var missingPages: [CID]
+  /// Whether every tree node and record was in the CAR.
+  package var isComplete: Bool
+  /// The operating system it was made on.
+  package var hostSystem: String
+  /// How long making it took, in milliseconds.
+  package var durationMilliseconds: Int
+  /// How a server gave it; nil if it was packed from a file.
+  package var fetched: Fetched?
+  /// How many records could not be read when it was made.
+  package var unreadable = UnreadableRecords()
+  /// What speaks against it, and what of that was accepted.
+  package var standing = Standing()
+  /// Whether no footer led to it when it was found in a damaged file, so that it may never have
+  /// been committed.
+  package var isUnvouched = false
+
+  /// How a server gave a repository.
+  package struct Fetched: Equatable, Sendable {
+    /// The revision since which the server was asked for changes, if what it sent was put together
+    /// with the snapshot that the archive had; nil if it sent the whole repository.
+    package var since: TID?
+    /// The revision that the server named when it sent the repository (`Atproto-Repo-Rev`), as
+    /// received; nil if it named none.
+    package var repoRev: String?
+
+    /// What the server sent beside the repository and was left out; nil if all that it sent is
+    /// stored.
+    package var leftOut: LeftOut?
+
+    /// A repository that was fetched.
+    package init(since: TID? = nil, repoRev: String? = nil) {
+      self.since = since
+      self.repoRev = repoRev
+    }
+  }
+
+  /// Blocks that a server sent though they are not part of the repository, and that are not stored.
+  package struct LeftOut: Equatable, Sendable {
+    /// How many there were, repeated ones counted each time.
+    package var blocks: Int
+    /// How many bytes their sections had.
+    package var bytes: Int
+
+    package init(blocks: Int, bytes: Int) {
+      self.blocks = blocks
+      self.bytes = bytes
+    }
+  }
+
+  /// The CAR that came in, and the order of its sections.
+  package struct CARDescription: Equatable, Sendable {
+    /// The header, with its length in front.
+    package var header: [UInt8]
+    /// The length in bytes.
+    package var byteCount: UInt64
+    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has
+    /// put it together.
+    package var sha256: SHA256Digest?
+    /// How many sections it has, repeated ones counted each time.
+    package var sectionCount: UInt64
+    /// The order, or where it is written.
+    package var order: Order
+    /// What the order is relative to; nil if its positions are ordinals.
+    package var base: OrderBase?
+
+    package init(
+      header: [UInt8], byteCount: UInt64, sha256: SHA256Digest? = nil, sectionCount: UInt64,
+      order: Order, base: OrderBase? = nil
+    ) {
+      self.header = header
+      self.byteCount = byteCount
+      self.sha256 = sha256
+      self.sectionCount = sectionCount
+      self.order = order
+      self.base = base
+    }
+  }
+
+  /// What the order of a CAR's sections is relative to.
+  package struct OrderBase: Equatable, Sendable {
+    /// The manifest of an earlier snapshot of the same account.
+    package var manifest: CID
+    /// The ordinal that the position behind that snapshot's last section stands for.
+    package var first: UInt64
+  }
+
+  /// The order of a CAR's sections: in the manifest, or in pages when it is long.
+  package enum Order: Equatable, Sendable {
+    /// The runs themselves.
+    case inline([UInt8])
+    /// The blocks whose concatenation is the runs.
+    case pages([CID])
+  }
+
+  /// What the repository consists of.
+  package struct Counts: Equatable, Sendable {
+    /// Records.
+    package var records: Int
+    /// Tree nodes.
+    package var nodes: Int
+    /// Distinct blocks.
+    package var blocks: Int
+    /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not
+    /// known.
+    package var recordBlocks: Int?
+
+    /// Counts of these.
+    package init(records: Int, nodes: Int, blocks: Int, recordBlocks: Int? = nil) {
+      (self.records, self.nodes, self.blocks) = (records, nodes, blocks)
+      self.recordBlocks = recordBlocks
+    }
+  }
+
+  /// The blobs in figures.
+  package struct BlobCounts: Equatable, Sendable {
+    /// Blobs that records refer to.
+    package var referenced = 0
+    /// Those of them that the archive holds.
+    package var held = 0
+    /// The bytes of these.
+    package var heldBytes: UInt64 = 0
+    /// Blobs that the archive holds though no record refers to them.
+    package var extras = 0
+    /// The bytes of these.
+    package var extrasBytes: UInt64 = 0
+    /// Blobs that the server lists; nil if it was not asked, or did not say.
+    package var listed: Int?
+    /// Those of them that no record refers to and the archive does not hold.
+    package var listedMissing = 0
+    /// Those of the missing ones, referenced or listed, whose loss is accepted.
+    package var accepted = 0
+    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+    package var listFault: ListFault?
+    /// Blobs that came into the archive with this snapshot; nil if nobody counted.
+    package var new: Int?
+    /// The bytes of these.
+    package var newBytes: UInt64?
+    /// Blobs that records refer to and the archive does not hold.
+    package var missing: Int { referenced - held }
+    /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
+    package var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
+    /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
+    package var unaccepted: Int { max(0, missing + listedMissing - accepted) }
+    /// Whether nothing is missing but what is accepted as lost.
+    package var isSettled: Bool { unaccepted == 0 && listFault == nil }
+
+    /// No blobs.
+    package init() {}
+  }
+}
+
+extension Snapshot {
+  /// Whether nothing that is known of is missing but blobs that are accepted as lost.
+  package var hasEverythingKnown: Bool { isComplete && blobs.isSettled }
+
+  /// Whether nothing is missing, and no record may refer to blobs that are not known.
+  package var isWhole: Bool { isComplete && blobs.isComplete && !unreadable.mayHideBlobs }
+
+  /// Whether nothing is missing but blobs that are accepted as lost, and no record may refer to
+  /// blobs that are not known.
+  package var isSettled: Bool {
+    hasEverythingKnown && !unreadable.mayHideBlobs && !standing.doubts.contains(.behind)
+  }
+
+  /// Whether an earlier snapshot of the account says everything that this one does, but for when,
+  /// how and by whom it was made.
+  func saysNothingNew(after earlier: Snapshot) -> Bool {
+    var same = self
+    same.previous = earlier.previous
+    same.createdAt = earlier.createdAt
+    same.tool = earlier.tool
+    same.hostSystem = earlier.hostSystem
+    same.durationMilliseconds = earlier.durationMilliseconds
+    same.fetched = earlier.fetched
+    same.blobs.listed = earlier.blobs.listed
+    same.blobs.new = earlier.blobs.new
+    same.blobs.newBytes = earlier.blobs.newBytes
+    // The CAR's digest is what counts; its order may be written down in several ways.
+    same.car.order = earlier.car.order
+    same.car.base = earlier.car.base
+    if standing.saysNothingNew(after: earlier.standing) { same.standing = earlier.standing }
+    // Earlier versions did not count them.
+    if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }
+    return same == earlier
+  }
+}
+
+/// Why a manifest, or a block it leads to, cannot be used.
+package enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The block is not DAG-CBOR.
+  case notDAGCBOR(DAGCBORError)
+  /// The block is not a manifest.
+  case notAManifest
+  /// The manifest is of a later version.
+  case unknownVersion(Int)
+  /// A field is missing or is not what it must be.
+  case malformedField(String)
+  /// The order of the CAR's sections is not what it must be.
+  case malformedOrder
+  /// The order has more runs than an archive of this size should need.
+  case tooManyRuns(limit: Int)
+  /// The order refers to an earlier snapshot in a way that is not known here.
+  case unknownOrder(String)
+  /// A page of a list is not what it must be.
+  case malformedPage(CID)
+  /// A block that the manifest leads to is not in the archive.
+  case blockMissing(CID)
+  /// The archive has no snapshot.
+  case noSnapshot
+
+  /// What a person reads.
+  package var description: String {
+    switch self {
+    case .notDAGCBOR(let error): "the manifest is \(error)"
+    case .notAManifest: "the block that should be the manifest is something else"
+    case .unknownVersion(let version):
+      "the manifest is of version \(version); this carpack reads version \(Snapshot.version)"
+    case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
+    case .malformedOrder: "the manifest's order of blocks is malformed"
+    case .tooManyRuns(let limit):
+      "the manifest's order of blocks has more than \(limit) runs, which the archive's size does not suggest (--allow-large reads it)"
+    case .unknownOrder(let kind):
+      "the manifest orders its blocks in a way (\(kind)) that is not known"
+    case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
+    case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
+    case .noSnapshot: "the archive holds no snapshot"
+    }
+  }
+}

@@ -1,0 +1,193 @@
+internal import ATProtocol
+package import Archive
+internal import IPLD
+
+/// A snapshot on its way into an archive: all that its manifest says, and the end of the write that
+/// makes it.
+///
+/// What is not known of the account this time is what the snapshot before says of it.
+package struct SnapshotDraft: Sendable {
+  /// By whom a snapshot is made, where and when.
+  package struct Provenance: Sendable {
+    /// Name and version of the program.
+    let tool: String
+    /// When, in RFC 3339 and UTC.
+    let createdAt: String
+    /// The operating system.
+    let hostSystem: String
+    /// Answers how long it has taken so far, in milliseconds.
+    let milliseconds: @Sendable () -> Int
+
+    package init(
+      tool: String, createdAt: String, hostSystem: String,
+      milliseconds: @escaping @Sendable () -> Int
+    ) {
+      self.tool = tool
+      self.createdAt = createdAt
+      self.hostSystem = hostSystem
+      self.milliseconds = milliseconds
+    }
+  }
+
+  /// What a write ended with.
+  package struct Ending: Sendable {
+    /// The account's newest snapshot.
+    package let snapshot: Snapshot
+    /// What is committed.
+    package let generation: Generation
+    /// Whether the snapshot before says the same, so that none was added.
+    package let isUnchanged: Bool
+    /// Whether damaged sections were written again.
+    package let isHealed: Bool
+  }
+
+  private var snapshot: Snapshot
+  /// What the server gave to the account's owner, if it says something new.
+  private var privateData: ReceivedPrivateData?
+  private let facts: AccountFacts
+  private let ledger: BlobReconciliation.Ledger
+  private let base: ArchivedSnapshot?
+  private let provenance: Provenance
+
+  /// A snapshot of a repository.
+  ///
+  /// - Parameters:
+  ///   - repository: what is known of the repository.
+  ///   - car: its CAR.
+  ///   - fetched: how a server gave it; nil if it was packed from a file.
+  ///   - facts: what is known of the account.
+  ///   - ledger: the figures of its blobs, and those that its pages are to list.
+  ///   - base: the account's snapshot before.
+  ///   - provenance: by whom it is made, where and when.
+  package init(
+    _ repository: RepositoryFacts, _ car: Snapshot.CARDescription, fetched: Snapshot.Fetched?,
+    _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger, after base: ArchivedSnapshot?,
+    _ provenance: Provenance
+  ) {
+    let commit = repository.commit
+    let snapshot = Snapshot(
+      did: base?.snapshot.did ?? commit.did, rev: commit.rev, commit: repository.root,
+      createdAt: provenance.createdAt, tool: provenance.tool, car: car, counts: repository.counts,
+      blobs: ledger.counts, didDocument: base?.snapshot.didDocument,
+      plcLog: base?.snapshot.plcLog, privateData: base?.snapshot.privateData, extrasPages: [],
+      missingPages: [],
+      isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
+      durationMilliseconds: 0, fetched: fetched, unreadable: repository.unreadable)
+    self.init(snapshot, facts, ledger, after: base, provenance)
+  }
+
+  /// A snapshot of the repository that the snapshot before has, with other blobs.
+  package init(
+    _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger, after base: ArchivedSnapshot,
+    _ provenance: Provenance
+  ) {
+    self.init(base.snapshot, facts, ledger, after: base, provenance)
+  }
+
+  private init(
+    _ described: Snapshot, _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger,
+    after base: ArchivedSnapshot?, _ provenance: Provenance
+  ) {
+    var snapshot = described
+    (snapshot.handle, snapshot.pds) = (facts.handle, facts.pds)
+    (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
+    snapshot.hostSystem = provenance.hostSystem
+    snapshot.blobs = ledger.counts
+    snapshot.didDocument = Self.cid(facts.didDocument) ?? described.didDocument
+    snapshot.plcLog = Self.cid(facts.plcLog) ?? described.plcLog
+    self.snapshot = snapshot
+    (self.facts, self.ledger, self.base) = (facts, ledger, base)
+    self.provenance = provenance
+  }
+
+  /// Says what speaks against it, and what of that is accepted.
+  package mutating func judge(_ standing: Standing) { snapshot.standing = standing }
+
+  /// Adds what the server gave to the account's owner.
+  package mutating func add(_ received: ReceivedPrivateData) throws {
+    guard received.isNews else { return }
+    snapshot.privateData = try received.data.block().cid
+    privateData = received
+  }
+
+  /// The CID under which a document is kept.
+  private static func cid(_ document: [UInt8]?) -> CID? {
+    document.map { CID(codec: .raw, hashing: $0.span) }
+  }
+
+  // MARK: The end of a write
+
+  /// Ends a write: appends what the manifest leads to beside the repository and the blobs, the
+  /// manifest, and the footer that makes everything count.
+  ///
+  /// If the snapshot before says the same, none is added. Damaged sections that were written again
+  /// count then, and without any the file is left as it was.
+  ///
+  /// - Throws: as `append` and `commit` of the writer do.
+  package func end(_ writer: inout ArchiveWriter) throws -> Ending {
+    var snapshot = snapshot
+    for document in [facts.didDocument, facts.plcLog] {
+      guard let document, let cid = Self.cid(document) else { continue }
+      try writer.append(cid, document.span)
+    }
+    try privateData?.append(to: &writer)
+    snapshot.extrasPages = []
+    for page in try BlobLedger.pages(extras: ledger.extras) {
+      try writer.append(page.cid, page.bytes.span)
+      snapshot.extrasPages.append(page.cid)
+    }
+    // That blobs were asked for in vain once more is no news: the pages before are as good.
+    if let base, let known = try base.exhaustiveLedger(),
+      ledger.missing.saysNothingNew(after: known)
+    {
+      snapshot.missingPages = base.snapshot.missingPages
+      if let ending = try endWithoutNews(snapshot, &writer) { return ending }
+    }
+    snapshot.missingPages = []
+    try BlobLedger.forEachPage(of: ledger.missing) { page in
+      try writer.append(page.cid, page.bytes.span)
+      snapshot.missingPages.append(page.cid)
+    }
+    if let ending = try endWithoutNews(snapshot, &writer) { return ending }
+    snapshot.previous = writer.generation?.head?.cid
+    snapshot.durationMilliseconds = provenance.milliseconds()
+    return Ending(
+      snapshot: snapshot, generation: try writer.commit(snapshot), isUnchanged: false,
+      isHealed: writer.isHealing)
+  }
+
+  /// Ends a write without a snapshot; nil if there is something new to say.
+  private func endWithoutNews(_ snapshot: Snapshot, _ writer: inout ArchiveWriter) throws
+    -> Ending?
+  {
+    guard let base, snapshot.saysNothingNew(after: base.snapshot) else { return nil }
+    // What came now is told, and not what came when that snapshot was made.
+    var described = base.snapshot
+    described.blobs.new = snapshot.blobs.new
+    described.blobs.newBytes = snapshot.blobs.newBytes
+    described.blobs.listed = snapshot.blobs.listed
+    var generation = writer.generation
+    if writer.isHealing {
+      generation = try writer.commit(manifest: nil)
+    } else {
+      try writer.abandon()
+    }
+    return generation.map {
+      Ending(
+        snapshot: described, generation: $0, isUnchanged: true, isHealed: writer.isHealing)
+    }
+  }
+}
+
+extension ArchiveWriter {
+  /// Appends a manifest, and makes everything count.
+  ///
+  /// - Throws: as ``commit(manifest:)`` does.
+  mutating func commit(_ snapshot: Snapshot) throws -> Generation {
+    let bytes = try snapshot.encode()
+    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+    try append(cid, bytes.span)
+    if snapshot.car.sha256 == nil { require(FeatureFlags.undigested) }
+    return try commit(manifest: cid)
+  }
+}

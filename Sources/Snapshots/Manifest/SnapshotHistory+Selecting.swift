@@ -1,0 +1,154 @@
+package import ATProtocol
+internal import Files
+internal import IPLD
+
+/// Choosing among the snapshots.
+extension SnapshotHistory {
+  /// The newest snapshot of each account, by revision, the newest in the file first.
+  ///
+  /// It need not be the one that was added last: a server may have been put back to an earlier
+  /// state.
+  package var newestOfAccounts: [Entry] { newest(entries, byRevision: true) }
+
+  /// What people call an account: its handle, as it was known last, or its DID.
+  package func name(of did: DID) -> String {
+    entries.last { $0.did == did && $0.handle != nil }?.handle?.text ?? did.text
+  }
+
+  /// The account that goes by a DID, or went by a handle in some snapshot.
+  ///
+  /// - Throws: ``SelectionError`` if there is none, or more than one.
+  package func account(_ text: String) throws(SelectionError) -> DID {
+    let text = text.hasPrefix("@") ? String(text.dropFirst()) : text
+    let handle = text.lowercased()
+    var found: [DID] = []
+    for entry in entries.reversed()
+    where entry.did.text == text || entry.handle?.text == handle {
+      if !found.contains(entry.did) { found.append(entry.did) }
+    }
+    guard let account = found.first else {
+      throw .noSuchAccount(text, newestOfAccounts.map { name(of: $0.did) })
+    }
+    guard found.count == 1 else { throw .ambiguousAccount(text, found.map(\.text)) }
+    return account
+  }
+
+  /// The account that is named; nil if none is.
+  ///
+  /// - Throws: ``SelectionError`` if there is none, or more than one.
+  package func account(_ text: String?) throws(SelectionError) -> DID? {
+    guard let text else { return nil }
+    return try account(text)
+  }
+
+  /// The snapshots that are meant: one at most of each account, the newest first.
+  ///
+  /// The newest is that with the latest revision; the number −1 is the one that was added last.
+  /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
+  /// given; and so does a revision that several accounts have. Where the same revision was packed
+  /// more than once, the newest of these is meant.
+  ///
+  /// - Parameters:
+  ///   - selector: which.
+  ///   - account: of which account; nil for all. It does not change the numbers, but those that
+  ///     count back from the newest.
+  /// - Throws: ``SelectionError`` if there is none, or the beginning of a revision or CID fits
+  ///   several.
+  package func select(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
+    throws(SelectionError) -> [Entry]
+  {
+    let eligible = account.map { account in entries.filter { $0.did == account } } ?? entries
+    func none(_ what: String) -> SelectionError {
+      let names =
+        account.map { "of \(name(of: $0)) there are \(eligible.count)" }
+        ?? "there are \(eligible.count)"
+      return .noSuchSnapshot(
+        what, available: eligible.isEmpty ? "there is none at all" : names + Self.span(eligible))
+    }
+    let found: [Entry]
+    let what: String
+    switch selector {
+    case .latest:
+      (what, found) = ("at all", eligible)
+    case .number(let number):
+      what = "number \(number)"
+      let index = number > 0 ? number - 1 : eligible.count + number
+      let list = number > 0 ? entries : eligible
+      found = list.indices.contains(index) ? [list[index]] : []
+      if let entry = found.first, let account, entry.did != account {
+        throw .noSuchSnapshot(
+          what, available: "of \(name(of: account)); it is of \(name(of: entry.did))")
+      }
+    case .moment(let moment):
+      what = "made by then"
+      found = Self.byTime(eligible.filter { $0.moment?.isUpTo(moment) ?? false })
+    case .revision(let text):
+      what = "with revision \(text)"
+      found = eligible.filter { $0.rev?.text.hasPrefix(text) ?? false }
+      try Self.refuseSeveral("revision \(text)", Set(found.compactMap { $0.rev?.text }))
+    case .cid(let text):
+      what = "\(text)"
+      let names = eligible.map { ($0, Self.fits($0, text)) }
+      found = names.compactMap { $0.1 == nil ? nil : $0.0 }
+      try Self.refuseSeveral(text, Set(names.compactMap(\.1)))
+    }
+    guard !found.isEmpty else { throw none(what) }
+    return newest(found, byRevision: selector == .latest)
+  }
+
+  /// The snapshot that is meant.
+  ///
+  /// - Throws: ``SelectionError`` if there is none, or one of each of several accounts.
+  package func selectOne(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
+    throws(SelectionError) -> Entry
+  {
+    let found = try select(selector, of: account)
+    guard found.count == 1 else { throw .severalAccounts(found.map { name(of: $0.did) }) }
+    return found[0]
+  }
+
+  /// Of each account the last in the list that a footer leads to, or else the last; the newest in
+  /// the file first.
+  ///
+  /// - Parameter byRevision: whether one with an older revision than another is not taken.
+  private func newest(_ list: [Entry], byRevision: Bool) -> [Entry] {
+    var last: [DID: Entry] = [:]
+    for entry in list {
+      if let known = last[entry.did],
+        known.isVouched == entry.isVouched
+          ? byRevision
+            && entry.isOlder(than: known) : known.isVouched
+      {
+        continue
+      }
+      last[entry.did] = entry
+    }
+    return last.values.sorted { $0.number > $1.number }
+  }
+
+  /// In the order of time, and of the file where that is the same.
+  private static func byTime(_ list: [Entry]) -> [Entry] {
+    list.sorted { left, right in
+      guard let first = left.moment, let second = right.moment else { return false }
+      if first.begins(before: second) { return true }
+      return !second.begins(before: first) && left.number < right.number
+    }
+  }
+
+  /// The manifest or commit of a snapshot whose CID begins so.
+  private static func fits(_ entry: Entry, _ text: String) -> String? {
+    ["\(entry.cid)", "\(entry.commit)"].first { $0.hasPrefix(text) }
+  }
+
+  private static func refuseSeveral(_ what: String, _ found: Set<String>) throws(SelectionError) {
+    guard found.count <= 1 else { throw .ambiguousSnapshot(what, found.sorted()) }
+  }
+
+  /// From when to when they were made.
+  private static func span(_ list: [Entry]) -> String {
+    guard let first = list.first, let last = list.last, list.count > 1 else {
+      return list.first.map { ", made \($0.createdAt)" } ?? ""
+    }
+    return ", made \(first.createdAt) to \(last.createdAt)"
+  }
+}

@@ -1,0 +1,324 @@
+package import ATProtocol
+package import Archive
+package import Files
+package import IPLD
+
+/// All snapshots of an archive: what each is in a few words, and where the chain of them is broken.
+///
+/// Manifests are read from the newest back, each naming the one before it. Where one of them is
+/// lost, the footers of older generations, which name a manifest each, lead on: nothing that can be
+/// reached either way is left out, and every break is in ``breaks``.
+///
+/// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left
+/// behind the last footer, and, where the chain is broken, every manifest of the file. They are
+/// offered; none of them is the newest unless it is asked for. What a sound chain passes by has
+/// been forgotten on purpose, and a manifest made again is listed once.
+///
+/// ```swift
+/// let history = try SnapshotHistory(of: reader)
+/// for entry in history.entries.reversed() { print(entry.number, entry.createdAt, entry.did) }
+/// ```
+package struct SnapshotHistory: Sendable {
+  /// One snapshot in a few words; a manifest may be long, and there may be thousands.
+  package struct Entry: Equatable, Sendable {
+    /// Its number, from 1 for the oldest.
+    package internal(set) var number = 0
+    /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it
+    /// was ever committed.
+    package internal(set) var isVouched = true
+    /// The CID of its manifest.
+    package let cid: CID
+    /// The account.
+    package let did: DID
+    /// The account's handle, as it was known.
+    package let handle: Handle?
+    /// The revision; nil for a commit of version 2.
+    package let rev: TID?
+    /// The signed commit.
+    package let commit: CID
+    /// When it was made, in RFC 3339; cut off if it is longer than that can be.
+    package let createdAt: String
+    /// The same as a moment; nil if it is none.
+    package let moment: Moment?
+    /// How many records, tree nodes and distinct blocks there are.
+    package let counts: Snapshot.Counts
+    /// How many blobs there are, and how many of them were there when it was made.
+    package let blobs: Snapshot.BlobCounts
+    /// How many records could not be read when it was made.
+    package let unreadable: UnreadableRecords
+    /// Whether every tree node and record was in the CAR.
+    package let isComplete: Bool
+    /// What spoke against it when it was made, and what of that was accepted.
+    package let standing: Standing
+    /// The length of the CAR.
+    package let carByteCount: UInt64
+    /// The SHA-256 of the CAR; nil if the snapshot never was a CAR that came in.
+    package let carSHA256: SHA256Digest?
+    /// By how many bytes the file grew for it; nil if that cannot be told.
+    ///
+    /// It is counted from the generation that first named the manifest before this one. What
+    /// checkpoints wrote meanwhile is in it. It cannot be told of snapshots that were copied
+    /// together, or whose manifests were written again because others were forgotten.
+    package internal(set) var bytesAdded: UInt64?
+  }
+
+  /// Where the history cannot be followed.
+  package struct Break: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    package enum Reason: Equatable, Sendable {
+      /// This manifest is damaged.
+      case damagedManifest(CID, ArchiveError)
+      /// This manifest is not there or cannot be used.
+      case unusableManifest(CID, SnapshotError)
+      /// A footer is damaged, so that what earlier ones say is not known.
+      case damagedFooter(ArchiveError)
+      /// There are more snapshots than are listed.
+      case tooMany
+    }
+
+    /// What is wrong.
+    package let reason: Reason
+    /// The oldest manifest that could be read before it; nil if it is the newest that cannot.
+    package let after: CID?
+
+    /// Whether it is a snapshot that is lost.
+    package var isOfManifest: Bool {
+      switch reason {
+      case .damagedManifest, .unusableManifest: true
+      case .damagedFooter, .tooMany: false
+      }
+    }
+
+    /// What a person reads.
+    package var description: String {
+      let newest = after == nil ? "newest " : ""
+      let place = after.map { ", which \($0) follows," } ?? ""
+      return switch reason {
+      case .damagedManifest(let cid, let error):
+        "the \(newest)manifest \(cid)\(place) is lost: \(error)"
+      case .unusableManifest(let cid, let error):
+        "the \(newest)manifest \(cid)\(place) cannot be used: \(error)"
+      case .damagedFooter(let error):
+        "the chain of generations is broken, so what each snapshot added is not known: \(error)"
+      case .tooMany: "only the newest \(SnapshotHistory.maximumCount) snapshots are listed"
+      }
+    }
+  }
+
+  /// How many snapshots are listed: one an hour for fifteen years.
+  ///
+  /// Each takes some three hundred bytes of memory, and a small file can hold very many.
+  package static let maximumCount = 1 << 17
+
+  /// The snapshots, the oldest first.
+  package private(set) var entries: [Entry] = []
+  /// Where the history could not be followed, the newest first.
+  package private(set) var breaks: [Break] = []
+  /// The newest snapshot that a footer leads to; where none does, the newest that was found.
+  ///
+  /// Nil if there is none, or it is lost.
+  package var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
+
+  /// Reads the history of an archive.
+  ///
+  /// - Throws: nothing about what is wrong with the archive: that is in ``breaks``.
+  package init(of reader: ArchiveReader) throws {
+    try self.init(of: reader, limit: Self.maximumCount)
+  }
+
+  /// Reads no more than so many snapshots of the history of an archive.
+  package init(of reader: ArchiveReader, limit: Int) throws {
+    var generations = GrowthLog()
+    var sound: UInt64?
+    if reader.generation.number > 0 || !reader.movedHeads.isEmpty {
+      generations = GrowthLog(of: reader, limit: limit)
+      if let error = generations.failure {
+        breaks.append(Break(reason: .damagedFooter(error), after: nil))
+      }
+      let heads =
+        reader.movedHeads + generations.heads.map { (cid: $0.cid, offset: $0.committedLength) }
+      sound = try follow(reader, heads, limit)
+      if breaks.contains(where: \.isOfManifest) {
+        // What is not where the index says may be elsewhere.
+        try reader.surveyEverything()
+        (entries, breaks) = ([], breaks.filter { !$0.isOfManifest })
+        sound = try follow(reader, heads, limit)
+      }
+    }
+    entries.reverse()
+    try addFound(in: reader, behind: sound ?? 0, limit)
+    if !breaks.isEmpty || entries.contains(where: { !$0.isVouched }) { try sort(in: reader) }
+    for index in entries.indices {
+      entries[index].number = index + 1
+      entries[index].bytesAdded = generations.bytesAdded(
+        by: entries[index].cid, after: index > 0 ? entries[index - 1].cid : nil)
+    }
+  }
+
+  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer
+  /// names, or that was found in the file, whichever is the newest.
+  ///
+  /// A manifest that was made again stands for the one it was made of, and forgets what came before
+  /// that, if its own chain leads to its beginning.
+  ///
+  /// - Parameters:
+  ///   - reader: The archive.
+  ///   - heads: The newest manifests by the footers, the newest first, and where each footer lies.
+  ///   - limit: How many snapshots are listed.
+  /// - Returns: Where the footer lies from which the chain leads to its beginning; nil if none
+  ///   does.
+  private mutating func follow(
+    _ reader: ArchiveReader, _ heads: [(cid: CID, offset: UInt64)], _ limit: Int
+  ) throws -> UInt64? {
+    var starts = heads.map { (cid: $0.cid, offset: $0.offset, isVouched: true) }
+    // The manifests that were looked at, and whether the chain from there leads to its beginning.
+    var seen: [CID: Bool] = [:]
+    var contents = ManifestContents(reader)
+    while !starts.isEmpty {
+      let head = starts.removeFirst()
+      guard seen[head.cid] == nil else { continue }
+      let breakCount = breaks.count
+      var chain: [CID] = []
+      let first = entries.count
+      var next: CID? = head.cid
+      var isAgain = false
+      while let cid = next, !isAgain, seen[cid] == nil {
+        seen[cid] = false
+        chain.append(cid)
+        guard entries.count < limit else {
+          note(.tooMany)
+          return head.offset
+        }
+        next = nil
+        do {
+          let snapshot = try ArchivedSnapshot.manifest(cid, in: reader)
+          next = snapshot.previous
+          if breakCount > 0, let known = contents.same(as: cid, snapshot.commit) {
+            isAgain = known
+            continue
+          }
+          var entry = Entry(cid, snapshot)
+          entry.isVouched = entry.isVouched && head.isVouched
+          entries.append(entry)
+          if entries.count % 128 == 0 { reader.releasePages() }
+        } catch let error as ArchiveError {
+          note(.damagedManifest(cid, error))
+        } catch let error as SnapshotError {
+          note(.unusableManifest(cid, error))
+        }
+      }
+      let isSound =
+        breaks.count == breakCount && (isAgain || next.map { seen[$0] ?? false } ?? true)
+      if isSound { for cid in chain { seen[cid] = true } }
+      // What older footers name and an unbroken chain passes by has been forgotten on purpose.
+      if isSound, head.isVouched { return head.offset }
+      if breakCount == 0 {
+        // What was found is worth the search only now.
+        let found = try reader.manifestCandidates.map {
+          (cid: $0.cid, offset: $0.offset, isVouched: false)
+        }
+        starts = (starts + found).sorted { $0.offset > $1.offset }
+      }
+      for entry in entries[first...] { contents.note(entry.cid, entry.commit, isSound: isSound) }
+    }
+    return nil
+  }
+
+  private mutating func note(_ reason: Break.Reason) {
+    breaks.append(Break(reason: reason, after: entries.last?.cid))
+  }
+
+  /// Adds what was found in the file and no footer leads to, each where it belongs by its place.
+  ///
+  /// - Parameter footer: Where the footer lies from which a sound chain leads to its beginning:
+  ///   what lies before it and is not on the chain has been forgotten.
+  private mutating func addFound(
+    in reader: ArchiveReader, behind footer: UInt64, _ limit: Int
+  ) throws {
+    let candidates = try laterCandidates(in: reader, behind: footer)
+    guard !candidates.isEmpty else { return }
+    var known = Set(entries.map(\.cid))
+    var contents = ManifestContents(reader)
+    for entry in entries { contents.note(entry.cid, entry.commit) }
+    var found: [Entry] = []
+    // The newest first: it stands for those that were made again.
+    for candidate in candidates.reversed() where known.insert(candidate.cid).inserted {
+      guard entries.count + found.count < limit else {
+        note(.tooMany)
+        break
+      }
+      do {
+        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
+        guard contents.same(as: candidate.cid, snapshot.commit) == nil else { continue }
+        contents.note(candidate.cid, snapshot.commit)
+        var entry = Entry(candidate.cid, snapshot)
+        entry.isVouched = false
+        found.append(entry)
+      } catch is SnapshotError {
+        // It has the shape of a manifest, and is none.
+        continue
+      }
+    }
+    entries += found.reversed()
+  }
+
+  /// The candidates that a sound chain cannot have forgotten: those behind its footer, and of those
+  /// that lie before it now and were not in the archive then the ones that lead to its newest
+  /// manifest, or that a later footer names.
+  private func laterCandidates(in reader: ArchiveReader, behind footer: UInt64) throws
+    -> [ArchiveReader.ManifestCandidate]
+  {
+    let candidates = try reader.manifestCandidates
+    var later = candidates.filter { $0.offset >= footer }
+    guard let newest = entries.last, footer == reader.generation.committedLength else {
+      return later
+    }
+    var known = Set(later.map(\.cid))
+    known.insert(newest.cid)
+    let named = reader.laterHeads
+    let moved = candidates.filter {
+      $0.offset < footer && $0.ordinal >= reader.generation.sectionCount
+    }
+    for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
+      do {
+        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
+        let leadsBack = snapshot.previous.map { known.contains($0) } ?? false
+        guard leadsBack || named.contains(candidate.cid) else { continue }
+        known.insert(candidate.cid)
+        later.append(candidate)
+      } catch is SnapshotError {
+        // It has the shape of a manifest, and is none.
+        continue
+      }
+    }
+    return later.sorted { $0.ordinal < $1.ordinal }
+  }
+
+  /// Puts the snapshots into the order in which their manifests lie in the file.
+  private mutating func sort(in reader: ArchiveReader) throws {
+    let placed = try entries.map { ($0, try reader.ordinal(of: $0.cid) ?? 0) }
+    entries = placed.enumerated()
+      .sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }.map(\.element.0)
+  }
+}
+
+extension SnapshotHistory.Entry {
+  /// What is kept of a manifest.
+  package init(_ cid: CID, _ snapshot: Snapshot) {
+    self.cid = cid
+    did = snapshot.did
+    handle = snapshot.handle
+    rev = snapshot.rev
+    commit = snapshot.commit
+    createdAt = String(snapshot.createdAt.prefix(Moment.maximumLength))
+    moment = Moment(snapshot.createdAt)
+    counts = snapshot.counts
+    blobs = snapshot.blobs
+    unreadable = snapshot.unreadable
+    isComplete = snapshot.isComplete
+    standing = snapshot.standing
+    carByteCount = snapshot.car.byteCount
+    carSHA256 = snapshot.car.sha256
+    isVouched = !snapshot.isUnvouched
+  }
+}

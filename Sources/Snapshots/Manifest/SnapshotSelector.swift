@@ -1,0 +1,129 @@
+internal import ATProtocol
+package import Files
+internal import IPLD
+
+/// Words that choose a snapshot.
+///
+/// | text | means |
+/// |---|---|
+/// | `latest` | the newest, by revision |
+/// | `7` | number 7, counted from the oldest, as `carpack log` prints it |
+/// | `-1`, `-2` | the one that was added last, the one before it |
+/// | `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that day, minute or second |
+/// | `3loie2xwbae2b` | the revision, or the beginning of it, four characters at least |
+/// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, fourteen characters at least |
+package enum SnapshotSelector: Equatable, Sendable {
+  /// The one with the latest revision.
+  case latest
+  /// By number: from 1 for the oldest, from −1 for the one that was added last; never 0.
+  case number(Int)
+  /// The newest that was not made after this.
+  case moment(Moment)
+  /// By revision, or the beginning of one.
+  case revision(String)
+  /// By the CID of the manifest or the commit as text, or the beginning of it.
+  case cid(String)
+
+  /// How much of a revision has to be given.
+  static let minimumRevision = 4
+  /// How much of a CID has to be given: beyond the seven characters that all of them begin with, as
+  /// much as identifies commits elsewhere.
+  ///
+  /// It is more than a revision has, so that the two are told apart.
+  static let minimumCID = 14
+
+  /// Reads a selector.
+  ///
+  /// - Throws: ``SelectionError/malformedSelector(_:)``.
+  package init(_ text: String) throws(SelectionError) {
+    if text == "latest" {
+      self = .latest
+    } else if text.utf8.count == TID.maximumLength, TID.isValid(text.utf8.span) {
+      self = .revision(text)
+    } else if let number = Self.number(text) {
+      guard number != 0 else { throw .malformedSelector(text) }
+      self = .number(number)
+    } else if let moment = Moment(text) {
+      self = .moment(moment)
+    } else if Self.couldBeRevision(text) {
+      self = .revision(text)
+    } else if let cid = Self.wholeCID(text) {
+      self = .cid(cid)
+    } else if text.utf8.count >= Self.minimumCID, text.hasPrefix("bafyrei"),
+      text.utf8.allSatisfy(Self.isDigit)
+    {
+      self = .cid(text)
+    } else {
+      throw .malformedSelector(text)
+    }
+  }
+
+  /// A number of ordinary digits, with or without a minus.
+  private static func number(_ text: String) -> Int? {
+    let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
+    else { return nil }
+    // One that is too large is as far from any snapshot as the largest there is.
+    return Int(text) ?? (text.hasPrefix("-") ? -Int.max : .max)
+  }
+
+  /// Whether it could be the beginning of a revision.
+  private static func couldBeRevision(_ text: String) -> Bool {
+    guard minimumRevision..<TID.maximumLength ~= text.utf8.count else { return false }
+    let rest = String(repeating: "2", count: TID.maximumLength - text.utf8.count)
+    return TID.isValid((text + rest).utf8.span)
+  }
+
+  /// The canonical text of a CID that is given whole, in whatever form.
+  private static func wholeCID(_ text: String) -> String? {
+    do {
+      return "\(try CID(text))"
+    } catch {
+      return nil
+    }
+  }
+
+  /// Whether a byte is a digit of base 32.
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "2")...UInt8(ascii: "7") ~= byte
+  }
+}
+
+/// Why no snapshot, or no account, is chosen.
+package enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The text is no selector.
+  case malformedSelector(String)
+  /// No snapshot is meant by this: what was asked for, and what there is.
+  case noSuchSnapshot(String, available: String)
+  /// More than one is meant by this: what was asked for, and what fits.
+  case ambiguousSnapshot(String, [String])
+  /// The archive holds several accounts, and it was not said which.
+  case severalAccounts([String])
+  /// The archive does not hold this account: which, and those that it holds.
+  case noSuchAccount(String, [String])
+  /// Several accounts went by this handle.
+  case ambiguousAccount(String, [String])
+
+  /// What a person reads.
+  package var description: String {
+    switch self {
+    case .malformedSelector(let text):
+      "\"\(text)\" names no snapshot: it is neither a number, a date, a revision nor a CID"
+    case .noSuchSnapshot(let what, let available): "there is no snapshot \(what): \(available)"
+    case .ambiguousSnapshot(let what, let found):
+      "more than one snapshot is meant by \(what): \(Self.list(found))"
+    case .severalAccounts(let accounts):
+      "the archive holds several accounts: \(Self.list(accounts))"
+    case .noSuchAccount(let text, let accounts):
+      "the archive does not hold the account \(text), but \(Self.list(accounts))"
+    case .ambiguousAccount(let handle, let accounts):
+      "several accounts went by \(handle): \(Self.list(accounts))"
+    }
+  }
+
+  /// The first few.
+  private static func list(_ names: [String]) -> String {
+    let shown = names.prefix(5).joined(separator: ", ")
+    return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
+  }
+}

@@ -1,0 +1,123 @@
+package import ATProtocol
+internal import Archive
+internal import IPLD
+
+/// What speaks against a snapshot, found when it was made, and what of that the user has accepted.
+///
+/// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots,
+///    too, so that nobody has to read the whole history to know of it.
+/// 2. A rollback or fork is accepted by the snapshot that says so, and with it all of the kind
+///    before; the next one is a new question.
+/// 3. An unconfirmed handle stays accepted as long as the account claims that handle.
+package struct Standing: Equatable, Sendable {
+  /// A reason not to take a snapshot for what the account's owner meant.
+  package enum Doubt: String, CaseIterable, Sendable {
+    /// A revision is older than that of the snapshot before it: a server was put back to an earlier
+    /// state.
+    case rollback
+    /// A commit is another one than the snapshot before it has, with the same revision.
+    case fork
+    /// The handle that the account claims does not lead back to it.
+    case handle
+    /// No key was known by which the commit could have been checked.
+    case unsigned
+    /// The server gave out an older revision than it said was its newest.
+    case behind
+    /// A revision is of a time that had not come yet when the snapshot was made.
+    case future
+
+    /// Those that keep an account's backup from being taken for genuine until the user accepts
+    /// them.
+    ///
+    /// That no key is known is an absence of evidence, and no evidence against anybody. A revision
+    /// is what a server's clock says; and one that the server keeps back is missing, as a blob may
+    /// be.
+    static let grave: Set<Doubt> = [.rollback, .fork, .handle]
+  }
+
+  /// What speaks against it.
+  package var doubts: Set<Doubt> = []
+  /// What speaks against it, and was accepted.
+  package var accepted: Set<Doubt> = []
+
+  /// Nothing speaks against it.
+  package init() {}
+
+  /// The doubts that are evidence against the account having made it.
+  package var grave: [Doubt] {
+    Doubt.allCases.filter { doubts.contains($0) && Doubt.grave.contains($0) }
+  }
+
+  /// Adds a doubt, which may be one that is accepted.
+  package mutating func add(_ doubt: Doubt, accepting: Set<Doubt>) {
+    if accepting.contains(doubt) { accepted.insert(doubt) } else { doubts.insert(doubt) }
+  }
+
+  /// Takes over what a snapshot before says of the handle, where nobody was asked about it.
+  package mutating func takeHandle(from before: Standing?) {
+    if before?.doubts.contains(.handle) == true { doubts.insert(.handle) }
+    if before?.accepted.contains(.handle) == true { accepted.insert(.handle) }
+  }
+
+  /// Whether it says the same as an earlier one; that something was accepted before needs no
+  /// repetition.
+  package func saysNothingNew(after earlier: Standing) -> Bool {
+    doubts == earlier.doubts && accepted.isSubset(of: earlier.accepted)
+  }
+
+  /// How a snapshot's repository follows from those that the archive has.
+  ///
+  /// - Parameters:
+  ///   - repository: the new one.
+  ///   - archived: the account's snapshot before; nil if it has none.
+  ///   - newest: the revision that the server said was its newest; nil if it was not asked, or did
+  ///     not say.
+  ///   - accepting: what the user accepts.
+  ///   - now: the moment, in RFC 3339 and UTC.
+  /// - Throws: as reading the history of the archive does.
+  package static func of(
+    _ repository: RepositoryFacts, after archived: ArchivedSnapshot?, newest: TID? = nil,
+    accepting: Set<Doubt>, now: String
+  ) throws -> Standing {
+    var standing = Standing()
+    if let rev = repository.commit.rev {
+      if let newest, rev.text < newest.text { standing.doubts.insert(.behind) }
+      let latest = UnixTime(now)?.advanced(by: SignatureVerdict.clockTolerance)
+      if let latest, latest < UnixTime(rev) { standing.doubts.insert(.future) }
+    }
+    guard let archived else { return standing }
+    let base = archived.snapshot
+    for doubt: Doubt in [.rollback, .fork] where base.standing.doubts.contains(doubt) {
+      standing.add(doubt, accepting: accepting)
+    }
+    if repository.root == base.commit, base.standing.doubts.contains(.unsigned) {
+      standing.doubts.insert(.unsigned)
+    }
+    guard let rev = repository.commit.rev, repository.root != base.commit else { return standing }
+    if let before = base.rev, rev.text < before.text {
+      standing.add(.rollback, accepting: accepting)
+    }
+    let same = try archived.wholeHistory().0.entries
+      .filter { $0.did == base.did && $0.rev == rev && $0.isVouched }
+    if !same.isEmpty, !same.contains(where: { $0.commit == repository.root }) {
+      standing.add(.fork, accepting: accepting)
+    }
+    return standing
+  }
+}
+
+extension Standing.Doubt: CustomStringConvertible {
+  /// What a person reads, behind the name of the account.
+  package var description: String {
+    switch self {
+    case .rollback:
+      "was put back to an earlier state; the snapshots from before are kept"
+    case .fork:
+      "has two commits with one revision; both are kept"
+    case .handle: "goes by a handle that does not lead to it and back"
+    case .unsigned: "names no key by which its commit could be checked"
+    case .behind: "has a newer commit, which its server names and did not give out"
+    case .future: "has a revision of a time that has not come yet"
+    }
+  }
+}

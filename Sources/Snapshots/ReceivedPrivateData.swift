@@ -1,0 +1,98 @@
+package import ATProtocol
+internal import Archive
+internal import Files
+package import IPLD
+package import SystemPackage
+
+/// What a server has given to the account's owner, on its way into the archive.
+///
+/// It waits in a file without a name, so that the archive has nothing of it before all has come.
+package struct ReceivedPrivateData: Sendable {
+  /// What the snapshot is to say.
+  private(set) var data: PrivateData
+  /// What did not come this time, though it might have: a sentence each.
+  package private(set) var failures: [String] = []
+  /// What the server does not give, and did not say so before: the names of the methods.
+  package private(set) var notGiven: [String] = []
+  private let earlier: PrivateData?
+  private let file: TemporaryFile
+  /// The blocks in the file, one after the other.
+  private var blocks: [(cid: CID, length: Int)] = []
+
+  /// Nothing yet.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for a temporary file.
+  package init(of did: DID, in folder: FilePath, after earlier: PrivateData?) throws {
+    data = PrivateData(of: did)
+    self.earlier = earlier
+    file = try TemporaryFile(in: folder)
+  }
+
+  /// Whether it says something that the archive does not say.
+  package var isNews: Bool { data != earlier }
+
+  /// Keeps an answer, or the beginning of one.
+  ///
+  /// - Throws: ``BackupError`` if there is no room.
+  /// - Returns: the blocks of its pieces.
+  package mutating func spool(_ bytes: [UInt8]) async throws -> [CID] {
+    let file = file
+    let new = try await onOwnThread {
+      var new: [(cid: CID, length: Int)] = []
+      var begin = 0
+      while begin < bytes.count {
+        let end = min(begin + PrivateData.maximumPiece, bytes.count)
+        let block = try PrivateData.block(Array(bytes[begin..<end]))
+        try file.write(block.bytes.span)
+        new.append((block.cid, block.bytes.count))
+        begin = end
+      }
+      return new
+    }
+    blocks += new
+    return new.map(\.cid)
+  }
+
+  /// Forgets what has been kept since.
+  package mutating func goBack(to begin: ReceivedPrivateData) throws {
+    blocks = begin.blocks
+    try file.truncate(to: blocks.reduce(0) { $0 + $1.length })
+  }
+
+  /// Takes what came of a method.
+  package mutating func take(_ entry: PrivateData.Entry) {
+    let old = earlier?.entries.first { $0.endpoint == entry.endpoint }
+    if let fault = entry.fault {
+      if fault.kind != .notGiven {
+        failures.append(fault.why)
+      } else if old?.fault?.kind != .notGiven {
+        notGiven.append(entry.endpoint)
+      }
+    }
+    guard let old else { return data.entries.append(entry) }
+    // Only something whole takes the place of what is here, and the time alone is no news.
+    let isBetter = entry.isWhole || old.answers.isEmpty
+    let saysTheSame =
+      entry.answers == old.answers && entry.contentType == old.contentType
+      && entry.fault?.kind == old.fault?.kind
+    data.entries.append(isBetter && !saysTheSame ? entry : old)
+  }
+
+  /// Appends the blocks that the data needs, and its list.
+  ///
+  /// - Throws: what the writer throws.
+  func append(to writer: inout ArchiveWriter) throws {
+    let needed = Set(data.pieces)
+    let mapped = try file.map()
+    try mapped.withBytes { bytes in
+      var offset = 0
+      for (cid, length) in blocks {
+        let body = offset..<offset + length
+        offset = body.upperBound
+        if needed.contains(cid) { try writer.append(cid, bytes.extracting(body)) }
+      }
+    }
+    let list = try data.block()
+    try writer.append(list.cid, list.bytes.span)
+  }
+}

@@ -1,0 +1,111 @@
+package import ATProtocol
+package import Archive
+internal import IPLD
+package import Snapshots
+
+/// What an archive holds about who an account is: the log of the PLC directory, checked back to its
+/// first operation, and the DID documents, as they were received.
+///
+/// The newest log stands for all snapshots of the account, for a log only grows. It is read and
+/// checked once, however many snapshots there are.
+package struct IdentityEvidence: Sendable {
+  /// A DID document as a snapshot has it.
+  package struct Document: Sendable {
+    /// The number of the first snapshot that has it.
+    package let snapshot: Int
+    /// When that snapshot was made.
+    package let createdAt: String
+    /// The document; nil if what is stored is none.
+    package let document: DIDDocument?
+  }
+
+  /// The account.
+  package let did: DID
+  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with one that
+  /// does not hold.
+  package let history: PLCHistory?
+  /// What speaks against the account's logs: that the newest breaks a rule, or an older one has an
+  /// operation that the newest does not know.
+  package let faults: [String]
+  /// The documents, the oldest first, those that follow one another and are the same only once.
+  package let documents: [Document]
+
+  /// Evidence of a log that was received.
+  ///
+  /// - Throws: `PLCLogError` if it is no log of this account.
+  package init(of did: DID, log: [UInt8]) throws {
+    self.did = did
+    documents = []
+    (history, faults) = Self.check(try PLCLog(log.span, of: did), of: did)
+  }
+
+  /// What an archive holds about an account.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - snapshots: all snapshots of the archive.
+  ///   - reader: the archive.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if a manifest or a document is damaged.
+  package init(of did: DID, _ snapshots: SnapshotHistory, in reader: ArchiveReader) throws {
+    self.did = did
+    var documents: [Document] = []
+    var logs: [CID] = []
+    var last: CID?
+    for entry in snapshots.entries where entry.did == did && entry.isVouched {
+      let archived = try ArchivedSnapshot(entry.cid, in: reader)
+      if let log = archived.snapshot.plcLog, logs.last != log { logs.append(log) }
+      guard let link = archived.snapshot.didDocument, link != last else { continue }
+      last = link
+      documents.append(
+        Document(
+          snapshot: entry.number, createdAt: entry.createdAt,
+          document: try Self.document(archived.block(link).bytes)))
+    }
+    self.documents = documents
+    (history, faults) = try Self.check(logs, of: did, in: reader)
+  }
+
+  /// The newest of some logs, checked, and whether the older ones agree with it.
+  private static func check(_ logs: [CID], of did: DID, in reader: ArchiveReader) throws
+    -> (PLCHistory?, [String])
+  {
+    guard let newest = logs.last else { return (nil, []) }
+    func log(_ cid: CID) throws -> PLCLog {
+      let block = try ArchivedSnapshot.block(cid, in: reader)
+      return try PLCLog(block.bytes.span, of: did)
+    }
+    do {
+      let newestLog = try log(newest)
+      var (history, faults) = check(newestLog, of: did)
+      let known = Set(newestLog.entries.compactMap(\.cid))
+      for older in logs.dropLast() {
+        let unknown = try log(older).entries.compactMap(\.cid).first { !known.contains($0) }
+        guard let unknown else { continue }
+        history = nil
+        faults.append(
+          "an older PLC log has the operation \(unknown), which the newest does not know: there are two histories"
+        )
+        break
+      }
+      return (history, faults)
+    } catch let error as PLCLogError {
+      return (nil, ["\(error)"])
+    }
+  }
+
+  private static func check(_ log: PLCLog, of did: DID) -> (PLCHistory?, [String]) {
+    do throws(PLCFault) {
+      return (try PLCHistory(validating: log, of: did), [])
+    } catch {
+      return (nil, ["the PLC log does not hold: \(error)"])
+    }
+  }
+
+  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
+    do throws(DIDDocumentError) {
+      return try DIDDocument(bytes.span)
+    } catch {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,449 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+
+/// Checks one snapshot after the other against the blocks of an archive.
+///
+/// What was found out about trees, blobs and lists serves all snapshots that have them.
+struct SnapshotChecks {
+  private let reader: ArchiveReader
+  private let census: BlockCensus
+  private let damaged: Set<CID>
+  private let observer: Progress.Observer
+  private var trees: SharedTrees
+  /// The blobs and documents that are damaged, and how.
+  private var damagedStates: [CID: BlobState] = [:]
+  /// How the blobs of the last whole tree stand.
+  private var tally = BlobTally()
+  /// Whether CARs are what their manifests say, as far as that was found out while the file was
+  /// read; by the manifests.
+  private let isExact: [CID: Bool]
+  /// What was wrong with the blobs on a page of extras.
+  private var extrasPages: [CID: [String]] = [:]
+  /// The list of private data that was checked last, and what is wrong with it: most snapshots
+  /// share it.
+  private var checkedPrivateData: (link: CID, damage: [String])?
+  /// What the pages say that were read last.
+  private var reasons = Reasons()
+  /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have
+  /// none.
+  private var reported: [Bool] = []
+  private var reportedUnreferenced: Set<CID> = []
+  /// The sections of a CAR whose order is not that of the archive.
+  private var gathered: GatheredSections?
+  private var orders = ResolvedOrders()
+  /// How many bytes of CARs there are to be put together, and how many have been.
+  private let byteCount: UInt64
+  private var doneCount: UInt64 = 0
+
+  /// How much is told of the same kind about one snapshot.
+  private static let maximumListed = 100
+
+  init(
+    _ reader: ArchiveReader, _ census: BlockCensus, except damaged: Set<CID>,
+    isExact: [CID: Bool], total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
+  ) {
+    self.reader = reader
+    self.census = census
+    self.damaged = damaged
+    self.isExact = isExact
+    self.observer = observer
+    trees = SharedTrees(census)
+    byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
+  }
+
+  /// How the blobs of a tree stand.
+  private struct BlobTally {
+    /// Of each blob whether it is counted.
+    var isCounted: [Bool] = []
+    var heldCount = 0
+    /// The numbers of those that are missing.
+    var missing: Set<Int> = []
+    /// The numbers of those that are damaged.
+    var damaged: Set<Int> = []
+    /// The numbers of those that have come to be missing or damaged since something was reported.
+    var unsaid: [Int] = []
+  }
+
+  /// The first of the records that break the data model, with why.
+  var recordWarnings: [(record: String, why: String)] { trees.recordWarnings }
+
+  /// What pages of missing blobs say.
+  private struct Reasons {
+    var pages: [CID] = []
+    var reasons: [CID: BlobLedger.Reason] = [:]
+    /// The blobs that are accepted as lost.
+    var accepted: [CID: BlobLedger.Acceptance] = [:]
+    /// The blobs that no record refers to and that are missing indeed.
+    var unreferenced: [BlobLedger.Missing] = []
+    /// Whether those have been reported.
+    var isSaid = false
+  }
+
+  /// Checks a snapshot.
+  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
+    let archived: ArchivedSnapshot
+    do {
+      archived = try ArchivedSnapshot(report.entry.cid, in: reader)
+    } catch {
+      report.damage.append("\(error)")
+      return
+    }
+    let snapshot = archived.snapshot
+    var blocks: BlockSet?
+    do {
+      blocks = census.blocks(in: try checkCAR(archived, isDigested: report.isCARDigested))
+    } catch let error as BackupError {
+      report.damage.append("\(error)")
+    } catch {
+      report.damage.append("\(BackupError.carNotExact("\(error)"))")
+    }
+    let tree = census.withBytes { bytes in
+      trees.walk(from: snapshot.commit, within: blocks, in: bytes)
+    }
+    countChangedBlobs()
+    // What was salvaged may have lost its commit, and its manifest says so.
+    let hasNoCommit = !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
+    if let error = tree.commitError, !hasNoCommit { report.damage.append("\(error)") }
+    report.damage += tree.problems.prefix(Self.maximumListed).map { "the tree of records: \($0)" }
+    if blocks != nil {
+      checkFigures(snapshot, tree, &report)
+    } else {
+      // What the snapshot never had was missing before any damage, but which it is can no longer be
+      // told.
+      report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
+        "the record \($0) is lost"
+      }
+      report.damage += tree.missingNodes.prefix(Self.maximumListed).map {
+        "the tree node \($0) is lost, and all records below it"
+      }
+    }
+    report.unreadable = tree.unreadable
+    checkLists(archived, &report)
+    let heldCount = checkBlobs(archived, tree, &report)
+    if blocks == nil || tree.commitError != nil, snapshot.isComplete {
+      report.remains = (
+        tree.recordCount - tree.missingRecordCount, heldCount - report.damagedBlobCount
+      )
+    }
+  }
+
+  // MARK: The CAR and its repository
+
+  /// Checks that the sections of a CAR are there and as long as they should be; answers which they
+  /// are.
+  ///
+  /// - Parameter isDigested: Whether its digest is compared, too.
+  /// - Throws: what is wrong with it.
+  private mutating func checkCAR(_ archived: ArchivedSnapshot, isDigested: Bool) throws
+    -> [Range<UInt64>]
+  {
+    let car = archived.snapshot.car
+    try RestoredRepository.checkLength(of: archived)
+    let runs = try orders.order(of: archived).order.runs
+    try census.checkAmount(
+      of: runs, count: car.sectionCount, byteCount: car.byteCount, headerLength: car.header.count)
+    if isDigested, car.sha256 != nil {
+      guard try archived.cid.flatMap({ isExact[$0] }) ?? isExact(car, runs) else {
+        throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
+      }
+    }
+    return runs
+  }
+
+  /// Puts a CAR together; answers whether its digest is the one in the manifest.
+  private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
+    -> Bool
+  {
+    let digest = CARDigest(limit: car.byteCount)
+    let begin = doneCount
+    func take(_ bytes: Span<UInt8>) throws {
+      try digest.take(bytes)
+      observer(
+        Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
+    }
+    try take(car.header.span)
+    // Each section has been hashed with the file, and the whole is hashed here.
+    if let sections = try gather(runs, limit: car.byteCount) {
+      for run in runs {
+        try sections.forEachPart(of: run) { part, isHere in
+          if isHere {
+            try sections.copy(part, to: take)
+          } else {
+            try reader.copySections(CollectionOfOne(part), isHashing: false, to: take)
+          }
+        }
+      }
+    } else {
+      try reader.copySections(runs, isHashing: false, to: take)
+    }
+    doneCount = begin.addingSaturated(car.byteCount)
+    return digest.matches(car)
+  }
+
+  /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read
+  /// where they are.
+  ///
+  /// Successive snapshots have nearly the same, so what was gathered for one serves the others,
+  /// until they lack too much of it.
+  private mutating func gather(_ runs: [Range<UInt64>], limit: UInt64) throws -> GatheredSections? {
+    guard runs.count > GatheredSections.maximumRuns else { return nil }
+    if let gathered {
+      var lackCount = 0
+      for run in runs { gathered.forEachPart(of: run) { _, isHere in lackCount += isHere ? 0 : 1 } }
+      if lackCount <= GatheredSections.maximumRuns { return gathered }
+    }
+    // The old ones go before the new ones come, for they may be large.
+    gathered = nil
+    let found = try GatheredSections(runs, of: reader, limit: limit) { _ in }
+    gathered = found
+    return found
+  }
+
+  /// Compares what the manifest says with what its CAR holds.
+  private func checkFigures(
+    _ snapshot: Snapshot, _ tree: SharedTrees.Tree, _ report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    var root: CID?
+    do {
+      root = try CARHeader(snapshot.car.header.span).roots.first
+    } catch {
+      report.damage.append("\(error)")
+    }
+    let isOther =
+      tree.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
+      // Without a commit there is nothing to compare.
+      ?? snapshot.isComplete
+    if root != snapshot.commit || isOther {
+      report.damage.append("the manifest describes another commit than the CAR's")
+    }
+    // Earlier versions did not search the records that cannot be read.
+    let isBlobCountRight =
+      tree.unreadable.count == 0
+      ? tree.blobCount == snapshot.blobs.referenced
+      : tree.blobCount >= snapshot.blobs.referenced
+    if tree.recordCount != snapshot.counts.records || tree.isComplete != snapshot.isComplete
+      || !isBlobCountRight
+    {
+      report.damage.append("the manifest's figures are not those of the repository")
+    }
+  }
+
+  // MARK: Blobs and documents
+
+  /// Checks what the manifest names beside the repository.
+  private mutating func checkLists(
+    _ archived: ArchivedSnapshot, _ report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    let snapshot = archived.snapshot
+    for page in snapshot.extrasPages { report.damage += checkExtras(page, of: archived) }
+    if snapshot.missingPages != reasons.pages {
+      reasons = Reasons(pages: snapshot.missingPages)
+      do {
+        for entry in try archived.ledger() {
+          reasons.reasons[entry.cid] = entry.reason
+          if let accepted = entry.accepted { reasons.accepted[entry.cid] = accepted }
+          if !entry.isReferenced, case .missing = state(of: entry.cid) {
+            reasons.unreferenced.append(entry)
+          }
+        }
+      } catch {
+        report.damage.append("\(error)")
+        // The next snapshot that has these pages is to say so, too.
+        reasons = Reasons()
+      }
+    }
+    report.damage += checkPrivateData(of: archived)
+    for document in [snapshot.didDocument, snapshot.plcLog] {
+      guard let document else { continue }
+      switch state(of: document) {
+      case .held: break
+      case .missing: report.damage.append("the document \(document) is lost")
+      case .damaged(let why): report.damage.append("the document \(document) is damaged: \(why)")
+      }
+    }
+  }
+
+  /// What is wrong with what is the account owner's alone.
+  private mutating func checkPrivateData(of archived: ArchivedSnapshot) -> [String] {
+    guard let link = archived.snapshot.privateData else { return [] }
+    if let checkedPrivateData, checkedPrivateData.link == link { return checkedPrivateData.damage }
+    var damage: [String] = []
+    do {
+      for piece in try archived.privateData()?.pieces ?? [] {
+        switch state(of: piece) {
+        case .held: break
+        case .missing: damage.append("the block \(piece) of private data is lost")
+        case .damaged(let why):
+          damage.append("the block \(piece) of private data is damaged: \(why)")
+        }
+        if damage.count == Self.maximumListed { break }
+      }
+    } catch {
+      damage.append("private data: \(error)")
+    }
+    checkedPrivateData = (link, damage)
+    return damage
+  }
+
+  /// What is wrong with a page of extras, and with the blobs on it.
+  private mutating func checkExtras(_ page: CID, of archived: ArchivedSnapshot) -> [String] {
+    if let known = extrasPages[page] { return known }
+    var damage: [String] = []
+    do {
+      for extra in try BlobLedger.extras(onPage: try archived.block(page)) {
+        switch state(of: extra) {
+        case .held: break
+        case .missing: damage.append("the extra blob \(extra) is lost")
+        case .damaged(let why): damage.append("the extra blob \(extra) is damaged: \(why)")
+        }
+      }
+    } catch {
+      damage.append("\(error)")
+    }
+    extrasPages[page] = damage
+    return damage
+  }
+
+  /// Counts the blobs to which the last whole tree refers and the one before it does not, and the
+  /// other way round.
+  private mutating func countChangedBlobs() {
+    let blobs = trees.blobs.entries
+    tally.isCounted += repeatElement(false, count: blobs.count - tally.isCounted.count)
+    reported += repeatElement(false, count: blobs.count - reported.count)
+    for number in trees.changedBlobs where trees.refersTo(number) != tally.isCounted[number] {
+      tally.isCounted[number].toggle()
+      let isCounted = tally.isCounted[number]
+      switch state(of: blobs[number].cid) {
+      case .held: tally.heldCount += isCounted ? 1 : -1
+      case .missing where isCounted:
+        tally.missing.insert(number)
+        tally.unsaid.append(number)
+      case .missing: tally.missing.remove(number)
+      case .damaged where isCounted:
+        tally.damaged.insert(number)
+        tally.unsaid.append(number)
+      case .damaged: tally.damaged.remove(number)
+      }
+    }
+  }
+
+  /// Compares the blobs with the manifest; answers how many are here, be it damaged.
+  private mutating func checkBlobs(
+    _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
+    _ report: inout SnapshotVerifier.SnapshotReport
+  ) -> Int {
+    let heldCount: Int
+    if let own = tree.ownBlobs {
+      heldCount = count(own, in: &report)
+      tell(of: own, in: &report)
+    } else {
+      heldCount = tally.heldCount + tally.damaged.count
+      report.missingBlobCount = tally.missing.count
+      report.damagedBlobCount = tally.damaged.count
+      report.acceptedBlobCount = reasons.accepted.keys.count { cid in
+        trees.blobs.number(of: cid).map(tally.missing.contains) ?? false
+      }
+      var unsaid: [Int] = []
+      swap(&unsaid, &tally.unsaid)
+      unsaid.removeAll { !tally.missing.contains($0) && !tally.damaged.contains($0) }
+      unsaid.sort()
+      tell(of: unsaid, in: &report)
+    }
+    tellOfUnreferenced(in: &report)
+    // There may be more than there were: another snapshot or account has brought them.
+    let counted = archived.snapshot.blobs.held
+    if tree.isComplete, heldCount < counted,
+      report.damagedBlobCount == 0
+    {
+      report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
+    }
+    return heldCount
+  }
+
+  /// Counts how these blobs stand; answers how many are here, be it damaged.
+  private mutating func count(
+    _ blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
+  ) -> Int {
+    var heldCount = 0
+    for number in blobs {
+      let cid = trees.blobs.entries[number].cid
+      switch state(of: cid) {
+      case .held: heldCount += 1
+      case .missing:
+        report.missingBlobCount += 1
+        if reasons.accepted[cid] != nil { report.acceptedBlobCount += 1 }
+      case .damaged:
+        heldCount += 1
+        report.damagedBlobCount += 1
+      }
+    }
+    return heldCount
+  }
+
+  /// Reports those of these blobs that are missing or damaged, and have not been reported.
+  private mutating func tell(
+    of blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
+  ) {
+    let entries = trees.blobs.entries
+    // Each takes some two hundred bytes, so there is to be no room for more.
+    report.missingBlobs.reserveCapacity(blobs.count { !reported[$0] })
+    for number in blobs where !reported[number] {
+      let blob = entries[number]
+      guard !reportedUnreferenced.contains(blob.cid) else { continue }
+      let state = tally.missing.contains(number) ? .missing : state(of: blob.cid)
+      let why: String
+      switch state {
+      case .held: continue
+      case .missing: why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
+      case .damaged(let what): why = what
+      }
+      reported[number] = true
+      let isMissing = state == .missing
+      let lost = SnapshotVerifier.LostBlob(
+        cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
+        size: blob.size, accepted: isMissing ? reasons.accepted[blob.cid] : nil)
+      if isMissing { report.missingBlobs.append(lost) } else { report.damagedBlobs.append(lost) }
+    }
+  }
+
+  /// Counts the missing blobs that no record refers to, and reports those that have not been.
+  private mutating func tellOfUnreferenced(in report: inout SnapshotVerifier.SnapshotReport) {
+    report.missingListedCount += reasons.unreferenced.count
+    report.acceptedBlobCount += reasons.unreferenced.count { $0.accepted != nil }
+    guard !reasons.isSaid else { return }
+    reasons.isSaid = true
+    for entry in reasons.unreferenced {
+      guard reportedUnreferenced.insert(entry.cid).inserted,
+        trees.blobs.number(of: entry.cid).map({ !reported[$0] }) ?? true
+      else { continue }
+      report.missingBlobs.append(
+        SnapshotVerifier.LostBlob(
+          cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
+          mimeType: nil, size: entry.size, accepted: entry.accepted))
+    }
+  }
+
+  /// How a blob or document stands in the archive.
+  private mutating func state(of cid: CID) -> BlobState {
+    if let known = damagedStates[cid] { return known }
+    let state: BlobState
+    if damaged.contains(cid) {
+      state = .damaged("its bytes do not hash to its CID")
+    } else if census.withBytes({ bytes in census.index(of: cid, in: bytes) }) != nil {
+      return .held(0)
+    } else {
+      // Not in the census: lost, or never there.
+      do {
+        state = try reader.section(of: cid).map { .held($0.bodyLength) } ?? .missing
+      } catch {
+        state = .damaged("\(error)")
+      }
+    }
+    if case .damaged = state { damagedStates[cid] = state }
+    return state
+  }
+}

@@ -1,0 +1,139 @@
+package import ATProtocol
+package import Archive
+package import Files
+internal import IPLD
+package import Snapshots
+
+/// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each
+/// tree, every blob.
+///
+/// The file is read, decompressed and hashed once. Of each snapshot its order, its lengths, its
+/// tree and its records are checked, and what snapshots share is not looked at again in each of
+/// them. The digest of a whole CAR says nothing of its blocks that their CIDs and the manifest do
+/// not say; it is computed for the snapshots that decide the verdict, or for all.
+package struct SnapshotVerifier {
+  /// How much is looked at.
+  package typealias Depth = ArchiveVerifier.Depth
+
+  /// Which snapshots are looked at.
+  package enum Scope: Sendable {
+    /// All of them. Of an account with several, what the newest lacks decides whether it is
+    /// incomplete.
+    case all
+    /// Those of an account; likewise.
+    case account(DID)
+    /// These, each of which counts.
+    case snapshots([SnapshotHistory.Entry])
+  }
+
+  private let digestsAllCARs: Bool
+  private let terms: ProofTerms?
+  private let observer: Progress.Observer
+
+  /// A verifier.
+  ///
+  /// - Parameters:
+  ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those
+  ///     that decide.
+  ///   - terms: by what the levels of proof are judged; nil to leave them out.
+  ///   - observer: is told how far it is.
+  package init(
+    digestsAllCARs: Bool = false, judging terms: ProofTerms? = nil,
+    observer: @escaping Progress.Observer = { _ in }
+  ) {
+    self.digestsAllCARs = digestsAllCARs
+    self.terms = terms
+    self.observer = observer
+  }
+
+  /// Verifies what `reader` reads.
+  ///
+  /// - Parameters:
+  ///   - reader: the archive.
+  ///   - depth: `quick` compares stored bytes with their checksums and believes the manifests: it
+  ///     neither decompresses nor hashes nor walks.
+  ///   - scope: which snapshots; the file itself is verified as a whole in any case.
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; what is wrong with the
+  ///   archive is in the report.
+  package func verify(_ reader: ArchiveReader, _ depth: Depth, _ scope: Scope = .all) throws
+    -> Report
+  {
+    let intake = try depth == .full ? VerifyingIntake(reader) : nil
+    let archive = try ArchiveVerifier(reader).verify(depth, intake: intake?.frames) { done, total in
+      observer(Progress(stage: "verifying", done: done, total: total))
+    }
+    var report = Report(archive: archive)
+    // What is not where the index says may be elsewhere.
+    if archive.worst == .damaged { try reader.surveyEverything() }
+    let known = archive.isIntact ? intake?.history : nil
+    let history = try known ?? SnapshotHistory(of: reader)
+    for broken in history.breaks {
+      switch broken.reason {
+      case .damagedManifest, .unusableManifest: report.fileDamage.append("\(broken)")
+      case .tooMany: report.isPartial = true
+      // It is among what was found out about the file.
+      case .damagedFooter: break
+      }
+    }
+    if history.entries.isEmpty, history.breaks.isEmpty {
+      report.fileDamage.append("\(SnapshotError.noSnapshot)")
+    }
+    let (entries, judged) = choose(scope, history)
+    var checks = try intake.map { (intake) throws in
+      let (census, isExact) = try intake.census(archive, observer)
+      return SnapshotChecks(
+        reader, census, except: Set(archive.damagedSections), isExact: isExact,
+        total: entries.filter { judged.contains($0.number) || digestsAllCARs },
+        observer: observer)
+    }
+    var levels = checks == nil ? nil : terms.map { LevelChecks(reader, history, $0) }
+    var reports: [SnapshotReport] = []
+    // Those of one account one after the other, because their trees have most in common.
+    for entry in Self.byAccount(entries) {
+      let isJudged = judged.contains(entry.number)
+      var found = SnapshotReport(
+        entry: entry, isJudged: isJudged,
+        isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
+      if checks != nil {
+        found.isCARDigested = isJudged || digestsAllCARs
+        checks?.check(&found)
+        found.levels = levels?.levels(of: found)
+      } else {
+        found.missingBlobCount = entry.blobs.missing
+        found.missingListedCount = entry.blobs.listedMissing
+        found.unreadable = entry.unreadable
+        found.acceptedBlobCount = entry.blobs.accepted
+      }
+      reports.append(found)
+    }
+    report.snapshots = reports.sorted { $0.entry.number > $1.entry.number }
+    report.recordWarnings = checks?.recordWarnings ?? []
+    return report
+  }
+
+  /// The snapshots to look at, the newest first, and the numbers of those that decide whether
+  /// something is missing.
+  private func choose(_ scope: Scope, _ history: SnapshotHistory) -> (
+    entries: [SnapshotHistory.Entry], judged: Set<Int>
+  ) {
+    var entries = Array(history.entries.reversed())
+    switch scope {
+    case .all: break
+    case .account(let did): entries.removeAll { $0.did != did }
+    case .snapshots(let chosen):
+      return (chosen.sorted { $0.number > $1.number }, Set(chosen.map(\.number)))
+    }
+    return (entries, Set(history.newestOfAccounts.map(\.number)))
+  }
+
+  /// The snapshots of each account together, the newest first.
+  private static func byAccount(_ entries: [SnapshotHistory.Entry]) -> [SnapshotHistory.Entry] {
+    var accounts: [DID: [SnapshotHistory.Entry]] = [:]
+    var order: [DID] = []
+    for entry in entries {
+      if accounts[entry.did] == nil { order.append(entry.did) }
+      accounts[entry.did, default: []].append(entry)
+    }
+    return order.flatMap { accounts[$0] ?? [] }
+  }
+}

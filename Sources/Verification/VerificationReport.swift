@@ -1,0 +1,138 @@
+package import ATProtocol
+package import Archive
+package import IPLD
+package import Snapshots
+
+/// What verifying comes to.
+extension SnapshotVerifier {
+  /// The worst of what was found, in a word.
+  package enum Verdict: String, Sendable {
+    /// Everything is there and as it was.
+    case intact
+    /// Something that is referred to is missing; what is there is as it was.
+    case incomplete
+    /// Something is not what was written.
+    case damaged
+  }
+
+  /// A blob that is referred to, or was listed by a server, and cannot be given back.
+  package struct LostBlob: Sendable {
+    /// The blob.
+    package let cid: CID
+    /// The record that refers to it first; nil if none does, or that is not known.
+    package let record: String?
+    /// Why.
+    package let why: String
+    /// Its media type, as a record says.
+    package let mimeType: String?
+    /// Its length, as a record says.
+    package let size: Int?
+    /// That its loss is accepted; nil if not.
+    package var accepted: BlobLedger.Acceptance?
+  }
+
+  /// What was found out about one snapshot.
+  package struct SnapshotReport: Sendable {
+    /// Which it is.
+    package let entry: SnapshotHistory.Entry
+    /// Whether the verdict on the whole counts what it lacks.
+    package let isJudged: Bool
+    /// Whether the last footer covers it.
+    ///
+    /// A snapshot that an unfinished write has left may lack blocks without any damage: they had
+    /// not got to the medium.
+    package let isCommitted: Bool
+    /// Whether the digest of its CAR was compared with the manifest's.
+    package internal(set) var isCARDigested = false
+    /// What is damaged or contradicts itself.
+    package internal(set) var damage: [String] = []
+    /// Blobs that are referred to and not there, but for those that a newer snapshot in the report
+    /// lacks too.
+    package internal(set) var missingBlobs: [LostBlob] = []
+    /// How many blobs are referred to and not there.
+    package internal(set) var missingBlobCount = 0
+    /// How many records cannot be read.
+    package internal(set) var unreadable = UnreadableRecords()
+    /// How many blobs a server listed that no record refers to and that are not there.
+    package internal(set) var missingListedCount = 0
+    /// How many of the missing ones, referenced or listed, are accepted as lost.
+    package internal(set) var acceptedBlobCount = 0
+    /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
+    package internal(set) var damagedBlobs: [LostBlob] = []
+    /// How many blobs are there and damaged.
+    package internal(set) var damagedBlobCount = 0
+    /// What is proven; nil if that was not asked for, or not everything was looked at.
+    package internal(set) var levels: ProofLevels?
+
+    /// What is left of its repository, if that is damaged: how many records, and how many intact
+    /// blobs they refer to.
+    package internal(set) var remains: (recordCount: Int, blobCount: Int)?
+
+    init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
+      self.entry = entry
+      self.isJudged = isJudged
+      self.isCommitted = isCommitted
+    }
+
+    /// What it comes to.
+    package var verdict: Verdict {
+      if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
+      let isWhole =
+        entry.isComplete && entry.blobs.listFault == nil
+        && missingBlobCount + missingListedCount <= acceptedBlobCount
+      return isWhole && !unreadable.mayHideBlobs ? .intact : .incomplete
+    }
+  }
+
+  /// What was found.
+  package struct Report: Sendable {
+    /// What was found out about the file.
+    package let archive: ArchiveVerification
+    /// What was found out about each snapshot, the newest first; those whose manifests are lost are
+    /// in ``fileDamage``.
+    package internal(set) var snapshots: [SnapshotReport] = []
+    /// What is damaged beyond what ``archive`` says and what is damaged of a snapshot.
+    package internal(set) var fileDamage: [String] = []
+    /// Whether there are more snapshots than were looked at, because they are too many.
+    package internal(set) var isPartial = false
+    /// The first of the records that break the data model, with why; their blocks are kept all the
+    /// same.
+    package internal(set) var recordWarnings: [(record: String, why: String)] = []
+
+    init(archive: ArchiveVerification) { self.archive = archive }
+
+    /// Everything that is damaged beyond what ``archive`` says.
+    package var damage: [String] { fileDamage + snapshots.flatMap(\.damage) }
+    /// Blobs that are referred to and not there, each once.
+    package var missingBlobs: [LostBlob] { snapshots.flatMap(\.missingBlobs) }
+    /// Blobs that are there and damaged, each once.
+    package var damagedBlobs: [LostBlob] { snapshots.flatMap(\.damagedBlobs) }
+
+    /// The snapshots of which something speaks against the account having made them, and what.
+    package var doubts: [(number: Int, why: String)] {
+      snapshots.flatMap { snapshot in
+        (snapshot.levels?.doubts ?? []).map { (snapshot.entry.number, $0) }
+      }
+    }
+
+    /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an
+    /// account or in one that was chosen.
+    package var verdict: Verdict {
+      let verdicts = snapshots.map(\.verdict)
+      if archive.worst == .damaged || !fileDamage.isEmpty || verdicts.contains(.damaged) {
+        return .damaged
+      }
+      let lacks = snapshots.contains { $0.isJudged && $0.verdict == .incomplete }
+      return lacks || isPartial || archive.worst == .interruptedTail ? .incomplete : .intact
+    }
+  }
+}
+
+extension SnapshotVerifier.Report {
+  /// The first thing that is damaged; nil if nothing is.
+  package var firstDamage: String? {
+    if !archive.isIntact { return archive.findings.first.map { "\($0)" } ?? "it is damaged" }
+    return damage.first
+      ?? damagedBlobs.first.map { "the blob \($0.cid) is damaged: \($0.why)" }
+  }
+}

@@ -1,0 +1,93 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+internal import Synchronization
+
+/// What verifying snapshots needs of an archive, taken in while the frames of the file are
+/// verified, each decompressed once.
+///
+/// Of a file that turns out damaged it is of no use: what stands where then, only the archive's
+/// index and its survey can tell.
+final class VerifyingIntake: Sendable {
+  private struct State {
+    var census: CensusIntake
+    var followers: [CARFollower]
+  }
+
+  /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
+  let history: SnapshotHistory?
+  private let reader: ArchiveReader
+  private let state: Mutex<State>
+  private let follows: Bool
+
+  /// How many accounts' CARs are followed at a time.
+  private static let maximumFollowers = 8
+
+  /// An intake of what a reader reads.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for a temporary file.
+  init(_ reader: ArchiveReader) throws {
+    self.reader = reader
+    var followers: [CARFollower] = []
+    var history: SnapshotHistory?
+    do {
+      let found = try SnapshotHistory(of: reader)
+      history = found
+      for entry in found.newestOfAccounts.prefix(Self.maximumFollowers) {
+        let archived = try ArchivedSnapshot(entry.cid, in: reader)
+        if let follower = try CARFollower(archived) { followers.append(follower) }
+      }
+    } catch {
+      // What is wrong is found again, and told, when the file has been verified.
+      followers = []
+    }
+    self.history = history
+    follows = !followers.isEmpty
+    state = Mutex(State(census: try CensusIntake(), followers: followers))
+  }
+
+  /// What frames are to be read with.
+  var frames: FrameIntake {
+    FrameIntake { [self] sections in
+      let part = CensusPart(sections)
+      let followed = follows ? sections : nil
+      return { [self] in try take(part, followed) }
+    }
+  }
+
+  private func take(_ part: CensusPart, _ followed: FrameIntake.Sections?) throws {
+    try state.withLock { state in
+      if let followed {
+        for index in state.followers.indices {
+          state.followers[index].take(followed, from: state.census.next)
+        }
+      }
+      try state.census.take(part)
+    }
+  }
+
+  /// The census of the archive, and whether the CARs that were followed are what their manifests
+  /// say.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for it.
+  func census(_ archive: ArchiveVerification, _ observer: Progress.Observer) throws -> (
+    BlockCensus, isExact: [CID: Bool]
+  ) {
+    // The numbers of sections are those of the file only if nothing is amiss.
+    guard archive.isIntact, !archive.generation.features.isRepaired else {
+      let damaged = Set(archive.damagedSections)
+      return (try BlockCensus(reader, except: damaged, observer: observer), [:])
+    }
+    return try state.withLock { state in
+      for ordinal in state.census.postponed {
+        try state.census.read(ordinal..<ordinal + 1, reader)
+      }
+      var isExact: [CID: Bool] = [:]
+      for follower in state.followers { isExact[follower.manifest] = follower.isExact }
+      return (try BlockCensus(state.census), isExact)
+    }
+  }
+}
