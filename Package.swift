@@ -90,15 +90,20 @@ let package = Package(
     // Has a thread that touches a page of an archive elsewhere wait until the page is there.
     .target(name: "CPager"),
 
+    // The system's C library by one name, whichever it is.
+    .target(name: "LibC", swiftSettings: strict),
+
     // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
-    .target(name: "IPLD", dependencies: ["CCrypto", "CSHA256"], swiftSettings: strict),
-    .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD"], swiftSettings: strict),
     .target(
-      name: "XRPC", dependencies: ["ATProtocol", "CCurl", "CResolv", "IPLD"], swiftSettings: strict),
+      name: "IPLD", dependencies: ["CCrypto", "CSHA256", "LibC"], swiftSettings: strict),
+    .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD", "LibC"], swiftSettings: strict),
+    .target(
+      name: "XRPC", dependencies: ["ATProtocol", "CCurl", "CResolv", "IPLD", "LibC"],
+      swiftSettings: strict),
     .target(
       name: "Archive",
       dependencies: [
-        "IPLD", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash",
+        "IPLD", "LibC", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -106,14 +111,15 @@ let package = Package(
     .target(
       name: "ObjectStore",
       dependencies: [
-        "ATProtocol", "IPLD", "XRPC", .product(name: "SystemPackage", package: "swift-system"),
+        "ATProtocol", "IPLD", "LibC", "XRPC",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     // Names and bytes on disk.
     .target(
       name: "Files",
       dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "IPLD",
+        "Archive", "ATProtocol", "CGlibc", "IPLD", "LibC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -121,7 +127,7 @@ let package = Package(
     .target(
       name: "Repository",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -129,7 +135,7 @@ let package = Package(
     .target(
       name: "Snapshots",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Repository",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -137,7 +143,8 @@ let package = Package(
     .target(
       name: "Remote",
       dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "ObjectStore", "Snapshots", "XRPC",
+        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "LibC", "ObjectStore", "Snapshots",
+        "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -145,7 +152,7 @@ let package = Package(
     .target(
       name: "Packing",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -153,7 +160,7 @@ let package = Package(
     .target(
       name: "Verification",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -161,7 +168,7 @@ let package = Package(
     .target(
       name: "Copying",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Packing", "Repository", "Snapshots",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Packing", "Repository", "Snapshots",
         "Verification", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -169,7 +176,7 @@ let package = Package(
     .target(
       name: "Extraction",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -177,7 +184,8 @@ let package = Package(
     .target(
       name: "Live",
       dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "ObjectStore", "Remote", "Repository",
+        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "LibC", "ObjectStore", "Remote",
+        "Repository",
         "Snapshots", "Verification", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -186,7 +194,7 @@ let package = Package(
     .target(
       name: "Restore",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Repository", "Snapshots", "XRPC",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -195,7 +203,7 @@ let package = Package(
       name: "Fleet",
       dependencies: [
         "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "ObjectStore", "XRPC",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "ObjectStore", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -208,7 +216,7 @@ let package = Package(
       name: "CarpackKit",
       dependencies: [
         "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "XRPC",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -217,7 +225,7 @@ let package = Package(
       dependencies: [
         "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
         "Repository", "Restore", "Snapshots", "Verification", "CArguments", "CGlibc", "Fleet",
-        "IPLD", "ObjectStore",
+        "IPLD", "LibC", "ObjectStore",
         "TOML",
         "Viewer", "XRPC",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -227,20 +235,23 @@ let package = Package(
 
     // What the suites share: the corpus, temporary folders, running the built command.
     .target(
-      name: "TestSupport", dependencies: ["ATProtocol", "IPLD"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["ATProtocol", "IPLD", "LibC"], path: "Tests/TestSupport",
       swiftSettings: strict),
     // What disturbs an archive's writer, and looks at what it left.
     .target(
       name: "ArchiveTestSupport",
       dependencies: [
-        "Archive", "IPLD", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+        "Archive", "IPLD", "LibC", "TestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/ArchiveTestSupport", swiftSettings: strict),
     // A server of this project's own that behaves as real ones were seen to, or worse; and the
     // program `stand-in` that is one.
     .target(
       name: "StandIn",
-      dependencies: ["ATProtocol", "CCrypto", "IPLD", "ObjectStore", "TestSupport", "XRPC"],
+      dependencies: [
+        "ATProtocol", "CCrypto", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
+      ],
       path: "Tests/StandIn",
       swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
@@ -251,27 +262,30 @@ let package = Package(
       path: "Tests/StandInProgram", swiftSettings: strict),
     .testTarget(
       name: "XRPCTests",
-      dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport", "XRPC"],
+      dependencies: ["ATProtocol", "IPLD", "LibC", "StandIn", "TestSupport", "XRPC"],
       swiftSettings: strict),
     // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
     .testTarget(
       name: "FleetTests",
       dependencies: [
         "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
-        "Restore", "Snapshots", "Verification", "Fleet", "IPLD", "ObjectStore", "StandIn",
+        "Restore", "Snapshots", "Verification", "Fleet", "IPLD", "LibC", "ObjectStore", "StandIn",
         "TestSupport", "XRPC",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "ObjectStoreTests",
-      dependencies: ["ATProtocol", "IPLD", "ObjectStore", "StandIn", "TestSupport", "XRPC"],
+      dependencies: [
+        "ATProtocol", "IPLD", "LibC", "ObjectStore", "StandIn", "TestSupport", "XRPC",
+      ],
       swiftSettings: strict),
     // Backs up from the stand-in, and from real servers where they are installed.
     .testTarget(
       name: "NetworkTests",
       dependencies: [
         "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "StandIn", "TestSupport",
+        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "StandIn",
+        "TestSupport",
         "XRPC",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -286,22 +300,23 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "IPLDTests", dependencies: ["IPLD", "TestSupport"], swiftSettings: strict),
+      name: "IPLDTests", dependencies: ["IPLD", "LibC", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "ArchiveTests",
       dependencies: [
-        "Archive", "ArchiveTestSupport", "IPLD", "TestSupport",
+        "Archive", "ArchiveTestSupport", "IPLD", "LibC", "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "ATProtocolTests", dependencies: ["ATProtocol", "IPLD", "StandIn", "TestSupport"],
+      name: "ATProtocolTests",
+      dependencies: ["ATProtocol", "IPLD", "LibC", "StandIn", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "BackupTests",
       dependencies: [
         "Archive", "ArchiveTestSupport", "ATProtocol", "Copying", "Extraction", "Files", "Live",
-        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD",
+        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC",
         "StandIn", "TestSupport",
         "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -311,14 +326,14 @@ let package = Package(
       name: "TortureTests",
       dependencies: [
         "ATProtocol", "Archive", "ArchiveTestSupport", "Copying", "Extraction", "Files", "Live",
-        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD",
+        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC",
         "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     // Runs the built command on the sessions in Tests/Transcripts.
     .testTarget(
-      name: "CommandTests", dependencies: ["ATProtocol", "IPLD", "TestSupport"],
+      name: "CommandTests", dependencies: ["ATProtocol", "IPLD", "LibC", "TestSupport"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

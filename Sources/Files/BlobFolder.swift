@@ -1,14 +1,7 @@
 internal import Archive
 package import IPLD
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A folder that may hold blobs, under any names, in folders within folders.
 package struct BlobFolder: Sendable {

@@ -1,9 +1,6 @@
 internal import CGlibc
+internal import LibC
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#endif
 
 /// A short text that is kept beside the content of a file, in an extended attribute.
 ///

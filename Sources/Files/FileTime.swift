@@ -1,12 +1,5 @@
 package import ATProtocol
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// When a file was modified, as file systems keep it.
 package struct FileTime: Equatable, Sendable {

@@ -1,15 +1,8 @@
 package import Archive
 internal import CGlibc
+internal import LibC
 internal import Synchronization
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A new archive, under a temporary name beside the one it will have.
 ///
@@ -108,13 +101,7 @@ package struct NewArchiveFile: Sendable {
 
   /// The system's `rename`.
   private static func rename(_ old: String, _ new: String) -> CInt {
-    #if canImport(Darwin)
-      unsafe Darwin.rename(old, new)
-    #elseif canImport(Glibc)
-      unsafe Glibc.rename(old, new)
-    #elseif canImport(Musl)
-      unsafe Musl.rename(old, new)
-    #endif
+    unsafe LibC.rename(old, new)
   }
 
   /// Gives the file the mode of another, and its owner where that is allowed.

@@ -1,13 +1,6 @@
 internal import Archive
+internal import LibC
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Small files that are for their owner alone: keys, and the journal of a restore.
 ///

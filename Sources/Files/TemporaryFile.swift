@@ -1,14 +1,7 @@
 package import Archive
 internal import IPLD
+internal import LibC
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A file without a name, for what is too large for memory: it is gone when it is closed, however
 /// the process ends.

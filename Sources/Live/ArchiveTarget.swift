@@ -1,18 +1,11 @@
 internal import ATProtocol
 internal import Archive
 internal import Files
+internal import LibC
 internal import ObjectStore
 internal import Remote
 internal import Snapshots
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// What a backup goes to: an archive that is there, one that is being made under a temporary name,
 /// or an object in a bucket.

@@ -1,14 +1,7 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// Decides whether a commit is an account's own: by the history of its keys, if that is known, and
 /// else by the key in its DID document.

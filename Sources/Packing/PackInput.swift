@@ -1,20 +1,13 @@
 internal import ATProtocol
 package import Files
 internal import IPLD
+internal import LibC
 package import Snapshots
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
 #else
   internal import Foundation
-#endif
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
 #endif
 
 /// What is packed: a CAR, or the folder of an account with one CAR in it.

@@ -1,16 +1,9 @@
 internal import Archive
 internal import Files
 internal import IPLD
+internal import LibC
 internal import ObjectStore
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Says on this machine that something is being written to an object.
 ///

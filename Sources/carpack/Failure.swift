@@ -3,19 +3,12 @@ internal import Archive
 internal import Files
 internal import Fleet
 internal import IPLD
+internal import LibC
 internal import ObjectStore
 internal import Remote
 internal import Restore
 internal import Snapshots
 internal import XRPC
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// An error as a person reads it: what went wrong, what to do about it, and the exit status.
 struct Failure: Error {

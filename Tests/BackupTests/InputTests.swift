@@ -1,20 +1,13 @@
 import ATProtocol
 import Foundation
 import IPLD
+import LibC
 internal import Snapshots
 import TestSupport
 import Testing
 
 @testable import Files
 @testable import Packing
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 @Suite struct `A folder of blobs` {
   @Test func `that fails while it is listed is an error, and not the end of the folder`() throws {

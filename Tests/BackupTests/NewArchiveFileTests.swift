@@ -2,18 +2,11 @@ import Archive
 import Copying
 import Files
 import Foundation
+import LibC
 import Packing
 import SystemPackage
 import TestSupport
 import Testing
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 @Suite struct `A new archive's file` {
   private let folder: TemporaryFolder

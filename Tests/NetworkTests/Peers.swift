@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
+import LibC
 
 /// Servers of other projects that some tests need, where somebody has installed and started them.
 enum Peers {

@@ -1,12 +1,5 @@
 import Foundation
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
+import LibC
 
 /// The built command, and a shell to run it in.
 package struct Command: Sendable {

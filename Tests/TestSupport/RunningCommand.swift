@@ -1,12 +1,5 @@
 import Foundation
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
+import LibC
 
 /// A command that has been started.
 package final class RunningCommand {

@@ -1,14 +1,7 @@
 internal import CPager
+internal import LibC
 internal import Synchronization
 package import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A file that lies elsewhere, read as if it were here: each page is fetched when it is first
 /// touched.

@@ -1,14 +1,7 @@
 internal import CPager
 internal import Dispatch
+internal import LibC
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Brings pages of files that lie elsewhere when they are touched.
 ///

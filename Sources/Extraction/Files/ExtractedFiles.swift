@@ -1,15 +1,8 @@
 internal import Archive
 internal import Files
 internal import IPLD
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// The files that were extracted into an account's folder, by this run and by earlier ones.
 ///

@@ -1,14 +1,7 @@
 internal import Files
 internal import IPLD
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Writes the list of what is extracted, while it is.
 ///

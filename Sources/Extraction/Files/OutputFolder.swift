@@ -1,15 +1,8 @@
 internal import CGlibc
 package import Files
 package import IPLD
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A folder that files are written into, and outside of which nothing is ever written.
 ///

@@ -1,13 +1,6 @@
 internal import IPLD
+internal import LibC
 internal import Live
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#elseif canImport(Darwin)
-  internal import Darwin
-#endif
 
 /// A connection to PostgreSQL, opened when it is first needed and again after it broke.
 ///

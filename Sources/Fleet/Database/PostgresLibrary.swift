@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// libpq, PostgreSQL's own client, opened when it is first needed (`dlopen`), and the functions of
 /// it that are used.

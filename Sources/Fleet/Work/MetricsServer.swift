@@ -1,14 +1,7 @@
 internal import Dispatch
 internal import Files
+internal import LibC
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Answers `GET /metrics` with counters, and everything else with 404, one client after the other.
 ///

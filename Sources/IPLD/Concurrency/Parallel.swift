@@ -1,12 +1,5 @@
 internal import Dispatch
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// Work on several cores, for which the caller waits.
 package enum Parallel {

@@ -1,10 +1,5 @@
 internal import CCrypto
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import LibC
 
 /// libcrypto, opened when one of its functions is first needed (`dlopen`).
 package enum CryptoLibrary {

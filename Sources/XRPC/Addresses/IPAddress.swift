@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import LibC
 
 /// An address of the internet protocol, version 4 or 6.
 package struct IPAddress: Hashable, Sendable, CustomStringConvertible {

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import LibC
 
 /// The time that waits are measured by; tests have one that passes by itself.
 package protocol NetworkClock: Sendable {

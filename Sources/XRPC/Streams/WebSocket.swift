@@ -1,13 +1,6 @@
 internal import ATProtocol
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done here,
 /// for the libcurl of many systems knows no WebSockets.

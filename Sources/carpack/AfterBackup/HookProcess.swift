@@ -1,12 +1,5 @@
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A program that runs beside this one, without a shell; when its time is over it is ended with all
 /// that it started.

@@ -1,15 +1,8 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import LibC
 internal import XRPC
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A private key in a file that its owner alone may read: PEM, or the form that atproto's tools
 /// print.

@@ -1,16 +1,9 @@
 internal import ATProtocol
 internal import Archive
 internal import IPLD
+internal import LibC
 internal import Snapshots
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// What an archive on the line offers: its snapshots, its accounts, the paths of its records.
 ///

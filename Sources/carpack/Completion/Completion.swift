@@ -1,12 +1,5 @@
 internal import ATProtocol
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// The answer to a shell that completes a command line.
 ///

@@ -1,12 +1,5 @@
+internal import LibC
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// A file that decides what is run: read only if no one but the user and root can have written it.
 ///
@@ -46,13 +39,7 @@ struct TrustedFile {
   }
 
   private static func read(_ descriptor: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    #if canImport(Darwin)
-      unsafe Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-    #elseif canImport(Glibc)
-      unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-    #else
-      unsafe Musl.read(descriptor, buffer.baseAddress, buffer.count)
-    #endif
+    unsafe LibC.read(descriptor, buffer.baseAddress, buffer.count)
   }
 
   /// The path without symbolic links, every folder on the way checked; nil if it leads nowhere.

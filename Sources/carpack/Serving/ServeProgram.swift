@@ -1,12 +1,5 @@
 internal import ATProtocol
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// `carpack-serve`: the program in whose place this one puts itself for what takes libraries that
 /// the command does not carry, an HTTP server and a database.

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// Texts as C wants them: each ended by a zero byte, and all of them by a null pointer.
 @unsafe struct CStrings {
@@ -13,12 +7,6 @@
   init(_ texts: [String]) { unsafe pointers = texts.map { unsafe strdup($0) } + [nil] }
 
   func free() {
-    #if canImport(Darwin)
-      unsafe pointers.forEach { unsafe Darwin.free($0) }
-    #elseif canImport(Glibc)
-      unsafe pointers.forEach { unsafe Glibc.free($0) }
-    #else
-      unsafe pointers.forEach { unsafe Musl.free($0) }
-    #endif
+    unsafe pointers.forEach { unsafe LibC.free($0) }
   }
 }

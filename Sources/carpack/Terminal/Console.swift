@@ -1,15 +1,8 @@
 internal import ATProtocol
 internal import IPLD
+internal import LibC
 internal import Synchronization
 internal import SystemPackage
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Where words go: results to standard output, talk to standard error.
 ///

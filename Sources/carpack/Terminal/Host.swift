@@ -1,4 +1,5 @@
 internal import CArguments
+internal import LibC
 internal import Remote
 internal import SystemPackage
 
@@ -6,14 +7,6 @@ internal import SystemPackage
   internal import FoundationEssentials
 #else
   internal import Foundation
-#endif
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
 #endif
 
 /// What the machine says about itself and the moment.

@@ -1,12 +1,5 @@
+internal import LibC
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// What happens on Ctrl-C, and when a file that is being read is cut off by another process.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import LibC
 
 /// A pipe through which a signal handler, which may do next to nothing, wakes up who waits for it.
 struct WakeUp: Sendable {

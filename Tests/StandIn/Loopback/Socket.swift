@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
+import LibC
 
 /// A TCP socket on the loopback interface, and the system calls that are made on it.
 ///
@@ -74,13 +68,7 @@ struct Socket: Hashable, Sendable {
 
   /// The next connection: `accept`; nil if it went away again, or if the socket is of no more use.
   func accept() -> Socket? {
-    #if canImport(Darwin)
-      let accepted = Darwin.accept(descriptor, nil, nil)
-    #elseif canImport(Glibc)
-      let accepted = Glibc.accept(descriptor, nil, nil)
-    #else
-      let accepted = Musl.accept(descriptor, nil, nil)
-    #endif
+    let accepted = LibC.accept(descriptor, nil, nil)
     guard accepted >= 0 else { return nil }
     let socket = Socket(descriptor: accepted)
     // Answers are written whole, so holding back a small one would only make it late.
@@ -145,13 +133,7 @@ struct Socket: Hashable, Sendable {
       var sent = 0
       while sent < buffer.count {
         guard let start = buffer.baseAddress else { break }
-        #if canImport(Darwin)
-          let count = unsafe Darwin.send(descriptor, start + sent, buffer.count - sent, flags)
-        #elseif canImport(Glibc)
-          let count = unsafe Glibc.send(descriptor, start + sent, buffer.count - sent, flags)
-        #else
-          let count = unsafe Musl.send(descriptor, start + sent, buffer.count - sent, flags)
-        #endif
+        let count = unsafe LibC.send(descriptor, start + sent, buffer.count - sent, flags)
         if count < 0 && errno == EINTR { continue }
         guard count > 0 else { break }
         sent += count
@@ -177,13 +159,7 @@ struct Socket: Hashable, Sendable {
   ///
   /// - Returns: whether it did, and so has read everything.
   func finish(within seconds: CInt) -> Bool {
-    #if canImport(Darwin)
-      _ = Darwin.shutdown(descriptor, SHUT_WR)
-    #elseif canImport(Glibc)
-      _ = Glibc.shutdown(descriptor, CInt(SHUT_WR))
-    #else
-      _ = Musl.shutdown(descriptor, SHUT_WR)
-    #endif
+    _ = LibC.shutdown(descriptor, CInt(SHUT_WR))
     guard hasHungUp(within: seconds * 1000) else { return false }
     var rest: [UInt8] = []
     return receive(into: &rest) == .end
@@ -191,13 +167,7 @@ struct Socket: Hashable, Sendable {
 
   /// Ends both directions, so that whoever waits on the socket returns: `shutdown`.
   func shutdown() {
-    #if canImport(Darwin)
-      _ = Darwin.shutdown(descriptor, SHUT_RDWR)
-    #elseif canImport(Glibc)
-      _ = Glibc.shutdown(descriptor, CInt(SHUT_RDWR))
-    #else
-      _ = Musl.shutdown(descriptor, SHUT_RDWR)
-    #endif
+    _ = LibC.shutdown(descriptor, CInt(SHUT_RDWR))
   }
 
   /// Has `close` break the connection with a reset, and throw away what has not been sent:
@@ -210,13 +180,7 @@ struct Socket: Hashable, Sendable {
 
   /// Gives the number back: `close`.
   func close() {
-    #if canImport(Darwin)
-      _ = Darwin.close(descriptor)
-    #elseif canImport(Glibc)
-      _ = Glibc.close(descriptor)
-    #else
-      _ = Musl.close(descriptor)
-    #endif
+    _ = LibC.close(descriptor)
   }
 
   private func set(_ level: CInt, _ option: CInt) {

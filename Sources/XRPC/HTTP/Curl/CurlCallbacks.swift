@@ -1,10 +1,5 @@
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import LibC
 
 /// The functions that libcurl calls, all on the event thread while it performs a transfer, which is
 /// what their context is.

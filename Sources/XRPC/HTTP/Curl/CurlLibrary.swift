@@ -1,10 +1,5 @@
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import LibC
 
 /// libcurl, opened when it is first needed (`dlopen`), and the functions of it that are used.
 ///

@@ -1,12 +1,7 @@
 internal import CCurl
 internal import Dispatch
+internal import LibC
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`,
 /// `CURL *`).
