@@ -29,9 +29,12 @@ endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
 BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
-# The server, in a package of its own: see Serve/Package.swift.
-SERVE := Serve/.build/release/carpack-serve
-BUILD_SERVE = $(BUILD_RELEASE) --package-path Serve --product carpack-serve
+# The server. Its dependencies are fetched where it is built, and kept there from then on.
+SERVE := $(RELEASE)/carpack-serve
+BUILD_SERVE = CARPACK_BUILD_SERVE=1 $(BUILD_RELEASE) --product carpack-serve
+ifneq ($(wildcard .build/checkouts/hummingbird),)
+  export CARPACK_BUILD_SERVE := 1
+endif
 
 # What the command-line suites run.
 CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
@@ -40,8 +43,7 @@ export CARPACK_BIN
 # Packages bear the date of the last commit, so that the same commit gives the same bytes.
 EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
-LINTED := Package.swift $(wildcard Sources Tests Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Benchmarks \
-  Fuzz/Package.swift Fuzz/Sources Serve/Package.swift Serve/Sources)
+LINTED := Package.swift Sources Tests Benchmarks/Sources Fuzz/Sources Serve/Sources
 DOCC ?= $(shell command -v docc || xcrun --find docc)
 DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC ObjectStore Backup Fleet
 
@@ -102,7 +104,6 @@ viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into t
 
 serve: release ## the server of archives, optimised, where the command finds it (the first time takes minutes)
 	$(BUILD_SERVE)
-	@ln -sf "$(CURDIR)/$(SERVE)" $(RELEASE)/carpack-serve
 
 test-serve: release serve ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
 	$(CLIENT_PYTHON) Serve/Tests/clients.py "$(CARPACK_BIN)" $(SERVE)
@@ -220,4 +221,4 @@ check-completions: release ## try the completions in a real bash, zsh and fish
 	@Scripts/check-completions.py "$(CARPACK_BIN)"
 
 clean: ## take away everything that was built
-	rm -rf .build Benchmarks/.build Fuzz/.build Serve/.build
+	rm -rf .build

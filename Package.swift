@@ -339,7 +339,97 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// Writing the documentation takes a plugin that nothing else needs: `make docs`.
+// What only some builds need is declared for them alone, so that nobody else fetches or builds it.
+// The settings of all other targets stay the same, so switching compiles nothing twice.
+
+// The server of archives and the SQLite export: `make serve`.
+if Context.environment["CARPACK_BUILD_SERVE"] != nil {
+  package.products.append(.executable(name: "carpack-serve", targets: ["carpack-serve"]))
+  package.dependencies += [
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    // What Hummingbird's interface is made of.
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ]
+  package.targets += [
+    // Archives over HTTP: XRPC, metrics, the page.
+    .target(
+      name: "Serve",
+      dependencies: [
+        "Archive", "ATProtocol", "Files", "IPLD", "Snapshots", "Viewer",
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Serve/Sources/Serve", swiftSettings: strict),
+    // A snapshot's records as tables of SQLite.
+    .target(
+      name: "Tables",
+      dependencies: [
+        "Archive", "ATProtocol", "Extraction", "IPLD", "Snapshots",
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Serve/Sources/Tables", swiftSettings: strict),
+    .executableTarget(
+      name: "carpack-serve",
+      dependencies: ["Serve", "Tables", .product(name: "GRDB", package: "GRDB.swift")],
+      path: "Serve/Sources/carpack-serve", swiftSettings: strict),
+  ]
+}
+
+// One executable for each fuzzer: `make fuzz`. libFuzzer brings the `main`, so they link with
+// `--sanitize=fuzzer` only.
+if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
+  let fuzzed: [Target.Dependency] = [
+    "Archive", "ATProtocol", "IPLD", "TOML", "XRPC",
+    .product(name: "SystemPackage", package: "swift-system"),
+  ]
+  package.targets.append(
+    .target(
+      name: "FuzzSupport", dependencies: fuzzed, path: "Fuzz/Sources/FuzzSupport",
+      swiftSettings: strict))
+  package.targets += [
+    "FuzzAnswer", "FuzzCAR", "FuzzCARStream", "FuzzCBOR", "FuzzDNS", "FuzzFooter", "FuzzFrameWalk",
+    "FuzzIdentity", "FuzzIndex", "FuzzMSTNode", "FuzzProof", "FuzzTOML",
+  ].map {
+    .executableTarget(
+      name: $0, dependencies: ["FuzzSupport"] + fuzzed, path: "Fuzz/Sources/\($0)",
+      swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])])
+  }
+}
+
+// Programs that make what is measured: `make bench`.
+if Context.environment["CARPACK_BUILD_BENCH"] != nil {
+  let arguments = Target.Dependency.product(
+    name: "ArgumentParser", package: "swift-argument-parser")
+  package.products += [
+    .executable(name: "generate-repository", targets: ["GenerateRepository"]),
+    .executable(name: "profile-inspect", targets: ["ProfileInspect"]),
+    .executable(name: "parse-arguments", targets: ["ParseArguments"]),
+  ]
+  package.targets += [
+    .executableTarget(
+      name: "GenerateRepository", dependencies: ["ATProtocol", "IPLD", arguments],
+      path: "Benchmarks/Sources/GenerateRepository", swiftSettings: strict),
+    .executableTarget(
+      name: "ProfileInspect", dependencies: ["ATProtocol", "IPLD", arguments],
+      path: "Benchmarks/Sources/ProfileInspect", swiftSettings: strict),
+    .executableTarget(
+      name: "ParseArguments", dependencies: [arguments],
+      path: "Benchmarks/Sources/ParseArguments", swiftSettings: strict),
+  ]
+}
+
+// The plugin that writes the documentation: `make docs`.
 if Context.environment["CARPACK_DOCS"] != nil {
   package.dependencies.append(
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))

@@ -3,9 +3,9 @@ import IPLD
 import SystemPackage
 
 /// Small archives of every sort that a writer makes.
-public enum ArchiveSeeds {
+package enum ArchiveSeeds {
   /// The bytes of each.
-  public static func all() throws -> [[UInt8]] {
+  package static func all() throws -> [[UInt8]] {
     let text = Array("A record says something, and says it again and again and again. ".utf8)
     let zeros = [UInt8](repeating: 0, count: 66_000)
     let magic: [UInt8] = [

@@ -1,10 +1,10 @@
 import Foundation
-public import SystemPackage
+package import SystemPackage
 
 /// Whole files.
-public enum File {
+package enum File {
   /// Writes a file anew.
-  public static func write(_ bytes: Span<UInt8>, to path: FilePath) throws {
+  package static func write(_ bytes: Span<UInt8>, to path: FilePath) throws {
     let descriptor = try FileDescriptor.open(
       path, .writeOnly, options: [.create, .truncate], permissions: [.ownerReadWrite])
     _ = try descriptor.closeAfter {
@@ -17,7 +17,7 @@ public enum File {
   }
 
   /// A path in the temporary folder that this process has for itself.
-  public static func scratch(_ name: String) -> FilePath {
+  package static func scratch(_ name: String) -> FilePath {
     FilePath("\(Environment.temporaryFolder)/carpack-fuzz-\(Environment.process)-\(name)")
   }
 }

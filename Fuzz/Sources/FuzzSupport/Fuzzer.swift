@@ -2,7 +2,7 @@
 /// with.
 ///
 /// The C functions that libFuzzer calls hand everything on to the two functions below.
-public protocol Fuzzer {
+package protocol Fuzzer {
   /// Does it; ends the process if what comes of it cannot be.
   static func run(_ bytes: Span<UInt8>)
 
@@ -12,7 +12,7 @@ public protocol Fuzzer {
 
 extension Fuzzer {
   /// `LLVMFuzzerTestOneInput`.
-  public static func test(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+  package static func test(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     // A copy has no bytes behind its end that somebody could read unnoticed.
     let bytes = unsafe [UInt8](UnsafeBufferPointer(start: data, count: count))
     run(bytes.span)
@@ -21,7 +21,7 @@ extension Fuzzer {
 
   /// `LLVMFuzzerInitialize`: writes the seeds and ends the process, if `CARPACK_SEEDS` names a
   /// folder for them.
-  public static func initialize() -> CInt {
+  package static func initialize() -> CInt {
     guard let folder = Environment["CARPACK_SEEDS"] else { return 0 }
     do {
       let seeds = try seeds(SeedCorpus())
@@ -38,11 +38,11 @@ extension Fuzzer {
 }
 
 /// Ends the process, which libFuzzer takes for a finding, unless `condition` holds.
-public func require(_ condition: Bool, _ sentence: @autoclosure () -> String) {
+package func require(_ condition: Bool, _ sentence: @autoclosure () -> String) {
   if !condition { fatalError(sentence()) }
 }
 
 extension Span<UInt8> {
   /// The bytes on their own.
-  public var copy: [UInt8] { unsafe withUnsafeBufferPointer { unsafe [UInt8]($0) } }
+  package var copy: [UInt8] { unsafe withUnsafeBufferPointer { unsafe [UInt8]($0) } }
 }

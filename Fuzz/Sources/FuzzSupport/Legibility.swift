@@ -1,6 +1,6 @@
 /// Ends the process if a message could disturb a terminal, spans lines, or is longer than a few
 /// lines of one.
-public func requireLegible(_ message: String, limit: Int = 1000) {
+package func requireLegible(_ message: String, limit: Int = 1000) {
   require(!message.isEmpty, "an error without words")
   require(message.unicodeScalars.count <= limit, "a message of too many words")
   for scalar in message.unicodeScalars {
@@ -14,6 +14,6 @@ public func requireLegible(_ message: String, limit: Int = 1000) {
 }
 
 /// Splits bytes at each line feed, which stays with neither.
-public func lines(of bytes: Span<UInt8>) -> [[UInt8]] {
+package func lines(of bytes: Span<UInt8>) -> [[UInt8]] {
   bytes.copy.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
 }

@@ -5,7 +5,7 @@ import IPLD
 ///
 /// Seeds are found in it, not listed: every file of a kind that is small enough, the smallest
 /// first.
-public struct SeedCorpus {
+package struct SeedCorpus {
   private let root: String
 
   /// The corpus, if there is one.
@@ -15,7 +15,7 @@ public struct SeedCorpus {
   }
 
   /// Up to `count` files whose names end with `suffix`, of at most `limit` bytes each.
-  public func files(_ suffix: String, limit: Int, count: Int = 400) throws -> [[UInt8]] {
+  package func files(_ suffix: String, limit: Int, count: Int = 400) throws -> [[UInt8]] {
     guard let walk = FileManager.default.enumerator(atPath: root) else { return [] }
     var found: [(size: Int, path: String)] = []
     for case let path as String in walk where path.hasSuffix(suffix) {
@@ -29,7 +29,7 @@ public struct SeedCorpus {
   }
 
   /// The bytes of all labelled CBOR vectors that are written out in hexadecimal.
-  public func labelledCBOR() throws -> [[UInt8]] {
+  package func labelledCBOR() throws -> [[UInt8]] {
     struct Label: Decodable {
       let hex: String?
     }
@@ -44,7 +44,7 @@ public struct SeedCorpus {
   }
 
   /// Blocks out of the repositories, each once, that `isWanted`.
-  public func blocks(limit: Int, count: Int, isWanted: (Span<UInt8>) -> Bool) throws -> [[UInt8]] {
+  package func blocks(limit: Int, count: Int, isWanted: (Span<UInt8>) -> Bool) throws -> [[UInt8]] {
     var found: Set<[UInt8]> = []
     for bytes in try files(".car", limit: 1 << 20) {
       // What is no CAR has no blocks for us.

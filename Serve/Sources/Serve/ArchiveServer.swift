@@ -1,12 +1,12 @@
 import Archive
 import Files
-import Snapshots
 import Foundation
 import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
 import ServiceLifecycle
+import Snapshots
 import UnixSignals
 import Viewer
 

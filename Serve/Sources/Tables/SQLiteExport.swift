@@ -1,9 +1,9 @@
 import ATProtocol
 import Archive
-import Snapshots
 import Foundation
 import GRDB
 import IPLD
+import Snapshots
 import SystemPackage
 
 /// Writes an archive into a database of SQLite: every snapshot, and every record in each form that

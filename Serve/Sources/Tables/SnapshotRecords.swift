@@ -1,9 +1,9 @@
 import ATProtocol
 import Archive
 import Extraction
-import Snapshots
 import GRDB
 import IPLD
+import Snapshots
 
 /// The records of a snapshot on their way into the database, within one transaction.
 struct SnapshotRecords {

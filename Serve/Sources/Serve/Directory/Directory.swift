@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import IPLD
+import Snapshots
 
 /// What a PLC directory answers, of the documents and logs that were archived.
 ///

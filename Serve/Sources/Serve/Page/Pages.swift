@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import IPLD
 import NIOCore
+import Snapshots
 import SystemPackage
 import Viewer
 

@@ -1,7 +1,7 @@
 import ATProtocol
 import Archive
-import Snapshots
 import IPLD
+import Snapshots
 import Synchronization
 
 /// What has been laid out of snapshots to answer requests, the last used of it.

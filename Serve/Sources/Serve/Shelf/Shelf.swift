@@ -1,9 +1,9 @@
 import ATProtocol
 import Archive
 import Files
-import Snapshots
 import Foundation
 import IPLD
+import Snapshots
 import Synchronization
 
 /// The archives that are served, and the accounts in them.

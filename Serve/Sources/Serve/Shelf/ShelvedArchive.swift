@@ -1,8 +1,8 @@
 import ATProtocol
 import Archive
-import Snapshots
 import Foundation
 import IPLD
+import Snapshots
 import Synchronization
 import SystemPackage
 

@@ -1,6 +1,7 @@
 import ATProtocol
 import Hummingbird
 import IPLD
+import Snapshots
 
 /// `com.atproto.repo`: records as JSON.
 extension Endpoints {

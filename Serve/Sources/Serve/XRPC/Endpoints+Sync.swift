@@ -1,10 +1,10 @@
 import ATProtocol
 import Archive
-import Snapshots
 import HTTPTypes
 import Hummingbird
 import IPLD
 import NIOCore
+import Snapshots
 
 /// `com.atproto.sync`: repositories, blocks and blobs as they are.
 extension Endpoints {

@@ -1,9 +1,9 @@
 import ATProtocol
 import Archive
-import Snapshots
 import HTTPTypes
 import Hummingbird
 import IPLD
+import Snapshots
 
 /// What a personal data server answers, of what is on the shelf.
 ///
