@@ -93,28 +93,14 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// The index of what a survey found.
+  /// This index, and behind it a segment that was made in memory; itself if there are no bytes.
   ///
-  /// - Throws: ``ArchiveError`` if it is longer than an index can be.
-  init(_ survey: Survey, in file: Span<UInt8>) throws {
-    self.init(try Self.parts(survey, in: file))
-  }
-
-  /// This index, and behind it that of what a survey found after the last footer.
-  ///
-  /// - Throws: ``ArchiveError`` if it is longer than an index can be.
-  func appending(_ survey: Survey, in file: Span<UInt8>) throws -> ArchiveIndex {
-    ArchiveIndex(parts + (try Self.parts(survey, in: file)))
-  }
-
-  private static func parts(_ survey: Survey, in file: Span<UInt8>) throws -> [Part] {
-    let bytes = try survey.segment(in: file)
-    guard !bytes.isEmpty else { return [] }
+  /// - Throws: ``ArchiveError`` if the bytes are no segment.
+  func appending(_ bytes: [UInt8]) throws(ArchiveError) -> ArchiveIndex {
+    guard !bytes.isEmpty else { return self }
     let memory = MappedFile(copying: bytes)
-    let segment = try memory.withBytes { (bytes) throws(ArchiveError) in
-      try IndexSegment(bytes, at: 0)
-    }
-    return [Part(segment: segment, memory: memory)]
+    let segment = try IndexSegment(bytes.span, at: 0)
+    return ArchiveIndex(parts + [Part(segment: segment, memory: memory)])
   }
 
   /// The segments that lie in the file, in order of ordinals.

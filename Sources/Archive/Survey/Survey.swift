@@ -156,6 +156,9 @@ package struct Survey: Sendable {
     package internal(set) var damagedCount = 0
   }
 
+  /// How many findings, and how many CIDs of each list, are kept; more are counted only.
+  package static let listLimit = 10_000
+
   /// Surveys a file.
   ///
   /// - Parameters:
@@ -389,13 +392,13 @@ extension Survey {
 
   private mutating func noteDamaged(_ cid: CID, _ place: UInt64) {
     observations.damagedCount += 1
-    guard observations.damaged.count < ArchiveVerification.listLimit else { return }
+    guard observations.damaged.count < Self.listLimit else { return }
     observations.damaged.append((cid, place))
   }
 
   private mutating func noteUnverifiable(_ cid: CID, _ place: UInt64) {
     observations.unverifiableCount += 1
-    guard observations.unverifiable.count < ArchiveVerification.listLimit else { return }
+    guard observations.unverifiable.count < Self.listLimit else { return }
     observations.unverifiable.append((cid, place))
   }
 }

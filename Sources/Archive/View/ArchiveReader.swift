@@ -103,14 +103,13 @@ package final class ArchiveReader: Sendable {
     if let committed { file.willRead(ArchiveIndex.openedRanges(committed)) }
     do {
       let index = try file.withBytes { (bytes) throws in
-        guard let committed else { return try survey.map { try ArchiveIndex($0, in: bytes) } }
-        let index = try ArchiveIndex(committed, in: bytes)
-        return try survey.map { try index.appending($0, in: bytes) } ?? index
+        let index = try committed.map { try ArchiveIndex($0, in: bytes) } ?? .empty
+        return try index.appending(survey?.segment(in: bytes) ?? [])
       }
       try file.checkFetched()
       state = Mutex(
         State(
-          index: index ?? .empty, sectionCount: survey?.sectionCount ?? generation.sectionCount,
+          index: index, sectionCount: survey?.sectionCount ?? generation.sectionCount,
           isIndexChecked: committed == nil, recovery: recovery))
     } catch let error as ArchiveError {
       try file.checkFetched()

@@ -33,9 +33,6 @@ package struct ArchiveVerification: Equatable, Sendable {
     package var description: String { error.description }
   }
 
-  /// How many findings, and how many CIDs of each list, are kept; more are counted only.
-  package static let listLimit = 10_000
-
   /// What was committed.
   package let generation: Generation
   /// Whether sections were hashed, or only what is stored compared with its checksums.
@@ -92,16 +89,16 @@ extension ArchiveVerification {
   mutating func note(_ severity: Severity, _ error: ArchiveError) {
     findingCount += 1
     worst = max(worst ?? severity, severity)
-    if findings.count < Self.listLimit { findings.append(Finding(severity, error)) }
+    if findings.count < Survey.listLimit { findings.append(Finding(severity, error)) }
   }
 
   mutating func noteDamaged(_ cid: CID, at offset: UInt64?) {
-    if damagedSections.count < Self.listLimit { damagedSections.append(cid) }
+    if damagedSections.count < Survey.listLimit { damagedSections.append(cid) }
     note(.damaged, .damagedSection(cid), at: offset)
   }
 
   mutating func noteDamaged(_ ordinals: Range<UInt64>) {
-    guard !ordinals.isEmpty, damagedOrdinals.count < Self.listLimit,
+    guard !ordinals.isEmpty, damagedOrdinals.count < Survey.listLimit,
       ordinals.upperBound > damagedOrdinals.last?.upperBound ?? 0
     else { return }
     if let last = damagedOrdinals.last, last.upperBound == ordinals.lowerBound {
@@ -113,7 +110,7 @@ extension ArchiveVerification {
 
   mutating func noteUnverifiable(_ cid: CID, at offset: UInt64?) {
     unverifiableCount += 1
-    if unverifiableSections.count < Self.listLimit {
+    if unverifiableSections.count < Survey.listLimit {
       unverifiableSections.append(cid)
       note(.unverifiable, .unverifiableSection(cid), at: offset)
     }

@@ -127,7 +127,7 @@ extension SurveyAudit {
       return verification.note(
         .damaged, .damagedIndex("it counts sections that are not there"), at: place)
     }
-    for ordinal in range.prefix(ArchiveVerification.listLimit)
+    for ordinal in range.prefix(Survey.listLimit)
     where !reader.isSuperseded(ordinal, damaged) {
       verification.noteDamaged(ordinal..<ordinal + 1)
       verification.note(.damaged, .lostSection(ordinal), at: nil)

@@ -1,4 +1,5 @@
 package import IPLD
+internal import SystemPackage
 
 /// Why an archive could not be opened, read or written, and at which byte of the file.
 package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -120,7 +121,7 @@ package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible
 
   private var sentence: String {
     switch reason {
-    case .system(let operation, let code): "could not \(operation): \(SystemCalls.message(code))"
+    case .system(let operation, let code): "could not \(operation): \(Errno(rawValue: code))"
     case .alreadyExists(let path): "\(path) exists already"
     case .locked: "another process is writing to the archive"
     case .begunOtherwise:
@@ -175,7 +176,7 @@ package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible
     case .writerFailed(let cause):
       "nothing more is written, for an earlier write failed\(cause.map { ": \($0)" } ?? "")"
     case .commitUncertain(let code):
-      "the last sync failed (\(SystemCalls.message(code))): open the archive again to see whether the generation is there"
+      "the last sync failed (\(Errno(rawValue: code))): open the archive again to see whether the generation is there"
     }
   }
 
