@@ -5,46 +5,10 @@ extension SurveyAudit {
   mutating func checkFooters(in file: Span<UInt8>) {
     // What lies before the last footer of a repaired file need not count.
     guard !generation.features.isRepaired else { return }
-    var count: UInt64 = 0
-    var last: Generation?
-    let isWhole = survey.isTiled && listed.count == survey.frames.count
-    var frame = 0
-    var (sectionCount, streamLength) = (
-      UInt64(0), UInt64(survey.header?.frame.contentSize ?? 0)
-    )
-    var isBroken = false
-    for (frameCount, landmark) in survey.landmarks where landmark.range.lowerBound < end {
-      while frame < frameCount {
-        sectionCount += UInt64(survey.frames[frame].sectionCount)
-        streamLength += UInt64(survey.frames[frame].contentSize)
-        frame += 1
-      }
-      if case .gap = landmark { isBroken = true }
-      guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
-      count += 1
-      do throws(ArchiveError) {
-        let footer = try Footer.read(file, seen.frame)
-        let place = UInt64(seen.frame.offset)
-        if !isBroken {
-          guard footer.number == count, footer.previousFooterOffset == last?.footerOffset else {
-            throw ArchiveError(
-              .malformedFooter("it does not follow the one before it"), offset: place)
-          }
-        }
-        if isWhole, verification.isComplete {
-          guard footer.sectionCount == sectionCount, footer.streamLength == streamLength else {
-            throw ArchiveError(
-              .malformedFooter(
-                "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, and there are "
-                  + "\(sectionCount) in \(streamLength)"), offset: place)
-          }
-        }
-        // The segments it names may be dead by now, and still have to be there.
-        _ = try ArchiveIndex(footer, in: file)
-        last = footer
-      } catch {
-        verification.note(.damaged, error)
-      }
+    let isCounting =
+      survey.isTiled && listed.count == survey.frames.count && verification.isComplete
+    let (count, isBroken) = survey.checkFooters(before: end, isCounting: isCounting, in: file) {
+      verification.note(.damaged, $0)
     }
     if !isBroken, count != generation.number {
       verification.note(

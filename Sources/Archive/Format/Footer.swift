@@ -127,8 +127,9 @@ package enum Footer {
       throw malformed("it names an impossible footer before it")
     }
     let (sectionCount, streamLength) = (u64(64), u64(72))
-    guard sectionCount < 1 << 62, streamLength < 1 << 62 else {
-      throw malformed("its counts overflow")
+    // Each section has an entry in an index segment before the footer, which takes bytes.
+    guard sectionCount <= place, streamLength < 1 << 62 else {
+      throw malformed("it counts more than the file can hold")
     }
     guard let segmentCount = segmentCount(length: frame.length) else {
       throw malformed("its length cannot be")

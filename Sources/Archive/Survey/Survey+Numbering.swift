@@ -7,7 +7,7 @@
 /// were.
 extension Survey {
   mutating func number(in file: Span<UInt8>, _ limits: ReadLimits) {
-    if isTiled, landmarks.allSatisfy({ !$0.landmark.isMoved }), agreesWithSegments(in: file) {
+    if isTiled, landmarks.allSatisfy({ $0.landmark.isPlausible }), agreesWithSegments(in: file) {
       countForward(known: firstOrdinal)
     } else {
       if tables == nil { tables = FrameTables(in: file, limit: limit) }
@@ -262,13 +262,14 @@ extension Survey.Landmark {
     }
   }
 
-  /// Whether it is a footer that does not stand where it was written, or a frame that says what
-  /// cannot be.
-  fileprivate var isMoved: Bool {
+  /// Whether it stands where it was written, and does not say what cannot be: each section that it
+  /// counts takes bytes before it.
+  fileprivate var isPlausible: Bool {
     switch self {
-    case .footer(let footer): !footer.isInPlace
-    case .other(_, let error): error != nil
-    case .segment, .void, .gap: false
+    case .footer(let footer): footer.isInPlace && footer.sectionCount <= footer.frame.offset
+    case .segment(let segment): segment.base <= segment.frame.offset
+    case .other(_, let error): error == nil
+    case .void, .gap: true
     }
   }
 }

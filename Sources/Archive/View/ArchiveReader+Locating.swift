@@ -171,7 +171,9 @@ extension ArchiveReader {
   /// - Parameter place: Where the index is damaged; nil if it is not.
   func rebuildIndex(damagedAt place: UInt64?) throws {
     let survey = try Survey(file, limits: limits)
-    let index = try file.withBytes { (bytes) throws in try ArchiveIndex.empty.appending(survey.segment(in: bytes)) }
+    let index = try file.withBytes { (bytes) throws in
+      try ArchiveIndex.empty.appending(survey.segment(in: bytes))
+    }
     cache.removeAll()
     state.withLock { state in
       state.index = index

@@ -56,13 +56,18 @@ package struct ArchiveContinuation {
         offset += UInt64(piece.count)
         progress(offset - start, count - start)
       }
-      try check(from: start)
-      try storage.synchronize()
       let last = try read(footer, footerLength)
+      // What lies before the last footer of a repaired file need not count.
+      let isRepaired = FeatureFlags(required: last.span.u64(32)).isRepaired
+      try check(from: start, isCounting: !isRepaired)
+      try storage.synchronize()
       try storage.write(last.span, at: footer)
-      guard try ArchiveReader.lastGeneration(of: storage.map())?.committedLength == count else {
-        throw ArchiveError(.truncated, offset: footer)
-      }
+      let file = try storage.map()
+      guard let generation = try ArchiveReader.lastGeneration(of: file),
+        generation.committedLength == count
+      else { throw ArchiveError(.truncated, offset: footer) }
+      // Throws if an index segment is not the one that the footer names.
+      _ = try ArchiveReader(file, committed: generation)
       try storage.synchronize()
     } catch {
       // What cannot be cut off is a tail that readers ignore.
@@ -71,8 +76,8 @@ package struct ArchiveContinuation {
     }
   }
 
-  /// Makes sure that everything from a place on is whole.
-  private func check(from start: UInt64) throws {
+  /// Makes sure that everything from a place on is whole, and that footers there count what there is.
+  private func check(from start: UInt64, isCounting: Bool) throws {
     let file = try storage.map()
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: file) : nil
     let survey = try Survey(file, after: committed, limits: limits)
@@ -82,5 +87,13 @@ package struct ArchiveContinuation {
         .damagedFrame("what came does not hold"),
         offset: failure?.offset ?? UInt64(survey.gaps.first?.lowerBound ?? Int(start)))
     }
+    guard isCounting else { return }
+    var malformed: ArchiveError?
+    file.withBytes { bytes in
+      _ = survey.checkFooters(
+        after: committed, before: file.count, isCounting: true, in: bytes
+      ) { malformed = malformed ?? $0 }
+    }
+    if let malformed { throw malformed }
   }
 }
