@@ -86,24 +86,25 @@ package struct ArchiveMerger {
       // A snapshot whose time cannot be read stays behind the one it followed.
       var latest: Moment?
       for entry in archive.history.entries {
-        var manifest = try archive.reading { try ManifestMap(entry.cid, in: archive.reader) }
-        if !keepsPrivateData { manifest.setPrivate(nil) }
-        let content = manifest.contentWithoutLedger
+        var snapshot = try archive.reading {
+          try ArchivedSnapshot.manifest(entry.cid, in: archive.reader)
+        }
+        if !keepsPrivateData { snapshot.privateData = nil }
+        let counts = (snapshot.blobs.held, snapshot.blobs.accepted)
+        let content = try snapshot.content(countsBlobs: false)
         latest = entry.moment ?? latest
-        let bytes = try DAGCBOREncoder.encode(.map(content))
-        let digest = CID(codec: .dagCBOR, hashing: bytes.span)
-        if let place = places[digest] {
+        if let place = places[content] {
           sharedCount += 1
           let isVouched = entry.isVouched || found[place].link.isVouched
           // The one that says more of its blobs stands for both.
-          if found[place].counts < manifest.heldCount {
+          if found[place].counts < counts {
             found[place].link = ChainLink(entry, source: source)
-            found[place].counts = manifest.heldCount
+            found[place].counts = counts
           }
           found[place].link.isVouched = isVouched
         } else {
-          places[digest] = found.count
-          found.append((ChainLink(entry, source: source), latest, manifest.heldCount))
+          places[content] = found.count
+          found.append((ChainLink(entry, source: source), latest, counts))
         }
       }
     }

@@ -28,7 +28,7 @@ struct CopyVerification {
       let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
       try check(report)
       for (new, link) in zip(report.snapshots.reversed(), links) {
-        try checkManifest(try ManifestMap(new.entry.cid, in: reader), link)
+        try checkManifest(try ArchivedSnapshot.manifest(new.entry.cid, in: reader), link)
       }
       // What a server only listed may be held by another archive, for another account.
       try checkMissing(report.missingBlobs.filter { $0.record != nil }.map(\.cid))
@@ -55,15 +55,17 @@ struct CopyVerification {
   }
 
   /// Compares a manifest with the one it is made of.
-  private func checkManifest(_ new: ManifestMap, _ link: ChainLink) throws {
+  private func checkManifest(_ new: Snapshot, _ link: ChainLink) throws {
     let source = sources[link.source]
-    var old = try source.reading { try ManifestMap(link.manifest, in: source.reader) }
-    if !keepsPrivateData { old.setPrivate(nil) }
+    var old = try source.reading {
+      try ArchivedSnapshot.manifest(link.manifest, in: source.reader)
+    }
+    if !keepsPrivateData { old.privateData = nil }
     // What one archive lacks another may have brought.
-    let isSame =
-      new.heldCount.held > old.heldCount.held
-      ? new.contentWithoutLedger == old.contentWithoutLedger : new.content == old.content
-    guard isSame, new.isUnvouched != link.isVouched else {
+    let countsBlobs = new.blobs.held <= old.blobs.held
+    guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
+      new.isUnvouched != link.isVouched
+    else {
       throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
     }
   }

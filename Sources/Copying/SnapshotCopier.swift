@@ -73,9 +73,7 @@ struct SnapshotCopier: ~Copyable {
   mutating func copy(
     _ archived: ArchivedSnapshot, from source: Int, isVouched: Bool, strays: [CID]? = nil
   ) throws -> (new: CID?, loss: SnapshotLoss) {
-    let archive = sections.sources[source]
     var snapshot = archived.snapshot
-    var manifest = try archive.reading { try ManifestMap(archived) }
     let car = try copyCAR(archived, from: source)
     let tree = sections.blocks[source].walk(from: snapshot.commit, through: car.order)
     var loss = SnapshotLoss(car, tree)
@@ -88,21 +86,17 @@ struct SnapshotCopier: ~Copyable {
       loss.documents.append(document)
     }
     try copyPrivateData(of: archived, from: source, into: &snapshot, &loss)
-    manifest.setPrivate(snapshot.privateData)
-    try sections.follow(manifest.furtherLinks, from: source)
+    try sections.follow(snapshot.furtherLinks, from: source)
     if sections.isSalvage {
       try describe(archived, car, tree, lists, from: source, in: &snapshot, &loss)
-      if snapshot != archived.snapshot { try manifest.update(with: snapshot) }
-    } else if sections.sources.count > 1,
+    } else if sections.sources.count > 1 {
       try describeGains(tree, lists.missing, from: source, in: &snapshot)
-    {
-      try manifest.update(with: snapshot)
     }
-    manifest.isUnvouched = !isVouched
+    snapshot.isUnvouched = !isVouched
     noteReplaced(archived, in: source)
     observer(Progress(stage: "copying", done: sections.writer.bytesWritten, total: 0))
     let order = try sections.newOrder(car.order, from: source)
-    return (try chain.append(manifest, order, of: snapshot.did), loss)
+    return (try chain.append(snapshot, order), loss)
   }
 
   /// Appends the manifests and commits; the newest that was copied is the archive head.
@@ -175,15 +169,13 @@ struct SnapshotCopier: ~Copyable {
   }
 
   /// Counts blobs as held that the archive of the snapshot lacks and another one has.
-  ///
-  /// - Returns: whether there are any.
   private mutating func describeGains(
     _ tree: SharedTrees.Tree, _ missing: [BlobLedger.Missing], from source: Int,
     in snapshot: inout Snapshot
-  ) throws -> Bool {
+  ) throws {
     let known = sections.blocks[source].blobs
     let held = sections.blocks[source].blobs(of: tree).filter { blobs[source][$0] == .copied }
-    guard held.count > snapshot.blobs.held else { return false }
+    guard held.count > snapshot.blobs.held else { return }
     let cids = Set(held.map { known[$0].cid })
     let rest = missing.filter { !cids.contains($0.cid) }
     snapshot.blobs.held = held.count
@@ -192,7 +184,6 @@ struct SnapshotCopier: ~Copyable {
     if rest.count < missing.count {
       snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
     }
-    return true
   }
 
   /// Copies the pages of extras and of missing blobs, and the extras.

@@ -1,4 +1,5 @@
 import ATProtocol
+import Foundation
 import IPLD
 import Snapshots
 import TestSupport
@@ -92,6 +93,56 @@ import Testing
     let parts = path.split(separator: ".").map(String.init)
     let changed = IPLDValue.map(try map()).replacing(parts[...], with: value)
     #expect(throws: SnapshotError.self) { try decode(changed.map ?? [:]) }
+  }
+
+  @Test(arguments: [
+    "car.bytes", "car.blocks", "counts.records", "counts.nodes", "counts.blocks",
+    "counts.recordBlocks", "blobs.referenced", "blobs.heldBytes", "blobs.extras",
+    "blobs.extrasBytes", "blobs.listed", "blobs.listedMissing", "blobs.accepted", "blobs.new",
+    "blobs.newBytes", "fetched.leftOut.blocks", "fetched.leftOut.bytes", "unreadable.records",
+    "unreadable.partlySearched", "host.durationMs",
+  ])
+  func `is refused with a figure that no archive has`(path: String) throws {
+    let parts = path.split(separator: ".").map(String.init)
+    for figure in [1 << 48 + 1, Int.max] {
+      let value = IPLDValue.map(try map())
+        .replacing(parts[...], with: .integer(Int128(figure)))
+      #expect(throws: SnapshotError.malformedField(parts[parts.count - 1])) {
+        try decode(value.map ?? [:])
+      }
+    }
+    let most = IPLDValue.map(try map()).replacing(parts[...], with: .integer(1 << 48))
+    let snapshot = try decode(most.map ?? [:])
+    #expect(snapshot.blobs.unaccepted <= 1 << 49)
+  }
+
+  @Test func `keeps what a later version says, at every depth, through a change`() throws {
+    var value = IPLDValue.map(try map())
+    for path in [["zzz"], ["blobs", "later"], ["car", "later"], ["fetched", "later"]] {
+      value = value.replacing(path[...], with: .integer(9))
+    }
+    let words = [IPLDValue.string("fork"), .string("eclipse")]
+    value = value.replacing(["doubts"], with: .array(words))
+    var snapshot = try decode(value.map ?? [:])
+    #expect(snapshot.standing.doubts == [.fork])
+    let again = try DAGCBORDecoder.decode(snapshot.encode().span)
+    #expect(again == value)
+    snapshot.blobs.listedMissing = 0
+    snapshot.fetched?.leftOut = nil
+    let changed = try DAGCBORDecoder.decode(snapshot.encode().span)
+    #expect(changed["zzz"] == .integer(9))
+    for name in ["blobs", "fetched"] { #expect(changed[name]?["later"] == .integer(9)) }
+    #expect(changed["blobs"]?["listedMissing"] == nil)
+    #expect(changed["fetched"]?["leftOut"] == nil)
+  }
+
+  @Test func `has no field that the document does not name`() throws {
+    let document = try String(
+      contentsOfFile: "\(Command.packageRoot)/Docs/FORMAT.md", encoding: .utf8)
+    let map = try map()
+    var names = map.keys
+    for entry in map.entries { names += entry.value.map?.keys ?? [] }
+    for name in names { #expect(document.contains("`\(name)`"), "\(name)") }
   }
 
   @Test func `says by name which version and which order it does not know`() throws {

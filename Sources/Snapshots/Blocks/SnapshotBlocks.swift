@@ -179,16 +179,12 @@ extension ArchivedSnapshot {
     if let error = tree.commitError { throw error }
     guard let commit = tree.commit else { throw SnapshotError.noSnapshot }
     let nothing = SHA256.digest(of: Array("".utf8).span)
-    let car = Snapshot.CARDescription(
-      header: header, byteCount: 0, sha256: nothing, sectionCount: 0, order: .inline([]))
-    let counts = Snapshot.Counts(
+    var snapshot = Snapshot(did: commit.did, commit: root)
+    snapshot.rev = commit.rev
+    snapshot.car = Snapshot.CARDescription(header: header, sha256: nothing)
+    snapshot.counts = Snapshot.Counts(
       records: tree.recordCount, nodes: tree.nodeCount, blocks: blockCount,
       recordBlocks: records.count)
-    let snapshot = Snapshot(
-      did: commit.did, handle: nil, pds: nil, rev: commit.rev, commit: root, previous: nil,
-      createdAt: "", tool: "", car: car, counts: counts,
-      blobs: Snapshot.BlobCounts(), didDocument: nil, plcLog: nil, extrasPages: [],
-      missingPages: [], isComplete: false, hostSystem: "", durationMilliseconds: 0)
     return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

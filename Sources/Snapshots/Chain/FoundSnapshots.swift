@@ -98,8 +98,13 @@ package enum FoundSnapshots {
     var contents = ManifestContents(reader)
     for entry in history.entries { contents.note(entry.cid, entry.commit) }
     let known = Set(history.entries.map(\.cid))
-    return listed.filter { entry in
-      !known.contains(entry.cid) && contents.same(as: entry.cid, entry.commit) == nil
+    return try listed.filter { entry in
+      guard !known.contains(entry.cid) else { return false }
+      // What cannot be read is not made again either.
+      guard let snapshot = try? ArchivedSnapshot.manifest(entry.cid, in: reader) else {
+        return true
+      }
+      return try contents.same(as: snapshot) == nil
     }.map(\.cid)
   }
 }

@@ -60,14 +60,14 @@ extension ManifestChain {
   ///   - toleratesDamage: whether an order that cannot be read is left as it is.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest or an order is damaged.
   package init(
-    _ links: [ChainLink], in archive: SourceArchive, replacing: [CID: ManifestMap] = [:],
+    _ links: [ChainLink], in archive: SourceArchive, replacing: [CID: Snapshot] = [:],
     toleratesDamage: Bool = false
   ) throws {
     try self.init()
     var orders = ResolvedOrders()
     for link in ChainLink.chain(links) {
       let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
-      let snapshot = archived.snapshot
+      var snapshot = archived.snapshot
       let replacement = replacing[link.manifest]
       if isEmpty, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
         replacement == nil
@@ -75,14 +75,14 @@ extension ManifestChain {
         keep(archived)
         continue
       }
-      var map = try replacement ?? archive.reading { try ManifestMap(archived) }
-      map.isUnvouched = !link.isVouched
+      snapshot = replacement ?? snapshot
+      snapshot.isUnvouched = !link.isVouched
       do {
         _ = try archive.reading {
-          try append(map, orders.order(of: archived).order, of: snapshot.did)
+          try append(snapshot, orders.order(of: archived).order)
         }
       } catch BackupError.damagedArchive where toleratesDamage {
-        try append(map, nil, of: snapshot.did)
+        try append(snapshot, nil)
       }
     }
   }

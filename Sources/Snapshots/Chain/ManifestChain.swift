@@ -1,4 +1,4 @@
-package import ATProtocol
+internal import ATProtocol
 package import Archive
 internal import Files
 package import IPLD
@@ -68,28 +68,26 @@ package struct ManifestChain {
   /// Adds a snapshot, its manifest made again.
   ///
   /// - Parameters:
-  ///   - manifest: its manifest.
+  ///   - snapshot: what its manifest says otherwise.
   ///   - order: the sections of its CAR by their ordinals in the file that is written; nil to keep
   ///     what the manifest says.
-  ///   - did: the account.
   /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what finding the
   ///   order before it throws.
   /// - Returns: the new manifest's CID.
   @discardableResult
-  package mutating func append(_ manifest: ManifestMap, _ order: BlockOrder?, of did: DID) throws
-    -> CID
-  {
-    var manifest = manifest
+  package mutating func append(_ snapshot: Snapshot, _ order: BlockOrder?) throws -> CID {
+    var snapshot = snapshot
+    let did = snapshot.did
     var depth = 0
     if let order {
       let written = try order.written(after: bases[did] ?? kept[did].flatMap(OrderBasis.init))
       for page in written.pages { try put(page) }
-      manifest.setOrder(written.order, base: written.base)
+      (snapshot.car.order, snapshot.car.base) = (written.order, written.base)
       depth = written.depth
     }
-    if !manifest.isCARDigested { hasUndigested = true }
-    manifest.setPrevious(head)
-    let block = try manifest.block()
+    if snapshot.car.sha256 == nil { hasUndigested = true }
+    snapshot.previous = head
+    let block = try snapshot.block()
     try put(block)
     head = block.cid
     (bases[did], kept[did]) = (nil, nil)

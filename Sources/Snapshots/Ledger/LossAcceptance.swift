@@ -85,7 +85,7 @@ package struct LossAcceptance: Sendable {
   private struct Plan {
     var report: Report
     /// The manifests that are made again, by the CIDs that they have.
-    var manifests: [CID: ManifestMap] = [:]
+    var manifests: [CID: Snapshot] = [:]
     var pages: [Block] = []
   }
 
@@ -125,9 +125,10 @@ package struct LossAcceptance: Sendable {
       plan.report.changedCount += changedCount
       guard changedCount > 0 else { continue }
       let pages = try BlobLedger.pages(missing: ledger)
-      var manifest = try ManifestMap(archived)
-      manifest.setMissing(pages.map(\.cid), acceptedCount: acceptedCount)
-      plan.manifests[entry.cid] = manifest
+      var snapshot = archived.snapshot
+      snapshot.missingPages = pages.map(\.cid)
+      snapshot.blobs.accepted = acceptedCount
+      plan.manifests[entry.cid] = snapshot
       plan.pages += pages
     }
     if let cid = unknown.min(by: { "\($0)" < "\($1)" }) {

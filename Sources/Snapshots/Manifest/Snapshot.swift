@@ -22,15 +22,15 @@ package struct Snapshot: Equatable, Sendable {
   /// The manifest before this one in the file.
   package var previous: CID?
   /// When the snapshot was made, in RFC 3339 and UTC.
-  package var createdAt: String
+  package var createdAt = ""
   /// Name and version of the writer.
-  package var tool: String
+  package var tool = ""
   /// The CAR that came in.
-  package var car: CARDescription
+  package var car = CARDescription()
   /// How many records, tree nodes and distinct blocks there are.
-  package var counts: Counts
+  package var counts = Counts()
   /// How many blobs there are, and how many of them are here.
-  package var blobs: BlobCounts
+  package var blobs = BlobCounts()
   /// The account's DID document, as received.
   package var didDocument: CID?
   /// The account's PLC audit log, as received.
@@ -39,15 +39,15 @@ package struct Snapshot: Equatable, Sendable {
   /// for.
   package var privateData: CID?
   /// Pages that list the blobs held though no record refers to them.
-  package var extrasPages: [CID]
+  package var extrasPages: [CID] = []
   /// Pages that list the blobs referred to and not held.
-  package var missingPages: [CID]
+  package var missingPages: [CID] = []
   /// Whether every tree node and record was in the CAR.
-  package var isComplete: Bool
+  package var isComplete = false
   /// The operating system it was made on.
-  package var hostSystem: String
+  package var hostSystem = ""
   /// How long making it took, in milliseconds.
-  package var durationMilliseconds: Int
+  package var durationMilliseconds = 0
   /// How a server gave it; nil if it was packed from a file.
   package var fetched: Fetched?
   /// How many records could not be read when it was made.
@@ -57,6 +57,18 @@ package struct Snapshot: Equatable, Sendable {
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have
   /// been committed.
   package var isUnvouched = false
+  /// The fields of its manifest that are not known here.
+  var further = FurtherFields()
+
+  /// Fields that a later version may have written, kept in copies; nothing here depends on them.
+  struct FurtherFields: Equatable, Sendable {
+    var map: IPLDMap = [:]
+
+    static func == (left: Self, right: Self) -> Bool { true }
+  }
+
+  /// A snapshot of which nothing else is known.
+  package init(did: DID, commit: CID) { (self.did, self.commit) = (did, commit) }
 
   /// How a server gave a repository.
   package struct Fetched: Equatable, Sendable {
@@ -108,8 +120,8 @@ package struct Snapshot: Equatable, Sendable {
     package var base: OrderBase?
 
     package init(
-      header: [UInt8], byteCount: UInt64, sha256: SHA256Digest? = nil, sectionCount: UInt64,
-      order: Order, base: OrderBase? = nil
+      header: [UInt8] = [], byteCount: UInt64 = 0, sha256: SHA256Digest? = nil,
+      sectionCount: UInt64 = 0, order: Order = .inline([]), base: OrderBase? = nil
     ) {
       self.header = header
       self.byteCount = byteCount
@@ -149,7 +161,7 @@ package struct Snapshot: Equatable, Sendable {
     package var recordBlocks: Int?
 
     /// Counts of these.
-    package init(records: Int, nodes: Int, blocks: Int, recordBlocks: Int? = nil) {
+    package init(records: Int = 0, nodes: Int = 0, blocks: Int = 0, recordBlocks: Int? = nil) {
       (self.records, self.nodes, self.blocks) = (records, nodes, blocks)
       self.recordBlocks = recordBlocks
     }

@@ -65,14 +65,13 @@ package struct SnapshotDraft: Sendable {
     _ provenance: Provenance
   ) {
     let commit = repository.commit
-    let snapshot = Snapshot(
-      did: base?.snapshot.did ?? commit.did, rev: commit.rev, commit: repository.root,
-      createdAt: provenance.createdAt, tool: provenance.tool, car: car, counts: repository.counts,
-      blobs: ledger.counts, didDocument: base?.snapshot.didDocument,
-      plcLog: base?.snapshot.plcLog, privateData: base?.snapshot.privateData, extrasPages: [],
-      missingPages: [],
-      isComplete: repository.isComplete, hostSystem: provenance.hostSystem,
-      durationMilliseconds: 0, fetched: fetched, unreadable: repository.unreadable)
+    var snapshot = Snapshot(did: base?.snapshot.did ?? commit.did, commit: repository.root)
+    (snapshot.rev, snapshot.car, snapshot.counts) = (commit.rev, car, repository.counts)
+    (snapshot.isComplete, snapshot.unreadable) = (repository.isComplete, repository.unreadable)
+    snapshot.fetched = fetched
+    snapshot.didDocument = base?.snapshot.didDocument
+    snapshot.plcLog = base?.snapshot.plcLog
+    snapshot.privateData = base?.snapshot.privateData
     self.init(snapshot, facts, ledger, after: base, provenance)
   }
 
@@ -89,6 +88,7 @@ package struct SnapshotDraft: Sendable {
     after base: ArchivedSnapshot?, _ provenance: Provenance
   ) {
     var snapshot = described
+    snapshot.further = Snapshot.FurtherFields()
     (snapshot.handle, snapshot.pds) = (facts.handle, facts.pds)
     (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
     snapshot.hostSystem = provenance.hostSystem

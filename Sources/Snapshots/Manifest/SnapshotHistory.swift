@@ -193,7 +193,7 @@ package struct SnapshotHistory: Sendable {
         do {
           let snapshot = try ArchivedSnapshot.manifest(cid, in: reader)
           next = snapshot.previous
-          if breakCount > 0, let known = contents.same(as: cid, snapshot.commit) {
+          if breakCount > 0, let known = try contents.same(as: snapshot) {
             isAgain = known
             continue
           }
@@ -249,7 +249,7 @@ package struct SnapshotHistory: Sendable {
       }
       do {
         let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
-        guard contents.same(as: candidate.cid, snapshot.commit) == nil else { continue }
+        guard try contents.same(as: snapshot) == nil else { continue }
         contents.note(candidate.cid, snapshot.commit)
         var entry = Entry(candidate.cid, snapshot)
         entry.isVouched = false
@@ -320,5 +320,33 @@ extension SnapshotHistory.Entry {
     carByteCount = snapshot.car.byteCount
     carSHA256 = snapshot.car.sha256
     isVouched = !snapshot.isUnvouched
+  }
+}
+
+/// Tells whether a manifest says something that no other says: one that was made again differs only
+/// in the manifest before it and in where its blocks lie.
+struct ManifestContents {
+  private let reader: ArchiveReader
+  /// The manifests of each commit whose contents have not been read.
+  private var unread: [CID: [(manifest: CID, isSound: Bool)]] = [:]
+  /// Whether the chain of a manifest with this content leads to its beginning.
+  private var contents: [CID: Bool] = [:]
+
+  init(_ reader: ArchiveReader) { self.reader = reader }
+
+  mutating func note(_ manifest: CID, _ commit: CID, isSound: Bool = false) {
+    unread[commit, default: []].append((manifest, isSound))
+  }
+
+  /// Whether the chain of a manifest that says the same leads to its beginning; nil if none says
+  /// the same.
+  mutating func same(as snapshot: Snapshot) throws -> Bool? {
+    for (other, isSound) in unread.removeValue(forKey: snapshot.commit) ?? [] {
+      // What cannot be read says nothing.
+      guard let other = try? ArchivedSnapshot.manifest(other, in: reader) else { continue }
+      let content = try other.content()
+      contents[content] = contents[content] ?? false || isSound
+    }
+    return contents[try snapshot.content()]
   }
 }
