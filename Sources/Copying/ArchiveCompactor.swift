@@ -44,7 +44,7 @@ package struct ArchiveCompactor {
   package init(
     level: Int = 3, limits: ReadLimits = ReadLimits(),
     observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (NewArchiveFile) throws -> any ArchiveStorage
+    storage: @escaping (AtomicFile) throws -> any ArchiveStorage
   ) {
     self.limits = limits
     copier = ArchiveCopier(level: level, observer: observer, storage: storage)
@@ -65,7 +65,7 @@ package struct ArchiveCompactor {
       let size = try old.size
       let archive = try SourceArchive(
         ArchiveReader(try old.map(), limits: limits), name: path.string)
-      let target = try NewArchiveFile(NewArchiveFile.resolved(path), replacing: true)
+      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
       return try copy(archive, to: target, willWrite) { generation, leftOutCount in
         guard try old.size == size, try old.isInPlace else {
           throw ArchiveError(.changedMeanwhile)
@@ -86,7 +86,7 @@ package struct ArchiveCompactor {
   ///   - willWrite: receives the name of the temporary file once it is there.
   /// - Throws: as ``compact(_:willWrite:)`` does.
   package func compact(
-    _ path: FilePath, to target: NewArchiveFile, willWrite: (FilePath) -> Void = { _ in }
+    _ path: FilePath, to target: AtomicFile, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
     let archive = try SourceArchive(
       try ArchiveReader(path: path, limits: limits), name: path.string)
@@ -94,14 +94,14 @@ package struct ArchiveCompactor {
   }
 
   private func copy(
-    _ archive: SourceArchive, to target: NewArchiveFile, _ willWrite: (FilePath) -> Void,
+    _ archive: SourceArchive, to target: AtomicFile, _ willWrite: (FilePath) -> Void,
     isWanted: (Generation, Int) throws -> Bool
   ) throws -> Report {
     let links = archive.history.entries.map { ChainLink($0) }
     return try copier.copy(links, of: [archive], to: target, willWrite) {
       generation, leftOutCount in
       let isReplaced = try isWanted(generation, leftOutCount)
-      if isReplaced { try target.publish() } else { target.discard() }
+      if isReplaced { try target.publishArchive() } else { target.discard() }
       return Report(
         snapshotCount: links.count, oldSize: archive.reader.fileSize,
         oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,

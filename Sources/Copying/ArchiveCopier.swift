@@ -13,7 +13,7 @@ struct ArchiveCopier {
   /// Whether what is the account owner's alone is copied, too.
   var keepsPrivateData = true
   /// Where the new archive is written; tests replace it.
-  let storage: (NewArchiveFile) throws -> any ArchiveStorage
+  let storage: (AtomicFile) throws -> any ArchiveStorage
 
   /// Copies snapshots into a new file, which is discarded if anything fails.
   ///
@@ -28,7 +28,7 @@ struct ArchiveCopier {
   ///   ``BackupError/copyFailed(_:)`` if the new archive is; `ArchiveError` if it cannot be
   ///   written; what `publish` throws.
   func copy<Report>(
-    _ links: [ChainLink], of sources: [SourceArchive], to target: NewArchiveFile,
+    _ links: [ChainLink], of sources: [SourceArchive], to target: AtomicFile,
     _ willWrite: (FilePath) -> Void, publish: (Generation, Int) throws -> Report
   ) throws -> Report {
     for source in sources { try source.reader.refuseTooMuchContent() }

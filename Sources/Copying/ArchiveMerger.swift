@@ -38,7 +38,7 @@ package struct ArchiveMerger {
   /// A merger that writes to a storage of another kind (tests).
   package init(
     level: Int = 3, observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (NewArchiveFile) throws -> any ArchiveStorage
+    storage: @escaping (AtomicFile) throws -> any ArchiveStorage
   ) {
     copier = ArchiveCopier(level: level, observer: observer, storage: storage)
   }
@@ -54,19 +54,24 @@ package struct ArchiveMerger {
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if it cannot be written.
   package func merge(
-    _ archives: [SourceArchive], to target: NewArchiveFile, keepsPrivateData: Bool? = nil,
+    _ archives: [SourceArchive], to target: AtomicFile, keepsPrivateData: Bool? = nil,
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
     let accounts = Set(archives.flatMap { $0.history.entries.map(\.did) })
     let keepsPrivateData = keepsPrivateData ?? (accounts.count == 1)
     let withoutPrivateCount =
       keepsPrivateData
-      ? 0 : Set(try archives.flatMap { try $0.accountsWithPrivateData() }).count
+      ? 0
+      : Set(
+        try archives.flatMap { (archive) in
+          try archive.reading { try archive.reader.accountsWithPrivateData() }
+        }
+      ).count
     let (links, sharedCount) = try Self.order(archives, keepsPrivateData: keepsPrivateData)
     var copier = copier
     copier.keepsPrivateData = keepsPrivateData
     return try copier.copy(links, of: archives, to: target, willWrite) { generation, _ in
-      try target.publish()
+      try target.publishArchive()
       return Report(
         snapshotCount: links.count, sharedCount: sharedCount,
         accountCount: accounts.count,
@@ -119,15 +124,5 @@ package struct ArchiveMerger {
       }
     }
     return (order.map { found[$0].link }, sharedCount)
-  }
-}
-
-extension SourceArchive {
-  /// The accounts of which a snapshot has private data.
-  fileprivate func accountsWithPrivateData() throws -> [DID] {
-    try history.entries.compactMap { entry in
-      let snapshot = try reading { try ArchivedSnapshot(entry.cid, in: reader).snapshot }
-      return snapshot.privateData.map { _ in snapshot.did }
-    }
   }
 }

@@ -8,7 +8,7 @@ package import SystemPackage
 /// Bytes that are not safe are escaped, each as `%` and two hexadecimal digits; no identifier holds
 /// a `%`, so that no two names meet, and the escape can be undone. A name that would be longer than
 /// a file system allows (record keys go up to 512 characters, and names up to 255 bytes) keeps its
-/// first 120 characters, followed by `+` and the SHA-256 of the whole in base 32. No identifier
+/// first 120 bytes, followed by `+` and the SHA-256 of the whole in base 32. No identifier
 /// holds a `+` either.
 package enum FileNaming {
   /// The ending of an archive's name.
@@ -33,7 +33,19 @@ package enum FileNaming {
   package static func name(_ text: String, ending: String = "") -> String {
     guard text.utf8.count + ending.utf8.count > maximumLength else { return text + ending }
     let digest = SHA256.digest(of: Array(text.utf8).span)
-    return "\(text.prefix(keptLength))+\(Base32.encode(digest.bytes.span))\(ending)"
+    return "\(beginning(of: text))+\(Base32.encode(digest.bytes.span))\(ending)"
+  }
+
+  /// The first characters of a text, as many as fit into ``keptLength`` bytes.
+  private static func beginning(of text: some StringProtocol) -> String {
+    var kept = String.UnicodeScalarView()
+    var length = 0
+    for scalar in text.unicodeScalars {
+      length += UTF8.width(scalar)
+      guard length <= keptLength else { break }
+      kept.append(scalar)
+    }
+    return String(kept)
   }
 
   /// The file beside an archive that has its name with another ending.
@@ -79,7 +91,7 @@ package enum FileNaming {
   /// digest.
   package static func other(than name: String, ending: String, for part: [UInt8]) -> String {
     let digest = SHA256.digest(of: part.span)
-    let stem = name.dropLast(ending.count).prefix(keptLength)
+    let stem = beginning(of: name.dropLast(ending.count))
     return "\(stem)+\(Base32.encode(digest.bytes.span))\(ending)"
   }
 

@@ -21,22 +21,28 @@ package final class TemporaryFile: @unchecked Sendable {
   /// - Parameter folder: where; nil for the folder of temporary files.
   /// - Throws: ``BackupError`` if none can be made.
   package init(in folder: FilePath? = nil) throws {
-    let folder = (folder ?? Self.defaultFolder).string
-    var name = Array("\(folder)/carpack-XXXXXX".utf8CString)
-    let raw = unsafe name.withUnsafeMutableBufferPointer { buffer -> CInt in
-      guard let path = buffer.baseAddress else { return -1 }
-      let raw = unsafe mkstemp(path)
-      if raw >= 0 { _ = unsafe unlink(path) }
-      return raw
+    let folder = folder ?? Self.defaultFolder
+    do {
+      descriptor = try FileDescriptor.openNameless(in: folder) ?? Self.openUnlinked(in: folder)
+    } catch let error as Errno {
+      throw BackupError.system("create a temporary file in \(folder)", error.rawValue)
     }
-    guard raw >= 0 else { throw BackupError.system("create a temporary file in \(folder)", errno) }
-    descriptor = FileDescriptor(rawValue: raw)
     buffer.reserveCapacity(1 << 18)
   }
 
   deinit {
     // Nothing of it is wanted any more, and closing what has no name can lose nothing.
     _ = close(descriptor.rawValue)
+  }
+
+  /// A file that has lost its name at once, where there are none without.
+  private static func openUnlinked(in folder: FilePath) throws -> FileDescriptor {
+    let path = folder.appending("carpack-\(UInt64.random(in: 0 ... .max))")
+    let file = try FileDescriptor.open(
+      path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
+      permissions: .ownerReadWrite)
+    _ = unsafe unlink(path.string)
+    return file
   }
 
   /// The folder of temporary files.
@@ -114,7 +120,11 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Another descriptor of the file, which keeps it when this one is gone.
   package func duplicate() throws -> FileDescriptor {
     try flush()
-    return try system("open a temporary file once more") { try descriptor.duplicate() }
+    return try system("open a temporary file once more") {
+      let copy = fcntl(descriptor.rawValue, F_DUPFD_CLOEXEC, 0)
+      guard copy >= 0 else { throw Errno(rawValue: errno) }
+      return FileDescriptor(rawValue: copy)
+    }
   }
 
   /// A path that opens the file as long as it is open here.

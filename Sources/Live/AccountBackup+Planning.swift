@@ -156,7 +156,7 @@ private struct ReadArchive {
       reader = try file.map { (file) throws in try ArchiveReader(file) }
     case (.file(let path), _):
       self.path = path
-      exists = NewArchiveFile.isTaken(path)
+      exists = AtomicFile.isTaken(path)
       reader = exists ? try ArchiveReader(path: path) : try Self.leftover(of: path)
     case (.object, _): throw BackupError.notFound(place.name)
     }
@@ -165,8 +165,8 @@ private struct ReadArchive {
 
   /// What an interrupted backup has committed under the temporary name; nil for nothing.
   private static func leftover(of path: FilePath) throws -> ArchiveReader? {
-    let temporary = try NewArchiveFile(path, replacing: false).temporaryPath
-    guard NewArchiveFile.isTaken(temporary) else { return nil }
+    let temporary = AtomicFile.leftoverPath(of: path)
+    guard AtomicFile.isTaken(temporary) else { return nil }
     do {
       let reader = try ArchiveReader(path: temporary)
       return reader.generation.number > 0 ? reader : nil

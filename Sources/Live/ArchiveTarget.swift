@@ -23,7 +23,7 @@ final class ArchiveTarget {
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   private(set) var reader: ArchiveReader?
   private var opened: (any ArchiveStorage)?
-  private let new: NewArchiveFile?
+  private let new: AtomicFile?
   private let object: BucketStorage?
 
   /// How long another process that writes to the file is waited for: one that was killed has the
@@ -98,8 +98,8 @@ final class ArchiveTarget {
   init(_ path: FilePath) throws {
     (self.path, name) = (path, path.string)
     object = nil
-    if NewArchiveFile.isTaken(path) {
-      try NewArchiveFile.refuseUnlessFile(path)
+    if AtomicFile.isTaken(path) {
+      try AtomicFile.refuseUnlessFile(path)
       new = nil
       let storage = try FileStorage.open(path)
       try storage.lock()
@@ -107,12 +107,12 @@ final class ArchiveTarget {
       opened = storage
       return
     }
-    let new = try NewArchiveFile(path, replacing: false)
+    let new = try AtomicFile(path, replacing: false)
     self.new = new
-    guard NewArchiveFile.isTaken(new.temporaryPath) else { return }
-    let storage = try new.storage()
+    guard AtomicFile.isTaken(new.temporaryPath) else { return }
+    let (storage, continued) = try new.storage { _ in true }
     opened = storage
-    reader = try Self.begun(storage, isNew: true)
+    if continued != nil { reader = try Self.begun(storage, isNew: true) }
   }
 
   /// The folder for files without a name: the one it lies in, if it is a file.
@@ -134,7 +134,7 @@ final class ArchiveTarget {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
     do {
-      let storage = try new.storage()
+      let (storage, _) = try new.storage { _ in true }
       opened = storage
       return storage
     } catch BackupError.system(_, EEXIST) {
@@ -153,26 +153,19 @@ final class ArchiveTarget {
   ///
   /// A file that was made and is still empty is removed.
   func release() {
-    if let new, let opened {
-      do {
-        if try opened.size == 0 { new.discard() }
-      } catch {
-        // An empty file that stays does no harm: the next backup uses it.
-      }
-    }
+    new?.keep()
     opened?.unlock()
   }
 
-  /// Empties a file without a final name if it begins with another account's repository and has no
-  /// snapshot: what was broken off there is nothing that this account's archive should hold.
+  /// Refuses what an interrupted backup of another account has left: its blobs may exist nowhere
+  /// else.
   ///
-  /// - Throws: `ArchiveError` if the system refuses.
-  func startOver(unlessOf did: DID) throws {
-    guard isNew, let reader, reader.generation.head == nil, let opened,
-      let owner = reader.owner, owner != did
-    else { return }
-    self.reader = nil
-    try opened.truncate(to: 0)
+  /// - Throws: ``BackupError/leftover(_:_:)``.
+  func refuseLeftover(unlessOf did: DID) throws {
+    guard isNew, let reader else { return }
+    let newest = try SnapshotHistory(of: reader.another()).newest
+    guard let owner = newest?.did ?? reader.owner, owner != did else { return }
+    throw BackupError.leftover(new.map { "\($0.temporaryPath)" } ?? name, owner.text)
   }
 
   /// Gives the file its final name, if it does not have it, and returns when content and name are
@@ -187,7 +180,7 @@ final class ArchiveTarget {
   ///   be synced; as ``BucketStorage/commit()`` does.
   func publish() async throws {
     if let object { return try await object.commit() }
-    if let new { return try new.publish(isKeptOtherwise: true) }
+    if let new { return try new.publishArchive() }
     try opened?.synchronize()
     try opened?.synchronizeName()
   }

@@ -26,7 +26,7 @@ package struct BlobFill: Sendable {
   package func run(
     _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
   ) async throws {
-    guard NewArchiveFile.isTaken(path) else {
+    guard AtomicFile.isTaken(path) else {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
     let target = try await ArchiveTarget.open(path)

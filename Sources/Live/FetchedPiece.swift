@@ -29,6 +29,6 @@ package struct FetchedPiece: Sendable {
   /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
   ///   already and is not to be replaced.
   package func save(to path: FilePath, replacing: Bool) throws {
-    try NewArchiveFile.save(to: path, replacing: replacing) { try read($0) }
+    try AtomicFile.save(to: path, replacing: replacing) { try read($0) }
   }
 }

@@ -62,10 +62,12 @@ struct KnownArchive {
       try await claim.wait(for: place)
       found = try await destination.open(place)
     }
-    try found.startOver(unlessOf: identity.did)
     target = found
     base = try ArchivedSnapshot.newest(of: .did(identity.did), in: found.reader)
-    if let name = destination.namedForOne, base == nil, let reader = found.reader {
+    guard base == nil, let reader = found.reader else { return }
+    if case .shared = destination { return }
+    try found.refuseLeftover(unlessOf: identity.did)
+    if let name = destination.namedForOne {
       try reader.refuseOtherAccounts(named: name)
     }
   }

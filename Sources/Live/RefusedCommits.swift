@@ -50,7 +50,7 @@ struct RefusedCommits {
   }
 
   private func read() throws -> [Block] {
-    guard NewArchiveFile.isTaken(path) else { return [] }
+    guard AtomicFile.isTaken(path) else { return [] }
     let file = try InputFile(path.string)
     guard file.count <= Self.maximumLength else {
       throw BackupError.malformedDocument("\(path) is too long")
@@ -70,6 +70,6 @@ struct RefusedCommits {
     var car: [UInt8] = []
     CARWriter.appendHeader(roots: blocks.map(\.cid), to: &car)
     for block in blocks { CARWriter.appendSection(block.cid, block.bytes.span, to: &car) }
-    try NewArchiveFile.save(to: path, replacing: true) { sink in try sink(car.span) }
+    try AtomicFile.save(to: path, replacing: true) { sink in try sink(car.span) }
   }
 }

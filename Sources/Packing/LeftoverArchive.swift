@@ -6,74 +6,45 @@ internal import Repository
 internal import Snapshots
 internal import SystemPackage
 
-/// What an earlier run has left under the temporary name of a new archive, and what packing does
-/// with it.
+/// What packing does with an archive that an earlier run has left under the temporary name.
 ///
 /// | what is there | packing |
 /// |---|---|
-/// | nothing, or something that never was an archive | begins |
 /// | blocks of the same CAR, not committed | goes on |
 /// | blocks of the same account, not committed | begins |
 /// | committed blocks of the same account, and no snapshot: an interrupted backup | goes on |
 /// | a snapshot of the same commit | goes on |
 /// | anything else | fails |
 enum LeftoverArchive {
-  /// What to do with the file.
-  enum Use {
-    /// Empty it.
-    case begin
-    /// Append to it; nothing is committed in it yet.
-    case resume
-    /// Append to it; what is committed in it counts already.
-    case append
-  }
-
-  /// Looks at what is there.
+  /// Whether packing goes on with an archive, and does not begin again.
   ///
   /// - Parameters:
-  ///   - storage: the file, locked.
+  ///   - reader: what is there.
   ///   - path: its name, for the message.
   ///   - repository: what is going to be packed.
   ///   - header: its CAR header, with its varint in front.
-  /// - Throws: ``BackupError/leftover(_:_:)`` for something that another run may still need;
-  ///   `ArchiveError` if the file cannot be read.
-  static func use(
-    of storage: any ArchiveStorage, at path: FilePath, for repository: CheckedRepository,
-    header: [UInt8]
-  ) throws -> Use {
-    guard try storage.size > 0 else { return .begin }
-    let file = try storage.map()
-    let reader: ArchiveReader
-    do {
-      reader = try ArchiveReader(file)
-    } catch let error as ArchiveError {
-      if error.reason == .notAnArchive, !ArchiveTraces.are(in: file) { return .begin }
-      throw BackupError.leftover(path.string, nil)
-    }
-    let owner = reader.owner
-    guard reader.generation.number > 0 else {
-      if reader.sectionCount == 0 { return .begin }
-      if owner == repository.commit.did {
-        return try reader.carHeader == header ? .resume : .begin
+  /// - Throws: ``BackupError/leftover(_:_:)`` for something that another run may still need.
+  static func isContinued(
+    _ reader: ArchiveReader, at path: FilePath, by repository: CheckedRepository, header: [UInt8]
+  ) throws -> Bool {
+    var owner = reader.owner
+    let isOwn = owner == repository.commit.did
+    if reader.generation.number == 0 {
+      if isOwn { return try reader.carHeader == header }
+    } else if reader.recovery?.rebuild == nil {
+      guard let head = reader.generation.head?.cid else {
+        if isOwn { return true }
+        throw BackupError.leftover(path.string, owner?.text)
       }
-      throw BackupError.leftover(path.string, owner?.text)
+      if let newest = try? ArchivedSnapshot.manifest(head, in: reader) {
+        owner = newest.did
+        if newest.did == repository.commit.did,
+          newest.commit == repository.inspection.header.roots.first
+        {
+          return true
+        }
+      }
     }
-    guard reader.recovery?.rebuild == nil else {
-      throw BackupError.leftover(path.string, owner?.text)
-    }
-    guard let head = reader.generation.head?.cid else {
-      if owner == repository.commit.did { return .append }
-      throw BackupError.leftover(path.string, owner?.text)
-    }
-    let newest: Snapshot
-    do {
-      newest = try ArchivedSnapshot.manifest(head, in: reader)
-    } catch is SnapshotError {
-      throw BackupError.leftover(path.string, owner?.text)
-    }
-    guard newest.did == repository.commit.did,
-      newest.commit == repository.inspection.header.roots.first
-    else { throw BackupError.leftover(path.string, newest.did.text) }
-    return .append
+    throw BackupError.leftover(path.string, owner?.text)
   }
 }

@@ -117,32 +117,22 @@ package struct RepositoryPacker {
   /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
   ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
   package func pack(
-    _ car: InputFile, folders: [BlobFolder], to target: NewArchiveFile,
+    _ car: InputFile, folders: [BlobFolder], to target: AtomicFile,
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
-    var opened: (storage: FileStorage, isKept: Bool)?
     do {
       let report = try pack(car, folders, known: nil) { repository, header in
-        let storage = try target.storage()
-        opened = (storage, true)
-        let use = try LeftoverArchive.use(
-          of: storage, at: target.temporaryPath, for: repository, header: header)
-        if case .begin = use {
-          opened = (storage, false)
-          willWrite(target.temporaryPath)
-          try storage.truncate(to: 0)
+        let (storage, continued) = try target.storage { reader in
+          try LeftoverArchive.isContinued(
+            reader, at: target.temporaryPath, by: repository, header: header)
         }
-        if case .append = use { return (storage, false) }
-        return (storage, true)
+        if continued == nil { willWrite(target.temporaryPath) }
+        return (storage, continued.map { $0.generation.number == 0 } ?? true)
       }
-      try target.publish(isKeptOtherwise: true)
+      try target.publishArchive()
       return report
     } catch {
-      if let opened, try opened.isKept && opened.storage.size > 0 {
-        target.release()
-      } else {
-        target.discard()
-      }
+      target.discard()
       throw error
     }
   }

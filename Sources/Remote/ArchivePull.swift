@@ -2,6 +2,7 @@ internal import Archive
 package import Files
 internal import IPLD
 package import ObjectStore
+internal import Snapshots
 package import SystemPackage
 package import XRPC
 
@@ -73,7 +74,7 @@ package struct ArchivePull: Sendable {
     else {
       throw PushError.unfinished(address)
     }
-    guard NewArchiveFile.isTaken(path) else { return try fetchAll(head, footerLength, .created) }
+    guard AtomicFile.isTaken(path) else { return try fetchAll(head, footerLength, .created) }
     let committed = try CommittedBytes(path)
     if committed.count >= head.count {
       if try committed.ending(at: head.count).suffix(head.ending.count).elementsEqual(head.ending) {
@@ -86,7 +87,10 @@ package struct ArchivePull: Sendable {
       let storage = try FileStorage.open(path)
       defer { storage.unlock() }
       guard try storage.size == committed.count else { throw PushError.unfinished("\(path)") }
-      return try fetch(head, footerLength, from: committed.count, into: storage, .appended)
+      let report = try fetch(
+        head, footerLength, from: committed.count, into: storage, .appended)
+      if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
+      return report
     }
     guard replaces else { throw PushError.otherObject("\(path)") }
     return try fetchAll(head, footerLength, .replaced)
@@ -101,12 +105,10 @@ package struct ArchivePull: Sendable {
   }
 
   private func fetchAll(_ head: FarHead, _ footerLength: Int, _ outcome: Outcome) throws -> Report {
-    let file = try NewArchiveFile(path, replacing: outcome == .replaced)
-    let storage = try file.storage()
-    try storage.truncate(to: 0)
+    let file = try AtomicFile(path, replacing: outcome == .replaced)
     do {
-      let report = try fetch(head, footerLength, from: 0, into: storage, outcome)
-      try file.publish()
+      let report = try fetch(head, footerLength, from: 0, into: file.storage(), outcome)
+      try file.publishArchive()
       return report
     } catch {
       file.discard()

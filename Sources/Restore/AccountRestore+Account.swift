@@ -185,11 +185,12 @@ extension AccountRestore {
     let path = Self.keyPath(of: archive)
     let passphrase = options.passphrase.map { Array($0.text.utf8) }
     let key: PrivateKey
-    if let pem = try PrivateFile.read(path) {
+    if let pem = try AtomicFile.read(path) {
       key = try PrivateKey(pem: pem, passphrase: passphrase)
     } else {
       key = try PrivateKey.generate(on: .k256)
-      try PrivateFile.write(try key.pem(passphrase: passphrase), to: path, replacing: false)
+      let pem = try key.pem(passphrase: passphrase)
+      try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0(pem.span) }
     }
     let log = try await move.log()
     guard var state = log.state else { throw RestoreError.operation(.ended) }

@@ -209,7 +209,7 @@ extension AccountRestore {
   }
 
   /// Removes the key that vouched: the DID does not name it any more.
-  private func removeKey() throws { try PrivateFile.remove(Self.keyPath(of: archive)) }
+  private func removeKey() throws { try AtomicFile.remove(Self.keyPath(of: archive)) }
 
   /// Has the old server speak for the account no more, if that is wanted and possible.
   mutating func deactivateOld() async throws {

@@ -111,7 +111,7 @@ package struct BlobRestore {
     _ differing: [UnrestoredBlob], _ target: RestoreTarget, _ source: RestoreSource
   ) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
-    guard !differing.isEmpty || NewArchiveFile.isTaken(path) else { return false }
+    guard !differing.isEmpty || AtomicFile.isTaken(path) else { return false }
     let archived = archived
     let rewrite = RecordRewrite(
       archived: archived, repository: try await onOwnThread { try LaidOutRepository(of: archived) },

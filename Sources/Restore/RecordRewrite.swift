@@ -135,7 +135,7 @@ struct RecordRewrite {
   ///
   /// - Throws: ``BackupError/malformedDocument(_:)`` for a file that is another account's, or none.
   func finishPending() async throws -> Int {
-    guard let bytes = try PrivateFile.read(pending) else { return 0 }
+    guard let bytes = try AtomicFile.read(pending) else { return 0 }
     let names = Answer(try DataModelJSON.decode(bytes))
     guard names.optionalText("did") == target.did.text,
       let manifest = names.optionalCID("manifest"),
@@ -148,7 +148,7 @@ struct RecordRewrite {
     let restore = restore(from: archived, try LaidOutRepository(of: archived))
     let paths = try items.map { try RecordPath($0.string ?? "") }
     let count = try await write(paths, restore)
-    try PrivateFile.remove(pending)
+    try AtomicFile.remove(pending)
     return count
   }
 
@@ -159,13 +159,14 @@ struct RecordRewrite {
       "did": .string(target.did.text), "manifest": .string("\(manifest)"),
       "records": .array(plan.records.map { .string("\($0.path)") }),
     ]
-    try PrivateFile.write(DataModelJSON.encode(.map(names)), to: pending, replacing: true)
+    let text = DataModelJSON.encode(.map(names))
+    try AtomicFile.save(to: pending, replacing: true, isPrivate: true) { try $0(text.span) }
     for (path, cid) in plan.records {
       let query = DeleteRecord(did: target.did, path: path, expecting: cid)
       try await target.patiently { try await target.client.perform(query) }
     }
     _ = try await write(plan.records.map(\.path), restore)
-    try PrivateFile.remove(pending)
+    try AtomicFile.remove(pending)
   }
 
   private func write(_ paths: [RecordPath], _ restore: RecordRestore) async throws -> Int {

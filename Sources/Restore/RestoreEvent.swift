@@ -255,6 +255,8 @@ package struct RestoreReport: Sendable {
 package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// The journal beside the archive is of another restore: its path, and where that goes.
   case otherJournal(String, String)
+  /// Another run restores from the archive: the path of its journal.
+  case busy(String)
   /// The account is on this server already.
   case livesThere(String)
   /// Something was written to the account since the snapshot was made: the revision there.
@@ -290,6 +292,7 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// What a person reads.
   package var description: String {
     switch self {
+    case .busy(let path): "another restore from this archive is running: it has locked \(path)"
     case .otherJournal(let path, let to): "\(path) is the journal of another restore, to \(to)"
     case .livesThere(let server): "the account is on \(server) already"
     case .newerThere(let rev):
@@ -318,6 +321,7 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// What to do about it; nil where that is plain.
   package var hint: String? {
     switch self {
+    case .busy: "wait for it to end; then the same command goes on where it stopped"
     case .otherJournal: "move that file away to begin another restore"
     case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
     case .newerThere:

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Archive
 internal import Files
 internal import IPLD
 internal import SystemPackage
@@ -32,6 +33,9 @@ struct RestoreJournal {
   }
 
   let path: FilePath
+  /// The journal's file, locked, so that no other run restores from the archive; nil if nothing was
+  /// written yet.
+  private var file: FileStorage?
   var did: DID
   var from: String?
   var to: String
@@ -53,11 +57,21 @@ struct RestoreJournal {
     (self.manifest, self.commit) = (manifest, commit)
   }
 
-  /// What was written before; nil if there is nothing.
+  /// What was written before, locked; nil if there is nothing.
   ///
-  /// - Throws: ``BackupError`` for a file that cannot be read, or is none.
+  /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
+  ///   cannot be read, or is none.
   init?(at path: FilePath) throws {
-    guard let bytes = try PrivateFile.read(path) else { return nil }
+    guard AtomicFile.isTaken(path) else { return nil }
+    let file: FileStorage
+    do {
+      file = try FileStorage.open(path)
+    } catch let error as ArchiveError
+      where error.reason == .locked || error.reason == .changedMeanwhile
+    {
+      throw RestoreError.busy(path.string)
+    }
+    guard let bytes = try AtomicFile.read(path) else { return nil }
     func malformed(_ why: String) -> BackupError {
       .malformedDocument("\(path) is not the journal of a restore: \(why)")
     }
@@ -77,6 +91,7 @@ struct RestoreJournal {
     } catch {
       throw malformed(error.what)
     }
+    self.file = file
     handle = answer.optionalIdentifier("handle", Handle.self)
     newDID = answer.optionalIdentifier("newDID", DID.self)
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
@@ -131,8 +146,8 @@ struct RestoreJournal {
 
   /// Writes it down.
   ///
-  /// - Throws: ``BackupError/system(_:_:)``.
-  func save() throws {
+  /// - Throws: ``BackupError/system(_:_:)``; ``RestoreError/busy(_:)`` if another run has begun.
+  mutating func save() throws {
     var json = JSONWriter(pretty: true)
     json.beginObject()
     json.field("carpackRestore", Self.version)
@@ -165,6 +180,13 @@ struct RestoreJournal {
     json.endArray()
     json.endObject()
     json.newline()
-    try PrivateFile.write(json.takeBytes(), to: path, replacing: true)
+    let text = json.takeBytes()
+    do {
+      file = try AtomicFile.save(to: path, replacing: file != nil, isPrivate: true) {
+        try $0(text.span)
+      }
+    } catch BackupError.system(_, Errno.fileExists.rawValue) {
+      throw RestoreError.busy(path.string)
+    }
   }
 }

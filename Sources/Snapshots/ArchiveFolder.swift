@@ -58,7 +58,7 @@ package final class ArchiveFolder: Sendable {
       var name = file(handle?.text ?? did.text)
       // Another account had the handle before, or claims it now.
       let isGiven = known?.contains { $0.value == name && $0.key != did } ?? false
-      if handle != nil, isGiven || NewArchiveFile.isTaken(name) { name = file(did.text) }
+      if handle != nil, isGiven || AtomicFile.isTaken(name) { name = file(did.text) }
       known?[did] = name
       return name
     }
@@ -69,13 +69,13 @@ package final class ArchiveFolder: Sendable {
   }
 
   private func make() throws {
-    guard !path.isEmpty, !NewArchiveFile.isTaken(path) else { return }
+    guard !path.isEmpty, !AtomicFile.isTaken(path) else { return }
     try BlobFolder.make(path.string)
   }
 
   private func look() throws -> [DID: FilePath] {
     let folder = path.isEmpty ? "." : path.string
-    guard NewArchiveFile.isTaken(FilePath(folder)) else { return [:] }
+    guard AtomicFile.isTaken(FilePath(folder)) else { return [:] }
     var found: [DID: FilePath] = [:]
     // Hidden files are left alone: no archive has such a name.
     for name in try BlobFolder.names(in: folder).sorted()

@@ -1,4 +1,6 @@
 package import ATProtocol
+package import Archive
+package import Files
 package import IPLD
 
 /// What a server keeps for an account's owner alone: preferences, mutes, bookmarks, drafts, chat
@@ -218,5 +220,34 @@ extension ArchivedSnapshot {
       let piece = try PrivateData.piece(try block(link))
       try sink(piece.span)
     }
+  }
+}
+
+extension ArchiveReader {
+  /// The accounts of which a snapshot has private data.
+  ///
+  /// - Throws: `ArchiveError` or ``SnapshotError`` for a manifest that cannot be read.
+  package func accountsWithPrivateData() throws -> Set<DID> {
+    var accounts: Set<DID> = []
+    for entry in try SnapshotHistory(of: another()).entries {
+      if try ArchivedSnapshot.manifest(entry.cid, in: self).privateData != nil {
+        accounts.insert(entry.did)
+      }
+    }
+    return accounts
+  }
+}
+
+extension AtomicFile {
+  /// Gives an archive its name; one with private data is for its owner alone.
+  ///
+  /// - Throws: as ``publish(isPrivate:)`` does.
+  package func publishArchive() throws {
+    try publish(isPrivate: Self.isPrivate(ArchiveReader(path: temporaryPath)))
+  }
+
+  /// Whether an archive is for its owner alone, as one is whose manifests cannot all be read.
+  package static func isPrivate(_ reader: ArchiveReader) -> Bool {
+    (try? reader.accountsWithPrivateData().isEmpty) != true
   }
 }

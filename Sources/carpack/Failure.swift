@@ -316,7 +316,7 @@ struct Failure: Error {
   private init(_ error: RestoreError) {
     let status: ExitStatus =
       switch error {
-      case .otherJournal: .cannotCreate
+      case .otherJournal, .busy: .cannotCreate
       case .livesThere, .newerThere, .operation, .strangeKey, .otherServer, .importRefused: .refused
       case .cannotVouch, .otherPassword: .loginRefused
       case .needs, .handle: .usage

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import Copying
 import Foundation
 import IPLD
 import SystemPackage
@@ -47,7 +48,7 @@ import Testing
     let options = RepositoryPacker.Options(
       tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
     return try RepositoryPacker(options).pack(
-      InputFile(car), folders: [], to: NewArchiveFile(path, replacing: replacing),
+      InputFile(car), folders: [], to: AtomicFile(path, replacing: replacing),
       willWrite: willWrite)
   }
 
@@ -58,7 +59,7 @@ import Testing
       try pack(repository, replacing: replacing) { _ in Issue.record("it is not ours to remove") }
     }
     #expect(try folder.read(".a.car.zst.partial") == left)
-    #expect(!NewArchiveFile.isTaken(path))
+    #expect(!AtomicFile.isTaken(path))
   }
 
   @Test(arguments: [false, true])
@@ -68,7 +69,7 @@ import Testing
     let reader = try ArchiveReader(path: path)
     #expect(try reader.section(of: .blob([1, 2, 3])) != nil)
     #expect(try RestoredRepository(ArchivedSnapshot.newest(in: reader)).isExact)
-    #expect(!NewArchiveFile.isTaken(FilePath(temporary)))
+    #expect(!AtomicFile.isTaken(FilePath(temporary)))
   }
 
   @Test func `is gone on with by a later state of the account, if it is committed`() throws {
@@ -99,7 +100,7 @@ import Testing
     let car = try folder.write("repo.car", try repository.car())
     let options = RepositoryPacker.Options(
       tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     // Another program takes the name.
     try folder.write("a.car.zst", [9])
     #expect(throws: BackupError.system("write \(path)", EEXIST)) {
@@ -116,6 +117,88 @@ import Testing
       #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
       try FileManager.default.removeItem(atPath: path.string)
     }
+  }
+
+  /// What may lie under the temporary name.
+  enum Left: CaseIterable {
+    case nothing, empty, zeros, torn, uncommitted, interrupted, finished, unreadable
+
+    /// Whether no run can need it.
+    var isNothing: Bool {
+      switch self {
+      case .nothing, .empty, .zeros, .torn: true
+      case .uncommitted, .interrupted, .finished, .unreadable: false
+      }
+    }
+  }
+
+  enum Verb: CaseIterable { case pack, merge, compact, repair, save }
+
+  /// Leaves something under the temporary name.
+  private func leave(_ left: Left) throws {
+    switch left {
+    case .nothing: break
+    case .empty: try folder.write(".a.car.zst.partial", [])
+    case .zeros: try folder.write(".a.car.zst.partial", [UInt8](repeating: 0, count: 8177))
+    case .torn:
+      let whole = try interrupt(repository, committing: false)
+      let page = whole.prefix(512) + [UInt8](repeating: 0, count: whole.count - 512)
+      try folder.write(".a.car.zst.partial", Array(page))
+    case .uncommitted: _ = try interrupt(other, committing: false)
+    case .interrupted: _ = try interrupt(other, committing: true)
+    case .finished:
+      try pack(other)
+      try FileManager.default.moveItem(atPath: path.string, toPath: temporary)
+    case .unreadable:
+      var bytes = try interrupt(other, committing: true)
+      for place in [0, 5] { bytes[place] ^= 0xff }
+      try folder.write(".a.car.zst.partial", bytes)
+    }
+  }
+
+  @Test(arguments: Verb.allCases, Left.allCases)
+  func `is never lost to a verb that makes a file, and keeps none from it for nothing`(
+    verb: Verb, left: Left
+  ) throws {
+    // The archive that is copied.
+    try pack(repository)
+    let source = FilePath(folder.file("source.car.zst"))
+    try FileManager.default.moveItem(atPath: path.string, toPath: source.string)
+    try leave(left)
+    let before = try left == .nothing ? nil : folder.read(".a.car.zst.partial")
+    func run() throws {
+      if verb == .pack {
+        try pack(repository)
+        return
+      }
+      let target = try AtomicFile(path, replacing: false)
+      switch verb {
+      case .pack, .save: try AtomicFile.save(to: path, replacing: false) { try $0([1].span) }
+      case .merge:
+        let archive = try SourceArchive(ArchiveReader(path: source), name: "a")
+        _ = try ArchiveMerger().merge([archive], to: target)
+      case .compact: _ = try ArchiveCompactor().compact(source, to: target)
+      case .repair:
+        let options = RepositoryPacker.Options(
+          tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux",
+          milliseconds: { 0 })
+        _ = try ArchiveSalvager.salvage(
+          ArchiveReader(path: source), into: target.storage(), options: options)
+        try target.publishArchive()
+      }
+    }
+    if left.isNothing {
+      try run()
+      #expect(AtomicFile.isTaken(path))
+      if verb != .save { #expect(try !ArchiveReader(path: path).cars().isEmpty) }
+    } else {
+      let owner = left == .unreadable ? nil : other.did
+      #expect(throws: BackupError.leftover(temporary, owner)) { try run() }
+      #expect(try folder.read(".a.car.zst.partial") == before)
+      #expect(!AtomicFile.isTaken(path))
+    }
+    let names = folder.names().filter { $0.hasSuffix(".partial") }
+    #expect(names.allSatisfy { $0 == ".a.car.zst.partial" })
   }
 
   @Test func `stays if it is an archive that cannot be read`() throws {

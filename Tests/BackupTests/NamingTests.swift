@@ -3,6 +3,7 @@ internal import Extraction
 import Files
 import IPLD
 import Snapshots
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -28,6 +29,32 @@ import Testing
       }
     }
     #expect(names.count == 10)
+  }
+
+  @Test(arguments: ["語", "e\u{301}", "👩‍👩‍👧‍👦", "ä", "a\u{200d}語"], [80, 120, 300])
+  func `are counted in bytes, and cut between two characters`(letter: String, count: Int) throws {
+    let text = String(repeating: letter, count: count)
+    let name = FileNaming.name(text, ending: ".car.zst")
+    #expect(name.utf8.count <= FileNaming.maximumLength)
+    if text.utf8.count > FileNaming.maximumLength {
+      let kept = try #require(name.split(separator: "+").first)
+      #expect(text.hasPrefix(kept) || text.unicodeScalars.starts(with: kept.unicodeScalars))
+      #expect(kept.utf8.count > 110 && !kept.contains("\u{fffd}"))
+    }
+  }
+
+  @Test(arguments: ["語", "e\u{301}", "👩‍👩‍👧‍👦"])
+  func `as long as a file system takes leave room for a temporary one`(letter: String) throws {
+    let folder = try TemporaryFolder()
+    var name = ".car.zst"
+    while name.utf8.count + letter.utf8.count <= 255 { name = letter + name }
+    let path = FilePath(folder.file(name))
+    try AtomicFile.save(to: path, replacing: false) { try $0([1].span) }
+    try AtomicFile.save(to: path, replacing: true) { try $0([2].span) }
+    #expect(try folder.read(name) == [2])
+    let next = try AtomicFile(FilePath(folder.file("語" + name.dropFirst())), replacing: false)
+    _ = try next.storage { _ in true }
+    try next.publish()
   }
 
   @Test func `that are shortened are no identifier's own name`() throws {

@@ -278,7 +278,7 @@ struct ModelledArchive {
       try SourceArchive(image.open(bytes), name: name)
     }
     let path = FilePath(folder.file("merged.car.zst"))
-    _ = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
+    _ = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
     bytes = try folder.read("merged.car.zst")
     models = [model.merging(other)]
   }

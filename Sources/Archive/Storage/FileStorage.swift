@@ -9,14 +9,17 @@ package import SystemPackage
 package final class FileStorage: ArchiveStorage {
   /// The file's path, for messages.
   package let path: FilePath
+  /// Whether the file was made without a name.
+  package let isNameless: Bool
   private let descriptor: FileDescriptor
   /// Up to where the system has been told to bring what was written to the medium.
   private let begun = Atomic<UInt64>(0)
   /// How many bytes are written before it is told again.
   private static let stride: UInt64 = 8 << 20
 
-  private init(path: FilePath, descriptor: FileDescriptor) {
+  private init(path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false) {
     self.path = path
+    self.isNameless = isNameless
     self.descriptor = descriptor
   }
 
@@ -45,6 +48,27 @@ package final class FileStorage: ArchiveStorage {
     try storage.synchronizeName()
     return storage
   }
+
+  /// Creates a file that has no name yet, in the folder of the one it will have, and locks it:
+  /// `open` with `O_TMPFILE`.
+  ///
+  /// - Parameters:
+  ///   - path: The name that it will have.
+  ///   - permissions: Its mode, of which the process's umask takes away.
+  /// - Returns: nil where the system or the file system knows no such files.
+  /// - Throws: ``ArchiveError`` if it cannot be locked.
+  package static func createNameless(
+    for path: FilePath, permissions: FilePermissions = .newFile
+  ) throws -> FileStorage? {
+    let opened = FileDescriptor.openNameless(in: folder(of: path), permissions: permissions)
+    guard let descriptor = opened else { return nil }
+    let storage = FileStorage(path: path, descriptor: descriptor, isNameless: true)
+    try storage.lock()
+    return storage
+  }
+
+  /// A path that leads to the open file, whatever name it has.
+  package var openPath: FilePath { SystemCalls.path(of: descriptor) }
 
   /// Opens a file, or creates it if it is not there, and locks it; a symbolic link is not followed.
   ///
@@ -223,11 +247,13 @@ package final class FileStorage: ArchiveStorage {
     SystemCalls.unlock(descriptor)
   }
 
-  /// Whether the file under ``path`` is still the one that was opened.
+  /// Whether the file under ``path`` is still the one that was opened; true of one that was made
+  /// without a name.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.
   package var isInPlace: Bool {
     get throws {
+      if isNameless { return true }
       switch SystemCalls.isSameFile(descriptor, path) {
       case .success(let isSame): return isSame
       case .failure(let error): throw Self.failure("look for \(path)", error.rawValue)
@@ -252,8 +278,7 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronizeName() throws {
-    let parent = (SystemCalls.resolved(path) ?? path).removingLastComponent()
-    let folder = parent.isEmpty ? FilePath(".") : parent
+    let folder = Self.folder(of: SystemCalls.resolved(path) ?? path)
     let code: CInt?
     do {
       let directory = try FileDescriptor.open(folder, .readOnly, options: [.directory])
@@ -262,6 +287,11 @@ package final class FileStorage: ArchiveStorage {
       throw Self.failure("open \(folder)", error.rawValue)
     }
     if let code { throw Self.failure("sync \(folder)", code) }
+  }
+
+  private static func folder(of path: FilePath) -> FilePath {
+    let parent = path.removingLastComponent()
+    return parent.isEmpty ? "." : parent
   }
 
   private static func failure(_ operation: String, _ code: CInt) -> ArchiveError {

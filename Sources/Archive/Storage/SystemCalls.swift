@@ -1,6 +1,6 @@
 internal import CGlibc
 internal import LibC
-internal import SystemPackage
+package import SystemPackage
 
 /// The system calls that swift-system has no function for.
 ///
@@ -43,6 +43,15 @@ enum SystemCalls {
     guard let resolved = unsafe realpath(path.string, nil) else { return nil }
     defer { unsafe free(resolved) }
     return unsafe FilePath(String(cString: resolved))
+  }
+
+  /// A path that leads to an open file.
+  static func path(of descriptor: FileDescriptor) -> FilePath {
+    #if os(Linux)
+      FilePath("/proc/self/fd/\(descriptor.rawValue)")
+    #else
+      FilePath("/dev/fd/\(descriptor.rawValue)")
+    #endif
   }
 
   /// Takes the advisory lock of a file without waiting: `flock`.
@@ -175,5 +184,25 @@ enum SystemCalls {
       let code = errno
       if code != EINTR { return code }
     }
+  }
+}
+
+extension FileDescriptor {
+  /// Opens a new file without a name; nil where there are none: `open` with `O_TMPFILE`.
+  ///
+  /// - Parameters:
+  ///   - folder: Where it lies.
+  ///   - permissions: Its mode, of which the process's umask takes away.
+  package static func openNameless(
+    in folder: FilePath, permissions: FilePermissions = .ownerReadWrite
+  ) -> FileDescriptor? {
+    #if os(Linux)
+      // It gets a name by way of the folder of open files.
+      guard unsafe access("/proc/self/fd", F_OK) == 0 else { return nil }
+      let options = OpenOptions(rawValue: 0o20_000_000 | O_DIRECTORY | O_CLOEXEC)
+      return try? open(folder, .readWrite, options: options, permissions: permissions)
+    #else
+      return nil
+    #endif
   }
 }

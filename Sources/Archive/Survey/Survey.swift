@@ -212,8 +212,11 @@ package struct Survey: Sendable {
   }
 
   /// Whether there is anything in the file that an archive has.
-  var foundAnything: Bool {
-    header.map { $0.failure == nil } ?? false || frames.contains { $0.state.isIntact }
+  var foundAnything: Bool { header.map { $0.failure == nil } ?? false || hasContent }
+
+  /// Whether there is anything behind the header that holds.
+  var hasContent: Bool {
+    frames.contains { $0.state.isIntact }
       || landmarks.contains {
         switch $0.landmark {
         case .segment, .footer, .other: true

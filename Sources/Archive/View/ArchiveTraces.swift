@@ -23,3 +23,9 @@ package enum ArchiveTraces {
     return length == UInt64(content.count - offset)
   }
 }
+
+extension ArchiveReader {
+  /// Whether anything is committed, or anything behind the header holds: a loss of power during the
+  /// first write leaves neither.
+  package var hasContent: Bool { generation.number > 0 || survey?.hasContent == true }
+}

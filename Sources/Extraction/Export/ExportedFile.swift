@@ -11,7 +11,7 @@ struct ExportedFile {
 
   /// The name of the file.
   let name: String
-  private let file: NewArchiveFile
+  private let file: AtomicFile
   private let storage: FileStorage
   private var content: [UInt8] = []
   private var offset: UInt64 = 0
@@ -21,7 +21,7 @@ struct ExportedFile {
   /// - Throws: ``BackupError`` if there is one that is not to be replaced, or it cannot be written.
   init(_ name: String, in folder: FilePath, replacing: Bool) throws {
     self.name = name
-    file = try NewArchiveFile(folder.appending(name), replacing: replacing)
+    file = try AtomicFile(folder.appending(name), replacing: replacing)
     storage = try file.storage()
     try storage.truncate(to: 0)
   }

@@ -348,19 +348,3 @@ extension ArchiveReader {
     try ordinal(of: cid).map { $0 < generation.sectionCount } ?? false
   }
 }
-
-extension ArchiveReader {
-  /// Whose repository the archive begins with; nil if that cannot be told.
-  package var owner: DID? {
-    do {
-      let header = try carHeader
-      guard let root = try CARHeader(header.span).roots.first,
-        let commit = try body(of: root)
-      else { return nil }
-      return try Commit(commit.span).did
-    } catch {
-      // Damaged, or not there yet.
-      return nil
-    }
-  }
-}

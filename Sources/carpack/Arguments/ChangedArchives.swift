@@ -66,11 +66,11 @@ struct NewArchiveOptions: ParsableArguments {
   }
 
   /// The file for the new archive of an old one; nil if none is asked for.
-  func target(for file: String) throws -> NewArchiveFile? {
+  func target(for file: String) throws -> AtomicFile? {
     guard let path = path(for: file) else { return nil }
     try OutputPath.makeFolder(output)
     try MergeCommand.refuseInput(path, among: [file])
-    return try NewArchiveFile(FilePath(path), replacing: force, from: [FilePath(file)])
+    return try AtomicFile(FilePath(path), replacing: force, from: [FilePath(file)])
   }
 
   /// Where the new archive of an old one goes; nil if none is asked for.

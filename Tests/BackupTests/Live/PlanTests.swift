@@ -55,7 +55,7 @@ import XRPC
     #expect(plan.heldRevision == nil)
     #expect(plan.newestRevision?.text != nil)
     #expect(plan.blobs.listed == 5 && plan.blobs.wanted == 5 && plan.blobs.unsized == 5)
-    #expect(!NewArchiveFile.isTaken(scene.path("not-there")))
+    #expect(!AtomicFile.isTaken(scene.path("not-there")))
   }
 
   @Test(arguments: [nil, "a.car.zst"])

@@ -183,12 +183,12 @@ import Verification
     let held = try series.reader.contents()
     // Somebody else may write to it meanwhile.
     let lock = try FileStorage.open(series.path)
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     let report = try ArchiveCompactor().compact(series.path, to: target)
     #expect(report.isReplaced && lock.path == series.path)
     #expect(try series.bytes == before)
     try check(ArchiveReader(path: path), cars, held: held)
-    #expect(throws: BackupError.self) { _ = try NewArchiveFile(path, replacing: false) }
+    #expect(throws: BackupError.self) { _ = try AtomicFile(path, replacing: false) }
   }
 
   @Test func `goes on with packing, and compacts again`() throws {
@@ -311,7 +311,6 @@ import Verification
     let (series, cars) = try forgetful(&random)
     let (before, held) = (try series.bytes, try series.reader.contents())
     let path = series.path
-    let temporary = try NewArchiveFile(path, replacing: true).temporaryPath.string
     for fault in [FaultyStorage.Fault.failure, .flip] {
       var place = 0
       var isReached = true
@@ -330,7 +329,7 @@ import Verification
           #expect(!isReached, "\(fault) \(place)")
         } catch {
           #expect(try series.bytes == before, "\(fault) \(place)")
-          #expect(!FileManager.default.fileExists(atPath: temporary), "\(fault) \(place)")
+          #expect(!series.folder.names().contains { $0.hasSuffix(".partial") }, "\(fault) \(place)")
           if fault == .flip {
             guard case .copyFailed? = error as? BackupError else {
               Issue.record("\(place): \(error)")

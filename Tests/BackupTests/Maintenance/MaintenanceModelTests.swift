@@ -150,7 +150,7 @@ private struct ArchiveModel {
         let archives = try [path, other].map {
           try SourceArchive(ArchiveReader(path: $0), name: $0.string)
         }
-        _ = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
+        _ = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
         pairs[place].model.merge(pairs[1 - place].model)
         try pairs[place].model.compact()
         try check(pairs[place], "step \(step), \(round)", isCompact: true)

@@ -26,7 +26,7 @@ import Verification
     let archives = try paths.map { path in
       try SourceArchive(ArchiveReader(path: path), name: path.string)
     }
-    let report = try ArchiveMerger().merge(archives, to: NewArchiveFile(path, replacing: true))
+    let report = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
     let reader = try ArchiveReader(path: path)
     #expect(try ArchiveVerifier(reader).verify().findings == [])
     #expect(try isAccepted(path.string))
@@ -199,12 +199,12 @@ import Verification
     let path = FilePath(first.folder.file("merged.car.zst"))
     for fault in [FaultyStorage.Fault.failure, .flip] {
       var place = 0
-      while !NewArchiveFile.isTaken(path) {
+      while !AtomicFile.isTaken(path) {
         let merger = ArchiveMerger { file in
           FaultyStorage(try file.storage(), fault, at: place)
         }
         do {
-          _ = try merger.merge(archives, to: NewArchiveFile(path, replacing: false))
+          _ = try merger.merge(archives, to: AtomicFile(path, replacing: false))
         } catch {
           let left = try FileManager.default.contentsOfDirectory(atPath: first.folder.path)
           #expect(left.sorted() == ["a.car.zst", "repo.car"], "\(fault) \(place)")

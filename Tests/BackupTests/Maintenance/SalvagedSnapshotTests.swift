@@ -38,7 +38,7 @@ import Verification
       #expect(try isAccepted(path.string))
       let target = FilePath(folder.file("merged.car.zst"))
       _ = try ArchiveMerger().merge(
-        [SourceArchive(reader, name: "a")], to: NewArchiveFile(target, replacing: true))
+        [SourceArchive(reader, name: "a")], to: AtomicFile(target, replacing: true))
       return verified.verdict
     }
   }
@@ -267,7 +267,7 @@ import Verification
     let target = FilePath(archive.folder.file("merged.car.zst"))
     let report = try ArchiveMerger().merge(
       [1, 2].map { try SourceArchive(archive.reader(), name: "\($0)") },
-      to: NewArchiveFile(target, replacing: false))
+      to: AtomicFile(target, replacing: false))
     #expect(report.sharedCount == 4)
     #expect(try Set(chain(ArchiveReader(path: target))) == Set(expected.dropFirst()))
   }

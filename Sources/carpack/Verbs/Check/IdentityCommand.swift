@@ -41,7 +41,7 @@ struct IdentityCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let isFile = NewArchiveFile.isTaken(FilePath(subject)) || subject.hasSuffix(".car.zst")
+    let isFile = AtomicFile.isTaken(FilePath(subject)) || subject.hasSuffix(".car.zst")
     let found = try isFile ? Failure.naming(subject, ofArchive) : [ofAccount()]
     for evidence in found {
       if json { writeJSON(evidence) } else { write(evidence) }

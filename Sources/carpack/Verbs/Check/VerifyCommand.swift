@@ -125,7 +125,7 @@ struct VerifyCommand: ReportingCommand {
   {
     let head = report.archive.generation.head.map { "\($0.cid)" }
     guard let expect, head != expect else { return .success }
-    if NewArchiveFile.isTaken(FilePath(expect)) {
+    if AtomicFile.isTaken(FilePath(expect)) {
       return try ExpectedHead(file: expect, key: headKey).check(opened, common)
     }
     Console.say(.notGenuine, "\(opened.name): the head is \(head ?? "lost"), not \(expect)")

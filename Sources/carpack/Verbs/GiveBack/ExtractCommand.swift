@@ -119,10 +119,10 @@ struct ExtractCommand: ReportingCommand {
     if output == "-" {
       try restored.withBytes { try Console.write($0) }
     } else {
-      guard extraction.overwrite || !NewArchiveFile.isTaken(FilePath(output)) else {
+      guard extraction.overwrite || !AtomicFile.isTaken(FilePath(output)) else {
         throw Failure("\(output) exists", hint: "--overwrite replaces it", status: .cannotCreate)
       }
-      try NewArchiveFile.save(to: FilePath(output), replacing: extraction.overwrite) { sink in
+      try AtomicFile.save(to: FilePath(output), replacing: extraction.overwrite) { sink in
         try restored.withBytes { try sink($0) }
       }
     }

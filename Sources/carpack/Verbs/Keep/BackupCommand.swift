@@ -214,7 +214,7 @@ struct BackupCommand: ParsableCommand {
 
   /// That a file was named where an account is wanted; nil for what may be an account.
   private static func mistakenFile(_ word: String) -> Failure? {
-    guard NewArchiveFile.isTaken(FilePath(word)) || word.hasSuffix(".car.zst") else { return nil }
+    guard AtomicFile.isTaken(FilePath(word)) || word.hasSuffix(".car.zst") else { return nil }
     if word.hasSuffix(".car.zst") {
       return Failure(
         "\(word) is an archive, and backup takes the account",

@@ -51,7 +51,7 @@ struct HeadSigner: Sendable {
   static func path(for archive: FilePath) -> FilePath { FileNaming.beside(archive, ".head") }
 
   private func isSigned(_ report: BackupReport, at path: FilePath) throws -> Bool {
-    guard NewArchiveFile.isTaken(path) else { return false }
+    guard AtomicFile.isTaken(path) else { return false }
     let file = try InputFile(path.string)
     guard file.count <= HeadStatement.maximumLength else { return false }
     do {

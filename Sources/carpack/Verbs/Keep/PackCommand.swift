@@ -119,11 +119,11 @@ struct PackCommand: ReportingCommand {
     let input = try openInput()
     try OutputPath.makeFolder(given ?? into)
     let path = FilePath(output)
-    if !force, NewArchiveFile.isTaken(path) {
+    if !force, AtomicFile.isTaken(path) {
       try append(input, to: path)
       return
     }
-    let target = try NewArchiveFile(path, replacing: force)
+    let target = try AtomicFile(path, replacing: force)
     let report = try packer(input).pack(
       input.car, folders: input.folders, to: target
     ) { Interruption.removeIfInterrupted($0.string) }
@@ -132,7 +132,7 @@ struct PackCommand: ReportingCommand {
   }
 
   private func append(_ input: PackInput, to path: FilePath) throws {
-    try NewArchiveFile.refuseUnlessFile(path)
+    try AtomicFile.refuseUnlessFile(path)
     let storage = try open(path)
     let report: RepositoryPacker.Report
     do {

@@ -37,8 +37,8 @@ struct FindCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    if text.hasSuffix(".car.zst"), NewArchiveFile.isTaken(FilePath(text)),
-      let first = argument.paths.first, !NewArchiveFile.isTaken(FilePath(first))
+    if text.hasSuffix(".car.zst"), AtomicFile.isTaken(FilePath(text)),
+      let first = argument.paths.first, !AtomicFile.isTaken(FilePath(first))
     {
       throw Failure(
         "\(first) is no archive", hint: "the text comes first: carpack find \(first) \(text)",

@@ -58,7 +58,7 @@ struct LogCommand: ReportingCommand {
   /// The last argument names a record if it is no file, and reads like one.
   private func selectedRecord() throws -> (file: String, selector: String)? {
     guard argument.paths.count == 2, let word = argument.paths.last,
-      !NewArchiveFile.isTaken(FilePath(word)), !word.hasSuffix(".zst"),
+      !AtomicFile.isTaken(FilePath(word)), !word.hasSuffix(".zst"),
       case .records(let pattern, _) = try Selector(word)
     else { return nil }
     guard pattern.exactPath != nil || pattern.isKeyAlone else {

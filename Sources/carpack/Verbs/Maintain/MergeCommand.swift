@@ -63,7 +63,7 @@ struct MergeCommand: ReportingCommand {
   func run() throws {
     for file in files { try CARInput.refuse(file) }
     try Self.refuseInput(output, among: files)
-    let target = try NewArchiveFile(
+    let target = try AtomicFile(
       FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
     let merger = ArchiveMerger(
@@ -93,7 +93,7 @@ struct MergeCommand: ReportingCommand {
 
   /// Refuses to replace a file that is being read.
   static func refuseInput(_ output: String, among files: [String]) throws {
-    guard let file = files.first(where: { NewArchiveFile.areSame(FilePath(output), FilePath($0)) })
+    guard let file = files.first(where: { AtomicFile.areSame(FilePath(output), FilePath($0)) })
     else { return }
     throw Failure(
       "\(output) is the archive \(file) itself", hint: "choose another name for the output",

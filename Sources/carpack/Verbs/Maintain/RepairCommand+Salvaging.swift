@@ -3,11 +3,12 @@ internal import Archive
 internal import Copying
 internal import Files
 internal import Packing
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack repair -o`: a new archive of what is left.
 extension RepairCommand {
-  func salvage(_ file: String, to target: NewArchiveFile) throws {
+  func salvage(_ file: String, to target: AtomicFile) throws {
     let output = target.path.string
     var options = RepositoryPacker.Options(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
@@ -20,7 +21,7 @@ extension RepairCommand {
       report = try ArchiveSalvager.salvage(
         ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage, options: options,
         observer: ProgressLine.observer(quiet: common.quiet))
-      try target.publish()
+      try target.publishArchive()
       Interruption.removeIfInterrupted(nil)
     } catch {
       target.discard()

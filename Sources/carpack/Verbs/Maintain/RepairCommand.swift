@@ -67,7 +67,7 @@ struct RepairCommand: ReportingCommand {
     let repairer = ArchiveRepairer(observer: ProgressLine.observer(quiet: common.quiet))
     let storage = try FileStorage.open(FilePath(file))
     let sources = try from.map { name in
-      guard !NewArchiveFile.areSame(FilePath(name), FilePath(file)) else {
+      guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
       }
       return try ArchiveReader(path: FilePath(name), limits: limits.limits)

@@ -81,8 +81,11 @@ struct NewKeyCommand: ParsableCommand {
     } else {
       text = Array("# private key of \(name)\n".utf8) + (try key.pem(passphrase: passphrase))
     }
+    let content = text
     do {
-      try PrivateFile.write(text, to: FilePath(output), replacing: false)
+      try AtomicFile.save(to: FilePath(output), replacing: false, isPrivate: true) {
+        try $0(content.span)
+      }
     } catch {
       Console.flush()
       let failure = Failure(error)

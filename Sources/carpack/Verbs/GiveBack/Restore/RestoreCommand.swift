@@ -213,7 +213,7 @@ struct RestoreCommand: ParsableCommand {
     if let dryRun {
       options.dryRun = { operation in
         let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
-        try NewArchiveFile.save(to: FilePath(dryRun), replacing: true) { try $0(bytes.span) }
+        try AtomicFile.save(to: FilePath(dryRun), replacing: true) { try $0(bytes.span) }
       }
     }
     return options

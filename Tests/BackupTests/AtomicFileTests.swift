@@ -20,11 +20,12 @@ import Testing
   }
 
   @Test func `is locked until it has its name, whoever has let go of the storage`() throws {
-    let target = try NewArchiveFile(path, replacing: false)
-    try target.storage().write([1, 2, 3].span, at: 0)
+    let target = try AtomicFile(path, replacing: false)
+    try target.storage { _ in true }.storage.write([1, 2, 3].span, at: 0)
     for replacing in [false, true] {
-      let other = try NewArchiveFile(path, replacing: replacing)
+      let other = try AtomicFile(path, replacing: replacing)
       #expect(throws: ArchiveError(.locked)) { _ = try other.storage() }
+      #expect(throws: ArchiveError(.locked)) { _ = try other.storage { _ in true } }
     }
     #expect(throws: ArchiveError(.locked)) { _ = try FileStorage.open(target.temporaryPath) }
     try target.publish()
@@ -36,7 +37,7 @@ import Testing
 
   @Test func `is not begun under a name that another run has taken meanwhile`() throws {
     let (winner, loser) = (
-      try NewArchiveFile(path, replacing: false), try NewArchiveFile(path, replacing: false)
+      try AtomicFile(path, replacing: false), try AtomicFile(path, replacing: false)
     )
     try winner.storage().write([1].span, at: 0)
     try winner.publish()
@@ -46,12 +47,65 @@ import Testing
   }
 
   @Test func `does not take the place of a file that has come to be there`() throws {
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     try target.storage().write([1].span, at: 0)
     try folder.write("a.car.zst", [2])
     #expect(throws: BackupError.system("write \(path)", EEXIST)) { try target.publish() }
     #expect(try names == ["a.car.zst"])
     #expect(try folder.read("a.car.zst") == [2])
+  }
+
+  @Test(arguments: [false, true])
+  func `has no name that a kill could leave`(replacing: Bool) throws {
+    if replacing { try folder.write("a.car.zst", [1]) }
+    let before = try names
+    let target = try AtomicFile(path, replacing: replacing)
+    let storage = try target.storage()
+    try storage.write([2, 3].span, at: 0)
+    #expect(try names == before)
+    try target.publish()
+    #expect(try names == ["a.car.zst"])
+    #expect(try folder.read("a.car.zst") == [2, 3])
+  }
+
+  @Test func `is the key's owner's alone, and takes no other's place`() throws {
+    try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0([1].span) }
+    #expect(try mode(path) == 0o600)
+    #expect(throws: BackupError.system("write \(path)", EEXIST)) {
+      try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0([2].span) }
+    }
+    #expect(try AtomicFile.read(path) == [1])
+    // A journal that others were let read by mistake is not so again.
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path.string)
+    try AtomicFile.save(to: path, replacing: true, isPrivate: true) { try $0([3].span) }
+    #expect(try mode(path) == 0o600)
+    #expect(try AtomicFile.read(path) == [3])
+    #expect(try names == ["a.car.zst"])
+  }
+
+  @Test func `does not take a name beside a backup that has begun meanwhile`() throws {
+    let (copy, backup) = (
+      try AtomicFile(path, replacing: false), try AtomicFile(path, replacing: false)
+    )
+    try copy.storage().write([1].span, at: 0)
+    _ = try backup.storage { _ in true }
+    #expect(throws: ArchiveError(.locked)) { try copy.publish() }
+    #expect(try names == [".a.car.zst.partial"])
+  }
+
+  @Test func `and all temporary ones are closed in a program that is started`() throws {
+    let target = try AtomicFile(path, replacing: false)
+    let storage = try target.storage()
+    let temporary = try TemporaryFile(in: FilePath(folder.path))
+    let copy = try temporary.duplicate()
+    defer { try? copy.close() }
+    let opened = [storage.openPath, temporary.path].compactMap {
+      $0.lastComponent.flatMap { CInt($0.string) }
+    }
+    #expect(opened.count == 2)
+    for descriptor in opened + [copy.rawValue] {
+      #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
+    }
   }
 
   private func mode(_ path: FilePath) throws -> Int {
@@ -63,7 +117,7 @@ import Testing
   func `is as private from the start as the file it replaces`(mode: Int) throws {
     try folder.write("a.car.zst", [1])
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
-    let target = try NewArchiveFile(path, replacing: true)
+    let target = try AtomicFile(path, replacing: true)
     _ = try target.storage()
     #expect(try self.mode(target.temporaryPath) & ~mode & 0o077 == 0)
     target.discard()
@@ -76,11 +130,11 @@ import Testing
   }
 
   @Test func `is readable as the umask says, where nothing is replaced`() throws {
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     let storage = try target.storage()
     let mask = umask(0)
     _ = umask(mask)
-    #expect(try mode(storage.path) == 0o644 & ~Int(mask))
+    #expect(try mode(storage.openPath) == 0o644 & ~Int(mask))
   }
 
   @Test func `of a private archive that is compacted is private all the time`() throws {
@@ -119,14 +173,14 @@ import Testing
     ] {
       let path = FilePath(folder.file(name))
       #expect(throws: BackupError.notAFile(path.string, kind)) {
-        _ = try NewArchiveFile(path, replacing: replacing)
+        _ = try AtomicFile(path, replacing: replacing)
       }
     }
     #expect(throws: BackupError.notAFile("/dev/null", "a device")) {
-      _ = try NewArchiveFile("/dev/null", replacing: replacing)
+      _ = try AtomicFile("/dev/null", replacing: replacing)
     }
     // One that takes the name after the first look is refused, too.
-    let target = try NewArchiveFile(path, replacing: replacing)
+    let target = try AtomicFile(path, replacing: replacing)
     _ = try target.storage()
     try makePipe(path.string)
     #expect(throws: BackupError.self) { try target.publish() }
@@ -134,19 +188,19 @@ import Testing
   }
 
   @Test func `is given out again by nobody when it is discarded`() throws {
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     _ = try target.storage()
     target.discard()
     #expect(try names == [])
-    let other = try NewArchiveFile(path, replacing: false)
-    _ = try other.storage()
+    let other = try AtomicFile(path, replacing: false)
+    _ = try other.storage { _ in true }
     target.discard()
     #expect(try names == [".a.car.zst.partial"])
   }
 
   @Test func `is never a link that somebody has put in its place`() throws {
     try folder.write("precious", [1])
-    let target = try NewArchiveFile(path, replacing: false)
+    let target = try AtomicFile(path, replacing: false)
     try FileManager.default.createSymbolicLink(
       atPath: target.temporaryPath.string, withDestinationPath: folder.file("precious"))
     #expect(throws: ArchiveError.self) { _ = try target.storage() }
@@ -160,14 +214,14 @@ import Testing
       try folder.write("one.car", try TestRepository(posts: 20).car()),
       try folder.write("two.car", try other.car()),
     ]
-    func pack(_ car: String, _ target: NewArchiveFile) throws {
+    func pack(_ car: String, _ target: AtomicFile) throws {
       let options = RepositoryPacker.Options(
         tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux",
         milliseconds: { 0 })
       _ = try RepositoryPacker(options).pack(InputFile(car), folders: [], to: target)
     }
     for replacing in [false, true] {
-      let targets = try cars.map { _ in try NewArchiveFile(path, replacing: replacing) }
+      let targets = try cars.map { _ in try AtomicFile(path, replacing: replacing) }
       try pack(cars[0], targets[0])
       let first = try folder.read("a.car.zst")
       if replacing {

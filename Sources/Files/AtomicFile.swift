@@ -1,0 +1,401 @@
+internal import ATProtocol
+package import Archive
+internal import CGlibc
+internal import IPLD
+internal import LibC
+internal import Synchronization
+package import SystemPackage
+
+/// A file that gets its name with all of its content; it is under every file that is written.
+///
+/// | content | until then | after a kill |
+/// |---|---|---|
+/// | ``storage()``, ``save(to:replacing:isPrivate:_:)`` | has no name | nothing is left |
+/// | the same, where the file system knows no such files | `.NAME.copy.partial` | is overwritten |
+/// | ``storage(continuing:)`` | `.NAME.partial` | the next run continues it |
+///
+/// 1. The final name shows nothing, or what was there before, until the content is on the medium.
+/// 2. What an interrupted run has left in `.NAME.partial` is continued or refused, and never lost.
+/// 3. The file is locked until it has its final name and the folder is synced, or it is discarded.
+/// 4. Unless `replacing` is set, nothing under the final name is replaced.
+package struct AtomicFile: Sendable {
+  /// Where it will be.
+  package let path: FilePath
+  private let replacing: Bool
+  private let permissions: FilePermissions
+  private let state = State()
+
+  /// The open file, from the moment it is opened until it is published or discarded.
+  private final class State: Sendable {
+    let storage = Mutex<(file: FileStorage, kind: Kind)?>(nil)
+  }
+
+  private enum Kind {
+    /// New content that no other run continues.
+    case copy
+    /// New content that the next run may continue.
+    case begun
+    /// What an interrupted run has left, and more.
+    case continued
+  }
+
+  /// A file to be made at `path`.
+  ///
+  /// - Parameters:
+  ///   - path: Where.
+  ///   - replacing: Whether a file that is there is replaced.
+  ///   - sources: The archives that it is made of: its mode is the intersection of theirs.
+  ///   - isPrivate: Whether it is for its owner alone.
+  /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`;
+  ///   ``BackupError/notAFile(_:_:)`` if something else is.
+  package init(
+    _ path: FilePath, replacing: Bool, from sources: [FilePath] = [], isPrivate: Bool = false
+  ) throws {
+    self.path = path
+    self.replacing = replacing
+    var mode: FilePermissions = isPrivate ? .ownerReadWrite : .newFile
+    if replacing, let old = Self.mode(of: path) { mode = isPrivate ? mode : old }
+    for source in sources.compactMap(Self.mode) { mode.formIntersection(source) }
+    permissions = mode.union(.ownerReadWrite)
+    try refuseExisting()
+  }
+
+  /// Where an interrupted run leaves a file that the next one continues.
+  package static func leftoverPath(of path: FilePath) -> FilePath { temporary(path, ".partial") }
+
+  private static func temporary(_ path: FilePath, _ ending: String) -> FilePath {
+    let name = FileNaming.name(path.lastComponent?.string ?? "file")
+    return path.removingLastComponent().appending(".\(name)\(ending)")
+  }
+
+  /// A path that leads to the file as long as it is open, and else to what an interrupted run has
+  /// left.
+  package var temporaryPath: FilePath {
+    state.storage.withLock { $0.map { $0.file.isNameless ? $0.file.openPath : $0.file.path } }
+      ?? Self.leftoverPath(of: path)
+  }
+
+  // MARK: Content
+
+  /// The storage for new content.
+  ///
+  /// - Throws: ``BackupError/leftover(_:_:)`` if an interrupted run has left something that another
+  ///   may need; `ArchiveError` if the file cannot be made, or another process is making it.
+  package func storage() throws -> FileStorage {
+    try refuseLeftover()
+    if let storage = try FileStorage.createNameless(for: path, permissions: permissions) {
+      return try open(storage, .copy)
+    }
+    let name = Self.temporary(path, ".copy.partial")
+    let storage = try FileStorage.openOrCreate(name, permissions: .ownerReadWrite)
+    try open(storage, .copy).truncate(to: 0)
+    return storage
+  }
+
+  /// The storage that continues what an interrupted run has left.
+  ///
+  /// - Parameter isContinued: Decides about an archive of which something holds: whether it is
+  ///   continued, or begun again. What it throws leaves the file as it is.
+  /// - Returns: The storage, and the archive that is continued.
+  /// - Throws: ``BackupError/leftover(_:_:)`` for an archive that cannot be read; `ArchiveError` if
+  ///   the file cannot be made, or another process is making it.
+  package func storage(
+    continuing isContinued: (ArchiveReader) throws -> Bool = { _ in true }
+  ) throws -> (storage: FileStorage, continued: ArchiveReader?) {
+    let storage = try open(
+      FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
+      .continued)
+    do {
+      if let reader = try Leftover.archive(in: storage), try isContinued(reader) {
+        return (storage, reader)
+      }
+    } catch {
+      release()
+      throw error
+    }
+    state.storage.withLock { $0?.kind = .begun }
+    try storage.truncate(to: 0)
+    return (storage, nil)
+  }
+
+  private func open(_ storage: FileStorage, _ kind: Kind) throws -> FileStorage {
+    state.storage.withLock { $0 = (storage, kind) }
+    do {
+      // Another run may have finished between the first look and the lock.
+      try refuseExisting()
+    } catch {
+      if try storage.size == 0 { remove() } else { release() }
+      throw error
+    }
+    return storage
+  }
+
+  /// Refuses to make a file beside what an interrupted run has left and only that run can use.
+  private func refuseLeftover() throws {
+    let path = Self.leftoverPath(of: path)
+    guard Self.isTaken(path) else { return }
+    let storage = try FileStorage.openOrCreate(path)
+    guard let reader = try Leftover.archive(in: storage) else { return }
+    throw BackupError.leftover(path.string, reader.owner?.text)
+  }
+
+  // MARK: The name
+
+  /// Gives the file its name, once everything in it is on the medium.
+  ///
+  /// A file that may be continued keeps its temporary name if that fails; others are removed.
+  ///
+  /// - Parameter isPrivate: Whether what is in it is for its owner alone.
+  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if
+  ///   the file cannot be synced.
+  package func publish(isPrivate: Bool = false) throws {
+    let opened = state.storage.withLock { $0 }
+    do {
+      if isPrivate { try opened?.file.restrictToOwner() }
+      try opened?.file.synchronize()
+      if let file = opened?.file { try giveName(file) }
+    } catch {
+      if opened?.kind == .copy { remove() } else { release() }
+      throw error
+    }
+    // A power cut may still take the name away; so the lock is held until the folder is synced.
+    defer { release() }
+    try opened?.file.synchronizeName()
+  }
+
+  private func giveName(_ storage: FileStorage) throws {
+    guard storage.isNameless else { return try rename(storage.path) }
+    // A backup may have begun meanwhile.
+    try refuseLeftover()
+    func link(_ name: FilePath) -> CInt? {
+      let code = unsafe linkat(
+        AT_FDCWD, storage.openPath.string, AT_FDCWD, name.string, AT_SYMLINK_FOLLOW)
+      return code == 0 ? nil : errno
+    }
+    guard let code = link(path) else { return }
+    try refuseExisting()
+    guard code == EEXIST else { throw BackupError.system("write \(path)", code) }
+    // It is replaced in one step by a file that has a name.
+    let name = Self.temporary(path, ".copy.partial")
+    _ = unsafe unlink(name.string)
+    if let code = link(name) { throw BackupError.system("write \(path)", code) }
+    do {
+      try rename(name)
+    } catch {
+      _ = unsafe unlink(name.string)
+      throw error
+    }
+  }
+
+  private func rename(_ temporary: FilePath) throws {
+    do {
+      do {
+        try Self.rename(temporary.string, to: path.string, replacing: false)
+      } catch Errno.fileExists {
+        try refuseExisting()
+        try Self.rename(temporary.string, to: path.string, replacing: true)
+      }
+    } catch let error as Errno {
+      throw BackupError.system("write \(path)", error.rawValue)
+    }
+  }
+
+  /// Gives a file another name, relative to open folders.
+  ///
+  /// Where the file system cannot refuse a name that is taken in the same step, the caller's lock
+  /// keeps other runs out between the two.
+  ///
+  /// - Throws: `Errno`; `fileExists` if the name is taken and not `replacing`.
+  package static func rename(
+    _ old: String, in folder: CInt? = nil, to new: String, in target: CInt? = nil, replacing: Bool
+  ) throws {
+    let (folder, target) = (folder ?? AT_FDCWD, target ?? AT_FDCWD)
+    if !replacing {
+      errno = ENOSYS
+      if unsafe carpack_rename_exclusively_in(folder, old, target, new) == 0 { return }
+      guard [ENOSYS, EINVAL, ENOTSUP].contains(errno) else { throw Errno(rawValue: errno) }
+      var status = stat()
+      if unsafe fstatat(target, new, &status, AT_SYMLINK_NOFOLLOW) == 0 { throw Errno.fileExists }
+    }
+    guard unsafe renameat(folder, old, target, new) == 0 else { throw Errno(rawValue: errno) }
+  }
+
+  /// Removes the file and unlocks it; what another process has under the same name stays, and what
+  /// an interrupted run had left.
+  package func discard() {
+    let isKept = state.storage.withLock { $0?.kind == .continued }
+    if isKept { release() } else { remove() }
+  }
+
+  private func remove() {
+    state.storage.withLock { opened in
+      guard let (file, _) = opened.take(), !file.isNameless else { return }
+      // An error says that the system cannot tell whether it is the same file; then it stays.
+      guard (try? file.isInPlace) == true else { return }
+      _ = unsafe unlink(file.path.string)
+    }
+  }
+
+  /// Lets the next run continue the file: it stays under its temporary name, if there is anything in
+  /// it.
+  package func keep() {
+    let file = state.storage.withLock { $0?.file }
+    // An empty file that stays does no harm: the next run uses it.
+    if (try? file?.size) == 0 { remove() } else { release() }
+  }
+
+  /// Drops the storage, which unlocks the file when nothing else refers to it.
+  private func release() { state.storage.withLock { $0 = nil } }
+
+  // MARK: Mode
+
+  /// Gives the file the mode of another, and its owner where that is allowed.
+  ///
+  /// - Throws: ``BackupError`` if one of them is not there.
+  package func takeMode(of other: FilePath) throws {
+    let own = temporaryPath
+    var (status, before) = (stat(), stat())
+    guard unsafe stat(other.string, &status) == 0, unsafe stat(own.string, &before) == 0 else {
+      throw BackupError.system("look for \(other)", errno)
+    }
+    if status.st_uid != before.st_uid || status.st_gid != before.st_gid {
+      // Only root may give a file away; anybody else keeps it as their own.
+      _ = unsafe chown(own.string, status.st_uid, status.st_gid)
+    }
+    guard unsafe chmod(own.string, status.st_mode & 0o777) == 0 else {
+      throw BackupError.system("write \(path)", errno)
+    }
+  }
+
+  /// The permissions of a file; nil if there is none.
+  private static func mode(of path: FilePath) -> FilePermissions? {
+    var status = stat()
+    guard unsafe stat(path.string, &status) == 0 else { return nil }
+    return FilePermissions(rawValue: status.st_mode & 0o777)
+  }
+}
+
+// MARK: What is there
+
+extension AtomicFile {
+  /// The path of the file that another path leads to, whatever links are on the way.
+  ///
+  /// - Throws: ``BackupError`` if there is none.
+  package static func resolved(_ path: FilePath) throws -> FilePath {
+    guard let resolved = unsafe realpath(path.string, nil) else {
+      throw BackupError.system("look for \(path)", errno)
+    }
+    defer { unsafe free(resolved) }
+    return unsafe FilePath(String(cString: resolved))
+  }
+
+  /// Whether something has this name, be it a link that leads nowhere.
+  package static func isTaken(_ path: FilePath) -> Bool {
+    var status = stat()
+    return unsafe lstat(path.string, &status) == 0
+  }
+
+  /// Whether two paths lead to one file.
+  package static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
+    var (first, second) = (stat(), stat())
+    guard unsafe stat(left.string, &first) == 0, unsafe stat(right.string, &second) == 0 else {
+      // Of a file that is not there, nothing is lost.
+      return false
+    }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+  }
+
+  /// Refuses a name that leads to something other than a plain file: it can be neither appended to
+  /// nor replaced.
+  ///
+  /// - Throws: ``BackupError/notAFile(_:_:)``.
+  package static func refuseUnlessFile(_ path: FilePath) throws {
+    var status = stat()
+    guard unsafe stat(path.string, &status) == 0 else {
+      if unsafe lstat(path.string, &status) == 0 {
+        throw BackupError.notAFile(path.string, "a symbolic link that leads nowhere")
+      }
+      return
+    }
+    try refuse(path, status)
+  }
+
+  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain
+  /// file.
+  private func refuseExisting() throws {
+    var status = stat()
+    guard unsafe lstat(path.string, &status) == 0 else { return }
+    try Self.refuse(path, status)
+    guard replacing else { throw BackupError.system("write \(path)", EEXIST) }
+  }
+
+  private static func refuse(_ path: FilePath, _ status: stat) throws {
+    let kind: String
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return
+    case S_IFDIR: kind = "a folder"
+    case S_IFLNK: kind = "a symbolic link"
+    case S_IFIFO: kind = "a named pipe"
+    case S_IFSOCK: kind = "a socket"
+    default: kind = "a device"
+    }
+    throw BackupError.notAFile(path.string, kind)
+  }
+}
+
+// MARK: Whole files
+
+extension AtomicFile {
+  /// The longest file that ``read(_:)`` reads, in bytes.
+  private static let maximumLength = 4 << 20
+
+  /// Writes a whole file.
+  ///
+  /// - Parameters:
+  ///   - path: Where.
+  ///   - replacing: Whether a file that is there is replaced.
+  ///   - isPrivate: Whether the file is for its owner alone, from its first byte on.
+  ///   - produce: Hands the content, piece by piece, to the sink it is given.
+  /// - Returns: The file, which is locked as long as it is held.
+  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
+  ///   already and is not to be replaced; what `produce` throws.
+  @discardableResult
+  package static func save(
+    to path: FilePath, replacing: Bool, isPrivate: Bool = false,
+    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
+  ) throws -> FileStorage {
+    let target = try AtomicFile(path, replacing: replacing, isPrivate: isPrivate)
+    do {
+      let storage = try target.storage()
+      var offset: UInt64 = 0
+      try produce { bytes in
+        try storage.write(bytes, at: offset)
+        offset += UInt64(bytes.count)
+      }
+      try target.publish()
+      return storage
+    } catch {
+      target.discard()
+      throw error
+    }
+  }
+
+  /// What a small file holds, such as a key; nil if there is none.
+  ///
+  /// - Throws: ``BackupError/system(_:_:)``; `EFBIG` for one that is too long to be such a file.
+  package static func read(_ path: FilePath) throws -> [UInt8]? {
+    guard isTaken(path) else { return nil }
+    let file = try InputFile(path.string)
+    guard file.count <= maximumLength else { throw BackupError.system("read \(path)", EFBIG) }
+    return file.withBytes { $0.array(0..<$0.count) }
+  }
+
+  /// Removes a file, if it is there.
+  ///
+  /// - Throws: ``BackupError/system(_:_:)``.
+  package static func remove(_ path: FilePath) throws {
+    guard unsafe unlink(path.string) == 0 || errno == ENOENT else {
+      throw BackupError.system("remove \(path)", errno)
+    }
+  }
+}
