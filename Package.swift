@@ -241,7 +241,7 @@ let package = Package(
     .target(
       name: "ArchiveTestSupport",
       dependencies: [
-        "Archive", "IPLD", "LibC", "TestSupport",
+        "ATProtocol", "Archive", "IPLD", "LibC", "Snapshots", "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/ArchiveTestSupport", swiftSettings: strict),
@@ -333,7 +333,11 @@ let package = Package(
       swiftSettings: strict),
     // Runs the built command on the sessions in Tests/Transcripts.
     .testTarget(
-      name: "CommandTests", dependencies: ["ATProtocol", "IPLD", "LibC", "TestSupport"],
+      name: "CommandTests",
+      dependencies: [
+        "ATProtocol", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Snapshots", "TestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

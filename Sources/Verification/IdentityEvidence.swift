@@ -56,10 +56,11 @@ package struct IdentityEvidence: Sendable {
       if let log = archived.snapshot.plcLog, logs.last != log { logs.append(log) }
       guard let link = archived.snapshot.didDocument, link != last else { continue }
       last = link
+      let bytes = try archived.block(link).bytes
       documents.append(
         Document(
           snapshot: entry.number, createdAt: entry.createdAt,
-          document: try Self.document(archived.block(link).bytes)))
+          document: try? DIDDocument(bytes.span)))
     }
     self.documents = documents
     (history, faults) = try Self.check(logs, of: did, in: reader)
@@ -98,14 +99,6 @@ package struct IdentityEvidence: Sendable {
       return (try PLCHistory(validating: log, of: did), [])
     } catch {
       return (nil, ["the PLC log does not hold: \(error)"])
-    }
-  }
-
-  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
-    do throws(DIDDocumentError) {
-      return try DIDDocument(bytes.span)
-    } catch {
-      return nil
     }
   }
 }

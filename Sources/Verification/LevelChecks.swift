@@ -53,6 +53,10 @@ struct LevelChecks {
       return .fails(lacking == 1 ? "1 blob is missing" : "\(lacking) blobs are missing")
     }
     if let fault = report.entry.blobs.listFault { return .fails(fault.sentence) }
+    if !report.entry.isComplete {
+      return .fails(
+        "tree nodes or records are missing, which may refer to blobs that are not known")
+    }
     if report.unreadable.mayHideBlobs {
       return .fails("records that cannot be read may refer to blobs that are not known")
     }
@@ -131,7 +135,7 @@ struct LevelChecks {
       ?? .noEvidence("the archive has no history of the account's keys")
     // The newest document of the time that names a key, or, if none did, the first after it.
     let documents = evidence.documents
-    let known = Self.count(of: documents, upTo: entry.number)
+    let known = documents.partitioningIndex { $0.snapshot > entry.number }
     let namesKey = { (entry: IdentityEvidence.Document) in entry.document?.signingKey != nil }
     let place =
       documents[..<known].lastIndex(where: namesKey)
@@ -147,16 +151,6 @@ struct LevelChecks {
     }
     let verdict = document.judge(commit, now: terms.now)
     return (verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)"), identity)
-  }
-
-  /// How many of the documents, the oldest first, came with this snapshot or an earlier one.
-  private static func count(of documents: [IdentityEvidence.Document], upTo number: Int) -> Int {
-    var (low, high) = (0, documents.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if documents[middle].snapshot <= number { low = middle + 1 } else { high = middle }
-    }
-    return low
   }
 
   private mutating func evidence(of did: DID) -> Result<IdentityEvidence, any Error> {

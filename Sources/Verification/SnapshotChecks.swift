@@ -21,11 +21,8 @@ struct SnapshotChecks {
   /// Whether CARs are what their manifests say, as far as that was found out while the file was
   /// read; by the manifests.
   private let isExact: [CID: Bool]
-  /// What was wrong with the blobs on a page of extras.
-  private var extrasPages: [CID: [String]] = [:]
-  /// The list of private data that was checked last, and what is wrong with it: most snapshots
-  /// share it.
-  private var checkedPrivateData: (link: CID, damage: [String])?
+  /// What is wrong with pages of extras and lists of private data, which snapshots share.
+  private var checkedLists: [CID: [String]] = [:]
   /// What the pages say that were read last.
   private var reasons = Reasons()
   /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have
@@ -239,7 +236,11 @@ struct SnapshotChecks {
     _ archived: ArchivedSnapshot, _ report: inout SnapshotVerifier.SnapshotReport
   ) {
     let snapshot = archived.snapshot
-    for page in snapshot.extrasPages { report.damage += checkExtras(page, of: archived) }
+    for page in snapshot.extrasPages {
+      report.damage += check(page, { "the extra blob \($0)" }) {
+        try BlobLedger.extras(onPage: archived.block(page))
+      }
+    }
     if snapshot.missingPages != reasons.pages {
       reasons = Reasons(pages: snapshot.missingPages)
       do {
@@ -256,55 +257,42 @@ struct SnapshotChecks {
         reasons = Reasons()
       }
     }
-    report.damage += checkPrivateData(of: archived)
+    if let link = snapshot.privateData {
+      report.damage += check(
+        link, { "the block \($0) of private data" }, or: "private data: ",
+        limit: Self.maximumListed
+      ) {
+        try archived.privateData()?.pieces ?? []
+      }
+    }
     for document in [snapshot.didDocument, snapshot.plcLog] {
       guard let document else { continue }
-      switch state(of: document) {
-      case .held: break
-      case .missing: report.damage.append("the document \(document) is lost")
-      case .damaged(let why): report.damage.append("the document \(document) is damaged: \(why)")
-      }
+      if let loss = loss(of: document, "the document \(document)") { report.damage.append(loss) }
     }
   }
 
-  /// What is wrong with what is the account owner's alone.
-  private mutating func checkPrivateData(of archived: ArchivedSnapshot) -> [String] {
-    guard let link = archived.snapshot.privateData else { return [] }
-    if let checkedPrivateData, checkedPrivateData.link == link { return checkedPrivateData.damage }
+  /// What is wrong with the blobs and blocks on a list, which is looked at once.
+  ///
+  /// - Parameters:
+  ///   - link: the list.
+  ///   - kind: what is on it, as a message calls it.
+  ///   - unreadable: what comes before the reason why the list cannot be read.
+  ///   - limit: how much is told.
+  private mutating func check(
+    _ link: CID, _ kind: (CID) -> String, or unreadable: String = "", limit: Int = .max,
+    of list: () throws -> [CID]
+  ) -> [String] {
+    if let known = checkedLists[link] { return known }
     var damage: [String] = []
     do {
-      for piece in try archived.privateData()?.pieces ?? [] {
-        switch state(of: piece) {
-        case .held: break
-        case .missing: damage.append("the block \(piece) of private data is lost")
-        case .damaged(let why):
-          damage.append("the block \(piece) of private data is damaged: \(why)")
-        }
-        if damage.count == Self.maximumListed { break }
+      for cid in try list() {
+        if let loss = loss(of: cid, kind(cid)) { damage.append(loss) }
+        if damage.count == limit { break }
       }
     } catch {
-      damage.append("private data: \(error)")
+      damage.append("\(unreadable)\(error)")
     }
-    checkedPrivateData = (link, damage)
-    return damage
-  }
-
-  /// What is wrong with a page of extras, and with the blobs on it.
-  private mutating func checkExtras(_ page: CID, of archived: ArchivedSnapshot) -> [String] {
-    if let known = extrasPages[page] { return known }
-    var damage: [String] = []
-    do {
-      for extra in try BlobLedger.extras(onPage: try archived.block(page)) {
-        switch state(of: extra) {
-        case .held: break
-        case .missing: damage.append("the extra blob \(extra) is lost")
-        case .damaged(let why): damage.append("the extra blob \(extra) is damaged: \(why)")
-        }
-      }
-    } catch {
-      damage.append("\(error)")
-    }
-    extrasPages[page] = damage
+    checkedLists[link] = damage
     return damage
   }
 
@@ -424,6 +412,15 @@ struct SnapshotChecks {
         SnapshotVerifier.LostBlob(
           cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
           mimeType: nil, size: entry.size, accepted: entry.accepted))
+    }
+  }
+
+  /// What is wrong with something that has to be here; nil if nothing is.
+  private mutating func loss(of cid: CID, _ what: String) -> String? {
+    switch state(of: cid) {
+    case .held: nil
+    case .missing: "\(what) is lost"
+    case .damaged(let why): "\(what) is damaged: \(why)"
     }
   }
 

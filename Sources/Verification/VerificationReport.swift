@@ -68,12 +68,6 @@ extension SnapshotVerifier {
     /// blobs they refer to.
     package internal(set) var remains: (recordCount: Int, blobCount: Int)?
 
-    init(entry: SnapshotHistory.Entry, isJudged: Bool, isCommitted: Bool) {
-      self.entry = entry
-      self.isJudged = isJudged
-      self.isCommitted = isCommitted
-    }
-
     /// What it comes to.
     package var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
@@ -98,8 +92,6 @@ extension SnapshotVerifier {
     /// The first of the records that break the data model, with why; their blocks are kept all the
     /// same.
     package internal(set) var recordWarnings: [(record: String, why: String)] = []
-
-    init(archive: ArchiveVerification) { self.archive = archive }
 
     /// Everything that is damaged beyond what ``archive`` says.
     package var damage: [String] { fileDamage + snapshots.flatMap(\.damage) }

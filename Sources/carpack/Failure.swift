@@ -49,7 +49,7 @@ struct Failure: Error {
   private static func isOfFormat(_ error: any Error) -> Bool {
     error is ArchiveError || error is SnapshotError || error is SnapshotHistory.Break
       || error is CARError || error is RepositoryError || error is DAGCBORError
-      || error is MSTNode.Malformed || error is MSTDiffError
+      || error is MSTNode.Malformed || error is MSTDiffError || error is RecordProofFault
   }
 
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.

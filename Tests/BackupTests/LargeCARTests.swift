@@ -1,4 +1,5 @@
 import Archive
+import ArchiveTestSupport
 import Files
 import Foundation
 import IPLD

@@ -1,4 +1,5 @@
 import ATProtocol
+import ArchiveTestSupport
 internal import Extraction
 import Files
 import IPLD

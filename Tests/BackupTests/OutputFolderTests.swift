@@ -1,8 +1,9 @@
-import Extraction
 import Files
 import Foundation
 import TestSupport
 import Testing
+
+@testable import Extraction
 
 @Suite struct `A folder that is written into` {
   private struct Broken: Error {}
@@ -133,5 +134,14 @@ import Testing
       #expect(try write("x", to: ["a\(number % 3)", "b\(number)", "x"], in: folder) == .written)
     }
     #expect(temporary.names().count == 1500)
+  }
+}
+
+extension OutputFolder {
+  @discardableResult
+  fileprivate func write(
+    _ components: [String], durably: Bool = true, _ produce: Content
+  ) throws -> Outcome {
+    try put(OutputFile(components: components, isDurable: durably), produce).outcome
   }
 }

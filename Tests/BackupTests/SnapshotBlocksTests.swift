@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import IPLD
 internal import Repository
 import Snapshots

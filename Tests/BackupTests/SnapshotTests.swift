@@ -1,4 +1,5 @@
 import ATProtocol
+import ArchiveTestSupport
 import Foundation
 import IPLD
 import Snapshots

@@ -21,15 +21,10 @@ struct BlobDifference {
 
   private let old: SnapshotBlocks
   private let new: SnapshotBlocks
-  private var oldBlobs = BlobTable()
-  private var newBlobs = BlobTable()
+  private var found: [MSTDiff.Side: BlobTable] = [.old: BlobTable(), .new: BlobTable()]
   private var scanner = RecordScanner()
   private var readCount = 0
   private var readLength = 0
-  /// The blobs that only the new snapshot refers to, once settled.
-  private(set) var added: [BlobTable.Entry] = []
-  /// The blobs that only the old snapshot refers to, once settled.
-  private(set) var gone: [BlobTable.Entry] = []
   /// What could not be read.
   private(set) var gaps: [SnapshotDiff.Gap] = []
   /// How many there are of that.
@@ -67,28 +62,31 @@ struct BlobDifference {
     }
     readLength += bytes.count
     _ = scanner.scan(bytes.span) { ref in
-      if side == .old { oldBlobs.insert(ref, from: key) } else { newBlobs.insert(ref, from: key) }
+      found[side]?.insert(ref, from: key)
     }
   }
 
-  /// Says which blobs came and went, once all changes have been taken in.
-  mutating func settle() throws {
+  /// The blobs that came and went, once all changes have been taken in.
+  mutating func settle() throws -> (added: [BlobTable.Entry], gone: [BlobTable.Entry]) {
     if isLarge {
       // What was not there one by one is not there all at once.
       (gaps, gapCount) = ([], 0)
-      (oldBlobs, newBlobs) = (try allBlobs(.old), try allBlobs(.new))
+      found = [.old: try allBlobs(.old), .new: try allBlobs(.new)]
     }
-    added = newBlobs.entries.filter { !oldBlobs.contains($0.cid) }
-    gone = oldBlobs.entries.filter { !newBlobs.contains($0.cid) }
-    guard !isLarge else { return }
-    if !added.isEmpty {
-      let others = try allBlobs(.old)
-      added.removeAll { others.contains($0.cid) }
+    return (try only(in: .new, not: .old), try only(in: .old, not: .new))
+  }
+
+  /// The blobs of one side, in the order of their CIDs as text.
+  private mutating func only(in side: MSTDiff.Side, not other: MSTDiff.Side) throws
+    -> [BlobTable.Entry]
+  {
+    guard let own = found[side], let others = found[other] else { return [] }
+    var entries = own.entries.filter { !others.contains($0.cid) }
+    if !isLarge, !entries.isEmpty {
+      let all = try allBlobs(other)
+      entries.removeAll { all.contains($0.cid) }
     }
-    if !gone.isEmpty {
-      let others = try allBlobs(.new)
-      gone.removeAll { others.contains($0.cid) }
-    }
+    return entries.map { ($0, text: "\($0.cid)") }.sorted { $0.text < $1.text }.map(\.0)
   }
 
   /// The blobs that any record of a snapshot refers to.

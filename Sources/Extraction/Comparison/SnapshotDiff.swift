@@ -84,16 +84,11 @@ package struct SnapshotDiff: Sendable {
         try visit(record)
       }
     }
-    try blobs.settle()
-    diff.addedBlobs = sorted(blobs.added)
-    diff.goneBlobs = sorted(blobs.gone)
+    (diff.addedBlobs, diff.goneBlobs) = try blobs.settle()
     (diff.gaps, diff.gapCount) = (blobs.gaps, blobs.gapCount)
     return diff
   }
 
-  private static func sorted(_ blobs: [BlobTable.Entry]) -> [BlobTable.Entry] {
-    blobs.map { ($0, text: "\($0.cid)") }.sorted { $0.text < $1.text }.map(\.0)
-  }
 }
 
 extension ArchivedSnapshot {

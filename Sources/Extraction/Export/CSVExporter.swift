@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 package import Files
 internal import IPLD
+internal import Repository
 package import Snapshots
 package import SystemPackage
 
@@ -23,6 +24,8 @@ package struct CSVExporter {
     package var tables: [Table] = []
     /// How many records are not in the archive, so that only their names are in a table.
     package var missing = 0
+    /// How many parts of the tree are not in the archive, so that their records are in no table.
+    package var missingNodes = 0
     /// Why there may be records that are in no table; nil if all are.
     package var flaw: String?
   }
@@ -85,6 +88,8 @@ package struct CSVExporter {
         }
       if let table = try open?.finish() { report.tables.append(table) }
       report.flaw = contents.flaw
+      report.missingNodes = contents.tree.missingNodes.count
+      if contents.tree.commit == nil { report.missingNodes += 1 }
       return report
     } catch {
       open?.file.discard()
@@ -98,16 +103,12 @@ extension TableRecord {
   fileprivate init(
     _ key: [UInt8], _ cid: CID, _ block: Span<UInt8>, of did: DID, _ times: RecordTimes
   ) {
-    var value: IPLDValue?
-    do throws(DAGCBORError) {
-      value = block.isEmpty ? nil : try DAGCBORDecoder.decode(block)
-    } catch {
-      // Its row has its name and CID, and nothing else.
-    }
+    // The row of a record that cannot be read has its name and CID, and nothing else.
+    let value = try? DAGCBORDecoder.decode(block)
     let time = times.time(of: key, createdAt: value?["createdAt"]?.string)
     self.init(
       uri: "at://\(did)/\(String(decoding: key, as: UTF8.self))", cid: cid,
-      created: value?["createdAt"]?.string ?? time.map { "\($0)" } ?? "", value: value,
+      created: value?["createdAt"]?.string ?? time?.text ?? "", value: value,
       json: value?.json() ?? "")
   }
 }

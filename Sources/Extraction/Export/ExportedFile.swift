@@ -26,11 +26,23 @@ struct ExportedFile {
     try storage.truncate(to: 0)
   }
 
-  /// Appends bytes.
-  mutating func append(_ bytes: some Sequence<UInt8>) throws {
-    content.append(contentsOf: bytes)
-    if content.count >= Self.piece { try flush() }
+  /// Writes a file with all that `body` appends; nothing of it stays if that throws.
+  static func write(
+    _ name: String, in folder: FilePath, replacing: Bool,
+    _ body: (inout ExportedFile) throws -> Void
+  ) throws {
+    var file = try ExportedFile(name, in: folder, replacing: replacing)
+    do {
+      try body(&file)
+      try file.finish()
+    } catch {
+      file.discard()
+      throw error
+    }
   }
+
+  /// Appends bytes.
+  mutating func append(_ bytes: [UInt8]) throws { try append(bytes.span) }
 
   /// Appends bytes.
   mutating func append(_ bytes: Span<UInt8>) throws {

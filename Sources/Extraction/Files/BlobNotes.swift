@@ -1,14 +1,16 @@
 internal import ATProtocol
-internal import Files
-internal import IPLD
+package import Files
+package import IPLD
+package import Snapshots
 
 /// What the records say that refer to blobs, each blob's first: when that was, and what its file
 /// may be called.
 ///
 /// An account may refer to a million blobs, so what is kept of each are some 40 bytes, and its
 /// name, if names are wanted.
-struct BlobNotes {
-  private let times: RecordTimes
+package struct BlobNotes {
+  /// When records were made.
+  package let times: RecordTimes
   private let hasNames: Bool
   private var scanner = BlobRefScanner()
   /// The places of blobs by the first 8 bytes of their digests; two that share these share a note,
@@ -23,41 +25,38 @@ struct BlobNotes {
   /// No notes yet.
   ///
   /// - Parameters:
-  ///   - times: when records were made.
+  ///   - snapshot: whose records they are.
   ///   - hasNames: whether names are made.
-  init(_ times: RecordTimes, hasNames: Bool) {
-    (self.times, self.hasNames) = (times, hasNames)
+  package init(of snapshot: Snapshot, hasNames: Bool = false) {
+    (times, self.hasNames) = (RecordTimes(of: snapshot), hasNames)
+  }
+
+  /// Takes in a record, and returns when it was made.
+  package mutating func time(of key: [UInt8], _ record: Span<UInt8>) -> FileTime? {
+    add(key, record)
+    return times.time(of: key, createdAt: RecordTimes.createdAt(in: record))
   }
 
   /// Takes in what a record says.
   mutating func add(_ key: [UInt8], _ record: Span<UInt8>) {
     var found: [CID] = []
-    do throws(DAGCBORError) {
-      _ = try scanner.scan(record) { found.append($0.cid) }
-    } catch {
-      // Blobs to which it refers all the same are called after its key.
-      return
-    }
+    // Blobs of a record that cannot be read are called after its key.
+    guard (try? scanner.scan(record, found: { found.append($0.cid) })) != nil else { return }
     var fresh: [(cid: CID, number: Int)] = []
     for (index, cid) in found.enumerated() where places[Self.place(of: cid)] == nil {
       places[Self.place(of: cid)] = UInt32(moments.count + fresh.count)
       fresh.append((cid, index + 1))
     }
     guard !fresh.isEmpty else { return }
-    var value = IPLDValue.null
-    do {
-      value = try DAGCBORDecoder.decode(record)
-    } catch {
-      // It was scanned, so it can be decoded.
-    }
+    let value = (try? DAGCBORDecoder.decode(record)) ?? .null
     let time = times.time(of: key, createdAt: value["createdAt"]?.string)
     let texts = hasNames ? BlobTexts(value) : nil
     for (cid, number) in fresh {
       moments.append(time.map { $0.seconds * 1_000_000_000 + $0.nanoseconds } ?? .min)
       guard let texts else { continue }
-      let name = ReadableName(number: number, of: key, time, texts[cid])
       for isWhole in [false, true] {
-        names.append(contentsOf: name.text(isWhole: isWhole).utf8)
+        let name = ReadableName.make(number: number, of: key, time, texts[cid], isWhole: isWhole)
+        names.append(contentsOf: name.utf8)
         ends.append(names.count)
       }
     }
@@ -66,7 +65,7 @@ struct BlobNotes {
   /// The time of the record that refers to a blob first.
   ///
   /// - Parameter record: the key of that record, if it is known otherwise.
-  func time(of cid: CID, record: [UInt8]?) -> FileTime? {
+  package func time(of cid: CID, record: [UInt8]?) -> FileTime? {
     guard let place = places[Self.place(of: cid)] else {
       return record.map { times.time(of: $0, createdAt: nil) } ?? times.commit
     }
@@ -83,7 +82,7 @@ struct BlobNotes {
     guard hasNames, let place = places[Self.place(of: cid)] else {
       guard let record else { return nil }
       let time = times.time(of: record, createdAt: nil)
-      return ReadableName(number: 1, of: record, time, "").text(isWhole: isWhole)
+      return ReadableName.make(number: 1, of: record, time, "", isWhole: isWhole)
     }
     let index = 2 * Int(place) + (isWhole ? 1 : 0)
     let start = index > 0 ? ends[index - 1] : 0
@@ -151,11 +150,7 @@ struct BlobTexts {
   /// The blob that a map refers to, in today's form or in that of 2022.
   private static func blob(_ value: IPLDValue) -> CID? {
     if let link = value["ref"]?.link { return link }
-    guard value["mimeType"]?.string != nil, let text = value["cid"]?.string else { return nil }
-    do throws(CIDError) {
-      return try CID(text)
-    } catch {
-      return nil
-    }
+    guard value["mimeType"]?.string != nil else { return nil }
+    return value["cid"]?.string.flatMap { try? CID($0) }
   }
 }

@@ -117,13 +117,13 @@ final class ExtractedFiles {
         let components = path.split(separator: "/").map(String.init)
         if isUnwanted(path) {
           switch try folder.remove([account] + components, holding: digest) {
-          case .removed:
+          case true?:
             if components.count > 1 { emptied.insert([account] + components.dropLast()) }
             isUnchanged = false
             return
-          case .changed:
+          case false?:
             if changed.count < Self.maximumChanged { changed.append(shown(path)) }
-          case .absent: break
+          case nil: break
           }
         }
         guard try folder.isThere([account] + components) else {

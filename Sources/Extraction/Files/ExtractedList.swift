@@ -70,23 +70,28 @@ final class ExtractedList {
     slots = [UInt32](repeating: 0, count: size)
     isNoted = [UInt64](repeating: 0, count: size / 64 + 1)
     try file.withBytes { bytes in
-      var start = 0
       var number = 1
-      while start < end {
-        var stop = start
-        while bytes[stop] != UInt8(ascii: "\n") { stop += 1 }
-        if number == 1 {
-          guard bytes.extracting(0..<stop).array.starts(with: Self.mark.utf8) else {
-            throw Self.malformed(shown, number)
-          }
-        } else {
-          let line = bytes.extracting(start..<stop)
-          guard Self.isWellFormed(line) else { throw Self.malformed(shown, number) }
-          insert(UInt32(start), line.extracting(Self.prefix..<line.count))
+      try forEachLine(in: bytes) { place in
+        let line = bytes.extracting(place)
+        let isLegal =
+          number == 1 ? line.array.starts(with: Self.mark.utf8) : Self.isWellFormed(line)
+        guard isLegal else { throw Self.malformed(shown, number) }
+        if number > 1 {
+          insert(UInt32(place.lowerBound), line.extracting(Self.prefix..<line.count))
         }
-        start = stop + 1
         number += 1
       }
+    }
+  }
+
+  /// Visits the complete lines, without what ends them.
+  private func forEachLine(
+    in bytes: Span<UInt8>, _ visit: (Range<Int>) throws -> Void
+  ) rethrows {
+    var start = 0
+    for index in 0..<end where bytes[index] == UInt8(ascii: "\n") {
+      try visit(start..<index)
+      start = index + 1
     }
   }
 
@@ -144,22 +149,16 @@ final class ExtractedList {
   /// list.
   func visitOthers(_ body: (_ path: String, _ digest: SHA256Digest) throws -> Void) throws {
     try file.withBytes { bytes in
-      var start = 0
-      while start < end {
-        var stop = start
-        while bytes[stop] != UInt8(ascii: "\n") { stop += 1 }
-        if start > 0 {
-          let path = bytes.array((start + Self.prefix)..<stop)
-          var isOther = true
-          visit(path, in: bytes) { slot in
-            if isNoted[slot / 64] >> UInt64(slot % 64) & 1 == 1 { isOther = false }
-          }
-          if isOther {
-            try body(
-              String(decoding: path, as: UTF8.self), Self.digest(at: start, in: bytes))
-          }
+      try forEachLine(in: bytes) { line in
+        guard line.lowerBound > 0 else { return }
+        let path = bytes.array((line.lowerBound + Self.prefix)..<line.upperBound)
+        var isOther = true
+        visit(path, in: bytes) { slot in
+          if isNoted[slot / 64] >> UInt64(slot % 64) & 1 == 1 { isOther = false }
         }
-        start = stop + 1
+        guard isOther else { return }
+        try body(
+          String(decoding: path, as: UTF8.self), Self.digest(at: line.lowerBound, in: bytes))
       }
     }
   }

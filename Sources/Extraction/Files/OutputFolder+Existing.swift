@@ -5,16 +5,6 @@ internal import SystemPackage
 
 /// What is in the folder already.
 extension OutputFolder {
-  /// What came of removing a file.
-  enum Removal: Sendable {
-    /// It is gone.
-    case removed
-    /// It was not there.
-    case absent
-    /// It holds something else, and stays.
-    case changed
-  }
-
   /// How many bytes an ordinary file of this name has; nil if there is none.
   ///
   /// - Throws: ``BackupError/inTheWay(_:)`` if something else has the name.
@@ -70,26 +60,27 @@ extension OutputFolder {
 
   /// Removes a file, if it holds what it is said to hold.
   ///
+  /// - Returns: Whether it does, and is gone; nil if it was not there.
   /// - Throws: ``BackupError``.
-  func remove(_ components: [String], holding digest: SHA256Digest) throws -> Removal {
+  func remove(_ components: [String], holding digest: SHA256Digest) throws -> Bool? {
     guard let name = components.last else { throw BackupError.hostileName("") }
     try check(name)
     let shown = ([path] + components).joined(separator: "/")
     do {
       guard let folder = try openFolder(components.dropLast()),
         let size = try size(of: name, in: folder.descriptor, shown)
-      else { return .absent }
+      else { return nil }
       guard try self.digest(of: name, size: size, in: folder.descriptor, shown) == digest else {
-        return .changed
+        return false
       }
       guard unsafe unlinkat(folder.descriptor, name, 0) == 0 else {
         throw BackupError.system("remove \(shown)", errno)
       }
     } catch BackupError.inTheWay {
-      return .changed
+      return false
     }
     tally.removed += 1
-    return .removed
+    return true
   }
 
   /// Removes a folder, and those above it, down to a depth, if nothing is in them.

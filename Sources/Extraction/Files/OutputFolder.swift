@@ -1,6 +1,6 @@
 internal import CGlibc
-package import Files
-package import IPLD
+internal import Files
+internal import IPLD
 internal import LibC
 internal import SystemPackage
 
@@ -13,7 +13,7 @@ internal import SystemPackage
 /// asked for or the file may be replaced.
 package final class OutputFolder {
   /// What came of writing a file.
-  package enum Outcome: Sendable {
+  enum Outcome {
     /// It was written.
     case written
     /// It was there, with the same content.
@@ -35,17 +35,13 @@ package final class OutputFolder {
   }
 
   /// Hands a content, piece by piece, to the sink it is given.
-  package typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
+  typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
   /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to
   /// hold.
-  package typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
+  typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
 
-  /// A folder within.
-  struct Opened {
-    let descriptor: CInt
-    /// Whether it was made here, so that nothing is in it but what was written here.
-    let isNew: Bool
-  }
+  /// A folder within, and whether it was made here, so that only what was written here is in it.
+  typealias Opened = (descriptor: CInt, isNew: Bool)
 
   /// How many folders are kept open at a time.
   private static let maximumOpenFolders = 64
@@ -95,24 +91,6 @@ package final class OutputFolder {
     _ = close(root)
   }
 
-  /// Writes a file.
-  ///
-  /// - Parameters:
-  ///   - components: the names of the folders, and last of the file.
-  ///   - durably: whether the content is on the medium before the file has its name. Thousands of
-  ///     small files can do without, as long as ``synchronize()`` comes before anybody is told that
-  ///     they are there.
-  ///   - produce: writes the content piece by piece to the sink it is given; when it throws, no
-  ///     file appears. It may be asked for the content twice.
-  /// - Throws: ``BackupError``, and what `produce` throws.
-  @discardableResult
-  package func write(
-    _ components: [String], durably: Bool = true,
-    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
-  ) throws -> Outcome {
-    try put(OutputFile(components, isDurable: durably), produce).outcome
-  }
-
   /// Writes a file, or replaces one of which that is allowed.
   ///
   /// - Parameters:
@@ -122,7 +100,7 @@ package final class OutputFolder {
   ///     for.
   /// - Returns: What came of it, and the digest of the content.
   /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
-  package func put(
+  func put(
     _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
   ) throws -> (outcome: Outcome, digest: SHA256Digest) {
     guard let name = file.components.last else { throw BackupError.hostileName("") }
@@ -134,9 +112,9 @@ package final class OutputFolder {
     // What lies in a folder that was made here was written here: a name that is taken there is
     // found out when it is given.
     if !folder.isNew,
-      let verdict = try judge(name, in: folder, shown, &digest, produce, mayReplace)
+      let isSame = try holds(name, in: folder, shown, &digest, produce, mayReplace)
     {
-      if case .same(let digest) = verdict {
+      if isSame, let digest {
         tally.alreadyThere += 1
         return (.alreadyThere, digest)
       }
@@ -164,12 +142,12 @@ package final class OutputFolder {
       // Where the system cannot do that, or the name is taken.
       if !isKept {
         var known: SHA256Digest? = new
-        let verdict = try judge(name, in: folder, shown, &known, produce, mayReplace)
-        if case .same = verdict {
+        let isSame = try holds(name, in: folder, shown, &known, produce, mayReplace)
+        if isSame == true {
           tally.alreadyThere += 1
           return (.alreadyThere, new)
         }
-        isReplacing = verdict != nil
+        isReplacing = isSame != nil
       }
     }
     if !isKept {
@@ -188,7 +166,7 @@ package final class OutputFolder {
   ///
   /// - Returns: Whether it is there already, and the same.
   /// - Throws: what ``put(_:_:mayReplace:)`` would throw because of what is there.
-  package func check(
+  func check(
     _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
   ) throws -> Bool {
     guard let name = file.components.last else { throw BackupError.hostileName("") }
@@ -197,9 +175,7 @@ package final class OutputFolder {
       return false
     }
     var digest = file.digest
-    let verdict = try judge(name, in: folder, shown(file), &digest, produce, mayReplace)
-    if case .same = verdict { return true }
-    return false
+    return try holds(name, in: folder, shown(file), &digest, produce, mayReplace) == true
   }
 
   /// Returns when everything that was written is on the medium.
@@ -267,24 +243,21 @@ package final class OutputFolder {
     return (count, hash.finish())
   }
 
-  /// What is to be done about a file that is there.
-  private enum Verdict {
-    case same(SHA256Digest)
-    case replace
-  }
-
-  /// Looks at what has a file's name; nil if nothing has.
-  private func judge(
+  /// Whether a file that is there holds the content; nil if there is none.
+  ///
+  /// - Parameter digest: that of the content, which is computed if it is not known.
+  /// - Throws: ``BackupError/fileDiffers(_:)`` if it does not, and may not be replaced.
+  private func holds(
     _ name: String, in folder: Opened, _ shown: String, _ digest: inout SHA256Digest?,
     _ produce: Content, _ mayReplace: Replacing
-  ) throws -> Verdict? {
+  ) throws -> Bool? {
     guard let size = try size(of: name, in: folder.descriptor, shown) else { return nil }
     let new = try digest ?? Self.digest(of: produce)
     digest = new
     let old = try self.digest(of: name, size: size, in: folder.descriptor, shown)
-    if old == new { return .same(new) }
+    if old == new { return true }
     guard try mayReplace(old, new) || overwriting else { throw BackupError.fileDiffers(shown) }
-    return .replace
+    return false
   }
 
   static func digest(of produce: Content) throws -> SHA256Digest {
@@ -318,7 +291,7 @@ package final class OutputFolder {
   /// - Parameter mode: that of the last folder, if it is made; nil to make none.
   func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> Opened? {
     try stopIfAsked()
-    var current = Opened(descriptor: root, isNew: isNew)
+    var current: Opened = (root, isNew)
     var shown = ""
     for (index, name) in zip(components.indices, components) {
       try check(name)
@@ -343,7 +316,7 @@ package final class OutputFolder {
         throw BackupError.system("open the folder \(path)\(shown)", errno)
       }
       if folders.count >= Self.maximumOpenFolders { closeFolders(except: shown) }
-      current = Opened(descriptor: opened, isNew: isMade)
+      current = (opened, isMade)
       folders[shown] = current
     }
     return current
@@ -362,24 +335,18 @@ package final class OutputFolder {
 }
 
 /// A file that is to be written into an ``OutputFolder``.
-package struct OutputFile {
+struct OutputFile {
   /// The names of the folders, and last of the file.
-  package let components: [String]
+  let components: [String]
   /// Whether the content is on the medium before the file has its name.
-  package var isDurable: Bool
+  ///
+  /// Thousands of small files can do without, as long as ``OutputFolder/synchronize()`` comes before
+  /// anybody is told that they are there.
+  var isDurable = true
   /// The digest of the content, where it is known beforehand.
-  package var digest: SHA256Digest?
+  var digest: SHA256Digest?
   /// When the file was modified; nil for when it is written.
-  package var time: FileTime?
+  var time: FileTime?
   /// Whether it is for its owner alone, with the folders that are made for it.
   package var isPrivate = false
-
-  package init(
-    _ components: [String], isDurable: Bool = true, digest: SHA256Digest? = nil,
-    time: FileTime? = nil
-  ) {
-    (self.components, self.isDurable, self.digest, self.time) = (
-      components, isDurable, digest, time
-    )
-  }
 }

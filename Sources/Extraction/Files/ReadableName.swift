@@ -6,16 +6,11 @@ internal import Files
 ///
 /// The day of the record that refers to the blob first, the beginning of its key, which of the
 /// record's blobs it is, and the words that belong to it.
-struct ReadableName: Equatable {
+enum ReadableName {
   /// How much of a key that tells a time is enough: within half a minute.
   private static let shortKey = 8
   /// How much there is of any other key.
   private static let longestKey = 40
-
-  private let day: String
-  private let key: String
-  private let number: Int
-  private let words: String
 
   /// The name of a blob.
   ///
@@ -24,24 +19,21 @@ struct ReadableName: Equatable {
   ///   - key: the record's key in the tree.
   ///   - time: the record's time.
   ///   - text: what is said about the blob.
-  init(number: Int, of key: [UInt8], _ time: FileTime?, _ text: String) {
-    day = time?.day ?? "undated"
-    let rest = FileNaming.parts(of: key).rest.prefix(Self.longestKey)
-    self.key = String(
-      decoding: rest.map { byte in
+  ///   - isWhole: whether all of the key is in it.
+  static func make(
+    number: Int, of key: [UInt8], _ time: FileTime?, _ text: String, isWhole: Bool
+  ) -> String {
+    let rest = FileNaming.parts(of: key).rest.prefix(longestKey)
+    let isShort = !isWhole && rest.count == TID.maximumLength
+    let shown = String(
+      decoding: rest.prefix(isShort ? shortKey : longestKey).map { byte in
         let lower = byte | 0x20
         let isLetter = UInt8(ascii: "a")...UInt8(ascii: "z") ~= lower
         let isDigit = UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
         return isLetter ? lower : isDigit ? byte : UInt8(ascii: "-")
       }, as: UTF8.self)
-    self.number = number
-    words = Slug.make(text)
-  }
-
-  /// The name with as much of the key as is told.
-  func text(isWhole: Bool) -> String {
-    let isShort = !isWhole && key.utf8.count == TID.maximumLength
-    let name = "\(day)_\(isShort ? String(key.prefix(Self.shortKey)) : key)_\(number)"
+    let words = Slug.make(text)
+    let name = "\(time?.day ?? "undated")_\(shown)_\(number)"
     return words.isEmpty ? name : "\(name)_\(words)"
   }
 }

@@ -1,9 +1,10 @@
 internal import ATProtocol
-internal import Files
-internal import Snapshots
+package import Files
+internal import IPLD
+package import Snapshots
 
 /// When records were made, as far as they can be believed.
-struct RecordTimes {
+package struct RecordTimes {
   /// How many seconds a record may claim to be later than the commit that holds it: clocks differ.
   private static let tolerance: Int64 = 86_400
 
@@ -12,7 +13,7 @@ struct RecordTimes {
   private let latest: Int64
 
   /// The times of a snapshot's records.
-  init(of snapshot: Snapshot) {
+  package init(of snapshot: Snapshot) {
     commit = snapshot.rev.flatMap { FileTime($0) } ?? FileTime(snapshot.createdAt)
     latest = commit.map { $0.seconds + Self.tolerance } ?? FileTime.latest
   }
@@ -22,18 +23,21 @@ struct RecordTimes {
   /// - Parameters:
   ///   - key: the record's key in the tree.
   ///   - createdAt: what the record says.
-  func time(of key: [UInt8], createdAt: String?) -> FileTime? {
+  package func time(of key: [UInt8], createdAt: String?) -> FileTime? {
     if let time = believed(createdAt.flatMap { FileTime($0) }) { return time }
     let rest = FileNaming.parts(of: key).rest
-    if rest.count == TID.maximumLength {
-      do throws(IdentifierError) {
-        let tid = try TID(String(decoding: rest, as: UTF8.self))
-        if let time = believed(FileTime(tid)) { return time }
-      } catch {
-        // A key like any other.
-      }
+    if rest.count == TID.maximumLength,
+      let tid = try? TID(String(decoding: rest, as: UTF8.self)),
+      let time = believed(FileTime(tid))
+    {
+      return time
     }
     return commit
+  }
+
+  /// What a record says of when it was made; nil if it does not, or cannot be read.
+  static func createdAt(in body: Span<UInt8>) -> String? {
+    (try? DAGCBORDecoder.decode(body))?["createdAt"]?.string
   }
 
   private func believed(_ time: FileTime?) -> FileTime? {

@@ -32,7 +32,7 @@ package enum Selector: Equatable, Sendable {
       guard let account = parts.first else { throw BackupError.malformedSelector(text) }
       self = try Self.records(
         parts.count > 1 ? String(parts[1]) : "*", of: String(account), in: text)
-    } else if let cid = Self.cid(text) {
+    } else if let cid = try? CID(text) {
       self = .cid(cid)
     } else if text.hasPrefix("baf"), text.utf8.count >= Self.shortestPrefix,
       text.utf8.allSatisfy({ (0x61...0x7a) ~= $0 || (0x32...0x37) ~= $0 })
@@ -52,23 +52,11 @@ package enum Selector: Equatable, Sendable {
     -> Selector
   {
     guard let pattern = PathPattern(path) else { throw BackupError.malformedSelector(text) }
-    do throws(IdentifierError) {
-      return .records(
-        pattern,
-        of: try account.map { text throws(IdentifierError) in
-          try ATIdentifier(text)
-        })
-    } catch {
+    guard let account else { return .records(pattern, of: nil) }
+    guard let owner = try? ATIdentifier(account) else {
       throw BackupError.malformedSelector(text)
     }
-  }
-
-  private static func cid(_ text: String) -> CID? {
-    do throws(CIDError) {
-      return try CID(text)
-    } catch {
-      return nil
-    }
+    return .records(pattern, of: owner)
   }
 
   /// The account whose records are meant; nil if that is not said.

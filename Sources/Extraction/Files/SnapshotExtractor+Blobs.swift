@@ -20,9 +20,7 @@ extension SnapshotExtractor {
   mutating func writeExtras() throws {
     do {
       try writeBlobs(archived.extras().map { Blob(cid: $0) })
-    } catch let error as ArchiveError {
-      report.damaged.append(("extras", "\(error)"))
-    } catch let error as SnapshotError {
+    } catch let error where Self.isOfArchive(error) {
       report.damaged.append(("extras", "\(error)"))
     }
   }
@@ -74,21 +72,14 @@ extension SnapshotExtractor {
       try writeSmallBlob(blob)
       return
     case .held: break
-    case .missing:
-      report.missing.append("\(cid)")
-      return
-    case .damaged(let why):
-      report.damaged.append(("\(cid)", why))
-      return
-    }
-    let ending: String
-    do {
-      ending = try fileExtension(cid, blob.mimeType)
-    } catch let error as ArchiveError {
-      report.damaged.append(("\(cid)", "\(error)"))
-      return
+    case .missing: return report.missing.append("\(cid)")
+    case .damaged(let why): return report.damaged.append(("\(cid)", why))
     }
     let reader = archived.reader
+    guard let start = try notingDamage(of: cid, { try Self.beginning(of: cid, in: reader) }) else {
+      return
+    }
+    let ending = fileExtension(cid, blob.mimeType, beginning: start)
     try write(
       ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
     ) { sink in try reader.read(cid, each: sink) }
@@ -119,17 +110,12 @@ extension SnapshotExtractor {
 
   mutating func writeSmallBlob(_ blob: Blob) throws {
     let cid = blob.cid
-    let found: [UInt8]?
-    do {
-      found = try archived.reader.body(of: cid, limit: Int(Self.maximumInMemory))
-    } catch let error as ArchiveError {
-      report.damaged.append(("\(cid)", "\(error)"))
-      return
-    }
-    guard let body = found else {
-      report.missing.append("\(cid)")
-      return
-    }
+    let reader = archived.reader
+    guard
+      let found = try notingDamage(
+        of: cid, { try reader.body(of: cid, limit: Int(Self.maximumInMemory)) })
+    else { return }
+    guard let body = found else { return report.missing.append("\(cid)") }
     let ending = fileExtension(
       cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
     try write(
@@ -141,17 +127,18 @@ extension SnapshotExtractor {
     }
   }
 
-  private mutating func fileExtension(_ cid: CID, _ mimeType: String?) throws -> String {
+  /// As much of a blob as tells its type.
+  private static func beginning(of cid: CID, in reader: ArchiveReader) throws -> [UInt8] {
     var beginning: [UInt8] = []
     struct Enough: Error {}
     do {
-      try archived.reader.read(cid) { chunk in
+      try reader.read(cid) { chunk in
         let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
         beginning.append(contentsOf: chunk.extracting(0..<wanted))
         if beginning.count == MediaType.signatureLength { throw Enough() }
       }
     } catch is Enough {}
-    return fileExtension(cid, mimeType, beginning: beginning)
+    return beginning
   }
 
   private mutating func fileExtension(

@@ -34,6 +34,7 @@ extension SnapshotExtractor {
     for entry in entries {
       if let fault = entry.fault, fault.kind != .notGiven {
         report.missing.append("private data, \(entry.endpoint): \(fault.why)")
+        missingPrivateCount += 1
       }
       let isLines = entry.contentType.map { $0.contains("jsonl") || $0.contains("ndjson") } ?? false
       let ending = isLines ? ".jsonl" : ".json"

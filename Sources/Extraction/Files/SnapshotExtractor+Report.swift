@@ -18,6 +18,8 @@ extension SnapshotExtractor {
     package internal(set) var missingRecords: [String] = []
     /// Nodes of the tree that are not in the archive, and with them all records below.
     package internal(set) var missingNodes: [String] = []
+    /// Whether the CAR came in without some of its blocks, and is given back so.
+    package internal(set) var isCARPartial = false
     /// Blobs whose content has the signature of another type than their record says.
     package internal(set) var mistyped: [String] = []
     /// Files that were to be removed, and were changed since they were extracted: the first of
@@ -37,7 +39,7 @@ extension SnapshotExtractor {
     /// Whether there is nothing to say but how much was written.
     var isEmpty: Bool {
       damaged.isEmpty && refused.isEmpty && inTheWay.isEmpty && missing.isEmpty
-        && missingRecords.isEmpty && missingNodes.isEmpty && mistyped.isEmpty
+        && missingRecords.isEmpty && missingNodes.isEmpty && mistyped.isEmpty && !isCARPartial
     }
 
     /// Adds what came of a later extraction into the same folder.
@@ -51,6 +53,7 @@ extension SnapshotExtractor {
       missing += later.missing
       missingRecords += later.missingRecords
       missingNodes += later.missingNodes
+      isCARPartial = isCARPartial || later.isCARPartial
       mistyped += later.mistyped
       changed += later.changed
       lacksPrivateData = lacksPrivateData || later.lacksPrivateData

@@ -29,6 +29,8 @@ package struct SnapshotExtractor {
   /// The files that are there and the same, as was found out so: a digest of the path of each.
   private var same: Set<Int> = []
   private var blocks: SnapshotBlocks?
+  /// How many of the missing things are private data.
+  var missingPrivateCount = 0
   var notes: BlobNotes?
   /// The names that were given, where names meet that differ in case only.
   var claims: ClaimedNames?
@@ -52,17 +54,18 @@ package struct SnapshotExtractor {
   /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what
   /// the snapshot has now. If anything else is in the way, nothing is written.
   ///
+  /// - Parameter checksOnly: whether it is only found out what is in the way, and nothing written.
   /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the
   ///   folder was told to stop, and then what was written is known to the next extraction. What is
   ///   wrong with the archive is in the report.
   package static func extract(
     _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
-    options: ExtractionOptions = ExtractionOptions(),
+    options: ExtractionOptions = ExtractionOptions(), checksOnly: Bool = false,
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
     var extractor = try SnapshotExtractor(archived, into: folder, options, observer: observer)
     try extractor.findWhatIsInTheWay(selection)
-    guard extractor.report.inTheWay.isEmpty else { return extractor.report }
+    guard extractor.report.inTheWay.isEmpty, !checksOnly else { return extractor.report }
     try extractor.files.begin()
     do {
       try extractor.run(selection)
@@ -77,19 +80,6 @@ package struct SnapshotExtractor {
     }
     try folder.synchronize()
     extractor.report.tally = folder.tally
-    return extractor.report
-  }
-
-  /// Finds out what is in the way of ``extract(_:of:into:options:observer:)``, and writes nothing.
-  ///
-  /// - Throws: as that does.
-  package static func check(
-    _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
-    options: ExtractionOptions = ExtractionOptions(),
-    observer: @escaping Progress.Observer = { _ in }
-  ) throws -> Report {
-    var extractor = try SnapshotExtractor(archived, into: folder, options, observer: observer)
-    try extractor.findWhatIsInTheWay(selection)
     return extractor.report
   }
 
@@ -127,7 +117,7 @@ package struct SnapshotExtractor {
       (isDeleting, report.keptBecause) = (false, "not everything could be extracted")
     }
     let hasAllRecords = report.missingRecords.isEmpty && report.missingNodes.isEmpty
-    let hasAllBlobs = hasAllRecords && report.missing.isEmpty
+    let hasAllBlobs = hasAllRecords && report.missing.count == missingPrivateCount
     if isDeleting, selection.records && !hasAllRecords || selection.blobs && !hasAllBlobs {
       report.keptBecause = "some of what the snapshot refers to is not in the archive"
     }
@@ -135,7 +125,7 @@ package struct SnapshotExtractor {
       guard isDeleting else { return false }
       if path.hasPrefix("records/") { return selection.records && hasAllRecords }
       if path.hasPrefix("blobs/") { return selection.blobs && hasAllBlobs }
-      if path.hasPrefix("private/") { return selection.privateData && hasAllBlobs }
+      if path.hasPrefix("private/") { return selection.privateData && missingPrivateCount == 0 }
       if path.contains("/") { return false }
       return path.hasSuffix(".car")
         ? selection.car : selection.metadata && ExtractedName.all.contains(path)
@@ -157,10 +147,9 @@ package struct SnapshotExtractor {
     _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {
     let name = components.joined(separator: "/")
-    var file = OutputFile(
-      [account] + components, isDurable: durably, digest: digest,
-      time: options.setsTimes ? time : nil)
-    file.isPrivate = isPrivate
+    let file = OutputFile(
+      components: [account] + components, isDurable: durably, digest: digest,
+      time: options.setsTimes ? time : nil, isPrivate: isPrivate)
     do {
       if isChecking {
         let isSame = try folder.check(file, produce) { old, _ in files.holds(name, old) }
@@ -182,16 +171,26 @@ package struct SnapshotExtractor {
         return true
       }
       try files.note(name, digest, isWritten: isNoted)
-    } catch let error as ArchiveError {
+    } catch BackupError.hostileName(let name) {
+      report.refused.append(name)
+    } catch BackupError.fileDiffers(let path), BackupError.inTheWay(let path) {
+      report.addInTheWay(path)
+    } catch let error where Self.isOfArchive(error) {
       report.damaged.append((name, "\(error)"))
-    } catch let error as SnapshotError {
-      report.damaged.append((name, "\(error)"))
-    } catch let error as BackupError {
-      switch error {
-      case .hostileName(let name): report.refused.append(name)
-      case .fileDiffers(let path), .inTheWay(let path): report.addInTheWay(path)
-      default: throw error
-      }
+    }
+  }
+
+  static func isOfArchive(_ error: any Error) -> Bool {
+    error is ArchiveError || error is SnapshotError
+  }
+
+  /// Returns what is read of a blob; nil, and notes why, if it is damaged.
+  mutating func notingDamage<Value>(of blob: CID, _ read: () throws -> Value) throws -> Value? {
+    do {
+      return try read()
+    } catch let error where Self.isOfArchive(error) {
+      report.damaged.append(("\(blob)", "\(error)"))
+      return nil
     }
   }
 
@@ -210,6 +209,7 @@ package struct SnapshotExtractor {
       report.damaged.append((name, restored.flaw ?? ""))
       return
     }
+    report.isCARPartial = !snapshot.isComplete
     try write([name], time: times.commit) { sink in try restored.withBytes { try sink($0) } }
   }
 
@@ -233,13 +233,17 @@ package struct SnapshotExtractor {
     let wantsNotes = selection.blobs || !wanted.isEmpty
     notes =
       wantsNotes && (options.setsTimes || options.names == .readable)
-      ? BlobNotes(times, hasNames: options.names == .readable) : nil
+      ? BlobNotes(of: archived.snapshot, hasNames: options.names == .readable) : nil
     var done: UInt64 = 0
     let total = UInt64(clamping: archived.snapshot.counts.records)
     let contents = try blocks.contents { record, body in
       notes?.add(record.key, body)
       done += 1
       if done % 64 == 0 { observer(Progress(stage: "records", done: done, total: total)) }
+      if selection.blobs, !selection.records, record.length == nil {
+        // It may refer to blobs that nothing else does.
+        report.missingRecords.append(String(decoding: record.key, as: UTF8.self))
+      }
       guard selection.records || !unseen.isEmpty else { return }
       let key = String(decoding: record.key, as: UTF8.self)
       let isNamed = unseen.remove(key) != nil

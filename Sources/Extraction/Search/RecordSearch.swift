@@ -36,8 +36,12 @@ package struct RecordSearch {
   private let observer: Progress.Observer
   private var open: [[UInt8]: Match] = [:]
   private var lastNumber = 0
-  /// What could not be looked at, and why.
-  package private(set) var gaps: [String] = []
+  /// What could not be searched.
+  package private(set) var gaps: [Gap] = []
+
+  /// Something that could not be searched, and whether that is damage; otherwise the CAR came
+  /// without it.
+  package typealias Gap = (what: String, isDamage: Bool)
 
   /// A search in an archive.
   package init(
@@ -65,7 +69,7 @@ package struct RecordSearch {
       do {
         snapshot = try ArchivedSnapshot(entry.cid, in: reader)
       } catch let error where error.isDamage {
-        gaps.append("snapshot \(entry.number): \(error)")
+        gaps.append(("snapshot \(entry.number): \(error)", true))
         continue
       }
       if let before, try readChanges(from: before, to: snapshot, entry.number, each) {
@@ -80,32 +84,36 @@ package struct RecordSearch {
     }
   }
 
-  /// Reads what changed between two snapshots; false if that cannot be told.
+  /// Reads what changed between two snapshots; false, and nothing is done, if that cannot be told.
   private mutating func readChanges(
     from old: ArchivedSnapshot, to new: ArchivedSnapshot, _ number: Int,
     _ each: (Match) throws -> Void
   ) throws -> Bool {
     let oldBlocks = SnapshotBlocks(old, observer: observer)
     let newBlocks = SnapshotBlocks(new, keepsRecords: true, observer: observer)
+    let (openBefore, gapCount) = (open, gaps.count)
+    var ended: [Match] = []
     do {
       try MSTDiff.compare(old: try old.treeRoot, new: try new.treeRoot) { node, side in
         try (side == .old ? oldBlocks : newBlocks).body(of: node)
       } each: { change in
         guard case .record(let record) = change else { return }
-        try close(record.key, each)
+        if let match = open.removeValue(forKey: record.key) { ended.append(self.ended(match)) }
         guard let cid = record.new else { return }
         guard let body = try newBlocks.body(of: cid) else {
-          gaps.append("snapshot \(number): \(record.path) is not in the archive")
+          let what = "snapshot \(number): \(record.path) is not in the archive"
+          gaps.append((what, new.snapshot.isComplete))
           return
         }
         read(record.key, cid, body.span, number)
       }
-      return true
-    } catch is MSTDiffError {
-      return false
-    } catch let error where error.isDamage {
+    } catch let error where error is MSTDiffError || error.isDamage {
+      open = openBefore
+      gaps.removeLast(gaps.count - gapCount)
       return false
     }
+    try ended.forEach(each)
+    return true
   }
 
   /// Reads all records of a snapshot, and closes what is not in it any more.
@@ -125,15 +133,16 @@ package struct RecordSearch {
         }
       }
     } catch let error where error.isDamage {
-      gaps.append("snapshot \(number): \(error)")
+      gaps.append(("snapshot \(number): \(error)", true))
       open = earlier
       return
     }
     for (key, match) in earlier where open[key]?.cid != match.cid { try each(ended(match)) }
     if let flaw = contents.flaw {
-      gaps.append("snapshot \(number): \(flaw)")
+      gaps.append(("snapshot \(number): \(flaw)", true))
     } else if !contents.tree.isComplete {
-      gaps.append("snapshot \(number): not all of its records are in the archive")
+      let what = "snapshot \(number): not all of its records are in the archive"
+      gaps.append((what, snapshot.snapshot.isComplete))
     }
   }
 
@@ -141,11 +150,7 @@ package struct RecordSearch {
     guard let excerpt = pattern.firstMatch(in: body) else { return }
     open[key] = Match(
       path: String(decoding: key, as: UTF8.self), cid: cid,
-      createdAt: SnapshotDates.createdAt(in: body), excerpt: excerpt, first: number, last: number)
-  }
-
-  private mutating func close(_ key: [UInt8], _ each: (Match) throws -> Void) throws {
-    if let match = open.removeValue(forKey: key) { try each(ended(match)) }
+      createdAt: RecordTimes.createdAt(in: body), excerpt: excerpt, first: number, last: number)
   }
 
   /// A match that ends with the snapshot that was looked at last.

@@ -77,12 +77,8 @@ package struct SnapshotStatistics: Sendable {
 
   /// The year of a key that is a TID of our times; nil for any other.
   private static func year(_ key: ArraySlice<UInt8>) -> Int? {
-    do throws(IdentifierError) {
-      let time = try TID(String(decoding: key, as: UTF8.self)).microseconds
-      let year = Moment.year(ofSeconds: Int64(time / 1_000_000))
-      return 2000...2100 ~= year ? year : nil
-    } catch {
-      return nil
-    }
+    guard let tid = try? TID(String(decoding: key, as: UTF8.self)) else { return nil }
+    let year = Moment.year(ofSeconds: Int64(tid.microseconds / 1_000_000))
+    return 2000...2100 ~= year ? year : nil
   }
 }

@@ -27,12 +27,7 @@ package struct TextPattern: Sendable {
   func firstMatch(in block: Span<UInt8>) -> String? {
     // Most records do not have it anywhere, and need not be decoded to know that.
     if let ascii, !Self.contains(block, ascii) { return nil }
-    let value: IPLDValue
-    do throws(DAGCBORError) {
-      value = try DAGCBORDecoder.decode(block)
-    } catch {
-      return nil
-    }
+    guard let value = try? DAGCBORDecoder.decode(block) else { return nil }
     var waiting = [value]
     while let next = waiting.popLast() {
       switch next {

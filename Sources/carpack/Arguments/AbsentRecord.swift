@@ -65,7 +65,7 @@ extension OpenedArchive {
     guard pattern.isKeyAlone else { return nil }
     for entry in entries.reversed() {
       do {
-        let found = try SelectorResolution([selector], in: snapshot(entry)).items
+        let found = try Selection.items([selector], in: snapshot(entry))
         if case .record(let path)? = found.first { return path }
       } catch BackupError.notFound, BackupError.notInRemains {
         continue

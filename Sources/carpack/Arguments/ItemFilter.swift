@@ -132,11 +132,11 @@ extension ItemFilter {
     of archived: ArchivedSnapshot, records: Bool, blobs: Bool,
     observer: @escaping Progress.Observer
   ) throws -> [Selection.Item] {
-    var dates = needsTimes ? SnapshotDates(of: archived.snapshot) : nil
+    var dates = needsTimes ? BlobNotes(of: archived.snapshot) : nil
     var items: [Selection.Item] = []
     let blocks = SnapshotBlocks(archived, keepsRecords: dates != nil, observer: observer)
     let contents = try blocks.contents { record, body in
-      let time = dates?.add(record.key, body)
+      let time = dates?.time(of: record.key, body)
       guard records, takesRecords,
         passes(record.key, record.cid, size: record.length, time: time ?? nil)
       else { return }

@@ -60,6 +60,14 @@ struct HTMLText {
     close(tag)
   }
 
+  /// Appends an item of a list of pages: a link, and how many records are on the page.
+  mutating func item(_ file: String, _ name: String, _ count: Int) {
+    markup("<li>")
+    element("a", ["href": file], name)
+    element("span", ["class": "soft"], " \(count)")
+    markup("</li>")
+  }
+
   /// Appends a link that a record names, or, if it leads where none may lead, its text alone.
   mutating func link(to address: String?, _ text: String) {
     guard let address, let safe = Self.webAddress(address) else { return self.text(text) }

@@ -36,14 +36,10 @@ package struct PageExporter {
     package var flaws: [String] = []
   }
 
-  /// A record as the pages are laid out by it: what one takes in memory is all that grows.
-  private struct Entry {
-    let key: String
-    let cid: CID
-    let time: FileTime?
-  }
+  private typealias Entry = PostWriter.Entry
 
   private static let posts = "app.bsky.feed.post"
+  private static let profile = "app.bsky.actor.profile/self"
 
   private let repository: LaidOutRepository
   private let folder: FilePath
@@ -53,6 +49,7 @@ package struct PageExporter {
   private let layout: PageLayout
   private var media: PageMedia
   private var report = Report()
+  private var profile: IPLDValue?
   private var done: UInt64 = 0
 
   /// Writes the pages of a snapshot.
@@ -89,9 +86,9 @@ package struct PageExporter {
   }
 
   private mutating func run() throws {
-    var style = try ExportedFile(PageStyle.name, in: folder, replacing: replacing)
-    try style.append(PageStyle.text.utf8)
-    try style.finish()
+    try ExportedFile.write(PageLayout.styleName, in: folder, replacing: replacing) {
+      try $0.append(Array(PageLayout.style.utf8))
+    }
     var collections: [(name: String, years: [(String, Int)])] = []
     var months: [(String, Int)] = []
     var (collection, entries): (String?, [Entry]) = (nil, [])
@@ -112,6 +109,7 @@ package struct PageExporter {
         (collection, entries) = (parts[0], [])
       }
       let value = Self.value(bytes?.span)
+      if path == Self.profile { profile = value }
       let time = times.time(of: Array(path.utf8), createdAt: value?["createdAt"]?.string)
       entries.append(Entry(key: parts.count > 1 ? parts[1] : "", cid: cid, time: time))
     }
@@ -133,29 +131,18 @@ package struct PageExporter {
 
   private static func value(_ block: Span<UInt8>?) -> IPLDValue? {
     guard let block else { return nil }
-    do throws(DAGCBORError) {
-      return try DAGCBORDecoder.decode(block)
-    } catch {
-      return nil
-    }
+    return try? DAGCBORDecoder.decode(block)
   }
 
-  /// Divides what is in the order of time.
+  /// Divides entries in the order of time where the beginnings of their days differ.
   private static func divide(_ entries: [Entry], _ length: Int) -> [(String, ArraySlice<Entry>)] {
-    var parts: [(String, ArraySlice<Entry>)] = []
-    var start = 0
-    while start < entries.count {
-      let name = Self.name(entries[start], length)
-      var end = start + 1
-      while end < entries.count, Self.name(entries[end], length) == name { end += 1 }
-      parts.append((name, entries[start..<end]))
-      start = end
+    var parts: [(name: String, entries: ArraySlice<Entry>)] = []
+    for (index, entry) in entries.enumerated() {
+      let name = entry.time.map { String($0.day.prefix(length)) } ?? "undated"
+      let start = parts.last?.name == name ? parts.removeLast().entries.startIndex : index
+      parts.append((name, entries[start...index]))
     }
     return parts
-  }
-
-  private static func name(_ entry: Entry, _ length: Int) -> String {
-    entry.time.map { String($0.day.prefix(length)) } ?? "undated"
   }
 
   private mutating func count() {
@@ -182,8 +169,7 @@ package struct PageExporter {
         let value = exporter.value(entry.cid)
         if value == nil { exporter.report.missingRecords += 1 }
         exporter.report.posts += 1
-        let post = PostWriter.Post(key: entry.key, cid: entry.cid, time: entry.time, value: value)
-        try writer.write(post, &exporter.media, to: &html)
+        try writer.write(entry, value, &exporter.media, to: &html)
       }
     }
     return months.map { ($0.0, $0.1.count) }
@@ -195,8 +181,7 @@ package struct PageExporter {
     _ entries: ArraySlice<Entry>,
     _ record: (inout PageExporter, Entry, inout HTMLText) throws -> Void
   ) throws {
-    var file = try ExportedFile(name, in: folder, replacing: replacing)
-    do {
+    try ExportedFile.write(name, in: folder, replacing: replacing) { file in
       var html = layout.begin(title, links: links)
       html.element("h1", [:], title)
       try file.append(html.bytes)
@@ -207,10 +192,6 @@ package struct PageExporter {
         count()
       }
       try file.append(PageLayout.ending)
-      try file.finish()
-    } catch {
-      file.discard()
-      throw error
     }
     report.pages += 1
   }
@@ -271,12 +252,11 @@ package struct PageExporter {
   ) throws {
     let snapshot = repository.archived.snapshot
     var html = layout.begin("Contents", links: [])
-    let profile = try repository.record("app.bsky.actor.profile/self").flatMap { value($0.cid) }
     html.markup("<header>")
-    if case .file(let banner)? = try media.file(profile?["banner"], "image/") {
+    if let banner = try media.file(profile?["banner"], "image/")?.path {
       html.open("img", ["class": "banner", "src": banner, "alt": ""])
     }
-    if case .file(let avatar)? = try media.file(profile?["avatar"], "image/") {
+    if let avatar = try media.file(profile?["avatar"], "image/")?.path {
       html.open("img", ["class": "avatar", "src": avatar, "alt": ""])
     }
     let name = profile?["displayName"]?.string ?? ""
@@ -296,27 +276,19 @@ package struct PageExporter {
         html.element("h2", [:], year == "unda" ? "Without a date" : year)
         html.markup("<ul class=\"months\">")
       }
-      html.markup("<li>")
-      html.element("a", ["href": "\(month).html"], String(PageLayout.name(ofMonth: month)))
-      html.element("span", ["class": "soft"], " \(count)")
-      html.markup("</li>")
+      html.item("\(month).html", PageLayout.name(ofMonth: month), count)
     }
     if !year.isEmpty { html.markup("</ul>\n") }
     for (collection, years) in collections {
       html.element("h2", ["title": collection], PageLayout.name(ofCollection: collection))
       html.markup("<ul class=\"months\">")
-      for (year, count) in years {
-        html.markup("<li>")
-        html.element("a", ["href": Self.file(collection, year)], year)
-        html.element("span", ["class": "soft"], " \(count)")
-        html.markup("</li>")
-      }
+      for (year, count) in years { html.item(Self.file(collection, year), year, count) }
       html.markup("</ul>\n")
     }
-    var file = try ExportedFile("index.html", in: folder, replacing: replacing)
-    try file.append(html.bytes)
-    try file.append(PageLayout.ending)
-    try file.finish()
+    try ExportedFile.write("index.html", in: folder, replacing: replacing) {
+      try $0.append(html.bytes)
+      try $0.append(PageLayout.ending)
+    }
     report.pages += 1
   }
 }

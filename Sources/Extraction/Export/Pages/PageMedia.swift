@@ -10,13 +10,8 @@ struct PageMedia {
   /// The name of their folder.
   static let folder = "media"
 
-  /// A blob that a page shows.
-  enum Found {
-    /// It is in this file, by its path from the pages.
-    case file(String)
-    /// It is not there, and why.
-    case missing(String)
-  }
+  /// The path of a blob's file from the pages; nil, and why, if it is not there.
+  typealias Found = (path: String?, why: String)
 
   private let archived: ArchivedSnapshot
   private let path: FilePath
@@ -53,24 +48,24 @@ struct PageMedia {
   ///     than be looked at.
   mutating func file(_ value: IPLDValue?, _ kinds: String...) throws -> Found? {
     guard let cid = Self.cid(value) else { return nil }
-    if let name = known[cid] { return .file("\(Self.folder)/\(name)") }
+    if let name = known[cid] { return ("\(Self.folder)/\(name)", "") }
     let type = value?["mimeType"]?.string ?? ""
-    guard !missing.contains(cid) else { return .missing(reason(cid)) }
+    guard !missing.contains(cid) else { return (nil, reason(cid)) }
     guard kinds.contains(where: type.hasPrefix) else {
-      return .missing("its media type, \(type), is not shown here")
+      return (nil, "its media type, \(type), is not shown here")
     }
     do {
       guard let section = try archived.reader.section(of: cid) else {
         missing.insert(cid)
-        return .missing(reason(cid))
+        return (nil, reason(cid))
       }
       let name = try write(section, type)
       known[cid] = name
-      return .file("\(Self.folder)/\(name)")
+      return ("\(Self.folder)/\(name)", "")
     } catch let error as ArchiveError {
       damaged.append("\(cid): \(error)")
       missing.insert(cid)
-      return .missing("it is damaged")
+      return (nil, "it is damaged")
     }
   }
 
@@ -81,13 +76,9 @@ struct PageMedia {
     try BlobFolder.make(path.string)
     let ending = MediaType.fileExtension(of: type) ?? "bin"
     let name = "\(cid)\(ending.hasPrefix(".") ? "" : ".")\(ending)"
-    var file = try ExportedFile(name, in: path, replacing: replacing)
-    do {
-      try archived.reader.read(cid) { try file.append($0) }
-      try file.finish()
-    } catch {
-      file.discard()
-      throw error
+    let reader = archived.reader
+    try ExportedFile.write(name, in: path, replacing: replacing) { file in
+      try reader.read(cid) { try file.append($0) }
     }
     count += 1
     return name

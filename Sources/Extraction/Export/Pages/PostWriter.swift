@@ -5,13 +5,11 @@ internal import IPLD
 /// Writes posts as they are read: text with its links, pictures with what is said of them, videos,
 /// cards, quotes.
 struct PostWriter {
-  /// A post as the pages know it.
-  struct Post {
+  /// A record as the pages are laid out by it: these are all that grows in memory.
+  struct Entry {
     let key: String
     let cid: CID
     let time: FileTime?
-    /// What it says; nil if it is not in the archive, or cannot be read.
-    let value: IPLDValue?
   }
 
   let did: DID
@@ -20,10 +18,13 @@ struct PostWriter {
 
   /// Appends a post.
   ///
+  /// - Parameter value: what it says; nil if it is not in the archive, or cannot be read.
   /// - Throws: ``BackupError`` if a file cannot be written.
-  func write(_ post: Post, _ media: inout PageMedia, to html: inout HTMLText) throws {
+  func write(
+    _ post: Entry, _ value: IPLDValue?, _ media: inout PageMedia, to html: inout HTMLText
+  ) throws {
     html.open("article", ["id": post.key])
-    if let value = post.value {
+    if let value {
       replyLine(value, to: &html)
       html.open("div", ["class": "text", "dir": "auto", "lang": HTMLText.language(value["langs"])])
       text(of: value, to: &html)
@@ -141,7 +142,7 @@ struct PostWriter {
   ) throws {
     let alt = image["alt"]?.string ?? ""
     guard let found = try media.file(image["image"], "image/") else { return }
-    guard case .file(let file) = found else { return lost("This picture", found, alt, to: &html) }
+    guard let file = found.path else { return lost("This picture", found.why, alt, to: &html) }
     let size = Self.size(image["aspectRatio"])
     html.markup("<figure>")
     // What may hold a script is a picture here, and nothing that can be opened.
@@ -162,7 +163,7 @@ struct PostWriter {
   ) throws {
     let alt = embed["alt"]?.string ?? ""
     guard let found = try media.file(embed["video"], "video/", "image/gif") else { return }
-    guard case .file(let file) = found else { return lost("This video", found, alt, to: &html) }
+    guard let file = found.path else { return lost("This video", found.why, alt, to: &html) }
     let size = Self.size(embed["aspectRatio"])
     html.markup("<figure>")
     html.open(
@@ -172,7 +173,7 @@ struct PostWriter {
         "height": size.height,
       ])
     for caption in embed["captions"]?.array ?? [] {
-      guard case .file(let track)? = try media.file(caption["file"], "text/vtt") else { continue }
+      guard let track = try media.file(caption["file"], "text/vtt")?.path else { continue }
       let language = caption["lang"]?.string ?? ""
       html.open(
         "track", ["src": track, "srclang": language, "label": language, "kind": "captions"])
@@ -186,7 +187,7 @@ struct PostWriter {
 
   private func card(_ card: IPLDValue, _ media: inout PageMedia, to html: inout HTMLText) throws {
     html.markup("<div class=\"card\" dir=\"auto\">")
-    if case .file(let file)? = try media.file(card["thumb"], "image/") {
+    if let file = try media.file(card["thumb"], "image/")?.path {
       html.open("img", ["src": file, "alt": "", "loading": "lazy"])
       html.markup("<br>")
     }
@@ -200,9 +201,8 @@ struct PostWriter {
   }
 
   private func lost(
-    _ what: String, _ found: PageMedia.Found, _ alt: String, to html: inout HTMLText
+    _ what: String, _ reason: String, _ alt: String, to html: inout HTMLText
   ) {
-    guard case .missing(let reason) = found else { return }
     html.open("p", ["class": "lost", "dir": "auto"])
     html.text("\(what) is missing: \(reason).")
     if !alt.isEmpty { html.text(" It was described so: \(alt)") }

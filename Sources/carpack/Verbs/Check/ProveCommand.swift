@@ -75,7 +75,7 @@ struct ProveCommand: ParsableCommand {
       text = exact
     } else {
       let items = try opened.explainingAbsence(of: [record], in: archived) {
-        try SelectorResolution([record], in: archived).items
+        try Selection.items([record], in: archived)
       }
       guard case .record(let only)? = items.first, items.count == 1 else {
         throw Failure(

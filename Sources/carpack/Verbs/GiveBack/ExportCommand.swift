@@ -112,6 +112,13 @@ struct ExportCommand: ReportingCommand {
         "\(Quantity.count(report.missing, "record")) not in the archive; the rows have their names")
       status = .worst(status, .incomplete)
     }
+    if report.missingNodes > 0 {
+      Console.say(
+        .incomplete,
+        "\(Quantity.count(report.missingNodes, "tree node")) not in the archive; the records below are in no table"
+      )
+      status = .worst(status, .incomplete)
+    }
     if status != .success { throw status }
   }
 
@@ -180,8 +187,9 @@ struct ExportCommand: ReportingCommand {
       json.endObject()
     }
     json.endArray()
-    json.field("missingRecords", report.missing)
-    json.field("complete", report.missing == 0 && report.flaw == nil)
+    let missing = report.missing + report.missingNodes
+    json.field("missingRecords", missing)
+    json.field("complete", missing == 0 && report.flaw == nil)
     Console.finish(&json)
   }
 }

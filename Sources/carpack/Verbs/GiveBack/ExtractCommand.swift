@@ -112,9 +112,9 @@ struct ExtractCommand: ReportingCommand {
   /// Writes the CAR of a snapshot to a file, or to standard output.
   private func writeCAR(of opened: OpenedArchive, to output: String) throws {
     if output == "-" { try terminal.check() }
+    let snapshot = try opened.snapshot(choice)
     let restored = try RestoredRepository(
-      opened.snapshot(choice), order: .exported,
-      observer: ProgressLine.observer(quiet: common.quiet))
+      snapshot, order: .exported, observer: ProgressLine.observer(quiet: common.quiet))
     if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
     if output == "-" {
       try restored.withBytes { try Console.write($0) }
@@ -126,9 +126,13 @@ struct ExtractCommand: ReportingCommand {
         try restored.withBytes { try sink($0) }
       }
     }
-    let status = opened.status
+    if !snapshot.snapshot.isComplete { common.say(.missing, Self.partialCAR) }
+    let status = ExitStatus.worst(
+      opened.status, snapshot.snapshot.isComplete ? .success : .incomplete)
     if status != .success { throw status }
   }
+
+  private static let partialCAR = "tree nodes or records: the CAR came in without them"
 
   /// Writes what was asked for to files.
   private func extract(_ opened: OpenedArchive) throws {
@@ -147,9 +151,9 @@ struct ExtractCommand: ReportingCommand {
         observer: observer)
     } else if !selectors.isEmpty {
       selection.items = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
-        try SelectorResolution(
+        try Selection.items(
           selectors, in: snapshots[0], takesBlobs: !records, observer: observer
-        ).items
+        )
       }
       if blobs != records {
         selection.items.removeAll { if case .record = $0 { blobs } else { false } }
@@ -176,6 +180,7 @@ struct ExtractCommand: ReportingCommand {
       report.refused.isEmpty ? .success : .refused,
       report.inTheWay.isEmpty ? .success : .cannotCreate,
       report.missing.isEmpty && report.missingRecords.isEmpty && report.missingNodes.isEmpty
+        && !report.isCARPartial
         ? .success : .incomplete)
     if status != .success { throw status }
   }
@@ -222,6 +227,9 @@ struct ExtractCommand: ReportingCommand {
       common.say(
         .missing, "\(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
       )
+    }
+    if report.isCARPartial, report.missingRecords.isEmpty, report.missingNodes.isEmpty {
+      common.say(.missing, Self.partialCAR)
     }
     common.say(.note, report.mistyped, of: report.mistyped.count)
     sayWhatStays(report)

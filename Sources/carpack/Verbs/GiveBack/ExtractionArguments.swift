@@ -102,8 +102,9 @@ struct InterruptibleExtraction {
     if snapshots.count > 1 {
       for snapshot in snapshots {
         report.add(
-          try SnapshotExtractor.check(
-            selection, of: snapshot, into: folder, options: options, observer: observe))
+          try SnapshotExtractor.extract(
+            selection, of: snapshot, into: folder, options: options, checksOnly: true,
+            observer: observe))
       }
     }
     guard report.inTheWay.isEmpty else { return report }

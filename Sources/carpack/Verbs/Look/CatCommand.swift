@@ -59,7 +59,7 @@ struct CatCommand: ParsableCommand {
   private func showSelected(_ opened: OpenedArchive) throws {
     let snapshot = try opened.snapshot(choice, naming: [selector])
     let items = try opened.explainingAbsence(of: [selector], in: snapshot) {
-      try SelectorResolution([selector], in: snapshot).items
+      try Selection.items([selector], in: snapshot)
     }
     guard let item = items.first, items.count == 1 else {
       throw Failure(

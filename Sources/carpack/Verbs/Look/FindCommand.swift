@@ -17,7 +17,7 @@ struct FindCommand: ReportingCommand {
       """
       Looks in every text that a record has (the words of a post, the description of a picture, a name, an address), whatever the case of its letters. Each record is shown once, with the snapshots that have it: "3-7" is from snapshot 3 to 7, "3-" from 3 until now. Records that were deleted since come first.
 
-      Exit status: 0 something was found; 66 nothing was; 11 part of an archive is damaged, and could not be looked through.
+      Exit status: 0 something was found; 66 nothing was; 10 records are missing, and could not be searched; 11 part of an archive is damaged, and could not be searched.
       """,
       examples: [
         "carpack find garlic alice.example.com.car.zst",
@@ -71,19 +71,19 @@ struct FindCommand: ReportingCommand {
     for newest in history.newestOfAccounts where did == nil || newest.did == did {
       var search = RecordSearch(
         pattern, in: opened.reader, observer: ProgressLine.observer(quiet: common.quiet))
-      let dates = SnapshotDates(of: try opened.snapshot(newest).snapshot)
+      let times = RecordTimes(of: try opened.snapshot(newest).snapshot)
       try search.run(history.entries.filter { $0.did == newest.did }) { match in
         let key = Array(match.path.utf8)
         guard
           filter.passes(
-            key, match.cid, size: nil, time: dates.time(of: key, createdAt: match.createdAt))
+            key, match.cid, size: nil, time: times.time(of: key, createdAt: match.createdAt))
         else { return }
         count += 1
         show(match, of: newest.did, name: history.name(of: newest.did), in: opened.name)
       }
       for gap in search.gaps {
-        Console.say(.damaged, "\(opened.name): \(gap)")
-        status = .damaged
+        Console.say(gap.isDamage ? .damaged : .incomplete, "\(opened.name): \(gap.what)")
+        status = .worst(status, gap.isDamage ? .damaged : .incomplete)
       }
     }
     return (count, .worst(status, opened.status))

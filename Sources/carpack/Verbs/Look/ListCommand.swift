@@ -111,12 +111,12 @@ struct ListCommand: ReportingCommand {
     let all = !records && !blobs
     let takesRecords = listing.filter.takesRecords
     var dates =
-      long || listing.filter.needsTimes ? SnapshotDates(of: archived.snapshot) : nil
+      long || listing.filter.needsTimes ? BlobNotes(of: archived.snapshot) : nil
     let blocks = SnapshotBlocks(
       archived, keepsRecords: dates != nil,
       observer: ProgressLine.observer(quiet: common.quiet))
     let contents = try blocks.contents { record, body in
-      let time = dates?.add(record.key, body)
+      let time = dates?.time(of: record.key, body)
       guard records || all, takesRecords else { return }
       listing.add(
         Listing.Row(

@@ -29,7 +29,7 @@ struct RecordRestoring {
   }
 
   private func paths(in snapshot: ArchivedSnapshot) throws -> [RecordPath] {
-    try SelectorResolution(command.records, in: snapshot).items.map { item in
+    try Selection.items(command.records, in: snapshot).map { item in
       guard case .record(let text) = item else {
         throw Failure("only records can be put back", status: .usage)
       }

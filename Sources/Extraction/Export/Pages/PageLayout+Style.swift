@@ -1,7 +1,8 @@
-/// The one style sheet of the pages.
-enum PageStyle {
-  static let name = "style.css"
-  static let text = """
+extension PageLayout {
+  /// The file of the style sheet.
+  static let styleName = "style.css"
+  /// The one style sheet of the pages.
+  static let style = """
     :root { color-scheme: light dark; --line: #8884; --soft: #8888; --accent: light-dark(#1a5fb4, #8ab8f0); }
     body { max-width: 40rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; font: 1rem/1.55 system-ui, sans-serif;
       background: light-dark(#fff, #15171a); color: light-dark(#1a1c1e, #e4e6e8); overflow-wrap: break-word; }

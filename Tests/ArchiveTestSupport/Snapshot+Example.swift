@@ -1,11 +1,11 @@
-import IPLD
-import Snapshots
-import TestSupport
+internal import IPLD
+package import Snapshots
+internal import TestSupport
 
 extension Snapshot {
   /// A snapshot with a value in every field, each another, put together as the document of the
   /// format has it.
-  static func example() throws -> Snapshot {
+  package static func example() throws -> Snapshot {
     let bytes = try DAGCBOREncoder.encode(.map(exampleMap))
     return try Snapshot(bytes.span)
   }

@@ -5,15 +5,11 @@ internal import IPLD
 package import Snapshots
 
 /// The things of a snapshot that words mean.
-package struct SelectorResolution {
-  /// The things, in the order of the words, and those of one word in the order of their paths; each
-  /// once.
-  package private(set) var items: [Selection.Item] = []
-
+extension Selection {
   /// How many things a message names.
   private static let maximumNamed = 5
 
-  /// Finds what the words mean.
+  /// Returns what the words mean, in their order, that of one word in the order of paths; each once.
   ///
   /// The tree is walked only for patterns.
   ///
@@ -26,12 +22,12 @@ package struct SelectorResolution {
   ///   ``BackupError/notInRemains(_:_:)`` if that may be because of damage,
   ///   ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one thing and fits several;
   ///   what `SnapshotBlocks.contents` throws.
-  package init(
+  package static func items(
     _ words: [String], in archived: ArchivedSnapshot, takesBlobs: Bool = false,
     observer: @escaping Progress.Observer = { _ in }
-  ) throws {
+  ) throws -> [Item] {
     let selectors = try words.map { try Selector($0) }
-    var found: [[Selection.Item]] = selectors.map { selector in
+    var found: [[Item]] = selectors.map { selector in
       switch selector {
       case .cid(let cid): [.cid(cid)]
       case .records(let pattern, _): pattern.exactPath.map { [.record($0)] } ?? []
@@ -66,33 +62,31 @@ package struct SelectorResolution {
         throw flaw.map { BackupError.notInRemains(words[index], $0) }
           ?? BackupError.notFound(words[index])
       }
-      if Self.meansOne(selectors[index]) { try Self.checkOne(found[index], words[index]) }
+      if meansOne(selectors[index]) { try checkOne(found[index], words[index]) }
       if takesBlobs, case .records(let pattern, _) = selectors[index], let path = pattern.exactPath
       {
         found[index] += try Self.blobs(of: path, in: archived)
       }
     }
-    var seen: Set<Selection.Item> = []
-    items = found.joined().filter { seen.insert($0).inserted }
+    var seen: Set<Item> = []
+    return found.joined().filter { seen.insert($0).inserted }
   }
 
   /// The blobs of a record that is found through the tree.
-  private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Selection
-    .Item]
-  {
+  private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
     do {
       guard let record = try archived.record(path) else { return [] }
       let body = record.bytes.span
-      return blobs(of: body)
+      return Self.blobs(of: body)
     } catch is ArchiveError {
       // Reading the record itself finds the same damage, and says it.
       return []
     }
   }
 
-  private static func blobs(of record: Span<UInt8>) -> [Selection.Item] {
+  private static func blobs(of record: Span<UInt8>) -> [Item] {
     var scanner = RecordScanner()
-    var found: [Selection.Item] = []
+    var found: [Item] = []
     _ = scanner.scan(record) { found.append(.cid($0.cid)) }
     return found
   }
@@ -105,7 +99,7 @@ package struct SelectorResolution {
   }
 
   /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs that has.
-  private static func checkOne(_ items: [Selection.Item], _ word: String) throws {
+  private static func checkOne(_ items: [Item], _ word: String) throws {
     let hasRecords = items.contains { if case .record = $0 { true } else { false } }
     var names: [String] = []
     for item in items {
