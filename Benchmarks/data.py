@@ -10,6 +10,7 @@ import sys
 from running import available, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(HERE)
 FOLDER = os.path.join(HERE, "data")
 
 
@@ -25,12 +26,12 @@ def remove(path):
 
 
 def built(product, *options):
-    """A program of this package; those with other options have a folder of their own."""
+    """One of the programs in Sources; those with other options have a folder of their own."""
     if platform.system() == "Darwin":
         options = ()
-    scratch = os.path.join(HERE, ".build", "static" if options else "")
-    done = subprocess.run(["swift", "build", "-c", "release", "--package-path", HERE, "--scratch-path", scratch, "--product", product, *options],
-                          capture_output=True, text=True)
+    scratch = os.path.join(TOP, ".build/benchmarks" + ("-static" if options else ""))
+    done = subprocess.run(["swift", "build", "-c", "release", "--package-path", TOP, "--scratch-path", scratch, "--product", product, *options],
+                          capture_output=True, text=True, env={**os.environ, "CARPACK_BUILD_BENCH": "1"})
     if done.returncode != 0:
         sys.exit(f"measure: error: {product} cannot be built\n{done.stdout}{done.stderr}")
     return os.path.join(scratch, "release", product)
@@ -42,7 +43,7 @@ def prepare():
 
 
 def generate(*arguments):
-    run([os.path.join(HERE, ".build/release/generate-repository"), *map(str, arguments)])
+    run([os.path.join(TOP, ".build/benchmarks/release/generate-repository"), *map(str, arguments)])
 
 
 def repository(records):

@@ -14,6 +14,6 @@ esac
 export SWIFT_BACKTRACE=enable=no
 # The archive fuzzer writes a file for every input.
 if [ -d /dev/shm ]; then export TMPDIR="${TMPDIR:-/dev/shm}"; fi
-.build/release/"$fuzzer" -max_total_time="$2" -timeout=5 -rss_limit_mb=512 -max_len="$length" \
+../.build/fuzz/release/"$fuzzer" -max_total_time="$2" -timeout=5 -rss_limit_mb=512 -max_len="$length" \
   -print_final_stats=1 -artifact_prefix="finds/$fuzzer-" "corpus/$fuzzer" >"logs/$fuzzer.log" 2>&1 ||
   echo "$fuzzer found something: see Fuzz/logs/$fuzzer.log"

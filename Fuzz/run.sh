@@ -8,14 +8,14 @@ set -eu
 cd "$(dirname "$0")"
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzCARStream FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex \
-  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML FuzzProof
+# shellcheck disable=SC2046
+[ $# -gt 0 ] || set -- $(ls Sources | grep -v FuzzSupport)
 
 # The flag has to come from SwiftPM. Optimised code traps as debug code does and runs many times as often; testing is
 # enabled so that the fuzzers reach what the package keeps to itself.
 for fuzzer in "$@"; do
-  swift build -c release --sanitize=fuzzer -Xswiftc -enable-testing --scratch-path .build \
-    --product "$fuzzer"
+  CARPACK_BUILD_FUZZ=1 swift build -c release --sanitize=fuzzer -Xswiftc -enable-testing \
+    --package-path .. --scratch-path ../.build/fuzz --product "$fuzzer"
 done
 ./seed.sh "$@"
 printf '%s\n' "$@" |

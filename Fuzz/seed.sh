@@ -5,9 +5,9 @@
 #   Fuzz/seed.sh [FUZZER...]
 set -eu
 cd "$(dirname "$0")"
-built=.build/release
-[ $# -gt 0 ] || set -- FuzzCBOR FuzzCAR FuzzCARStream FuzzMSTNode FuzzFrameWalk FuzzFooter FuzzIndex \
-  FuzzDNS FuzzIdentity FuzzAnswer FuzzTOML FuzzProof
+built=../.build/fuzz/release
+# shellcheck disable=SC2046
+[ $# -gt 0 ] || set -- $(ls Sources | grep -v FuzzSupport)
 for fuzzer in "$@"; do
   mkdir -p "corpus/$fuzzer"
   CARPACK_SEEDS="corpus/$fuzzer" "$built/$fuzzer"

@@ -46,7 +46,8 @@ enum FuzzAnswer: Fuzzer {
     }
     if let page = read(ListRepos()) {
       require(
-        page.repos.count + page.malformed.count == json?["repos"]?.array?.count, "an account is lost")
+        page.repos.count + page.malformed.count == json?["repos"]?.array?.count,
+        "an account is lost")
     }
     let session = read(CreateSession(identifier: account.text, password: secret))
     require((session == nil) == (read(RefreshSession()) == nil), "one is a session")

@@ -133,7 +133,7 @@ enum FuzzFrameWalk: Fuzzer {
       require(found.sectionCount == reader.generation.sectionCount, "there are other sections")
       require(found.contentLength == reader.generation.streamLength, "there is another stream")
       try reader.file.withBytes { (bytes) throws in
-        let index = try ArchiveIndex(found, in: bytes)
+        let index = try ArchiveIndex.empty.appending(found.segment(in: bytes))
         for ordinal in 0..<min(full.sectionCount, 256) {
           guard let left = index.position(of: ordinal, in: bytes),
             let right = reader.index.position(of: ordinal, in: bytes)
