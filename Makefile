@@ -1,7 +1,9 @@
 # The verbs of this project. `make` alone lists them.
 #
-# The released command links Swift's standard library and Foundation statically, and is what lies in .build/release. The suites cannot be
-# built that way (there is no static Testing library), so they have a build of their own in .build/tests, and drive that same command.
+# There are two optimised builds. What is tested lies in .build/tests: one compilation of the command, the server, the stand-in
+# and all suites, linked dynamically (there is no static Testing library), in which a warning is an error. What is released lies in
+# .build/release: the command and the server, with Swift's standard library and Foundation linked statically.
+# For daily work there is `swift build`, without make: the debug build, in which a warning is an error, too.
 
 SWIFT ?= swift
 # More options for each release build.
@@ -10,6 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 RELEASE := .build/release
+TESTED := .build/tests/release
 MANUAL := .build/manual
 COMPLETIONS := .build/completions
 DIST := .build/dist
@@ -32,13 +35,18 @@ BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(
 # The server. Its dependencies are fetched where it is built, and kept there from then on.
 SERVE := $(RELEASE)/carpack-serve
 BUILD_SERVE = CARPACK_BUILD_SERVE=1 $(BUILD_RELEASE) --product carpack-serve
-ifneq ($(wildcard .build/checkouts/hummingbird),)
+ifneq ($(wildcard .build/checkouts/hummingbird .build/tests/checkouts/hummingbird),)
   export CARPACK_BUILD_SERVE := 1
 endif
 
-# What the command-line suites run.
-CARPACK_BIN ?= $(CURDIR)/$(RELEASE)/carpack
-export CARPACK_BIN
+# The settings are the same each time, so that nothing is compiled again.
+BUILD_TESTED = CARPACK_WARNINGS=error $(SWIFT) build -c release --scratch-path .build/tests \
+  --explicit-target-dependency-import-check error
+
+# Programs and suites run the command that was built for them, or the one that CARPACK_BIN names.
+COMMAND = $(or $(CARPACK_BIN),$(CURDIR)/$(RELEASE)/carpack)
+TESTED_COMMAND = $(or $(CARPACK_BIN),$(CURDIR)/$(TESTED)/carpack)
+RUN_SUITES = CARPACK_BIN="$(TESTED_COMMAND)" SWIFT="$(SWIFT)" Scripts/run-suites.sh
 
 # Packages bear the date of the last commit, so that the same commit gives the same bytes.
 EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}
@@ -54,6 +62,9 @@ TORTURE_SECONDS ?= 600
 # The suites in which tasks and threads meet.
 # The runtime looks for the sanitizer among the symbols that the program exports, to tell it of tasks.
 THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
+SANITIZING := TSAN_OPTIONS='exitcode=66:suppressions=$(CURDIR)/Scripts/thread-sanitizer.txt'
+BRIEF_THREADS := $(subst .build/sanitized,.build/sanitized-briefly,$(THREADS))
+BRIEFLY_SANITIZED := XRPCTests ObjectStoreTests
 SANITIZED := XRPCTests|NetworkTests|BackupTests.*(Blobs_on_their|blob_that_arrives|repository_that_arrives|accounts|fleet)
 
 # A Python that has playwright; Chromium is looked for where Debian has it.
@@ -61,7 +72,7 @@ BROWSER_PYTHON ?= python3
 # A Python that has atproto, if there is one.
 CLIENT_PYTHON ?= python3
 
-.PHONY: viewer test-viewer serve test-serve demo-view help dependencies requirements build release test sanitize torture demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -76,27 +87,36 @@ requirements:
 
 demo demo-view test: REQUIREMENTS := install --yes
 
-build: requirements ## debug build of everything, tests included; a warning is an error
-	$(SWIFT) build --build-tests --explicit-target-dependency-import-check error
+build: requirements ## everything that is tested, in one optimised build: command, server, suites; a warning is an error
+	CARPACK_BUILD_SERVE=1 $(BUILD_TESTED) --build-tests
 
-release: requirements ## the command, optimised: .build/release/carpack
+release: requirements ## the command as it is released, in one file: .build/release/carpack
 	$(BUILD_RELEASE) --product carpack
 
-test: release ## build and run all suites (set CARPACK_CORPUS to have real repositories in them)
-	$(SWIFT) test -c release --scratch-path .build/tests
+test: build run-page-tests run-server-tests run-suites ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
+
+test-suites: build run-suites ## the suites alone
+
+run-suites:
+	$(RUN_SUITES)
 
 sanitize: requirements ## run the suites of the network, and the command they drive, under the thread sanitizer
 	$(SWIFT) build $(THREADS) --product carpack
-	CARPACK_BIN=$(CURDIR)/.build/sanitized/debug/carpack \
-	  TSAN_OPTIONS='exitcode=66:suppressions=$(CURDIR)/Scripts/thread-sanitizer.txt' \
+	CARPACK_BIN=$(CURDIR)/.build/sanitized/debug/carpack $(SANITIZING) \
 	  $(SWIFT) test $(THREADS) --filter '$(SANITIZED)'
 
-torture: release ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
-	CARPACK_TORTURE=$(TORTURE_SECONDS) $(SWIFT) test -c release --scratch-path .build/tests --filter 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'
+# What is built with the sanitizer for these suites is a tenth of the whole.
+sanitize-briefly: requirements ## run the suites of HTTP and of object stores under the thread sanitizer
+	CARPACK_SUITES='$(BRIEFLY_SANITIZED)' $(SWIFT) build $(BRIEF_THREADS) --product carpackPackageTests
+	$(SANITIZING) .build/sanitized-briefly/debug/carpackPackageTests.xctest --testing-library swift-testing
 
-demo: release ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
-	$(BUILD_RELEASE) --product stand-in
-	@Scripts/demo.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
+torture: build ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
+	CARPACK_TORTURE=$(TORTURE_SECONDS) $(RUN_SUITES) 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'
+
+demo: requirements ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
+	$(BUILD_TESTED) --product carpack
+	$(BUILD_TESTED) --product stand-in
+	@Scripts/demo.sh "$(TESTED_COMMAND)" "$(CURDIR)/$(TESTED)/stand-in"
 
 viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into the command
 	@mkdir -p .build
@@ -105,16 +125,23 @@ viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into t
 serve: release ## the server of archives, optimised, where the command finds it (the first time takes minutes)
 	$(BUILD_SERVE)
 
-test-serve: release serve ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
-	$(CLIENT_PYTHON) Serve/Tests/clients.py "$(CARPACK_BIN)" $(SERVE)
+test-serve: build run-server-tests ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
+
+run-server-tests:
+	$(CLIENT_PYTHON) Serve/Tests/clients.py "$(TESTED_COMMAND)" $(TESTED)/carpack-serve
 
 demo-view: release serve ## look at an account of Fixtures/ in the browser
-	@Scripts/demo-view.sh "$(CARPACK_BIN)" "$(CURDIR)/$(SERVE)"
+	@Scripts/demo-view.sh "$(COMMAND)" "$(CURDIR)/$(SERVE)"
 
-test-viewer: release ## test the page: its readers with node, and in a browser where Chromium and playwright are there
+test-viewer: build run-page-tests ## test the page: its readers with node, and in a browser where Chromium and playwright are there
+
+# The page in the command is the one that its sources make.
+run-page-tests: viewer
+	"$(TESTED_COMMAND)" view --page .build/viewer-of-command.html --force
+	cmp .build/viewer.html .build/viewer-of-command.html
 	@if command -v node >/dev/null; then node --test Serve/Viewer/tests/*.test.js; \
 	  else echo 'the readers of the page were not tested: there is no node'; fi
-	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py $(RELEASE)/carpack
+	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)"
 
 schemas: ## write Docs/JSON.md and Docs/schemas again
 	python3 Scripts/json-schemas.py
@@ -141,24 +168,24 @@ docs: requirements ## documentation of the libraries, one site: .build/documenta
 	  --synthesized-landing-page-name carpack --output-path .build/documentation/carpack.doccarchive
 
 bench: release ## measure whole commands against other programs into Benchmarks/RESULTS.md (RECORDS=100000 MEDIA=500 RUNS=5 and others)
-	@python3 Benchmarks/measure.py "$(CARPACK_BIN)"
+	@python3 Benchmarks/measure.py "$(COMMAND)"
 
 bench-network: release ## measure backups from a server on loopback against curl and one connection (BLOBS=2000 ROUNDS=5 SERIAL=100)
 	$(BUILD_RELEASE) --product stand-in
-	@Benchmarks/network.sh "$(CARPACK_BIN)" "$(CURDIR)/$(RELEASE)/stand-in"
+	@Benchmarks/network.sh "$(COMMAND)" "$(CURDIR)/$(RELEASE)/stand-in"
 
 fuzz: requirements ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
 	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 man: release ## manual pages, one for each verb: .build/manual
 	@rm -rf $(MANUAL)
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-manual.py "$(CARPACK_BIN)" $(MANUAL)
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-manual.py "$(COMMAND)" $(MANUAL)
 
 completions: release ## completions for bash, zsh and fish: .build/completions
 	@mkdir -p $(COMPLETIONS)
-	@"$(CARPACK_BIN)" --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
-	@"$(CARPACK_BIN)" --generate-completion-script zsh > $(COMPLETIONS)/_carpack
-	@"$(CARPACK_BIN)" --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
+	@"$(COMMAND)" --generate-completion-script bash > $(COMPLETIONS)/carpack.bash
+	@"$(COMMAND)" --generate-completion-script zsh > $(COMPLETIONS)/_carpack
+	@"$(COMMAND)" --generate-completion-script fish > $(COMPLETIONS)/carpack.fish
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 MAN1 := $(DESTDIR)$(PREFIX)/share/man/man1
@@ -205,7 +232,7 @@ tarball: release serve ## the command with all that belongs to it, for any folde
 
 sbom: release serve ## what the command is made of, as SPDX 2.3: .build/dist
 	@mkdir -p $(DIST)
-	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(CARPACK_BIN)" $(SERVE) > $(DIST)/carpack.spdx.json
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-sbom.py "$(COMMAND)" $(SERVE) > $(DIST)/carpack.spdx.json
 	@echo $(DIST)/carpack.spdx.json
 
 container-root: release serve ## the folder that the Containerfile makes an image of: .build/container
@@ -218,7 +245,7 @@ dist: ## all packages, and their digests: .build/dist
 	@cd $(DIST) && sha256sum *.deb *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS
 
 check-completions: release ## try the completions in a real bash, zsh and fish
-	@Scripts/check-completions.py "$(CARPACK_BIN)"
+	@Scripts/check-completions.py "$(COMMAND)"
 
 clean: ## take away everything that was built
 	rm -rf .build

@@ -2,15 +2,22 @@
 import Foundation
 import PackageDescription
 
-/// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe` marks each place that
-/// could break it), explicit import visibility, and no warning survives a debug build.
+/// Warnings are errors in a debug build and in `make build`, but do not stop a release build with
+/// another compiler.
+let warningsAreErrors: SwiftSetting =
+  Context.environment["CARPACK_WARNINGS"] == "error"
+  ? .treatAllWarnings(as: .error)
+  : .treatAllWarnings(as: .error, .when(configuration: .debug))
+
+/// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe`
+/// marks each place that could break it), explicit import visibility, no warnings.
 let strict: [SwiftSetting] = [
   .strictMemorySafety(),
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("InternalImportsByDefault"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-  .treatAllWarnings(as: .error, .when(configuration: .debug)),
+  warningsAreErrors,
 ]
 
 #if os(macOS)
@@ -283,7 +290,8 @@ let package = Package(
     .testTarget(
       name: "NetworkTests",
       dependencies: [
-        "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
+        "ATProtocol", "Archive", "ArchiveTestSupport", "Copying", "Extraction", "Files", "Live",
+        "Packing", "Remote",
         "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "StandIn",
         "TestSupport",
         "XRPC",
@@ -394,7 +402,7 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
 // `--sanitize=fuzzer` only.
 if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
   let fuzzed: [Target.Dependency] = [
-    "Archive", "ATProtocol", "IPLD", "TOML", "XRPC",
+    "Archive", "ATProtocol", "IPLD", "Snapshots", "TOML", "Verification", "XRPC",
     .product(name: "SystemPackage", package: "swift-system"),
   ]
   package.targets.append(
@@ -403,7 +411,7 @@ if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
       swiftSettings: strict))
   package.targets += [
     "FuzzAnswer", "FuzzCAR", "FuzzCARStream", "FuzzCBOR", "FuzzDNS", "FuzzFooter", "FuzzFrameWalk",
-    "FuzzIdentity", "FuzzIndex", "FuzzMSTNode", "FuzzProof", "FuzzTOML",
+    "FuzzIdentity", "FuzzIndex", "FuzzMSTNode", "FuzzManifest", "FuzzProof", "FuzzTOML",
   ].map {
     .executableTarget(
       name: $0, dependencies: ["FuzzSupport"] + fuzzed, path: "Fuzz/Sources/\($0)",
@@ -431,6 +439,12 @@ if Context.environment["CARPACK_BUILD_BENCH"] != nil {
       name: "ParseArguments", dependencies: [arguments],
       path: "Benchmarks/Sources/ParseArguments", swiftSettings: strict),
   ]
+}
+
+// Only some of the suites, and what they need, where that is enough: CARPACK_SUITES="XRPCTests".
+if let suites = Context.environment["CARPACK_SUITES"] {
+  let wanted = suites.split(separator: " ").map(String.init)
+  package.targets.removeAll { $0.type == .test && !wanted.contains($0.name) }
 }
 
 // The plugin that writes the documentation: `make docs`.

@@ -50,20 +50,22 @@ def licence(name):
     return next((text for start, text in LICENCES.items() if re.match(re.escape(start) + r"(\b|(?<=-))", name)), "NOASSERTION")
 
 
-def is_built(identity, build):
-    """Whether anything of a package was compiled: Package.resolved has also what only tests and documentation take."""
-    folders = [one for one in glob.glob(os.path.join(build, "checkouts", "*")) if os.path.basename(one).lower() == identity]
-    modules = {os.path.basename(one) for folder in folders for one in glob.glob(os.path.join(folder, "Sources", "*"))}
-    modules |= {os.path.basename(folder).split(".")[0] for folder in folders}
-    return any(glob.glob(os.path.join(build, "release", f"{module}.build", "**", "*.o"), recursive=True) for module in modules)
+def linked_modules(program):
+    """The modules that a program was linked of, by the list that the linker was given."""
+    with open(os.path.join(TOP, ".build/release", f"{program}.product", "Objects.LinkFileList")) as file:
+        return set(re.findall(r"/([^/]+)\.build/", file.read()))
 
 
-def swift_packages(folder):
-    """The packages that a program was built of, which lies in the folder of its own package."""
-    with open(os.path.join(folder, "Package.resolved")) as file:
+def swift_packages(program):
+    """The packages that a program was linked of: Package.resolved has also what others take."""
+    linked = linked_modules(program)
+    with open(os.path.join(TOP, "Package.resolved")) as file:
         pins = json.load(file)["pins"]
     for pin in pins:
-        if not is_built(pin["identity"], os.path.join(folder, ".build")):
+        folders = [one for one in glob.glob(os.path.join(TOP, ".build/checkouts/*")) if os.path.basename(one).lower() == pin["identity"]]
+        modules = {os.path.basename(one) for folder in folders for one in glob.glob(os.path.join(folder, "Sources", "*"))}
+        modules |= {os.path.basename(folder).split(".")[0] for folder in folders}
+        if not linked & modules:
             continue
         version, revision = pin["state"].get("version", "NOASSERTION"), pin["state"]["revision"]
         place = pin["location"]
@@ -136,14 +138,13 @@ def main():
     def relate(subject, kind, other):
         relations.append({"spdxElementId": subject, "relationshipType": kind, "relatedSpdxElement": other})
 
-    for name, program, checksum, folder, opens in [
-            ("carpack", command, digest, TOP, True), ("carpack-serve", server, server_digest, os.path.join(TOP, "Serve"), False)]:
+    for name, program, checksum, opens in [("carpack", command, digest, True), ("carpack-serve", server, server_digest, False)]:
         root = package(name, version, licence="MIT", primaryPackagePurpose="APPLICATION",
                        checksums=[{"algorithm": "SHA256", "checksumValue": checksum}])
         add(root)
         relate("SPDXRef-DOCUMENT", "DESCRIBES", root["SPDXID"])
         libraries = [*compiler_library(program)] if opens else []
-        for part in [*swift_packages(folder), *toolchain(), *libraries]:
+        for part in [*swift_packages(name), *toolchain(), *libraries]:
             add(part)
             relate(root["SPDXID"], "STATIC_LINK", part["SPDXID"])
         for name, kind in shared_libraries(program):

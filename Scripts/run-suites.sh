@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs the suites of .build/tests, in several processes at a time, since many tests wait for servers and programs:
+#
+#   run-suites.sh [REGULAR EXPRESSION]    all suites, or the tests that match
+#
+# Each process runs the suites of some targets, and the last one all that the others leave out. What each said follows when it
+# has ended; the last line has the number of tests of all together. Logs are in .build/tests/logs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# What takes long, each by the beginning of its tests' names.
+parts=('^(NetworkTests|FleetTests)\.' '^(CommandTests|TortureTests)\.')
+logs=.build/tests/logs
+program=.build/tests/release/carpackPackageTests.xctest
+
+# swift test would have all but one of them wait for its lock of the folder; the bundles of macOS are run by it alone.
+run() {
+  if [ -f "$program" ]; then
+    "$program" --testing-library swift-testing "$@"
+  else
+    CARPACK_WARNINGS=error CARPACK_BUILD_SERVE=1 "${SWIFT:-swift}" test -c release --scratch-path .build/tests --skip-build "$@"
+  fi
+}
+
+rm -rf "$logs"
+mkdir -p "$logs"
+if [ $# -gt 0 ]; then
+  run --filter "$1"
+  exit
+fi
+
+processes=()
+for number in "${!parts[@]}"; do
+  run --filter "${parts[$number]}" >"$logs/$number.log" 2>&1 &
+  processes+=($!)
+done
+rest=${#parts[@]}
+run --skip "$(IFS='|' && echo "${parts[*]}")" >"$logs/$rest.log" 2>&1 &
+processes+=($!)
+
+failed=0
+for number in "${!processes[@]}"; do
+  wait "${processes[$number]}" || failed=1
+  cat "$logs/$number.log"
+done
+
+# Swift Testing's closing lines, told from the lines of the single tests by their words.
+closing='Test run with [0-9]+ tests? .*(passed|failed) after'
+if [ "$(grep -lE "$closing" "$logs"/*.log | wc -l)" -ne "${#processes[@]}" ]; then
+  echo 'run-suites: error: a process has not come to its end' >&2
+  failed=1
+fi
+count=$(grep -hoE "$closing" "$logs"/*.log | awk '{ sum += $4 } END { print sum + 0 }')
+word=passed
+if [ "$failed" -ne 0 ]; then
+  word=failed
+  # What failed, once more: a reader of the end of a long log sees it.
+  grep -hE -A 8 'recorded an issue|^error:|Fatal error' "$logs"/*.log | tail -n 80 || true
+fi
+echo "Test run with $count tests in ${#processes[@]} processes $word after $SECONDS seconds." | tee "$logs/summary"
+exit "$failed"
