@@ -84,37 +84,22 @@ package final class TemporaryFile: @unchecked Sendable {
   /// mapped file would.
   package func read(pieces length: Int, _ body: (Span<UInt8>) throws -> Void) throws {
     try flush()
-    var piece = [UInt8](repeating: 0, count: length)
     var offset = 0
     while offset < count {
-      let step = try system("read a temporary file") {
-        try unsafe piece.withUnsafeMutableBytes { buffer in
-          try unsafe descriptor.read(fromAbsoluteOffset: Int64(offset), into: buffer)
-        }
-      }
-      guard step > 0 else { throw BackupError.system("read a temporary file", EIO) }
-      try body(piece.span.extracting(0..<step))
-      offset += step
+      let piece = try bytes(at: UInt64(offset), count: min(length, count - offset))
+      try body(piece.span)
+      offset += piece.count
     }
   }
 
   /// So many bytes from an offset on.
   package func bytes(at offset: UInt64, count: Int) throws -> [UInt8] {
     try flush()
-    var piece = [UInt8](repeating: 0, count: count)
-    var done = 0
-    while done < count {
-      let step = try system("read a temporary file") {
-        try unsafe piece.withUnsafeMutableBytes { buffer in
-          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
-          return try unsafe descriptor.read(
-            fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest)
-        }
-      }
-      guard step > 0 else { throw BackupError.system("read a temporary file", EIO) }
-      done += step
+    return try system("read a temporary file") {
+      let bytes = try descriptor.read(count, at: offset)
+      guard bytes.count == count else { throw Errno.ioError }
+      return bytes
     }
-    return piece
   }
 
   /// Another descriptor of the file, which keeps it when this one is gone.

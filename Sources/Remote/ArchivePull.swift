@@ -11,30 +11,6 @@ package import XRPC
 /// 1. The file is the old archive or the new one at every moment.
 /// 2. What comes is verified before it counts, section by section.
 package struct ArchivePull: Sendable {
-  /// What was done.
-  package enum Outcome: String, Sendable {
-    /// The file is the same already.
-    case unchanged
-    /// The file is a later state.
-    case ahead
-    /// There was none.
-    case created
-    /// What was new was appended.
-    case appended
-    /// Another archive was replaced.
-    case replaced
-  }
-
-  /// What came of it.
-  package struct Report: Sendable {
-    /// What was done.
-    package var outcome: Outcome
-    /// How many bytes the file has.
-    package var count: UInt64
-    /// How many bytes were fetched.
-    package var fetched: UInt64
-  }
-
   private let address: String
   private let path: FilePath
   private let server: any RangeServer
@@ -63,7 +39,7 @@ package struct ArchivePull: Sendable {
   /// Pulls.
   ///
   /// - Throws: ``PushError``, ``BackupError``; `FetchFailure`; `ArchiveError` if what came is damaged.
-  package func run() throws -> Report {
+  package func run() throws -> TransferReport {
     let server = server
     guard let head = try TransferThread.shared.wait(for: { try await FarHead.of(server) }) else {
       throw FetchFailure(.absent, "\(address): there is nothing there")
@@ -78,9 +54,9 @@ package struct ArchivePull: Sendable {
     let committed = try CommittedBytes(path)
     if committed.count >= head.count {
       if try committed.ending(at: head.count).suffix(head.ending.count).elementsEqual(head.ending) {
-        return Report(
+        return TransferReport(
           outcome: committed.count == head.count ? .unchanged : .ahead, count: committed.count,
-          fetched: 0)
+          transferred: 0)
       }
     } else if try isContinued(committed, by: head) {
       guard committed.tailLength == 0 else { throw PushError.unfinished("\(path)") }
@@ -104,7 +80,9 @@ package struct ArchivePull: Sendable {
     return try TransferThread.shared.wait { try await head.bytes(range, from: server) } == ending
   }
 
-  private func fetchAll(_ head: FarHead, _ footerLength: Int, _ outcome: Outcome) throws -> Report {
+  private func fetchAll(_ head: FarHead, _ footerLength: Int, _ outcome: TransferReport.Outcome)
+    throws -> TransferReport
+  {
     let file = try AtomicFile(path, replacing: outcome == .replaced)
     do {
       let report = try fetch(head, footerLength, from: 0, into: file.storage(), outcome)
@@ -118,8 +96,8 @@ package struct ArchivePull: Sendable {
 
   private func fetch(
     _ head: FarHead, _ footerLength: Int, from start: UInt64, into storage: FileStorage,
-    _ outcome: Outcome
-  ) throws -> Report {
+    _ outcome: TransferReport.Outcome
+  ) throws -> TransferReport {
     let scratch = try TemporaryFile().duplicate()
     let object = FarObject(server, head)
     let file = try FetchedFile(object, count: Int(head.count), scratch: scratch)
@@ -137,7 +115,7 @@ package struct ArchivePull: Sendable {
     } progress: { [observer] done, total in
       observer(Progress(stage: "fetching", done: done, total: total))
     }
-    return Report(outcome: outcome, count: head.count, fetched: head.count - start)
+    return TransferReport(outcome: outcome, count: head.count, transferred: head.count - start)
   }
 
   /// How many bytes are asked for at a time.

@@ -27,34 +27,6 @@ package struct ArchivePush: Sendable {
     package init(cache: FilePath) { self.cache = cache }
   }
 
-  /// What was done.
-  package enum Outcome: String, Sendable {
-    /// The object is the archive already.
-    case unchanged
-    /// The object is a later state of the archive.
-    case ahead
-    /// There was none.
-    case created
-    /// What was new was appended.
-    case appended
-    /// Another object was replaced.
-    case replaced
-    /// Damaged bytes of the object were replaced.
-    case healed
-  }
-
-  /// What came of it.
-  package struct Report: Sendable {
-    /// What was done.
-    package var outcome: Outcome
-    /// How many bytes the object has.
-    package var count: UInt64
-    /// How many bytes were sent.
-    package var sent: UInt64
-    /// Whether all of it was read back and is right.
-    package var isVerified: Bool
-  }
-
   private let options: Options
   private let place: BucketAddress
   private let client: BucketClient
@@ -88,11 +60,11 @@ package struct ArchivePush: Sendable {
   /// Pushes.
   ///
   /// - Throws: ``PushError``; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
-  package func run() async throws -> Report {
+  package func run() async throws -> TransferReport {
     guard let mark = try UploadMark("\(place)", in: options.cache) else {
       throw PushError.busy("\(place)")
     }
-    if mark.wasLeft { try await UploadLeftovers(client: client, key: place.key).giveUp() }
+    if mark.wasLeft { try await writer(place.key).giveUpLeftovers() }
     var races = 0
     while true {
       do {
@@ -109,33 +81,34 @@ package struct ArchivePush: Sendable {
 
   private var server: BucketObject { BucketObject(client: client, key: place.key) }
 
-  private func push() async throws -> Report {
+  private func push() async throws -> TransferReport {
     guard let head = try await FarHead.of(server) else {
-      try await refuseForgetful()
+      try await writer(place.key).requireConditionalWrites()
       let written = try await writer(place.key).replace(nil, by: content())
       return try await checked(
-        Report(outcome: .created, count: bytes.count, sent: written.sent, isVerified: false))
+        TransferReport(outcome: .created, count: bytes.count, transferred: written.sent))
     }
     if head.count == bytes.count, head.ending == (try bytes.ending(at: head.count)) {
       return try await checked(
-        Report(outcome: .unchanged, count: head.count, sent: 0, isVerified: false))
+        TransferReport(outcome: .unchanged, count: head.count, transferred: 0))
     }
     if head.count < bytes.count, head.count > 0,
       head.ending == (try bytes.ending(at: head.count)), let tag = head.tag
     {
-      try await refuseForgetful()
+      try await writer(place.key).requireConditionalWrites()
       var content = content()
       content.kept = (place.key, tag, head.count)
       let written = try await writer(place.key).replace(tag, by: content)
       return try await checked(
-        Report(outcome: .appended, count: bytes.count, sent: written.sent, isVerified: false))
+        TransferReport(outcome: .appended, count: bytes.count, transferred: written.sent))
     }
     if try await isAhead(head) {
-      return Report(outcome: .ahead, count: head.count, sent: 0, isVerified: false)
+      return TransferReport(outcome: .ahead, count: head.count, transferred: 0)
     }
     guard options.replaces else { throw PushError.otherObject("\(place)") }
     let sent = try await replace(head)
-    return Report(outcome: .replaced, count: bytes.count, sent: sent, isVerified: true)
+    return TransferReport(
+      outcome: .replaced, count: bytes.count, transferred: sent, isVerified: true)
   }
 
   private func content() -> BucketWriter.Content {
@@ -158,19 +131,13 @@ package struct ArchivePush: Sendable {
     return try await head.bytes(range, from: server) == ending
   }
 
-  /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
-  private func refuseForgetful() async throws {
-    guard !options.isExclusive else { return }
-    try await StoreProbe(client: client, key: place.key).refuseForgetful(place)
-  }
-
   // MARK: Replacing
 
-  private var temporaryKey: String { UploadLeftovers.temporaryKey(place.key) }
+  private var temporaryKey: String { BucketWriter.temporaryKey(place.key) }
 
   /// Sends everything under another key, reads it back, and has the store put it in place.
   private func replace(_ old: FarHead) async throws -> UInt64 {
-    try await refuseForgetful()
+    try await writer(place.key).requireConditionalWrites()
     let sent: UInt64
     let writer = BucketWriter(client: client, key: temporaryKey, isExclusive: true)
     sent = try await writer.replace(nil, by: content()).sent
@@ -191,12 +158,12 @@ package struct ArchivePush: Sendable {
 
   // MARK: Reading back
 
-  private func checked(_ report: Report) async throws -> Report {
+  private func checked(_ report: TransferReport) async throws -> TransferReport {
     guard options.isVerifying else { return report }
     var report = report
     if try await firstDifference(server, nil) != nil {
       guard let head = try await FarHead.of(server) else { throw PushError.notKept("\(place)") }
-      report.sent += try await replace(head)
+      report.transferred += try await replace(head)
       report.outcome = .healed
     }
     report.isVerified = true
@@ -218,6 +185,34 @@ package struct ArchivePush: Sendable {
       return offset == bytes.count ? nil : offset
     }
   }
+}
+
+/// What was done to bring an archive here or elsewhere up to date.
+package struct TransferReport: Sendable {
+  /// What was done.
+  package enum Outcome: String, Sendable {
+    /// It is the same already.
+    case unchanged
+    /// It is a later state of the archive.
+    case ahead
+    /// There was none.
+    case created
+    /// What was new was appended.
+    case appended
+    /// Something else was replaced.
+    case replaced
+    /// Damaged bytes of the object were replaced.
+    case healed
+  }
+
+  /// What was done.
+  package var outcome: Outcome
+  /// How many bytes the archive has there.
+  package var count: UInt64
+  /// How many bytes were sent or fetched.
+  package var transferred: UInt64
+  /// Whether all of it was read back and is right.
+  package var isVerified = false
 }
 
 /// Why an archive was not pushed or pulled.

@@ -68,7 +68,7 @@ package final class BucketDestination: Sendable {
   package func map(_ object: BucketAddress) async throws -> MappedFile? {
     do {
       let server = BucketObject(client: client, key: object.key)
-      return try MappedFile(await FarObject.open(server).file)
+      return try MappedFile(await FarObject.open(server))
     } catch let failure as FetchFailure where failure.kind == .absent {
       return nil
     }
@@ -79,15 +79,20 @@ package final class BucketDestination: Sendable {
   /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
   ///   `TransportError`.
   package func check() async throws {
-    try await refuseForgetful(BucketAddress(bucket: place.bucket, key: "\(place.key)fleet"))
+    try await requireConditionalWrites(for: "\(place.key)fleet")
+  }
+
+  /// Writes an object.
+  func writer(_ key: String) -> BucketWriter {
+    BucketWriter(client: client, key: key, isExclusive: options.isExclusive)
   }
 
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
-  func refuseForgetful(_ object: BucketAddress) async throws {
-    guard !options.isExclusive, !isTried.withLock({ $0 }) else { return }
-    try await StoreProbe(client: client, key: object.key).refuseForgetful(object)
+  func requireConditionalWrites(for key: String) async throws {
+    guard !isTried.withLock({ $0 }) else { return }
+    try await writer(key).requireConditionalWrites()
     isTried.withLock { $0 = true }
   }
 }

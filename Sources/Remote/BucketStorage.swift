@@ -52,7 +52,7 @@ package final class BucketStorage: ArchiveStorage {
       throw ArchiveError(.locked)
     }
     if mark.wasLeft {
-      try await UploadLeftovers(client: destination.client, key: address.key).giveUp()
+      try await destination.writer(address.key).giveUpLeftovers()
     }
     let server = BucketObject(client: destination.client, key: address.key)
     let head = try await FarHead.of(server)
@@ -147,7 +147,9 @@ package final class BucketStorage: ArchiveStorage {
   /// Finds out whether the object can be written, before much is fetched for it.
   ///
   /// - Throws: as ``commit()`` does.
-  package func check() async throws { try await destination.refuseForgetful(address) }
+  package func check() async throws {
+    try await destination.requireConditionalWrites(for: address.key)
+  }
 
   /// Makes an object of what there was and what is new, up to the last footer.
   ///
@@ -159,7 +161,7 @@ package final class BucketStorage: ArchiveStorage {
     guard let generation = try ArchiveReader.lastGeneration(of: map) else { return }
     let end = generation.committedLength
     guard end != base.count || base.kept < base.count else { return }
-    try await destination.refuseForgetful(address)
+    try await destination.requireConditionalWrites(for: address.key)
     var content = BucketWriter.Content(
       count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
     ) { offset, count in
@@ -178,9 +180,7 @@ package final class BucketStorage: ArchiveStorage {
         try map.checkFetched()
       }
     }
-    let writer = BucketWriter(
-      client: destination.client, key: address.key, isExclusive: destination.options.isExclusive)
-    let written = try await writer.replace(base.tag, by: content)
+    let written = try await destination.writer(address.key).replace(base.tag, by: content)
     let tag: String?
     if let its = written.tag {
       tag = its

@@ -42,13 +42,8 @@ struct BucketWriter: Sendable {
   /// How many bytes of the end tell whether an object is the one that was written.
   private static let endingLength: UInt64 = 4 << 10
 
-  /// What became of a write.
-  struct Written: Sendable {
-    /// How many bytes were sent.
-    var sent: UInt64
-    /// What names the new object, if the store said.
-    var tag: String?
-  }
+  /// How many bytes were sent, and what names the new object, if the store said.
+  typealias Written = (sent: UInt64, tag: String?)
 
   /// Puts the new object in the place of the old.
   ///
@@ -82,7 +77,7 @@ struct BucketWriter: Sendable {
       guard let head = try await client.head(of: key), try await holds(content, head) else {
         throw error
       }
-      return Written(sent: content.count - (content.kept?.count ?? 0), tag: head.tag)
+      return (sent: content.count - (content.kept?.count ?? 0), tag: head.tag)
     }
   }
 
@@ -92,7 +87,7 @@ struct BucketWriter: Sendable {
     let tag = try await client.put(
       Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition
     )
-    return Written(sent: content.count, tag: tag)
+    return (sent: content.count, tag: tag)
   }
 
   private static func mayBeDone(_ error: StoreError) -> Bool {
@@ -104,25 +99,12 @@ struct BucketWriter: Sendable {
     guard head.size == content.count else { return false }
     let start = content.count - min(content.count, Self.endingLength)
     guard start < content.count else { return false }
-    let theirs = try await bytes(start..<content.count, of: head.tag)
+    let object = BucketObject(client: client, key: key)
+    let theirs = try await object.part(start..<content.count, tag: head.tag).bytes
     return theirs == (try content.read(start, Int(content.count - start)))
   }
 
-  /// Reads a part of an object.
-  private func bytes(_ range: Range<UInt64>, of tag: String) async throws -> [UInt8] {
-    try await client.object(
-      key, range: "bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag
-    ) { response in
-      try await response.body.collect(upTo: range.count, of: key)
-    }
-  }
-
   // MARK: Parts
-
-  private enum Source {
-    case copied(Range<UInt64>)
-    case sent(Range<UInt64>)
-  }
 
   private func upload(_ content: Content, _ condition: BucketClient.Condition) async throws
     -> Written
@@ -133,14 +115,13 @@ struct BucketWriter: Sendable {
       let kept = content.kept
       let parts = try await withThrowingTaskGroup(of: BucketClient.Part.self) { group in
         var parts: [BucketClient.Part] = []
-        for (index, source) in sources.enumerated() {
+        for (index, (range, isCopied)) in sources.enumerated() {
           if index >= Self.parallelParts, let part = try await group.next() { parts.append(part) }
           group.addTask {
-            switch source {
-            case .copied(let range):
+            if isCopied {
               try await client.copy(
                 kept?.key ?? key, tag: kept?.tag ?? "", range, asPart: index + 1, of: upload)
-            case .sent(let range):
+            } else {
               try await client.send(
                 Self.body(of: content, range), digest: try Self.digest(of: content, range),
                 asPart: index + 1, of: upload)
@@ -151,7 +132,7 @@ struct BucketWriter: Sendable {
         return parts
       }
       let tag = try await client.complete(upload, parts, if: condition)
-      return Written(sent: content.count - (kept?.count ?? 0), tag: tag)
+      return (sent: content.count - (kept?.count ?? 0), tag: tag)
     } catch {
       // That it cannot be given up now is no other error: the next writer does it.
       do { try await client.abandon(upload) } catch _ {}
@@ -160,13 +141,13 @@ struct BucketWriter: Sendable {
   }
 
   /// The parts of a new object: those that the store has, of 5 GiB at most, and those that are sent.
-  private static func parts(_ content: Content) -> [Source] {
-    var sources: [Source] = []
+  private static func parts(_ content: Content) -> [(range: Range<UInt64>, isCopied: Bool)] {
+    var sources: [(range: Range<UInt64>, isCopied: Bool)] = []
     let kept = content.kept?.count ?? 0
     // Equal parts, so that none is shorter than the store allows.
     let copies = (kept + BucketClient.largestPart - 1) / BucketClient.largestPart
     for number in 0..<copies {
-      sources.append(.copied(kept * number / copies..<kept * (number + 1) / copies))
+      sources.append((kept * number / copies..<kept * (number + 1) / copies, true))
     }
     let rest = content.count - kept
     let room = UInt64(BucketClient.maximumParts) - copies
@@ -174,7 +155,7 @@ struct BucketWriter: Sendable {
     var start = kept
     while start < content.count {
       let end = min(content.count, start + length)
-      sources.append(.sent(start..<end))
+      sources.append((start..<end, false))
       start = end
     }
     return sources

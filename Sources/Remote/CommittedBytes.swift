@@ -37,16 +37,9 @@ final class CommittedBytes: Sendable {
   /// - Throws: ``BackupError`` if they are not there.
   func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
     do {
-      return try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-        while filled < count {
-          let rest = unsafe UnsafeMutableRawBufferPointer(
-            rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count])
-          let step = try unsafe descriptor.read(
-            fromAbsoluteOffset: Int64(offset) + Int64(filled), into: rest)
-          guard step > 0 else { throw Errno.ioError }
-          filled += step
-        }
-      }
+      let bytes = try descriptor.read(count, at: offset)
+      guard bytes.count == count else { throw Errno.ioError }
+      return bytes
     } catch let error as Errno {
       throw BackupError.system("read \(name)", error.rawValue)
     }

@@ -40,8 +40,7 @@ package enum FarArchive {
   {
     do {
       let server = try server(address, store, network)
-      let (file, _) = try TransferThread.shared.wait { try await FarObject.open(server) }
-      return try MappedFile(file)
+      return try MappedFile(TransferThread.shared.wait { try await FarObject.open(server) })
     } catch let error as StoreError {
       throw FetchFailure(error)
     } catch let error as TransportError {

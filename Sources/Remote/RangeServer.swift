@@ -19,6 +19,67 @@ protocol RangeServer: Sendable {
   ) async throws -> Value
 }
 
+extension RangeServer {
+  /// Reads a part of the object.
+  ///
+  /// - Parameter tag: the content that is meant; nil for any.
+  /// - Returns: its bytes, and what names the content.
+  /// - Throws: ``FetchFailure`` if another part comes; `TransportError` if not all of it does.
+  func part(_ range: Range<UInt64>, tag: String?) async throws -> (
+    bytes: [UInt8], version: ContentVersion
+  ) {
+    try await get("bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag) { response in
+      guard let part = response["content-range"].flatMap({ ContentRange($0) }),
+        part.first == range.lowerBound, part.last == range.upperBound - 1
+      else { throw otherPart("than it was asked for") }
+      return (try await bytes(of: response, count: range.count), ContentVersion(response))
+    }
+  }
+
+  /// The bytes of an answer, of which there have to be so many.
+  func bytes(of response: HTTPResponse, count: Int) async throws -> [UInt8] {
+    let bytes = try await response.body.collect(upTo: count, of: name)
+    guard bytes.count == count else { throw cutOff(bytes.count, count) }
+    return bytes
+  }
+
+  func otherPart(_ than: String) -> FetchFailure {
+    FetchFailure(.refused, "\(name): the server sends another part \(than)")
+  }
+
+  func cutOff(_ received: Int, _ expected: Int) -> TransportError {
+    TransportError(.cutOff("\(received) of \(expected) bytes came"), url: name)
+  }
+
+  func refuseEncoded(_ response: HTTPResponse) throws {
+    let encoding = response["content-encoding"]?.lowercased() ?? "identity"
+    guard encoding == "identity" || encoding == "aws-chunked" else {
+      throw FetchFailure(
+        .refused, "\(name): the server sends it compressed once more (\(Excerpt.of(encoding)))")
+    }
+  }
+}
+
+/// By what a server's answers show that they are of one content.
+struct ContentVersion: Equatable {
+  /// What names the content.
+  var tag: String?
+  /// When it was written.
+  var date: String?
+
+  init(_ response: HTTPResponse) {
+    tag = response["etag"]
+    date = response["last-modified"]
+  }
+
+  /// Whether an answer is of the same content, as far as it says.
+  func agrees(with other: ContentVersion) -> Bool {
+    if let tag, let its = other.tag { return tag == its }
+    if let date, let its = other.date { return date == its }
+    return true
+  }
+}
+
 /// An object in a bucket.
 struct BucketObject: RangeServer {
   let client: BucketClient

@@ -17,13 +17,15 @@ enum CommittedLength {
     var upper = size
     while upper > 0 {
       let lower = max(0, upper - window)
-      let bytes = try read(
-        descriptor, lower..<min(size, upper + ArchiveMagic.length - 1))
+      // The writer may cut it off meanwhile: then there are fewer.
+      let end = min(size, upper + ArchiveMagic.length - 1)
+      let bytes = try descriptor.read(end - lower, at: UInt64(lower))
       var search = ArchiveMagic.BackwardSearch(before: upper - lower)
       while let magic = search.next(in: bytes.span) {
         let place = lower + magic - 8
         guard place >= 0 else { continue }
-        let candidate = try read(descriptor, place..<min(size, place + Footer.maximumLength))
+        let length = min(size - place, Footer.maximumLength)
+        let candidate = try descriptor.read(length, at: UInt64(place))
         if let length = Footer.length(of: candidate.span, writtenAt: place) {
           return place + length
         }
@@ -31,23 +33,5 @@ enum CommittedLength {
       upper = lower
     }
     return nil
-  }
-
-  private static func read(_ descriptor: FileDescriptor, _ range: Range<Int>) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: range.count)
-    let count = try unsafe bytes.withUnsafeMutableBytes { buffer in
-      var done = 0
-      while done < buffer.count {
-        let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
-        let step = try unsafe descriptor.read(
-          fromAbsoluteOffset: Int64(range.lowerBound + done), into: rest)
-        // The writer has cut it off meanwhile.
-        if step == 0 { break }
-        done += step
-      }
-      return done
-    }
-    bytes.removeLast(bytes.count - count)
-    return bytes
   }
 }

@@ -155,24 +155,13 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system refuses, or the file ends first.
   package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
     do {
-      let read = try unsafe bytes.withUnsafeMutableBytes { buffer in
-        var done = 0
-        while done < count {
-          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
-          let step = try unsafe descriptor.read(
-            fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest)
-          if step == 0 { break }
-          done += step
-        }
-        return done
-      }
-      guard read == count else { throw ArchiveError(.truncated, offset: offset) }
+      let bytes = try descriptor.read(count, at: offset)
+      guard bytes.count == count else { throw ArchiveError(.truncated, offset: offset) }
+      return bytes
     } catch let error as Errno {
       throw Self.failure("read \(path)", error.rawValue)
     }
-    return bytes
   }
 
   /// Writes all of `bytes` at `offset`.

@@ -188,6 +188,21 @@ enum SystemCalls {
 }
 
 extension FileDescriptor {
+  /// Reads `count` bytes from an offset on; fewer where the file ends first.
+  ///
+  /// - Throws: `Errno` as the system gives it.
+  package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      let bytes = UnsafeMutableRawBufferPointer(buffer)
+      while filled < count {
+        let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[filled..<count])
+        let step = try unsafe read(fromAbsoluteOffset: Int64(offset) + Int64(filled), into: rest)
+        if step == 0 { break }
+        filled += step
+      }
+    }
+  }
+
   /// Opens a new file without a name; nil where there are none: `open` with `O_TMPFILE`.
   ///
   /// - Parameters:

@@ -53,28 +53,28 @@ struct PullCommand: ReportingCommand {
     if json { printJSON(report) } else { printText(report) }
   }
 
-  private func printText(_ report: ArchivePull.Report) {
+  private func printText(_ report: TransferReport) {
     let size = Quantity.bytes(report.count)
-    let fetched = Quantity.bytes(report.fetched)
+    let fetched = Quantity.bytes(report.transferred)
     let what =
       switch report.outcome {
       case .unchanged: "up to date, \(size)"
       case .ahead: "has all of \(FarArchive.shown(address)), and more: \(size)"
       case .created: "\(size) fetched and verified"
       case .appended: "\(fetched) appended and verified, \(size) now"
-      case .replaced: "replaced, \(fetched) fetched and verified"
+      case .replaced, .healed: "replaced, \(fetched) fetched and verified"
       }
     common.say("\(file): \(what)")
   }
 
-  private func printJSON(_ report: ArchivePull.Report) {
+  private func printJSON(_ report: TransferReport) {
     var json = JSONWriter.ofResults
     json.begin(.pull)
     json.field("file", file)
     json.field("address", FarArchive.shown(address))
     json.field("outcome", report.outcome.rawValue)
     json.field("bytes", report.count)
-    json.field("fetched", report.fetched)
+    json.field("fetched", report.transferred)
     Console.finish(&json)
   }
 }

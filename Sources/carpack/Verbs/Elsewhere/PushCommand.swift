@@ -68,9 +68,9 @@ struct PushCommand: ReportingCommand {
     if json { printJSON(report, place) } else { printText(report, place) }
   }
 
-  private func printText(_ report: ArchivePush.Report, _ place: BucketAddress) {
+  private func printText(_ report: TransferReport, _ place: BucketAddress) {
     let size = Quantity.bytes(report.count)
-    let sent = Quantity.bytes(report.sent)
+    let sent = Quantity.bytes(report.transferred)
     let what =
       switch report.outcome {
       case .unchanged: "up to date, \(size)"
@@ -83,14 +83,14 @@ struct PushCommand: ReportingCommand {
     common.say("\(place): \(what)\(report.isVerified ? "; read back and compared" : "")")
   }
 
-  private func printJSON(_ report: ArchivePush.Report, _ place: BucketAddress) {
+  private func printJSON(_ report: TransferReport, _ place: BucketAddress) {
     var json = JSONWriter.ofResults
     json.begin(.push)
     json.field("file", file)
     json.field("address", "\(place)")
     json.field("outcome", report.outcome.rawValue)
     json.field("bytes", report.count)
-    json.field("sent", report.sent)
+    json.field("sent", report.transferred)
     json.field("verified", report.isVerified)
     Console.finish(&json)
   }

@@ -2,32 +2,31 @@ internal import IPLD
 internal import ObjectStore
 internal import XRPC
 
-/// Finds out whether a store obeys conditions, before the first write to a bucket: one that does not
-/// would let two writers overwrite each other.
-struct StoreProbe {
-  let client: BucketClient
-  /// Where the object lies that is going to be written; the probe lies beside it.
-  let key: String
-
+/// Finding out whether a store obeys conditions, before the first write to a bucket: one that does
+/// not would let two writers overwrite each other. The probe lies beside the object.
+extension BucketWriter {
   /// How the keys of probes begin.
-  static func prefix(_ key: String) -> String { "\(key).carpack-probe-" }
+  static func probePrefix(_ key: String) -> String { "\(key).carpack-probe-" }
 
   private static let otherTag = "\"00000000000000000000000000000000\""
 
-  /// Refuses to go on if it does not.
+  /// Refuses a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; ``StoreError``; `TransportError`.
-  func refuseForgetful(_ object: BucketAddress) async throws {
-    guard try await obeys() else { throw PushError.knowsNoConditions("\(object)") }
+  func requireConditionalWrites() async throws {
+    if isExclusive { return }
+    guard try await obeysConditions() else {
+      throw PushError.knowsNoConditions("\(BucketAddress(bucket: client.bucket, key: key))")
+    }
   }
 
   /// Whether the store obeys.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
-  func obeys() async throws -> Bool {
+  func obeysConditions() async throws -> Bool {
     let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
     let digest = SHA256.digest(of: bytes.span)
-    let probe = Self.prefix(key) + "\(UInt64.random(in: 0 ... .max))"
+    let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
     let answer: Bool
     do {
       answer = try await obeys(probe, bytes, digest)
@@ -66,6 +65,25 @@ struct StoreProbe {
       return false
     } catch let error as StoreError where error.kind == .conditionFailed {
       return true
+    }
+  }
+
+  /// Where what is to take an object's place lies until it has been read back.
+  static func temporaryKey(_ key: String) -> String { "\(key).carpack-new" }
+
+  /// Gives up what an interrupted writer has left beside the object: parts of uploads that were not
+  /// ended, probes, and a copy that was to take the object's place.
+  ///
+  /// - Throws: `StoreError`; `TransportError`.
+  func giveUpLeftovers() async throws {
+    let (temporary, probes) = (Self.temporaryKey(key), Self.probePrefix(key))
+    for upload in try await client.uploads(to: key)
+    where [key, temporary].contains(upload.key) || upload.key.hasPrefix(probes) {
+      try await client.abandon(upload)
+    }
+    try await client.remove(temporary)
+    try await client.list(probes) { page in
+      for object in page { try await client.remove(object.key) }
     }
   }
 }
