@@ -242,7 +242,8 @@ let package = Package(
 
     // What the suites share: the corpus, temporary folders, running the built command.
     .target(
-      name: "TestSupport", dependencies: ["ATProtocol", "IPLD", "LibC"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["ATProtocol", "Archive", "IPLD", "LibC", "Repository"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     // What disturbs an archive's writer, and looks at what it left.
     .target(
@@ -318,7 +319,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ATProtocolTests",
-      dependencies: ["ATProtocol", "IPLD", "LibC", "StandIn", "TestSupport"],
+      dependencies: [
+        "ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "BackupTests",
@@ -343,7 +346,8 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "ATProtocol", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Snapshots", "TestSupport",
+        "ATProtocol", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Repository", "Snapshots",
+        "TestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
@@ -402,7 +406,7 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
 // `--sanitize=fuzzer` only.
 if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
   let fuzzed: [Target.Dependency] = [
-    "Archive", "ATProtocol", "IPLD", "Snapshots", "TOML", "Verification", "XRPC",
+    "Archive", "ATProtocol", "IPLD", "Repository", "Snapshots", "TOML", "Verification", "XRPC",
     .product(name: "SystemPackage", package: "swift-system"),
   ]
   package.targets.append(
@@ -430,10 +434,18 @@ if Context.environment["CARPACK_BUILD_BENCH"] != nil {
   ]
   package.targets += [
     .executableTarget(
-      name: "GenerateRepository", dependencies: ["ATProtocol", "IPLD", arguments],
+      name: "GenerateRepository",
+      dependencies: [
+        "ATProtocol", "Archive", "IPLD", "Repository", arguments,
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       path: "Benchmarks/Sources/GenerateRepository", swiftSettings: strict),
     .executableTarget(
-      name: "ProfileInspect", dependencies: ["ATProtocol", "IPLD", arguments],
+      name: "ProfileInspect",
+      dependencies: [
+        "ATProtocol", "Archive", "IPLD", "Repository", arguments,
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       path: "Benchmarks/Sources/ProfileInspect", swiftSettings: strict),
     .executableTarget(
       name: "ParseArguments", dependencies: [arguments],

@@ -1,5 +1,5 @@
-package import ATProtocol
 internal import Files
+package import Repository
 
 /// Repositories as servers export them, `NAME.car`.
 package enum CAR {
@@ -11,6 +11,6 @@ package enum CAR {
   /// - Throws: `BackupError` for a file that cannot be read; `CARError` for one that does not begin
   ///   as a CAR does.
   package static func verify(_ path: String) throws -> RepositoryInspection {
-    try InputFile(path).withBytes { try RepositoryInspector.inspect($0) }
+    RepositoryInspection(of: try CARFile(InputFile(path).mapped))
   }
 }

@@ -1,7 +1,9 @@
 internal import ATProtocol
+internal import Archive
 internal import Extraction
 internal import Files
 package import IPLD
+internal import Repository
 internal import Snapshots
 
 /// The records of a snapshot, in the order of their keys.
@@ -39,14 +41,10 @@ package struct Records: AsyncSequence, Sendable {
   /// A way through the records.
   package struct Iterator: AsyncIteratorProtocol {
     private let snapshot: ArchivedSnapshot
-    private let blocks: SnapshotBlocks
-    private var walker: MSTWalker?
+    private var fold: TreeFold<LaidOutBlocks>?
     private var isOver = false
 
-    init(_ snapshot: ArchivedSnapshot) {
-      self.snapshot = snapshot
-      blocks = SnapshotBlocks(snapshot, keepsRecords: true)
-    }
+    init(_ snapshot: ArchivedSnapshot) { self.snapshot = snapshot }
 
     /// The next record; nil behind the last, and after an error.
     ///
@@ -64,29 +62,32 @@ package struct Records: AsyncSequence, Sendable {
     }
 
     private mutating func step() throws -> Element? {
-      if walker == nil {
-        let commit = try body(of: snapshot.snapshot.commit)
-        walker = MSTWalker(root: try Commit(commit.span).data)
+      if fold == nil {
+        let blocks = try SnapshotBlocks(snapshot, keepsRecords: true).allLaidOut()
+        let root = snapshot.snapshot.commit
+        guard blocks.number(of: root) != nil else { throw try absence(of: root) }
+        fold = TreeFold(blocks, root: try blocks.commit(root).commit.data)
       }
-      while let step = walker?.next() {
+      while let step = fold?.next() {
         switch step {
-        case .node(let cid):
-          let node = try body(of: cid)
-          walker?.enter(node.span)
-        case .record(let cid):
-          let path = String(decoding: walker?.key ?? [], as: UTF8.self)
-          return Element(path: path, cid: cid, bytes: try body(of: cid))
+        case .node, .subtree: continue
+        case .missingNode(let cid), .record(let cid, nil): throw try absence(of: cid)
+        case .record(let cid, let number?):
+          let bytes = fold?.source.withBody(number) { $0.array } ?? []
+          return Element(
+            path: String(decoding: fold?.key ?? [], as: UTF8.self), cid: cid, bytes: bytes)
         }
       }
-      if let problem = walker?.problems.first {
+      if let problem = fold?.walker.problems.first {
         throw BackupError.malformedRepository("the tree of records is malformed: \(problem)")
       }
       return nil
     }
 
-    private func body(of cid: CID) throws -> [UInt8] {
-      guard let body = try blocks.body(of: cid) else { throw SnapshotError.blockMissing(cid) }
-      return body
+    /// Why a block is not there.
+    private func absence(of cid: CID) throws -> any Error {
+      _ = try snapshot.reader.body(of: cid)
+      return SnapshotError.blockMissing(cid)
     }
   }
 }

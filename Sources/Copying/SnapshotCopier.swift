@@ -78,7 +78,11 @@ struct SnapshotCopier: ~Copyable {
     let tree = sections.blocks[source].walk(from: snapshot.commit, through: car.order)
     var loss = SnapshotLoss(car, tree)
     guard loss.whole == nil || strays != nil else { return (nil, loss) }
-    try copyBlobs(of: tree, from: source)
+    // What the archive holds is there for every snapshot that reaches it.
+    let reached =
+      snapshot.isComplete || sections.isSalvage
+      ? tree : sections.blocks[source].walk(from: snapshot.commit)
+    try copyBlobs(of: reached, from: source)
     var lists = try copyLists(archived, from: source)
     lists.strays = try (strays ?? []).filter { try sections.copy($0, from: source) == .copied }
     for document in [snapshot.didDocument, snapshot.plcLog].compactMap(\.self)
@@ -126,8 +130,13 @@ struct SnapshotCopier: ~Copyable {
       return try whatIsLeft(of: archived, nil, from: source)
     }
     try sections.copy(order.runs, from: source, limit: archived.snapshot.car.byteCount)
-    return sections.isSalvage
-      ? try whatIsLeft(of: archived, order, from: source) : CopiedCAR(order: order)
+    guard !sections.isSalvage else { return try whatIsLeft(of: archived, order, from: source) }
+    if !archived.snapshot.isComplete {
+      let reachable = sections.blocks[source].reachable(
+        from: archived.snapshot.commit, besides: order)
+      for ordinal in reachable { try sections.copy(ordinal..<ordinal + 1, from: source) }
+    }
+    return CopiedCAR(order: order)
   }
 
   /// The order of a CAR; in salvage nil if it cannot be read.

@@ -7,7 +7,7 @@ internal import Snapshots
 
 /// The blocks of an archive that is being copied: where they are, and the trees they form.
 struct SourceBlocks {
-  private let census: BlockCensus
+  private let laidOut: LaidOutBlocks
   private var trees: SharedTrees
 
   /// Reads all blocks of an archive.
@@ -15,8 +15,8 @@ struct SourceBlocks {
   /// - Throws: ``BackupError`` if there is no room for a temporary file. What cannot be read is
   ///   left out.
   init(_ reader: ArchiveReader, _ observer: @escaping Progress.Observer) throws {
-    census = try BlockCensus(reader, except: [], observer: observer)
-    trees = SharedTrees(census)
+    laidOut = try LaidOutBlocks(reader, except: [], observer: observer)
+    trees = SharedTrees(laidOut)
   }
 
   /// The blobs that records read so far refer to, each once.
@@ -27,16 +27,16 @@ struct SourceBlocks {
 
   /// The ordinal of a section; nil if it is not there.
   func ordinal(of cid: CID) -> UInt64? {
-    census.withBytes { bytes in census.index(of: cid, in: bytes) }.map(census.ordinal)
+    laidOut.number(of: cid).map(laidOut.ordinal)
   }
 
   /// How many different sections an order has.
-  func distinctCount(_ order: BlockOrder) -> Int { census.blocks(in: order.runs).count }
+  func distinctCount(_ order: BlockOrder) -> Int { laidOut.blocks(in: order.runs).count }
 
-  /// Walks the tree of a commit, of which only the sections of an order count as there.
-  mutating func walk(from commit: CID, through order: BlockOrder) -> SharedTrees.Tree {
-    let blocks = census.blocks(in: order.runs)
-    return census.withBytes { bytes in trees.walk(from: commit, within: blocks, in: bytes) }
+  /// Walks the tree of a commit, of which only the sections of an order count as there, if one is
+  /// given.
+  mutating func walk(from commit: CID, through order: BlockOrder? = nil) -> SharedTrees.Tree {
+    trees.walk(from: commit, within: order.map { laidOut.blocks(in: $0.runs) })
   }
 
   /// The ordinals of the commit and the tree nodes and records it leads to, those that are there,
@@ -44,34 +44,8 @@ struct SourceBlocks {
   ///
   /// - Parameter known: sections that are left out.
   func reachable(from commit: CID, besides known: BlockOrder) -> [UInt64] {
-    census.withBytes { bytes in
-      var seen = census.blocks(in: known.runs)
-      var ordinals: [UInt64] = []
-      func find(_ cid: CID) -> Range<Int>? {
-        guard let index = census.index(of: cid, in: bytes) else { return nil }
-        if !seen.contains(index) {
-          seen.insert(index)
-          ordinals.append(census.ordinal(index))
-        }
-        return census.body(index, in: bytes)
-      }
-      // A block that is no commit leads to nothing further.
-      guard let body = find(commit), let commit = try? Commit(bytes.extracting(body)) else {
-        return ordinals
-      }
-      var walker = MSTWalker(root: commit.data)
-      while let step = walker.next() {
-        switch step {
-        case .node(let cid):
-          if let node = find(cid) {
-            walker.enter(bytes.extracting(node))
-          } else {
-            walker.skip()
-          }
-        case .record(let cid): _ = find(cid)
-        }
-      }
-      return ordinals
-    }
+    let known = laidOut.blocks(in: known.runs)
+    return laidOut.blocksInOrderOfTree(from: commit).filter { !known.contains($0) }
+      .map(laidOut.ordinal)
   }
 }

@@ -211,10 +211,10 @@ struct BackupWork: Sendable {
     _ latest: CID, in target: ArchiveTarget, _ judge: CommitJudge
   ) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
-    let (storage, folder) = (try target.storage(), target.folder)
+    let storage = try target.storage()
     return try await onOwnThread { [self] in
       do {
-        let kept = try KeptRepository.find(latest, after: base, in: storage, folder: folder)
+        let kept = try KeptRepository.find(latest, after: base, in: storage)
         if let kept { try judge.check(kept.facts.commit) }
         return kept
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {

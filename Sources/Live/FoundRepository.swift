@@ -35,7 +35,7 @@ struct FoundRepository: Sendable {
   /// How many bytes there were to look at.
   var byteCount: Int {
     switch content {
-    case .whole(let repository): repository.car.count
+    case .whole(let repository): Int(clamping: repository.byteCount)
     case .changes(let changes): changes.byteCount
     }
   }
@@ -43,7 +43,7 @@ struct FoundRepository: Sendable {
   /// The header of its CAR, with its length in front.
   var header: [UInt8] {
     switch content {
-    case .whole(let repository): CARPacking(repository, { _ in }).header
+    case .whole(let repository): repository.header
     case .changes(let changes): changes.header
     }
   }
@@ -54,7 +54,7 @@ struct FoundRepository: Sendable {
   {
     switch content {
     case .whole(let repository):
-      try CARPacking(repository, { _ in }).pack(into: &writer, after: base)
+      try repository.pack(into: &writer, after: base)
     case .changes(let changes): try changes.pack(into: &writer)
     }
   }

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import IPLD
+internal import Repository
 internal import Snapshots
 
 /// A repository that is known by how it differs from the snapshot that an archive has.
@@ -24,9 +25,9 @@ struct RepositoryChanges: Sendable {
   /// What the server sent beside the changes, if that is much.
   let leftOut: Snapshot.LeftOut?
   /// How many bytes the server sent.
-  var byteCount: Int { sent.car.count }
+  var byteCount: Int { sent.file.count }
 
-  private let sent: CommittedBlocks.Source
+  private let sent: CARFile
   private let base: ArchivedSnapshot
   /// What the snapshot lacks.
   private let missing: BlobLedger.MissingList
@@ -47,7 +48,7 @@ struct RepositoryChanges: Sendable {
   /// - Returns: nil if the two do not make a repository, or not all that a manifest says follows
   ///   from what changed: a blob that is held already, or is not referred to by a record any more,
   ///   may be referred to by others that did not change.
-  static func find(in sent: CommittedBlocks.Source, after base: ArchivedSnapshot) throws
+  static func find(in sent: CARFile, after base: ArchivedSnapshot) throws
     -> RepositoryChanges?
   {
     do {
@@ -110,7 +111,7 @@ struct RepositoryChanges: Sendable {
   /// - Returns: What the manifest says of the CAR, which nobody has put together: it has no digest.
   func pack(into writer: inout ArchiveWriter) throws -> Snapshot.CARDescription {
     var order = BlockOrder()
-    try sent.car.withBytes { bytes throws in
+    try sent.file.withBytes { bytes throws in
       for start in new {
         let body = bytes.extracting(CARSection.body(at: start, in: bytes))
         order.append(try writer.append(verified: CARSection.cid(at: start, in: bytes), body))
@@ -144,7 +145,7 @@ private struct Finding {
     var removedRecordCount = 0
   }
 
-  let sent: CommittedBlocks.Source
+  let sent: CARFile
   let base: ArchivedSnapshot
   let root: CID
   let commit: Commit
@@ -159,7 +160,7 @@ private struct Finding {
   private let blocks: SnapshotBlocks
   private var scanner = RecordScanner()
 
-  init?(_ sent: CommittedBlocks.Source, _ base: ArchivedSnapshot) throws {
+  init?(_ sent: CARFile, _ base: ArchivedSnapshot) throws {
     let snapshot = base.snapshot
     // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what
     // its tree leads to.
@@ -226,10 +227,10 @@ private struct Finding {
         places.reused.append(ordinal)
         places.addedBytes += Self.sectionLength(cid, length)
       } else {
-        guard let start = sent.start(of: cid), let length = sent.body(of: cid)?.count
+        guard let number = sent.number(of: cid), let length = sent.length(of: cid)
         else { throw Undecided() }
-        places.new.append(start)
-        places.newBytes += Self.sectionLength(cid, UInt64(length))
+        places.new.append(sent.start(of: number))
+        places.newBytes += Self.sectionLength(cid, length)
       }
       if index >= firstRecord { places.createdRecordCount += 1 }
     }
@@ -277,7 +278,7 @@ private struct Finding {
     let states = try reader.states(candidates.count) { candidates[$0].cid }
     for (entry, state) in zip(candidates, states) {
       guard case .missing = state, noted.place(of: entry.cid) == nil,
-        sent.start(of: entry.cid) == nil
+        sent.number(of: entry.cid) == nil
       else { throw Undecided() }
       new.insert(
         BlobRef(
@@ -318,7 +319,7 @@ private final class TreeDifference {
   private(set) var records: [MSTDiff.RecordChange] = []
 
   func find(
-    from old: CID, to new: CID, _ sent: CommittedBlocks.Source, _ blocks: SnapshotBlocks
+    from old: CID, to new: CID, _ sent: CARFile, _ blocks: SnapshotBlocks
   ) throws {
     try MSTDiff.compare(old: old, new: new, verifying: true) { cid, _ in
       try sent.body(of: cid) ?? blocks.body(of: cid)

@@ -54,7 +54,7 @@ struct RepositoryFetcher: Sendable {
     while true {
       do {
         return try await fetch(since: since, base, archive)
-      } catch is CommittedBlocks.Incomplete {
+      } catch is IncompleteRepository {
         since = nil
       } catch is XRPCError where since != nil {
         // Some servers refuse the parameter, each with words of its own.
@@ -109,28 +109,27 @@ struct RepositoryFetcher: Sendable {
     repoRev: String?
   ) throws -> FoundRepository {
     var origin = Snapshot.Fetched(repoRev: repoRev)
-    var car = sent
-    let source = try CommittedBlocks.Source(car)
-    let blocks = CommittedBlocks([source])
+    let digest = try CheckedRepository.digest(of: sent)
+    let source = try CARFile(sent, verifying: false)
+    if let error = source.found.carError { throw error }
+    let found = RepositoryInspection(of: source)
+    let repository: CheckedRepository
     // Some servers that are asked for changes send the whole repository.
-    if let since, let base, !blocks.isWhole {
+    if let since, let base, !(found.isComplete && found.treeProblemCount == 0) {
       origin.since = since
       if let changes = try RepositoryChanges.find(in: source, after: base) {
         try check(changes.facts.commit, in: source)
         origin.leftOut = changes.leftOut
         return FoundRepository(.changes(changes), origin: origin)
       }
-      // What is new comes first, then what the snapshot has in its order: little else than the
-      // archive knows.
-      let both = try CommittedBlocks(source, after: base)
-      car = try both.writeInOrderOfSources(folder: folder)
-      origin.leftOut = LeftOutBlocks.of(both)
-    } else if let leftOut = LeftOutBlocks.of(blocks) {
+      repository = try CheckedRepository(source, over: base)
+      origin.leftOut = LeftOutBlocks.of(repository)
+    } else if let leftOut = LeftOutBlocks.of(source, besides: found.reachedWithBlobs(in: source)) {
       origin.leftOut = leftOut
-      car = try blocks.writeInOrderOfTree(folder: folder, withBlobs: true)
+      repository = try CheckedRepository(inOrderOfTree: source, found, archive: archive)
+    } else {
+      repository = try CheckedRepository(source, archive: archive, digest) { found }
     }
-    let repository = try CheckedRepository(
-      car, archive: archive, isHashed: true, observer: { _ in })
     try check(repository.commit, in: source)
     let inspection = repository.inspection
     guard inspection.isComplete else {
@@ -140,7 +139,7 @@ struct RepositoryFetcher: Sendable {
     return FoundRepository(.whole(repository), origin: origin)
   }
 
-  private func check(_ commit: Commit, in source: CommittedBlocks.Source) throws {
+  private func check(_ commit: Commit, in source: CARFile) throws {
     do {
       try judge.check(commit)
     } catch BackupError.notGenuine(let why) {

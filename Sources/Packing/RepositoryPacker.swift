@@ -1,8 +1,8 @@
-package import ATProtocol
+internal import ATProtocol
 package import Archive
 package import Files
 internal import IPLD
-internal import Repository
+package import Repository
 package import Snapshots
 package import SystemPackage
 
@@ -171,12 +171,11 @@ package struct RepositoryPacker {
     try facts.completeFromDIDDocument(of: commit.did)
     if options.requiresProvenLog { try facts.checkPLCLog(of: commit.did) }
     let files = try folders.flatMap { folder in try folder.files() }
-    let blocks = CARPacking(repository, observer)
     var archiveOptions = ArchiveOptions(level: options.level)
-    let (storage, startsOver) = try open(repository, blocks.header)
+    let (storage, startsOver) = try open(repository, repository.header)
     archiveOptions.startsOver = startsOver
     var writer = try ArchiveWriter.openNaming(
-      storage, carHeader: blocks.header, options: archiveOptions)
+      storage, carHeader: repository.header, options: archiveOptions)
     return try writer.orAbandon { writer in
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
@@ -186,7 +185,7 @@ package struct RepositoryPacker {
       let start = writer.generation?.committedLength ?? 0
       var blobs = try BlobPacking(
         repository, archive: writer.reader, base: base, keepsExtras: options.keepsExtras)
-      let description = try blocks.pack(into: &writer, after: base)
+      let description = try repository.pack(into: &writer, after: base, observer)
       try car.checkUnchanged()
       try blobs.pack(files, into: &writer, observer)
       var ledger = blobs.ledger

@@ -1,15 +1,17 @@
+internal import Archive
+
 /// Numbers none of which is less than the one before, in four bytes each.
 ///
 /// Kept are their lower halves; the upper ones change so seldom that they are kept where they do.
-struct AscendingNumbers {
+struct AscendingNumbers: RandomAccessCollection, Sendable {
   private var lowerHalves: [UInt32] = []
   /// From which index on the numbers have which upper half; before the first it is 0.
   private var upperHalves: [(first: Int, half: UInt32)] = []
   /// The number that came last; 0 before the first.
-  private(set) var last: UInt64 = 0
+  private(set) var end: UInt64 = 0
 
-  /// How many there are.
-  var count: Int { lowerHalves.count }
+  var startIndex: Int { 0 }
+  var endIndex: Int { lowerHalves.count }
 
   /// Makes room for so many.
   mutating func reserveCapacity(_ count: Int) { lowerHalves.reserveCapacity(count) }
@@ -18,10 +20,10 @@ struct AscendingNumbers {
   ///
   /// - Precondition: it is not less than the last.
   mutating func append(_ number: UInt64) {
-    precondition(number >= last)
-    if number >> 32 != last >> 32 { upperHalves.append((count, UInt32(number >> 32))) }
+    precondition(number >= end)
+    if number >> 32 != end >> 32 { upperHalves.append((count, UInt32(number >> 32))) }
     lowerHalves.append(UInt32(truncatingIfNeeded: number))
-    last = number
+    end = number
   }
 
   /// The number at an index.
@@ -33,11 +35,7 @@ struct AscendingNumbers {
 
   private func upperHalf(_ index: Int) -> UInt64 {
     // How many changes there have been up to there.
-    var (low, high) = (0, upperHalves.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if upperHalves[middle].first <= index { low = middle + 1 } else { high = middle }
-    }
-    return low > 0 ? UInt64(upperHalves[low - 1].half) : 0
+    let changes = upperHalves.partitioningIndex { $0.first > index }
+    return changes > 0 ? UInt64(upperHalves[changes - 1].half) : 0
   }
 }

@@ -3,20 +3,31 @@ package import Archive
 package import Files
 package import IPLD
 
-/// A repository's CAR that was inspected and found to be one that can be packed, with what was
-/// found out about it meanwhile.
+/// A repository that was inspected and found to be one that can be packed, with the CAR that its
+/// blocks make up: sections of a file, and behind them sections that the archive has.
 package struct CheckedRepository: Sendable {
-  /// The CAR, in a file.
-  package let car: MappedFile
   /// What was found out.
   package let inspection: RepositoryInspection
   /// The commit.
   package let commit: Commit
-  /// What was found out on the other core.
-  package let lookahead: CARLookahead
+  /// The header of its CAR, with its length in front.
+  package let header: [UInt8]
+  /// The SHA-256 of its CAR.
+  package let sha256: SHA256Digest
+  /// How many bytes its CAR has.
+  package let byteCount: UInt64
+  /// The file; nil if the archive has every block.
+  package let file: CARFile?
+  /// Where the sections begin that are taken from the file, in their order; nil for all.
+  package let selection: [Int]?
+  /// The ordinal of each of them in the archive, `UInt64.max` for those that are not there; or why
+  /// that is not known.
+  package let ordinals: Result<[UInt64], any Error>
+  /// The sections of the archive that follow.
+  package let stored: [Range<UInt64>]
+  private let length: @Sendable (CID) -> UInt64?
 
-  /// Inspects a CAR, and on another core finds out meanwhile what can be without knowing what comes
-  /// of that.
+  /// Inspects a CAR, and finds out on another core meanwhile what does not depend on the result.
   ///
   /// - Parameters:
   ///   - car: the file.
@@ -28,15 +39,117 @@ package struct CheckedRepository: Sendable {
     _ car: MappedFile, archive: ArchiveReader?, isHashed: Bool = false,
     observer: @escaping Progress.Observer
   ) throws {
+    let digest = try Self.digest(of: car)
+    let file = try CARFile(car, verifying: !isHashed) { done in
+      observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(car.count)))
+    }
+    try self.init(file, archive: archive, digest) { RepositoryInspection(of: file) }
+  }
+
+  /// The SHA-256 of a CAR, computed on another core.
+  package static func digest(of car: MappedFile) throws(CARError) -> Meanwhile<SHA256Digest> {
     let payload = try car.withBytes { bytes throws(CARError) in
       try CARVersion2.payload(of: bytes)
     }
-    let lookahead = Meanwhile { CARLookahead(car, payload: payload, archive: archive) }
-    let inspection = try car.withBytes { bytes throws(CARError) in
-      try RepositoryInspector.inspect(bytes, verifying: !isHashed) { done in
-        observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(car.count)))
+    return Meanwhile { car.withBytes { SHA256.digest(of: $0.extracting(payload)) } }
+  }
+
+  /// A whole CAR that has been read.
+  ///
+  /// - Parameters:
+  ///   - file: the CAR.
+  ///   - archive: where it is going to be packed, if that is there.
+  ///   - digest: its SHA-256.
+  ///   - inspect: inspects it.
+  package init(
+    _ file: CARFile, archive: ArchiveReader?, _ digest: Meanwhile<SHA256Digest>,
+    _ inspect: () -> RepositoryInspection
+  ) throws {
+    let ordinals = Meanwhile { Self.ordinals(of: file, nil, in: archive) }
+    inspection = inspect()
+    commit = try Self.check(inspection)
+    let payload = inspection.payload
+    header = file.file.withBytes {
+      $0.array(payload.lowerBound..<payload.lowerBound + file.header.length)
+    }
+    (self.file, selection, stored) = (file, nil, [])
+    byteCount = UInt64(payload.count)
+    length = { file.length(of: $0) }
+    sha256 = digest.value
+    self.ordinals = ordinals.value
+  }
+
+  /// A repository that is put together from parts of a file and of the archive.
+  ///
+  /// - Parameters:
+  ///   - inspection: what was found out about these blocks.
+  ///   - file: the file.
+  ///   - selection: the blocks that are taken from it, in their order.
+  ///   - archive: where it is going to be packed.
+  ///   - stored: the sections of the archive that follow.
+  ///   - copyStored: hands out the bytes of these.
+  ///   - length: the length of a block that the repository has; nil of any other.
+  package init(
+    _ inspection: RepositoryInspection, file: CARFile?, selection: [Int],
+    archive: ArchiveReader?, stored: [Range<UInt64>] = [],
+    copyStored: (_ sink: (Span<UInt8>) -> Void) throws -> Void = { _ in },
+    length: @escaping @Sendable (CID) -> UInt64?
+  ) throws {
+    let starts = selection.map { file?.start(of: $0) ?? 0 }
+    commit = try Self.check(inspection)
+    let header = CARHeader(roots: Array(inspection.header.roots.prefix(1))).bytes
+    var hash = SHA256()
+    var byteCount = 0
+    func take(_ bytes: Span<UInt8>) {
+      hash.update(bytes)
+      byteCount += bytes.count
+    }
+    take(header.span)
+    if let file {
+      for start in starts {
+        file.withSection(at: start) { take($0.extracting($1.start..<$1.end)) }
       }
     }
+    try copyStored(take)
+    var found = inspection
+    found.distinctBlockCount = stored.reduce(starts.count) { $0 + $1.count }
+    (self.inspection, self.header, self.byteCount) = (found, header, UInt64(byteCount))
+    (self.file, self.selection, self.stored) = (file, starts, stored)
+    self.length = length
+    sha256 = hash.finish()
+    ordinals = file.map { Self.ordinals(of: $0, starts, in: archive) } ?? .success([])
+  }
+
+  /// The length of a block that the repository has; nil if it does not have it.
+  package func lengthOfBlock(_ cid: CID) -> UInt64? { length(cid) }
+
+  /// How many sections are taken from the file.
+  package var newCount: Int { selection?.count ?? file?.sectionCount ?? 0 }
+
+  /// How many sections its CAR has.
+  package var sectionCount: UInt64 {
+    stored.reduce(UInt64(newCount)) { $0 + UInt64($1.count) }
+  }
+
+  /// Where in the file a section begins that is taken from it.
+  package func start(_ index: Int) -> Int { selection?[index] ?? file?.start(at: index) ?? 0 }
+
+  private static func ordinals(
+    of file: CARFile, _ selection: [Int]?, in archive: ArchiveReader?
+  ) -> Result<[UInt64], any Error> {
+    Result {
+      // In an archive without a footer nothing is committed, so no number is sure to stay.
+      guard let archive, archive.generation.number > 0 else { return [] }
+      return try archive.ordinals(selection?.count ?? file.sectionCount) { index in
+        file.withSection(at: selection?[index] ?? file.start(at: index)) { bytes, section in
+          CARSection.cid(at: section.start, in: bytes)
+        }
+      }
+    }
+  }
+
+  /// The commit of a repository that may be packed.
+  private static func check(_ inspection: RepositoryInspection) throws -> Commit {
     if let error = inspection.carError { throw error }
     if let error = inspection.commitError { throw error }
     if let cid = inspection.mismatchedBlocks.first {
@@ -52,18 +165,6 @@ package struct CheckedRepository: Sendable {
     guard let commit = inspection.commit else {
       throw BackupError.malformedRepository("the CAR is not a repository")
     }
-    self.car = car
-    self.inspection = inspection
-    self.commit = commit
-    self.lookahead = lookahead.value
-  }
-
-  /// The length of a block that the CAR has; nil if it does not have it.
-  package func lengthOfBlock(_ cid: CID) -> UInt64? {
-    car.withBytes { bytes in
-      inspection.blocks.place(of: cid, in: bytes).map {
-        UInt64(inspection.blocks.body($0, in: bytes).count)
-      }
-    }
+    return commit
   }
 }

@@ -78,7 +78,7 @@ package struct SharedTrees {
   /// round; some may be neither.
   package private(set) var changedBlobs: [Int] = []
 
-  private let census: BlockCensus
+  private let source: LaidOutBlocks
   private var scanner = RecordScanner()
   /// The records that have been read.
   private var readRecords: BlockSet
@@ -87,10 +87,10 @@ package struct SharedTrees {
   /// What is counted of the last whole tree.
   private var counts: Counts?
 
-  package init(_ census: BlockCensus) {
-    self.census = census
-    readRecords = BlockSet(count: census.count)
-    referrers = Referrers(blockCount: census.count)
+  package init(_ source: LaidOutBlocks) {
+    self.source = source
+    readRecords = BlockSet(count: source.count)
+    referrers = Referrers(blockCount: source.count)
   }
 
   /// Whether a record of the last whole tree refers to a blob.
@@ -108,16 +108,21 @@ package struct SharedTrees {
   /// - Parameters:
   ///   - commit: the commit.
   ///   - blocks: those that count as there; nil for all.
-  ///   - bytes: those of the census.
-  package mutating func walk(from commit: CID, within blocks: BlockSet?, in bytes: Span<UInt8>)
-    -> Tree
-  {
+  package mutating func walk(from commit: CID?, within blocks: BlockSet? = nil) -> Tree {
     changedBlobs = []
-    var tree = tree(of: commit, within: blocks, in: bytes)
+    var tree = Tree()
+    do throws(RepositoryError) {
+      let (found, number) = try source.commit(commit)
+      if let commit, let blocks, !blocks.contains(number) { throw .commitMissing(commit) }
+      tree.commit = found
+    } catch {
+      tree.commitError = error
+      tree.ownBlobs = []
+    }
     guard let root = tree.commit?.data else { return tree }
-    if !proceed(to: root, in: bytes) {
-      let all = walkAll(root, within: nil, in: bytes, counting: true)
-      if blocks == nil, counts?.root != root { return Self.with(tree.commit, all) }
+    if !proceed(to: root) {
+      let all = walkAll(root, tree, within: nil, counting: true)
+      if blocks == nil, counts?.root != root { return all }
     }
     if let counts, counts.root == root,
       blocks.map({ counts.nodes.isSubset(of: $0) && counts.records.isSubset(of: $0) }) ?? true
@@ -129,45 +134,7 @@ package struct SharedTrees {
       return tree
     }
     // It is not whole, and what is missing or wrong takes a walk of its own.
-    return Self.with(tree.commit, walkAll(root, within: blocks, in: bytes, counting: false))
-  }
-
-  /// Walks the tree of a commit from end to end.
-  ///
-  /// - Parameters:
-  ///   - commit: the commit; nil if there is none.
-  ///   - bytes: those of the census.
-  ///   - visit: receives every record in the order of the tree: its key, its CID, and the number of
-  ///     its block.
-  package mutating func list(
-    from commit: CID?, in bytes: Span<UInt8>, visit: (_ key: [UInt8], CID, Int?) -> Void
-  ) -> Tree {
-    let tree = tree(of: commit, within: nil, in: bytes)
-    guard let root = tree.commit?.data else { return tree }
-    let all = walkAll(root, within: nil, in: bytes, counting: false, visit: visit)
-    return Self.with(tree.commit, all)
-  }
-
-  /// A tree of which only the commit has been read.
-  private func tree(of commit: CID?, within blocks: BlockSet?, in bytes: Span<UInt8>) -> Tree {
-    var tree = Tree()
-    do throws(RepositoryError) {
-      guard let commit else { throw .noRoot }
-      guard let index = census.index(of: commit, in: bytes), blocks?.contains(index) ?? true else {
-        throw .commitMissing(commit)
-      }
-      tree.commit = try Commit(bytes.extracting(census.body(index, in: bytes)))
-    } catch {
-      tree.commitError = error
-      tree.ownBlobs = []
-    }
-    return tree
-  }
-
-  private static func with(_ commit: Commit?, _ tree: Tree) -> Tree {
-    var tree = tree
-    tree.commit = commit
-    return tree
+    return walkAll(root, tree, within: blocks, counting: false)
   }
 
   // MARK: All of a tree
@@ -176,67 +143,41 @@ package struct SharedTrees {
   ///
   /// - Parameter isCounting: Whether ``counts`` become those of this tree, if it is whole and keeps
   ///   the rules.
-  @discardableResult
   private mutating func walkAll(
-    _ root: CID, within blocks: BlockSet?, in bytes: Span<UInt8>, counting isCounting: Bool,
-    visit: (_ key: [UInt8], CID, Int?) -> Void = { _, _, _ in }
+    _ root: CID, _ begun: Tree, within blocks: BlockSet?, counting isCounting: Bool
   ) -> Tree {
-    var tree = Tree()
-    var seen = BlockSet(count: census.count)
+    var tree = begun
     var seenBlobs: Set<UInt32> = []
-    var blobs: [Int] = []
-    var nodeCount = 0
-    var found = Counts(root: root, blockCount: isCounting ? census.count : 0)
-    var distinctMissing: Set<CID> = []
-    var walker = MSTWalker(root: root)
-    while let step = walker.next() {
+    var ownBlobs: [Int] = []
+    var found = Counts(root: root, blockCount: isCounting ? source.count : 0)
+    var fold = TreeFold(source, root: root, within: blocks)
+    while let step = fold.next() {
       switch step {
-      case .node(let cid):
-        guard let index = walker.place ?? census.index(of: cid, in: bytes),
-          blocks?.contains(index) ?? true
-        else {
-          if distinctMissing.insert(cid).inserted { tree.missingNodes.append(cid) }
-          walker.skip()
-          continue
-        }
-        guard !seen.contains(index) else {
-          walker.skipRepeated()
-          continue
-        }
-        seen.insert(index)
-        nodeCount += 1
-        walker.enter(bytes.extracting(census.body(index, in: bytes))) {
-          census.appendIndices(of: $0, to: &$1, in: bytes)
-        }
-      case .record(let cid):
+      case .node, .subtree: break
+      case .missingNode(let cid): tree.missingNodes.append(cid)
+      case .record(_, nil):
         tree.recordCount += 1
-        guard let index = walker.place ?? census.index(of: cid, in: bytes),
-          blocks?.contains(index) ?? true
-        else {
-          visit(walker.key, cid, nil)
-          tree.missingRecordCount += 1
-          if tree.missingRecords.count < RepositoryInspection.maximumListed {
-            tree.missingRecords.append(String(decoding: walker.key, as: UTF8.self))
-          }
-          continue
+        tree.missingRecordCount += 1
+        if tree.missingRecords.count < RepositoryInspection.maximumListed {
+          tree.missingRecords.append(String(decoding: fold.key, as: UTF8.self))
         }
-        visit(walker.key, cid, index)
-        read(index, walker.key, in: bytes)
-        if isCounting { found.keyCounts[index] += 1 }
-        guard let referred = referrers.blobs(of: index) else { continue }
-        tree.unreadable.add(referrers.unreadable(index))
-        for blob in referred where seenBlobs.insert(blob).inserted { blobs.append(Int(blob)) }
+      case .record(_, let number?):
+        tree.recordCount += 1
+        read(number, fold.key)
+        if isCounting { found.keyCounts[number] += 1 }
+        guard let referred = referrers.blobs(of: number) else { continue }
+        tree.unreadable.add(referrers.unreadable(number))
+        for blob in referred where seenBlobs.insert(blob).inserted { ownBlobs.append(Int(blob)) }
       }
     }
-    tree.problems = walker.problems
-    tree.nodeCount = nodeCount
-    tree.blobCount = blobs.count
-    tree.ownBlobs = blobs
-    guard isCounting, tree.problems.isEmpty, tree.missingNodes.isEmpty, tree.missingRecordCount == 0
-    else { return tree }
+    tree.problems = fold.walker.problems
+    tree.nodeCount = fold.nodes.count
+    tree.blobCount = ownBlobs.count
+    tree.ownBlobs = ownBlobs
+    guard isCounting, fold.isWhole, tree.missingRecordCount == 0 else { return tree }
     (found.nodeCount, found.recordCount) = (tree.nodeCount, tree.recordCount)
     found.unreadable = tree.unreadable
-    found.nodes = seen
+    found.nodes = fold.nodes
     take(found)
     return tree
   }
@@ -263,11 +204,10 @@ package struct SharedTrees {
 
   /// Makes the counts those of another tree, by how it differs from theirs; answers whether that
   /// could be done.
-  private mutating func proceed(to root: CID, in bytes: Span<UInt8>) -> Bool {
+  private mutating func proceed(to root: CID) -> Bool {
     guard var counts else { return false }
     guard counts.root != root else { return true }
     self.counts = nil
-    let census = census
     var changed = Counts(root: root, blockCount: 0)
     swap(&counts.nodes, &changed.nodes)
     swap(&counts.records, &changed.records)
@@ -276,10 +216,10 @@ package struct SharedTrees {
     (changed.nodeCount, changed.recordCount) = (counts.nodeCount, counts.recordCount)
     (changed.unreadable, changed.blobCount) = (counts.unreadable, counts.blobCount)
     do {
-      try MSTDiff.compare(old: counts.root, new: root, verifying: true) { cid, _ in
-        census.index(of: cid, in: bytes).map { bytes.array(census.body($0, in: bytes)) }
+      try MSTDiff.compare(old: counts.root, new: root, verifying: true) { [source] cid, _ in
+        source.body(of: cid)
       } each: { change in
-        try apply(change, to: &changed, in: bytes)
+        try apply(change, to: &changed)
       }
     } catch {
       // Another walk will tell what is missing or wrong.
@@ -290,10 +230,10 @@ package struct SharedTrees {
   }
 
   private mutating func apply(
-    _ change: MSTDiff.Change, to counts: inout Counts, in bytes: Span<UInt8>
+    _ change: MSTDiff.Change, to counts: inout Counts
   ) throws(NotWhole) {
     func index(of cid: CID) throws(NotWhole) -> Int {
-      guard let index = census.index(of: cid, in: bytes) else { throw NotWhole() }
+      guard let index = source.number(of: cid) else { throw NotWhole() }
       return index
     }
     switch change {
@@ -306,7 +246,7 @@ package struct SharedTrees {
     case .record(let record):
       if let new = record.new {
         let index = try index(of: new)
-        read(index, record.key, in: bytes)
+        read(index, record.key)
         counts.recordCount += 1
         counts.keyCounts[index] += 1
         if counts.keyCounts[index] == 1 { counts.records.insert(index) }
@@ -345,19 +285,22 @@ package struct SharedTrees {
   // MARK: Records
 
   /// Reads a record, unless it has been read.
-  private mutating func read(_ index: Int, _ key: [UInt8], in bytes: Span<UInt8>) {
+  private mutating func read(_ index: Int, _ key: [UInt8]) {
     guard !readRecords.contains(index) else { return }
     readRecords.insert(index)
     var found: [Int] = []
     var why: [String] = []
     var unreadable = UnreadableRecords()
-    switch census.kind(index) {
+    switch source.kind(index) {
     case .plainRecord: return
     case .other: why = ["it is not DAG-CBOR"]
     case .kept:
-      let oddities = scanner.scan(bytes.extracting(census.body(index, in: bytes))) { ref in
-        let number = blobs.insert(ref, from: key)
-        if !found.contains(number) { found.append(number) }
+      let source = source
+      let oddities = source.withBody(index) { body in
+        scanner.scan(body) { ref in
+          let number = blobs.insert(ref, from: key)
+          if !found.contains(number) { found.append(number) }
+        }
       }
       why = oddities.first
       unreadable.count(oddities)

@@ -29,8 +29,9 @@ struct RestoreSource: Sendable {
   let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
-  /// The blocks of the snapshot; nil where it is going to be another repository.
-  private let census: BlockCensus?
+  /// The CAR, and which of its blocks the tree leads to; nil where it is going to be another
+  /// repository.
+  private let blocks: (file: CARFile, reached: BlockSet)?
 
   /// How many bytes of the CAR are sent before their pages are let go of.
   private static let releaseInterval: UInt64 = 8 << 20
@@ -42,24 +43,19 @@ struct RestoreSource: Sendable {
     self.archived = archived
     let car = try RestoredRepository(archived, order: .exported, observer: observer)
     if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
-    car.releasePages()
     archived.reader.releasePages()
-    // What is read from here on is read in the order of the archive.
-    archived.reader.keepOnly(packs: 2)
-    let blocks = SnapshotBlocks(archived, observer: observer)
+    let file = try CARFile(car.mapped, verifying: false)
     var oddPath: (first: String, count: Int)?
-    let contents = try blocks.contents { record, _ in
+    let tree = RepositoryInspection(of: file) { record in
       guard RecordPath.fault(in: record.key.span) != nil else { return }
       oddPath = (
         oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
       )
     }
-    let tree = contents.tree
-    if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
     guard let commit = tree.commit else {
       throw BackupError.malformedRepository(tree.whyNoCommit ?? "the snapshot has no commit")
     }
-    if let problem = tree.problems.first {
+    if let problem = tree.treeProblems.first {
       throw BackupError.malformedRepository("the tree of records is malformed: \(problem)")
     }
     guard tree.isComplete else {
@@ -77,9 +73,9 @@ struct RestoreSource: Sendable {
         ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
     (recordCount, rewrittenCount) = (tree.recordCount, 0)
-    blobs = contents.blobs
-    census = try blocks.allLaidOut()
-    census?.releasePages()
+    blobs = tree.blobs
+    blocks = (file, tree.reached)
+    car.releasePages()
     accepted = Set(try archived.acceptances().keys)
     did = archived.snapshot.did
     head = archived.snapshot.commit
@@ -102,7 +98,7 @@ struct RestoreSource: Sendable {
     (oddities, rewrittenCount) = (other.oddities, new.rewrittenCount)
     (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
     self.did = did
-    census = nil
+    blocks = nil
   }
 
   /// Why a server would take the commit and could not write to the repository afterwards, or would
@@ -123,26 +119,20 @@ struct RestoreSource: Sendable {
   /// Whether a CAR has the same commit, and every block of this repository, so that it has all of it
   /// and, by what the blocks hash to, nothing else in its tree.
   ///
-  /// False says nothing: the blocks of the archive may be more than the tree leads to.
-  ///
   /// - Parameter read: gives the CAR, piece by piece; nil at its end.
   func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
-    guard let census else { return false }
-    var seen = BlockSet(count: census.count)
-    var missing = (0..<census.count).count { census.kind($0) != .other }
+    guard let (file, reached) = blocks else { return false }
+    var missing = reached
     var checker = CARStreamChecker(limits: .mapped)
     while let piece = try read() {
-      census.releasePages()
+      file.file.releasePages()
       try checker.take(piece.span) { cid in
-        let index = census.withBytes { census.index(of: cid, in: $0) }
-        guard let index, census.kind(index) != .other, !seen.contains(index) else { return }
-        seen.insert(index)
-        missing -= 1
+        if let number = file.number(of: cid) { missing.remove(number) }
       }
     }
     try checker.finish()
-    census.releasePages()
-    return checker.header?.roots == [head] && missing == 0
+    file.file.releasePages()
+    return checker.header?.roots == [head] && missing.count == 0
   }
 
   /// What a blob is to be sent as: the media type that records name.

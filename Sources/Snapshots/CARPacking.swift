@@ -4,76 +4,54 @@ package import Files
 internal import IPLD
 package import Repository
 
-/// Takes the blocks of a CAR into an archive, those that it does not have yet, and writes down
-/// their order.
-///
-/// They were hashed when the CAR was inspected and are not hashed again, so before anything is
-/// committed the file has to prove to be the one that was inspected.
-package struct CARPacking {
-  private let car: MappedFile
-  private let inspection: RepositoryInspection
-  private let lookahead: CARLookahead
-  private let observer: Progress.Observer
-
-  /// A packing of a CAR that was found good.
-  package init(_ repository: CheckedRepository, _ observer: @escaping Progress.Observer) {
-    car = repository.car
-    inspection = repository.inspection
-    lookahead = repository.lookahead
-    self.observer = observer
-  }
-
-  /// The header, with its length in front.
-  package var header: [UInt8] {
-    let start = inspection.payload.lowerBound
-    return car.withBytes { $0.array(start..<start + inspection.header.length) }
-  }
-
-  /// Appends the blocks that are new, in the order of the CAR, and the order if it is too long for
-  /// a manifest.
+extension CheckedRepository {
+  /// Appends the blocks that an archive does not have, in the order of the CAR, and the order if it
+  /// is too long for a manifest.
+  ///
+  /// They were hashed when the CAR was inspected and are not hashed again, so before anything is
+  /// committed the file has to prove to be the one that was inspected.
   ///
   /// - Parameters:
   ///   - writer: the archive.
   ///   - base: the snapshot before this one of the same account, to which the order may be
   ///     relative.
+  ///   - observer: is told how far it is.
   /// - Returns: What the manifest says of the CAR.
   package func pack(
-    into writer: inout ArchiveWriter, after base: ArchivedSnapshot?
+    into writer: inout ArchiveWriter, after base: ArchivedSnapshot?,
+    _ observer: Progress.Observer = { _ in }
   ) throws -> Snapshot.CARDescription {
-    let order = try appendBlocks(to: &writer)
+    let order = try appendBlocks(to: &writer, observer)
     let written = try order.written(after: base.flatMap { (base) throws in try OrderBasis(base) })
     for page in written.pages { try writer.append(page.cid, page.bytes.span) }
     return Snapshot.CARDescription(
-      header: header, byteCount: UInt64(inspection.payload.count),
-      sha256: lookahead.sha256,
-      sectionCount: UInt64(inspection.sectionCount), order: written.order, base: written.base)
+      header: header, byteCount: byteCount, sha256: sha256, sectionCount: order.count,
+      order: written.order, base: written.base)
   }
 
-  private func appendBlocks(to writer: inout ArchiveWriter) throws -> BlockOrder {
-    let known = try lookahead.ordinals.get()
-    let payload = inspection.payload
+  private func appendBlocks(
+    to writer: inout ArchiveWriter, _ observer: Progress.Observer
+  ) throws -> BlockOrder {
+    let known = try ordinals.get()
     var order = BlockOrder()
-    var cursor = CARCursor(header: inspection.header, payload: payload)
-    var reported = payload.lowerBound
-    var number = 0
-    try car.withBytes { bytes throws in
-      while let (section, cid) = try cursor.next(in: bytes) {
-        if number < known.count, known[number] != .max {
-          if cid.multihash.sha256 == nil {
-            try checkUnverifiable(cid, bytes.extracting(section.bodyRange), writer.reader)
-          }
-          order.append(known[number])
+    var reported = 0
+    for index in 0..<newCount {
+      guard let file else { break }
+      try file.withSection(at: start(index)) { bytes, section throws in
+        let cid = CARSection.cid(at: section.start, in: bytes)
+        let body = bytes.extracting(section.bodyRange)
+        if index < known.count, known[index] != .max {
+          if cid.multihash.sha256 == nil { try checkUnverifiable(cid, body, writer.reader) }
+          order.append(known[index])
         } else {
-          order.append(try writer.append(verified: cid, bytes.extracting(section.bodyRange)))
+          order.append(try writer.append(verified: cid, body))
         }
-        number += 1
-        if section.end - reported >= 1 << 20 {
-          reported = section.end
-          observer(
-            Progress(stage: "packing", done: UInt64(reported), total: UInt64(payload.count)))
-        }
+        guard section.end - reported >= 1 << 20 else { return }
+        reported = section.end
+        observer(Progress(stage: "packing", done: UInt64(reported), total: byteCount))
       }
     }
+    for run in stored { order.append(run) }
     return order
   }
 

@@ -10,7 +10,7 @@ internal import Snapshots
 /// What was found out about trees, blobs and lists serves all snapshots that have them.
 struct SnapshotChecks {
   private let reader: ArchiveReader
-  private let census: BlockCensus
+  private let census: LaidOutBlocks
   private let damaged: Set<CID>
   private let observer: Progress.Observer
   private var trees: SharedTrees
@@ -40,7 +40,7 @@ struct SnapshotChecks {
   private static let maximumListed = 100
 
   init(
-    _ reader: ArchiveReader, _ census: BlockCensus, except damaged: Set<CID>,
+    _ reader: ArchiveReader, _ census: LaidOutBlocks, except damaged: Set<CID>,
     isExact: [CID: Bool], total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
   ) {
     self.reader = reader
@@ -98,9 +98,7 @@ struct SnapshotChecks {
     } catch {
       report.damage.append("\(BackupError.carNotExact("\(error)"))")
     }
-    let tree = census.withBytes { bytes in
-      trees.walk(from: snapshot.commit, within: blocks, in: bytes)
-    }
+    let tree = trees.walk(from: snapshot.commit, within: blocks)
     countChangedBlobs()
     // What was salvaged may have lost its commit, and its manifest says so.
     let hasNoCommit = !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
@@ -430,7 +428,7 @@ struct SnapshotChecks {
     let state: BlobState
     if damaged.contains(cid) {
       state = .damaged("its bytes do not hash to its CID")
-    } else if census.withBytes({ bytes in census.index(of: cid, in: bytes) }) != nil {
+    } else if census.number(of: cid) != nil {
       return .held(0)
     } else {
       // Not in the census: lost, or never there.

@@ -13,7 +13,7 @@ internal import Synchronization
 /// index and its survey can tell.
 final class VerifyingIntake: Sendable {
   private struct State {
-    var census: CensusIntake
+    var census: BlockIntake
     var followers: [CARFollower]
   }
 
@@ -46,19 +46,19 @@ final class VerifyingIntake: Sendable {
     }
     self.history = history
     follows = !followers.isEmpty
-    state = Mutex(State(census: try CensusIntake(), followers: followers))
+    state = Mutex(State(census: try BlockIntake(), followers: followers))
   }
 
   /// What frames are to be read with.
   var frames: FrameIntake {
     FrameIntake { [self] sections in
-      let part = CensusPart(sections)
+      let part = FrameBlocks(sections)
       let followed = follows ? sections : nil
       return { [self] in try take(part, followed) }
     }
   }
 
-  private func take(_ part: CensusPart, _ followed: FrameIntake.Sections?) throws {
+  private func take(_ part: FrameBlocks, _ followed: FrameIntake.Sections?) throws {
     try state.withLock { state in
       if let followed {
         for index in state.followers.indices {
@@ -74,12 +74,12 @@ final class VerifyingIntake: Sendable {
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
   func census(_ archive: ArchiveVerification, _ observer: Progress.Observer) throws -> (
-    BlockCensus, isExact: [CID: Bool]
+    LaidOutBlocks, isExact: [CID: Bool]
   ) {
     // The numbers of sections are those of the file only if nothing is amiss.
     guard archive.isIntact, !archive.generation.features.isRepaired else {
       let damaged = Set(archive.damagedSections)
-      return (try BlockCensus(reader, except: damaged, observer: observer), [:])
+      return (try LaidOutBlocks(reader, except: damaged, observer: observer), [:])
     }
     return try state.withLock { state in
       for ordinal in state.census.postponed {
@@ -87,7 +87,7 @@ final class VerifyingIntake: Sendable {
       }
       var isExact: [CID: Bool] = [:]
       for follower in state.followers { isExact[follower.manifest] = follower.isExact }
-      return (try BlockCensus(state.census), isExact)
+      return (try LaidOutBlocks(state.census), isExact)
     }
   }
 }

@@ -1,6 +1,7 @@
 import ATProtocol
 import ArchiveTestSupport
 import IPLD
+internal import Repository
 import SystemPackage
 import TestSupport
 import Testing
@@ -225,7 +226,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     }
     let listed = Set(missing.map(\.blob.cid))
     let car = try RestoredRepository(newest).withBytes { $0.array }
-    for blob in try RepositoryInspector.inspect(car.span).blobs.entries
+    for blob in try RepositoryInspection(car: car).blobs.entries
     where !listed.contains(blob.cid) {
       do {
         let isThere = try reader.body(of: blob.cid) == original.reader.body(of: blob.cid)
@@ -304,7 +305,7 @@ struct `What an independent walker finds intact in a damaged archive` {
       let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: reader))
       let isSame = restored.withBytes { $0.array } == car
       #expect(isSame, comment)
-      for blob in try RepositoryInspector.inspect(car.span).blobs.entries {
+      for blob in try RepositoryInspection(car: car).blobs.entries {
         let body = try reader.body(of: blob.cid)
         #expect(body != nil, comment)
       }

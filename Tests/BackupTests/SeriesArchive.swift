@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import ArchiveTestSupport
 import IPLD
+internal import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -40,7 +41,7 @@ struct SeriesArchive {
     at createdAt: String = "2026-01-02T03:04:05Z", commits: Bool = true,
     change: (inout Snapshot) -> Void = { _ in }
   ) throws {
-    let inspection = try RepositoryInspector.inspect(car.span)
+    let inspection = try RepositoryInspection(car: car)
     let header = Array(car[..<inspection.header.length])
     if self.header.isEmpty { self.header = header }
     var order = BlockOrder()
@@ -59,7 +60,7 @@ struct SeriesArchive {
     snapshot.isComplete = inspection.isComplete
     snapshot.counts.records = inspection.recordCount
     snapshot.counts.nodes = inspection.nodeCount
-    snapshot.counts.blocks = inspection.blocks.count
+    snapshot.counts.blocks = inspection.distinctBlockCount
     snapshot.blobs = Snapshot.BlobCounts()
     snapshot.blobs.referenced = inspection.blobs.entries.count
     snapshot.blobs.held = inspection.blobs.entries.count { ordinals[$0.cid] != nil }

@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import Foundation
 import IPLD
+internal import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -64,7 +65,7 @@ import Verification
           repository.omitted = Set(blocks.dropFirst().shuffled(using: &random).prefix(3).map(\.cid))
         }
         let car = try shuffled(repository.car(), &random)
-        let inspection = try RepositoryInspector.inspect(car.span)
+        let inspection = try RepositoryInspection(car: car)
         let blobs = (0..<3).map { _ in
           Array("blob \(Int.random(in: 0..<40, using: &random))".utf8)
         }
@@ -82,7 +83,7 @@ import Verification
       #expect(report.snapshots.count == expected.count)
       // What later snapshots bring, earlier ones have, too.
       for (found, made) in zip(report.snapshots.reversed(), archive.snapshots) {
-        let inspection = try RepositoryInspector.inspect(made.car.span)
+        let inspection = try RepositoryInspection(car: made.car)
         let missing = inspection.blobs.entries.count { !held.contains($0.cid) }
         #expect(found.missingBlobCount == missing)
         let isWhole = inspection.isComplete && missing == 0
@@ -202,14 +203,14 @@ import Verification
   @Test func `finds a subtree in a place where it does not belong`() throws {
     let repository = try TestRepository(posts: 30)
     let plain = try repository.car()
-    let top = try RepositoryInspector.inspect(plain.span).rootLayer
+    let top = try RepositoryInspection(car: plain).rootLayer
     let layer = try #require(top)
     for (start, layer, verdict) in [
       ("z.z.z/", layer + 1, .intact), ("z.z.z/", layer, .damaged), ("z.z.z/", layer + 2, .damaged),
       ("a.a.a/", layer + 1, .damaged),
     ] as [(String, Int, SnapshotVerifier.Verdict)] {
       let odd = try car(above: repository, key(start, layer: layer))
-      let inspection = try RepositoryInspector.inspect(odd.span)
+      let inspection = try RepositoryInspection(car: odd)
       #expect(inspection.treeProblems.isEmpty == (verdict == .intact))
       var archive = try SeriesArchive()
       try archive.add(repository.car())
@@ -368,7 +369,7 @@ struct `A real account over time` {
     #expect(report.snapshots.count == cars.count)
     for (found, car) in zip(report.snapshots.reversed(), cars) {
       let bytes = try Corpus.bytes(car)
-      let inspection = try RepositoryInspector.inspect(bytes.span)
+      let inspection = try RepositoryInspection(car: bytes)
       #expect(found.missingBlobCount == inspection.blobs.entries.count)
       let restored = try RestoredRepository(ArchivedSnapshot(found.entry.cid, in: reader))
       #expect(restored.withBytes { $0.array } == bytes)

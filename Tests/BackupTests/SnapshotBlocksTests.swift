@@ -30,12 +30,12 @@ import Testing
     let car = try repository.car()
     let packed = try Packed(car: car)
     var expected: [String] = []
-    let inspection = try RepositoryInspector.inspect(
-      car.span,
-      visit: { record in
-        let key = String(decoding: record.key, as: UTF8.self)
-        expected.append("\(key) \(record.cid) \(record.body?.count ?? -1)")
-      })
+    let file = try CARFile(MappedFile(copying: car))
+    let inspection = RepositoryInspection(of: file) { record in
+      let key = String(decoding: record.key, as: UTF8.self)
+      let length = record.number.map { number in file.withBody(number) { $0.count } }
+      expected.append("\(key) \(record.cid) \(length ?? -1)")
+    }
     var found: [String] = []
     let blocks = SnapshotBlocks(try packed.snapshot, keepsRecords: keepsRecords)
     let contents = try blocks.contents { record, body in

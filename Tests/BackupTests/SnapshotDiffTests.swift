@@ -3,6 +3,7 @@ import Archive
 import Extraction
 internal import Files
 import IPLD
+internal import Repository
 import Snapshots
 import TestSupport
 import Testing
@@ -55,7 +56,7 @@ import Testing
     #expect(found.lines == lines, comment)
     func blobs(_ repository: TestRepository) throws -> Set<String> {
       let car = try repository.car()
-      let entries = try RepositoryInspector.inspect(car.span).blobs.entries
+      let entries = try RepositoryInspection(car: car).blobs.entries
       return Set(entries.map { "\($0.cid)" })
     }
     let (before, after) = (try blobs(old), try blobs(new))

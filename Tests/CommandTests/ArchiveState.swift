@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import ArchiveTestSupport
 import IPLD
+import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -44,7 +45,7 @@ enum ArchiveState: String, CaseIterable {
     }
     let victim = try #require(repository.cid(of: "app.bsky.feed.post/3k1000299"))
     let car = try repository.car()
-    let inspection = try RepositoryInspector.inspect(car.span)
+    let inspection = try RepositoryInspection(car: car)
     let path = try handMadeArchive(
       in: folder, repository, further: further,
       spoilt: self == .damaged ? (victim, Array("spoilt".utf8)) : nil

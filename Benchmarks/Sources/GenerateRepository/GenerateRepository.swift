@@ -1,7 +1,10 @@
 import ATProtocol
+import Archive
 import ArgumentParser
 import Foundation
 import IPLD
+internal import Repository
+import SystemPackage
 
 /// Writes a repository as an account of many years would have it, for measuring.
 ///
@@ -127,8 +130,7 @@ struct GenerateRepository: ParsableCommand {
   }
 
   private func checkOutput() throws {
-    let car = try Data(contentsOf: URL(filePath: output), options: .alwaysMapped)
-    let found = try RepositoryInspector.inspect(car.span)
+    let found = RepositoryInspection(of: try CARFile(MappedFile(FilePath(output))))
     print(
       """
       \(found.sectionCount) blocks, \(found.nodeCount) nodes in \(found.treeDepth) levels, \

@@ -1,7 +1,7 @@
-import ATProtocol
+import Archive
 import ArgumentParser
-import Foundation
-import IPLD
+import Repository
+import SystemPackage
 
 /// Inspects a CAR and does nothing else: what a profiler is to look at.
 @main
@@ -20,10 +20,10 @@ struct ProfileInspect: ParsableCommand {
   var file: String
 
   func run() throws {
-    let car = try Data(contentsOf: URL(filePath: file), options: .alwaysMapped)
+    let car = try MappedFile(FilePath(file))
     for _ in 0..<times {
       let start = ContinuousClock.now
-      let found = try RepositoryInspector.inspect(car.span, verifying: !withoutHashing)
+      let found = try RepositoryInspection(of: CARFile(car, verifying: !withoutHashing))
       let duration = ContinuousClock.now - start
       print("\(duration): \(found.sectionCount) blocks, \(found.recordCount) records")
     }

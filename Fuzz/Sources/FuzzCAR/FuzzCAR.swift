@@ -1,6 +1,8 @@
 import ATProtocol
+import Archive
 import FuzzSupport
 import IPLD
+internal import Repository
 
 /// CARs: one is read whatever it says, and so is a repository in it.
 ///
@@ -51,14 +53,15 @@ enum FuzzCAR: Fuzzer {
   private static func inspect(_ car: Span<UInt8>, verifying: Bool, _ whole: Outcome) {
     do throws(CARError) {
       var records = 0
-      let inspection = try RepositoryInspector.inspect(
-        car, verifying: verifying,
-        visit: { record in
-          records += 1
-          if let body = record.body {
-            require(body.upperBound <= car.count, "a record outside of the CAR")
+      let file = try CARFile(MappedFile(copying: car.array), verifying: verifying)
+      let inspection = RepositoryInspection(of: file) { record in
+        records += 1
+        if let number = record.number {
+          file.withBody(number) {
+            require($0.count <= car.count, "a record outside of the CAR")
           }
-        })
+        }
+      }
       require(records == inspection.recordCount, "records are counted wrongly")
       require(
         inspection.sectionCount >= whole.blocks.count, "the inspector sees fewer blocks")

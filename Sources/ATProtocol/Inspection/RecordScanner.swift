@@ -23,9 +23,12 @@ package struct RecordScanner: Sendable {
 
     fileprivate mutating func add(_ why: String) {
       count += 1
-      if first.count < RepositoryInspection.maximumListed { first.append(why) }
+      if first.count < RecordScanner.maximumListed { first.append(why) }
     }
   }
+
+  /// How much is listed of what is odd; beyond that it is counted.
+  package static let maximumListed = 1000
 
   private var strict = BlobRefScanner(profile: .atproto)
   private var lenient = BlobRefScanner(profile: .dagCBOR)

@@ -107,7 +107,7 @@ package struct MSTWalker: Sendable {
   }
 
   /// A walk of the subtree that belongs to this layer of a tree.
-  init(subtree: CID, layer: Int) {
+  package init(subtree: CID, layer: Int) {
     layerAbove = layer + 1
     requested = subtree
   }
@@ -264,17 +264,17 @@ package struct MSTWalker: Sendable {
   }
 
   /// How many nodes lie above what was given out last.
-  var height: Int { path.count }
+  package var height: Int { path.count }
 
   /// Takes note that a subtree that was passed has made a path so deep.
-  mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
+  package mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
 
   /// Goes on without the node that was asked for.
   package mutating func skip() { requested = nil }
 
   /// The layer that the node that was asked for belongs to, as the node above it has it; nil for
   /// the root.
-  var requestedLayer: Int? {
+  package var requestedLayer: Int? {
     (path.isEmpty ? layerAbove : path.last.flatMap(\.layer)).map { $0 - 1 }
   }
 

@@ -283,7 +283,7 @@ package struct SnapshotExtractor {
   /// Says what a damaged repository has lost of the selection, so that less than everything never
   /// passes for everything.
   private mutating func noteLosses(
-    _ tree: SharedTrees.Tree, _ unseen: Set<String>, _ selection: Selection, _ flaw: String
+    _ tree: RepositoryInspection, _ unseen: Set<String>, _ selection: Selection, _ flaw: String
   ) {
     if let error = tree.commitError { report.damaged.append(("records", "\(error)")) }
     // What the snapshot never had was missing before any damage.

@@ -12,6 +12,20 @@ package struct BlockSet: Sendable {
   /// How many blocks are in it.
   package var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
+  /// Calls `body` with each block, in their order, and keeps what it answers.
+  package func map<Value>(_ body: (Int) -> Value) -> [Value] {
+    var values: [Value] = []
+    values.reserveCapacity(count)
+    for (place, word) in words.enumerated() {
+      var rest = word
+      while rest != 0 {
+        values.append(body(place << 6 + rest.trailingZeroBitCount))
+        rest &= rest - 1
+      }
+    }
+    return values
+  }
+
   /// Adds a block.
   @inline(__always)
   package mutating func insert(_ index: Int) { words[index >> 6] |= 1 << UInt64(index & 63) }

@@ -4,7 +4,8 @@
 ///   out whether one does.
 extension CARSection {
   /// The section at `start`, and its CID.
-  static func read(at start: Int, in bytes: Span<UInt8>) -> (section: CARSection, cid: CID) {
+  package static func read(at start: Int, in bytes: Span<UInt8>) -> (section: CARSection, cid: CID)
+  {
     let (cidStart, end) = bounds(start, in: bytes)
     var at = cidStart
     do throws(CIDError) {

@@ -26,7 +26,7 @@ package final class LaidOutRepository: Sendable {
   package let flaw: String?
   /// The blobs that are held though no record refers to them.
   private let extras: Set<CID>
-  private let census: BlockCensus
+  private let laidOut: LaidOutBlocks
 
   /// Lays a snapshot out.
   ///
@@ -43,14 +43,14 @@ package final class LaidOutRepository: Sendable {
     blobs = contents.blobs
     flaw = contents.flaw
     extras = Set(try archived.readable { try $0.extras() } ?? [])
-    census = try blocks.allLaidOut()
+    laidOut = try blocks.allLaidOut()
     self.archived = archived
     releasePages()
   }
 
   /// Lets go of the pages that have been read, which are brought in again when they are wanted.
   package func releasePages() {
-    census.releasePages()
+    laidOut.releasePages()
     archived.reader.releasePages()
   }
 
@@ -60,12 +60,8 @@ package final class LaidOutRepository: Sendable {
   /// CID.
   package func withBlock<Value>(_ cid: CID, _ use: (Span<UInt8>) throws -> Value) rethrows -> Value?
   {
-    try census.withBytes { bytes in
-      guard let index = census.index(of: cid, in: bytes), census.kind(index) != .other else {
-        return nil
-      }
-      return try use(bytes.extracting(census.body(index, in: bytes)))
-    }
+    guard let number = laidOut.number(of: cid), laidOut.kind(number) != .other else { return nil }
+    return try laidOut.withBody(number) { body throws in try use(body) }
   }
 
   /// The bytes of a block of the repository; nil if it has none with this CID.
@@ -105,13 +101,9 @@ package final class LaidOutRepository: Sendable {
   package func blocks(notIn other: LaidOutRepository) -> [CID] {
     let head = archived.snapshot.commit
     var found: [CID] = []
-    census.withBytes { bytes in
-      other.census.withBytes { otherBytes in
-        for index in 0..<census.count where census.kind(index) != .other {
-          let cid = census.cid(index, in: bytes)
-          if other.census.index(of: cid, in: otherBytes) == nil { found.append(cid) }
-        }
-      }
+    for number in 0..<laidOut.count where laidOut.kind(number) != .other {
+      let cid = laidOut.cid(number)
+      if other.laidOut.number(of: cid) == nil { found.append(cid) }
     }
     if let place = found.firstIndex(of: head) { found.insert(found.remove(at: place), at: 0) }
     return found

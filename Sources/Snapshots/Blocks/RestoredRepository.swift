@@ -1,6 +1,7 @@
 package import Archive
 package import Files
 internal import IPLD
+package import Repository
 
 /// A snapshot's CAR, put together again in a temporary file.
 ///
@@ -82,8 +83,7 @@ package final class RestoredRepository: Sendable {
       }
     }
     if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
-      let blocks = CommittedBlocks([try CommittedBlocks.Source(mapped, isTrusted: true)])
-      mapped = try blocks.writeInOrderOfTree(withBlobs: false)
+      mapped = try CARFile(mapped, verifying: false).inOrderOfTree()
     }
     self.flaw = flaw
     self.mapped = mapped
@@ -130,5 +130,25 @@ package final class RestoredRepository: Sendable {
       try write(bytes)
       progress(spool.count)
     }
+  }
+}
+
+extension CARFile {
+  /// A CAR of the blocks that the commit reaches, in canonical order.
+  ///
+  /// It is the order that lets a reader follow a stream with little memory.
+  ///
+  /// - Throws: `RepositoryError` if there is no commit; ``BackupError`` if there is no room for it.
+  package func inOrderOfTree() throws -> MappedFile {
+    let root = header.roots.first
+    _ = try commit(root)
+    let spool = try TemporaryFile()
+    try spool.write(CARHeader(roots: root.map { [$0] } ?? []).bytes.span)
+    for number in blocksInOrderOfTree(from: root) {
+      try withSection(at: start(of: number)) { bytes, section throws in
+        try spool.write(bytes.extracting(section.start..<section.end))
+      }
+    }
+    return try spool.map()
   }
 }

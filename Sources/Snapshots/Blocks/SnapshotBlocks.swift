@@ -8,20 +8,22 @@ package import Repository
 ///
 /// The first few are read one by one. That decompresses a pack of 1 MiB for a block of 300 bytes,
 /// again and again where the blocks stand in another order than they are asked for. So from a
-/// number on, and for a walk through the whole tree, a ``BlockCensus`` lays all of them out: read
-/// once, in the order of the archive, and hashed.
+/// number on, and for a walk through the whole tree, all of them are laid out: read once, in the
+/// order of the archive, and hashed.
 ///
-/// Of a snapshot that is damaged they are what is left: every block of the archive that still
+/// A block that the archive holds is there for every snapshot that reaches it, whoever brought it.
+/// Of a snapshot that is damaged the blocks are what is left: every block of the archive that still
 /// hashes to its CID.
 package final class SnapshotBlocks {
   /// What a walk through the tree came to.
   package struct Contents {
-    /// The tree.
-    package let tree: SharedTrees.Tree
-    /// The blobs that records refer to.
-    package let blobs: BlobTable
+    /// The repository.
+    package let tree: RepositoryInspection
     /// Why the repository is not as it was; nil if it is.
     package let flaw: String?
+
+    /// The blobs that records refer to.
+    package var blobs: BlobTable { tree.blobs }
   }
 
   /// A record that the walk came to.
@@ -43,7 +45,7 @@ package final class SnapshotBlocks {
   private let keepsRecords: Bool
   private let observer: Progress.Observer
   private var readCount = 0
-  private var laidOut: (census: BlockCensus, flaw: String?)?
+  private var laidOut: (blocks: LaidOutBlocks, flaw: String?)?
 
   /// The blocks of a snapshot.
   ///
@@ -65,22 +67,18 @@ package final class SnapshotBlocks {
   package func body(of cid: CID) throws -> [UInt8]? {
     readCount += 1
     if readCount > Self.maximumReads {
-      let census = try layOut().census
-      let body = census.withBytes { bytes -> [UInt8]? in
-        guard let index = census.index(of: cid, in: bytes), census.kind(index) == .kept else {
-          return nil
-        }
-        return bytes.array(census.body(index, in: bytes))
+      let blocks = try layOut().blocks
+      if let number = blocks.number(of: cid), blocks.kind(number) == .kept {
+        return blocks.withBody(number) { $0.array }
       }
-      if let body { return body }
     }
     return try archived.reader.body(of: cid, limit: Self.maximumBlock)
   }
 
   /// Whether a block is known to be a record that refers to no blob.
   package func isPlainRecord(_ cid: CID) -> Bool {
-    guard let census = laidOut?.census else { return false }
-    return census.withBytes { census.index(of: cid, in: $0) }.map(census.kind) == .plainRecord
+    guard let blocks = laidOut?.blocks else { return false }
+    return blocks.number(of: cid).map(blocks.kind) == .plainRecord
   }
 
   /// Walks the tree from end to end.
@@ -94,41 +92,42 @@ package final class SnapshotBlocks {
     -> Contents
   {
     try RestoredRepository.checkLength(of: archived)
-    let (census, flaw) = try layOut()
+    let (blocks, flaw) = try layOut()
     let header = archived.snapshot.car.header
     let root = try CARHeader(header.span).roots.first
-    var trees = SharedTrees(census)
     var failure: (any Error)?
-    let tree = census.withBytes { bytes in
-      trees.list(from: root, in: bytes) { key, cid, index in
-        guard failure == nil else { return }
-        do {
-          var (length, body): (UInt64?, Range<Int>) = (nil, 0..<0)
-          if let index {
-            length = census.bodyLength(index, in: bytes)
-            body = census.body(index, in: bytes)
-          }
-          try visit(Record(key: key, cid: cid, length: length), bytes.extracting(body))
-        } catch {
-          failure = error
+    let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount) { record in
+      guard failure == nil else { return }
+      do {
+        guard let number = record.number else {
+          let nothing: [UInt8] = []
+          try visit(Record(key: record.key, cid: record.cid, length: nil), nothing.span)
+          return
         }
+        let length = blocks.bodyLength(number)
+        try blocks.withBody(number) { body in
+          try visit(Record(key: record.key, cid: record.cid, length: length), body)
+        }
+      } catch {
+        failure = error
       }
     }
     if let failure { throw failure }
-    return Contents(tree: tree, blobs: trees.blobs, flaw: flaw)
+    return Contents(tree: tree, flaw: flaw)
   }
 
   /// All of them, laid out.
-  package func allLaidOut() throws -> BlockCensus { try layOut().census }
+  package func allLaidOut() throws -> LaidOutBlocks { try layOut().blocks }
 
-  private func layOut() throws -> (census: BlockCensus, flaw: String?) {
+  private func layOut() throws -> (blocks: LaidOutBlocks, flaw: String?) {
     if let laidOut { return laidOut }
-    var found: (census: BlockCensus, flaw: String?)
+    var found: (blocks: LaidOutBlocks, flaw: String?)
     do {
-      found = (try exactly(), nil)
-    } catch let error as BackupError {
-      guard case .carNotExact(let flaw) = error else { throw error }
+      found = (try archived.layOut(keepsRecords: keepsRecords, observer), nil)
+    } catch BackupError.carNotExact(let flaw) {
       found = (try whatIsLeft(), flaw)
+    } catch let error as BackupError {
+      throw error
     } catch {
       found = (try whatIsLeft(), "\(error)")
     }
@@ -136,30 +135,49 @@ package final class SnapshotBlocks {
     return found
   }
 
-  /// The sections that the manifest names.
-  private func exactly() throws -> BlockCensus {
-    guard archived.cid != nil else { throw SnapshotError.noSnapshot }
-    let runs = try archived.order().runs
-    var intake = try CensusIntake(isHashing: true, keepsRecords: keepsRecords)
-    for run in BlockOrder.union(of: runs) {
-      try intake.read(run, archived.reader, total: archived.snapshot.car.byteCount, observer)
-    }
-    if let failure = intake.failure { throw failure }
-    let census = try BlockCensus(intake)
-    let car = archived.snapshot.car
-    try census.checkAmount(
-      of: runs, count: car.sectionCount, byteCount: car.byteCount, headerLength: car.header.count)
-    return census
-  }
-
-  private func whatIsLeft() throws -> BlockCensus {
-    var intake = try CensusIntake(isHashing: true, keepsRecords: keepsRecords)
+  private func whatIsLeft() throws -> LaidOutBlocks {
+    var intake = try BlockIntake(isHashing: true, keepsRecords: keepsRecords)
     try intake.read(archived.reader.ordinals, archived.reader, total: 0, observer)
-    return try BlockCensus(intake)
+    return try LaidOutBlocks(intake)
   }
 }
 
 extension ArchivedSnapshot {
+  /// Lays out the sections that the manifest names, and what the tree reaches besides that the
+  /// archive holds.
+  ///
+  /// - Parameters:
+  ///   - others: further sections of the archive.
+  ///   - keepsRecords: whether the bytes of every record are wanted.
+  ///   - observer: is told how far it is.
+  /// - Throws: ``BackupError/carNotExact(_:)`` if the sections are not as many and as long as the
+  ///   manifest says; `ArchiveError` for one that is damaged; ``SnapshotError`` for an order that
+  ///   cannot be read; ``BackupError`` if there is no room for a temporary file.
+  package func layOut(
+    with others: [Range<UInt64>] = [], keepsRecords: Bool = false,
+    _ observer: Progress.Observer = { _ in }
+  ) throws -> LaidOutBlocks {
+    guard cid != nil else { throw SnapshotError.noSnapshot }
+    let (car, runs) = (snapshot.car, try order().runs)
+    var intake = try BlockIntake(isHashing: true, keepsRecords: keepsRecords)
+    for run in BlockOrder.union(of: runs + others) {
+      try intake.read(run, reader, total: car.byteCount, observer)
+    }
+    if let failure = intake.failure { throw failure }
+    var blocks = try LaidOutBlocks(intake)
+    try blocks.checkAmount(
+      of: runs, count: car.sectionCount, byteCount: car.byteCount, headerLength: car.header.count)
+    while !snapshot.isComplete {
+      let missing = blocks.missing(from: snapshot.commit)
+      let ordinals = try reader.ordinals(missing.count) { missing[$0] }.filter { $0 != .max }
+      for ordinal in ordinals.sorted() { try intake.read(ordinal..<ordinal + 1, reader) }
+      let count = blocks.count
+      blocks = try LaidOutBlocks(intake)
+      if blocks.count == count { break }
+    }
+    return blocks
+  }
+
   /// What can be said about the repository of an archive that has lost its manifest.
   ///
   /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are
@@ -167,15 +185,11 @@ extension ArchivedSnapshot {
   package static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
     let header = try reader.carHeader
     guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
-    var intake = try CensusIntake(isHashing: true)
+    var intake = try BlockIntake(isHashing: true)
     try intake.read(reader.ordinals, reader)
-    let census = try BlockCensus(intake)
-    var records: Set<CID> = []
-    var trees = SharedTrees(census)
-    let (tree, blockCount) = census.withBytes { bytes in
-      let tree = trees.list(from: root, in: bytes) { _, cid, _ in records.insert(cid) }
-      return (tree, (0..<census.count).count { census.cid($0, in: bytes).codec == .dagCBOR })
-    }
+    let blocks = try LaidOutBlocks(intake)
+    let blockCount = (0..<blocks.count).count { blocks.cid($0).codec == .dagCBOR }
+    let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount)
     if let error = tree.commitError { throw error }
     guard let commit = tree.commit else { throw SnapshotError.noSnapshot }
     let nothing = SHA256.digest(of: Array("".utf8).span)
@@ -184,7 +198,7 @@ extension ArchivedSnapshot {
     snapshot.car = Snapshot.CARDescription(header: header, sha256: nothing)
     snapshot.counts = Snapshot.Counts(
       records: tree.recordCount, nodes: tree.nodeCount, blocks: blockCount,
-      recordBlocks: records.count)
+      recordBlocks: tree.distinctRecordCount)
     return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

@@ -1,5 +1,6 @@
 package import ATProtocol
 package import IPLD
+package import Repository
 
 /// What a manifest says of a repository itself, however its blocks are at hand.
 package struct RepositoryFacts: Sendable {
@@ -40,6 +41,6 @@ extension Snapshot.Counts {
   package init(_ inspection: RepositoryInspection) {
     self.init(
       records: inspection.recordCount, nodes: inspection.nodeCount,
-      blocks: inspection.blocks.count, recordBlocks: inspection.distinctRecordCount)
+      blocks: inspection.distinctBlockCount, recordBlocks: inspection.distinctRecordCount)
   }
 }

@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import Repository
 import StandIn
 import TestSupport
 import Testing

@@ -1,5 +1,8 @@
 import ATProtocol
+import Archive
 import IPLD
+internal import Repository
+internal import TestSupport
 
 // Blocks made by hand, and what the suites ask about them.
 
@@ -171,7 +174,7 @@ func readCAR(_ bytes: [UInt8]) throws -> (roots: [CID], blocks: [CID: [UInt8]]) 
 
 /// Inspects a CAR; a span cannot be passed through `#expect`.
 func inspect(
-  _ bytes: [UInt8], visit: (RepositoryInspector.Record) -> Void = { _ in }
+  _ bytes: [UInt8], visit: (RepositoryInspection.Record) -> Void = { _ in }
 ) throws -> RepositoryInspection {
-  try RepositoryInspector.inspect(bytes.span, visit: visit)
+  RepositoryInspection(of: try CARFile(MappedFile(copying: bytes)), visit: visit)
 }

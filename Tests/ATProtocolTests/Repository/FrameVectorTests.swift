@@ -1,6 +1,7 @@
 import ATProtocol
 import Foundation
 import IPLD
+import Repository
 import TestSupport
 import Testing
 

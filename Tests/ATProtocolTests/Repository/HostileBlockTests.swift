@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import Repository
 import Testing
 
 /// CARs and blocks that are made to cost more than their bytes.
@@ -18,7 +19,7 @@ import Testing
       CARWriter.appendSection(cid, [UInt8]().span, to: &bytes)
     }
     let found = try inspect(bytes)
-    #expect(found.blocks.count == 60_000)
+    #expect(found.distinctBlockCount == 60_000)
     #expect(found.mismatchedBlocks.count == 60_000)
   }
 

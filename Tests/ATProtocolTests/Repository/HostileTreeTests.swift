@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import Repository
 import Testing
 
 /// Trees that are made to cost more than their bytes: each walk has to end in a time in proportion

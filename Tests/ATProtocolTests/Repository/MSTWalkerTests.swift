@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import Repository
 import Testing
 
 @Suite struct `Walking a tree` {

@@ -1,6 +1,8 @@
 import ATProtocol
+import Archive
 import Foundation
 import IPLD
+import Repository
 import TestSupport
 import Testing
 
@@ -94,7 +96,7 @@ struct `Inspecting the corpus's repositories` {
     #expect(found.carVersion == expected.car_version)
     #expect(found.header.roots.map(\.description) == expected.roots)
     #expect(found.sectionCount == expected.block_count)
-    #expect(found.blocks.count == expected.distinct_block_count)
+    #expect(found.distinctBlockCount == expected.distinct_block_count)
     #expect(found.mismatchedBlocks.map(\.description).sorted() == expected.hash_mismatch_blocks)
     #expect(found.unverifiableBlockCount == 0)
     let codecs = found.codecCounts.map { ("0x\(String($0.rawValue, radix: 16))", $1) }
@@ -139,10 +141,12 @@ struct `Inspecting the corpus's repositories` {
     let bytes = try Corpus.bytes(vector.path)
     var lines: [String] = []
     var absent = 0
-    let found = try inspect(bytes) { record in
+    let file = try CARFile(MappedFile(copying: bytes))
+    let found = RepositoryInspection(of: file) { record in
       lines.append("\(String(decoding: record.key, as: UTF8.self)) \(record.cid)")
-      if let body = record.body {
-        #expect(record.cid == .naming(Array(bytes[body])))
+      if let number = record.number {
+        let body = file.withBody(number) { $0.array }
+        #expect(record.cid == .naming(body))
       } else {
         absent += 1
       }

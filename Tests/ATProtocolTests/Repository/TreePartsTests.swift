@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+internal import Repository
 import TestSupport
 import Testing
 
@@ -51,7 +52,7 @@ import Testing
       "\(found.recordsByCollection.sorted { $0.key < $1.key })", "\(found.missingRecords)",
       "\(found.recordWarningCount) \(found.recordWarnings)",
       "\(found.unreadable) \(found.nonCanonicalRecordCount) \(found.floatRecordCount)",
-      "\(found.unreachableBlockCount) \(found.sectionCount) \(found.blocks.count)",
+      "\(found.unreachableBlockCount) \(found.sectionCount) \(found.distinctBlockCount)",
       "\(found.blobs.typedReferenceCount) \(found.blobs.legacyReferenceCount)",
       "\(found.mismatchedBlocks) \(found.codecCounts.sorted { $0.key.rawValue < $1.key.rawValue })",
     ]
@@ -66,7 +67,7 @@ import Testing
     var visitCount = 0
     let alone = try inspect(car) { _ in visitCount += 1 }
     for workers in [1, 2, 5] {
-      let together = try RepositoryInspector.inspect(car.span, workers: workers)
+      let together = try RepositoryInspection(car: car, workers: workers)
       #expect(
         describe(together) == describe(alone), "\(workers) workers", sourceLocation: sourceLocation
       )

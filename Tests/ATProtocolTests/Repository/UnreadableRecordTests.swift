@@ -1,4 +1,5 @@
 import IPLD
+internal import Repository
 import TestSupport
 import Testing
 
@@ -176,7 +177,7 @@ import Testing
     repository.add("a.b.c/long", bytes: [0xa1, 0x61, 0x61] + (try Self.blob()) + [0x01])
     repository.add("a.b.c/cut", bytes: [0x82] + (try Self.blob(Self.other)))
     let car = try repository.car()
-    let found = try RepositoryInspector.inspect(car.span)
+    let found = try RepositoryInspection(car: car)
     #expect(found.unreadable == UnreadableRecords(count: 2, partlySearchedCount: 1))
     #expect(found.unreadable.mayHideBlobs && found.isComplete && found.isWellFormed)
     #expect(Set(found.blobs.entries.map(\.cid)) == [Self.cid, Self.other])

@@ -17,7 +17,7 @@ import Testing
   func `come back as they were put in, whatever the steps between them`(numbers: [UInt64]) {
     let kept = kept(numbers)
     #expect(kept.count == numbers.count)
-    #expect(kept.last == numbers.last ?? 0)
+    #expect(kept.last == numbers.last)
     #expect(numbers.indices.map { kept[$0] } == numbers)
   }
 

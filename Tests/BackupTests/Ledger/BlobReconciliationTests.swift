@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import ArchiveTestSupport
 import IPLD
+internal import Repository
 import SystemPackage
 import TestSupport
 import Testing
@@ -33,7 +34,7 @@ import Testing
 
   private func table(_ repository: TestRepository) throws -> BlobTable {
     let car = try repository.car()
-    return try RepositoryInspector.inspect(car.span).blobs
+    return try RepositoryInspection(car: car).blobs
   }
 
   /// An archive of a snapshot that holds some blobs, and whose ledger says something.

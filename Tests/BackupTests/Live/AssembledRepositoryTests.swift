@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 import IPLD
+internal import Repository
 import StandIn
 import SystemPackage
 import TestSupport
@@ -76,7 +77,7 @@ internal import Verification
         try blocks(restored(snapshot, .stored)).count == Set(try blocks(full)).count, "each once")
       #expect(try restored(snapshot, .exported) == full)
       #expect(try snapshot.snapshot.car.byteCount == UInt64(restored(snapshot, .stored).count))
-      let inspection = try RepositoryInspector.inspect(full.span)
+      let inspection = try RepositoryInspection(car: full)
       #expect(snapshot.snapshot.counts == Snapshot.Counts(inspection))
       #expect(snapshot.snapshot.blobs.referenced == inspection.blobs.entries.count)
       if snapshot.snapshot.car.sha256 == nil { undigestedCount += 1 }
@@ -147,7 +148,7 @@ internal import Verification
       }
       try account.commit([account.post("3l\(1_000_000 + number)aaaa", "more")])
       let report = try await scene.backUp(account, into: Self.file)
-      let inspection = try RepositoryInspector.inspect(account.car().span)
+      let inspection = try RepositoryInspection(car: account.car())
       if figure > 1 { #expect(report.snapshot.counts == Snapshot.Counts(inspection)) }
       #expect(try restored(scene.snapshot(report.path), .exported) == account.car())
     }
@@ -184,8 +185,8 @@ internal import Verification
     try account.commit([account.post("3zzzzzzzzzzzz", "one more")])
     let changes = account.car(since: report.snapshot.rev)
     let base = try scene.snapshot(report.path)
-    func assembled(_ car: [UInt8]) throws -> CommittedBlocks {
-      try CommittedBlocks(CommittedBlocks.Source(MappedFile(copying: car)), after: base)
+    func assembled(_ car: [UInt8]) throws -> CheckedRepository {
+      try CheckedRepository(CARFile(MappedFile(copying: car)), over: base)
     }
     #expect(try LeftOutBlocks.of(assembled(changes)) == nil)
     // The commit alone, which is of a tree that nobody has.
@@ -197,7 +198,7 @@ internal import Verification
       commitAlone += changes[section.start..<section.end]
     }
     for car in [commitAlone, CARHeader(roots: [account.head]).bytes, CARHeader(roots: []).bytes] {
-      #expect(throws: CommittedBlocks.Incomplete.self) {
+      #expect(throws: IncompleteRepository.self) {
         try assembled(car)
       }
     }
@@ -206,8 +207,7 @@ internal import Verification
 
 /// A repository's CAR in canonical order.
 func canonicalCAR(_ car: MappedFile) throws -> MappedFile {
-  try CommittedBlocks([CommittedBlocks.Source(car, isTrusted: true)])
-    .writeInOrderOfTree(withBlobs: false)
+  try CARFile(car, verifying: false).inOrderOfTree()
 }
 
 @Suite struct `Canonical order` {
@@ -259,8 +259,7 @@ func canonicalCAR(_ car: MappedFile) throws -> MappedFile {
     let omitted = try #require(repository.cid(of: "app.bsky.feed.post/3k1000007"))
     repository.omitted = [omitted]
     let exported = try canonicalCAR(MappedFile(copying: repository.car()))
-    let inspection = try exported.withBytes { bytes throws in try RepositoryInspector.inspect(bytes)
-    }
+    let inspection = RepositoryInspection(of: try CARFile(exported))
     #expect(inspection.missingRecordCount == 1)
     #expect(inspection.recordCount == 60)
   }

@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import IPLD
 internal import Live
+import Repository
 import StandIn
 import SystemPackage
 import TestSupport
@@ -102,8 +103,9 @@ internal import Verification
 
   // MARK: Finding what is part of it
 
-  private func blocks(_ cars: [UInt8]...) throws -> CommittedBlocks {
-    CommittedBlocks(try cars.map { try CommittedBlocks.Source(MappedFile(copying: $0)) })
+  private func inspected(_ car: [UInt8]) throws -> (CARFile, RepositoryInspection) {
+    let file = try CARFile(MappedFile(copying: car))
+    return (file, RepositoryInspection(of: file))
   }
 
   @Test func `are none of those that the commit leads to, which are found in canonical order`()
@@ -117,16 +119,17 @@ internal import Verification
       return Block(cid: .blob(bytes), bytes: bytes)
     }
     let car = try repository.car()
-    let found = try blocks(car)
-    #expect(found.isWhole)
-    let folder = try TemporaryFolder()
-    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path), withBlobs: true)
-    let expected = try canonicalCAR(MappedFile(copying: car))
-    #expect(written.withBytes { $0.array } == expected.withBytes { $0.array })
-    let inOrder = try found.writeInOrderOfSources(folder: FilePath(folder.path))
+    let (file, found) = try inspected(car)
+    #expect(found.isComplete)
+    let expected = try canonicalCAR(MappedFile(copying: car)).withBytes { $0.array }
+    let inOrderOfTree = try CheckedRepository(inOrderOfTree: file, found, archive: nil)
+    #expect(sections(inOrderOfTree) == (try cids(expected)))
+    #expect(inOrderOfTree.sha256 == SHA256.digest(of: expected.span))
+    #expect(inOrderOfTree.byteCount == expected.count)
     let strays = Set(repository.strays.map(\.cid))
     #expect(
-      try cids(inOrder.withBytes { $0.array }) == (try cids(car)).filter { !strays.contains($0) })
+      file.inOrder(found.reachedWithBlobs(in: file)).map(file.cid)
+        == (try cids(car)).filter { !strays.contains($0) })
   }
 
   @Test func `are not the blobs that records refer to and the CAR brings along`() throws {
@@ -134,23 +137,37 @@ internal import Verification
     var repository = try TestRepository(posts: 5)
     try repository.add("app.bsky.feed.post/image", blob: blob.cid)
     repository.strays = [blob, Block(cid: .blob([4]), bytes: [4])]
-    let found = try blocks(repository.car())
-    let folder = try TemporaryFolder()
-    let written = try found.writeInOrderOfTree(folder: FilePath(folder.path), withBlobs: true)
-    #expect(try cids(written.withBytes { $0.array }).last == blob.cid)
-    #expect(found.places.count == (try repository.blocks().count) - 1)
+    let (file, found) = try inspected(repository.car())
+    let inOrderOfTree = try CheckedRepository(inOrderOfTree: file, found, archive: nil)
+    #expect(sections(inOrderOfTree).last == blob.cid)
+    #expect(inOrderOfTree.newCount == (try repository.blocks().count) - 1)
+    #expect(inOrderOfTree.lengthOfBlock(blob.cid) == 3)
+    #expect(inOrderOfTree.lengthOfBlock(.blob([4])) == nil)
   }
 
   @Test func `are all there is where the commit is none or its blocks are missing`() throws {
     var repository = try TestRepository(posts: 60)
     repository.omitted = [try #require(repository.cid(of: "app.bsky.feed.post/3k1000007"))]
-    #expect(try !blocks(repository.car()).isWhole)
+    #expect(try !inspected(repository.car()).1.isComplete)
     let stray = Block(cid: CID(codec: .dagCBOR, hashing: [0xa0].span), bytes: [0xa0])
     var car = CARHeader(roots: [stray.cid]).bytes
-    #expect(try blocks(car).places.isEmpty && !blocks(car).isWhole)
+    func expectNothing(_ car: [UInt8]) throws {
+      let (_, found) = try inspected(car)
+      #expect(found.reached.count == 0 && !found.isComplete)
+    }
+    try expectNothing(car)
     CARWriter.appendSection(stray.cid, stray.bytes.span, to: &car)
-    #expect(try blocks(car).places.isEmpty && !blocks(car).isWhole)
-    #expect(try blocks(CARHeader(roots: []).bytes).places.isEmpty)
-    #expect(throws: CARError.self) { try blocks(Array(repository.car().dropLast())) }
+    try expectNothing(car)
+    try expectNothing(CARHeader(roots: []).bytes)
+    #expect(try inspected(Array(repository.car().dropLast())).1.carError != nil)
+  }
+
+  /// The CIDs of the blocks that a repository takes from its file.
+  private func sections(_ repository: CheckedRepository) -> [CID] {
+    (0..<repository.newCount).compactMap { index in
+      repository.file?.withSection(at: repository.start(index)) {
+        CARSection.cid(at: $1.start, in: $0)
+      }
+    }
   }
 }

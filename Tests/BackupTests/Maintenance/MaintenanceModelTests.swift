@@ -6,6 +6,7 @@ import Files
 import Foundation
 import IPLD
 internal import Packing
+internal import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -52,7 +53,7 @@ private struct ArchiveModel {
 
   /// The blobs that the records of a CAR refer to.
   static func blobs(of car: [UInt8]) throws -> [CID] {
-    try RepositoryInspector.inspect(car.span).blobs.entries.map(\.cid)
+    try RepositoryInspection(car: car).blobs.entries.map(\.cid)
   }
 
   /// Takes in what another has.

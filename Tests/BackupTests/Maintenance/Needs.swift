@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 import IPLD
+internal import Repository
 import Snapshots
 import TestSupport
 import Testing
@@ -26,7 +27,7 @@ extension ArchiveReader {
   func needs(_ cars: [[UInt8]], held: Set<CID>) throws -> Set<CID> {
     var cids: Set<CID> = []
     for car in cars {
-      let inspection = try RepositoryInspector.inspect(car.span)
+      let inspection = try RepositoryInspection(car: car)
       var cursor = CARCursor(header: inspection.header, payload: inspection.payload)
       while let (_, cid) = try cursor.next(in: car.span) { cids.insert(cid) }
       cids.formUnion(inspection.blobs.entries.map(\.cid).filter(held.contains))

@@ -4,6 +4,7 @@ import Copying
 import Files
 import IPLD
 import Packing
+internal import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -184,11 +185,11 @@ import Verification
     #expect(try salvaged.verdict() == .incomplete)
     let snapshot = try ArchivedSnapshot.newest(in: salvaged.reader).snapshot
     let car = try #require(try salvaged.reader.cars().last)
-    let inspection = try RepositoryInspector.inspect(car.span)
+    let inspection = try RepositoryInspection(car: car)
     #expect(!snapshot.isComplete && inspection.missingNodes == [inner.cid])
     #expect(snapshot.counts.nodes == inspection.nodeCount)
     #expect(snapshot.counts.records == inspection.recordCount)
-    #expect(snapshot.counts.blocks == inspection.blocks.count)
+    #expect(snapshot.counts.blocks == inspection.distinctBlockCount)
     #expect(snapshot.car.byteCount == UInt64(car.count))
   }
 }

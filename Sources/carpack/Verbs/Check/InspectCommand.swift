@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Repository
 internal import Verification
 
 /// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.
@@ -48,16 +49,12 @@ struct InspectCommand: ReportingCommand {
     let file = try CARInput.open(InputFile(input, isReadAtOnce: true))
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
-    let inspection = try file.withBytes { bytes throws(CARError) in
-      let length = UInt64(bytes.count)
-      let progress = { (done: Int) in
-        observer(Progress(stage: "checking", done: UInt64(done), total: length))
-      }
-      guard records || json else {
-        return try RepositoryInspector.inspect(bytes, progress: progress)
-      }
-      return try RepositoryInspector.inspect(bytes, progress: progress) { report.visit($0) }
+    let car = try CARFile(file.mapped) { done in
+      observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(file.count)))
     }
+    let inspection =
+      records || json
+      ? RepositoryInspection(of: car) { report.visit($0) } : RepositoryInspection(of: car)
     Console.endProgress()
     let signed = try signer.isGiven ? inspection.commit.map(signer.judge) : nil
     report.finish(inspection, signed, file)

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import Repository
 internal import Verification
 
 /// What `inspect` prints: the records as the walk comes to them, then everything else.
@@ -21,7 +22,7 @@ struct InspectReport {
   }
 
   /// Takes a record.
-  mutating func visit(_ record: RepositoryInspector.Record) {
+  mutating func visit(_ record: RepositoryInspection.Record) {
     cidText.removeAll(keepingCapacity: true)
     record.cid.appendText(to: &cidText)
     if isJSON { digest.append(record.key, cidText) }
@@ -30,7 +31,7 @@ struct InspectReport {
       lines.append(visible: record.key)
       lines.append("  ")
       lines.bytes += cidText
-      lines.append(record.body == nil ? "  missing\n" : "\n")
+      lines.append(record.number == nil ? "  missing\n" : "\n")
       lines.printIfMany()
       return
     }
@@ -42,7 +43,7 @@ struct InspectReport {
     json.key("cid")
     let text = cidText
     json.string(utf8: text.span)
-    json.field("present", record.body != nil)
+    json.field("present", record.number != nil)
     json.endObject()
     if json.bytes.count > 1 << 16 { Console.print(&json) }
   }
@@ -151,7 +152,7 @@ struct InspectReport {
     json.field("carVersion", inspection.carVersion)
     json.field("roots", inspection.header.roots.map { "\($0)" })
     json.field("blockCount", inspection.sectionCount)
-    json.field("distinctBlockCount", inspection.blocks.count)
+    json.field("distinctBlockCount", inspection.distinctBlockCount)
     json.field("hashMismatchBlocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
     json.field("unverifiableBlockCount", inspection.unverifiableBlockCount)
     json.beginObject("codecs")

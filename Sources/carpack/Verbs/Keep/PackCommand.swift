@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Files
 internal import IPLD
 internal import Packing
+internal import Repository
 internal import Snapshots
 internal import SystemPackage
 

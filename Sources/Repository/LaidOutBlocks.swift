@@ -1,9 +1,8 @@
-internal import ATProtocol
 package import Archive
 package import Files
 package import IPLD
 
-/// All blocks of an archive, as walking the trees of many snapshots needs them.
+/// Blocks of an archive, laid out to be asked for in any order: those of one snapshot, or of all.
 ///
 /// Trees ask for their nodes in an order that has nothing to do with that of the file, so
 /// everything they may ask for is laid out first: every CID, and the bodies of tree nodes, of
@@ -11,19 +10,8 @@ package import IPLD
 /// in a file without a name; each block is in it once, however many snapshots share it. In memory
 /// are some thirty bytes for each.
 ///
-/// Blocks are numbered in the order of the file. They are not hashed here: the caller
-/// has verified the archive, or does so meanwhile, and says which sections are damaged.
-package struct BlockCensus: Sendable {
-  /// What is known of a block at a glance.
-  package enum Kind: UInt8 {
-    /// A record about which there is nothing to say.
-    case plainRecord
-    /// Anything whose body is at hand.
-    case kept
-    /// A blob, or what else is nothing that a repository consists of.
-    case other
-  }
-
+/// Blocks are numbered in the order in which they were taken in.
+package struct LaidOutBlocks: BlockSource {
   /// Sections that follow one another, in the archive, in what was taken in, and as blocks.
   private struct Run {
     var ordinals: Range<UInt64>
@@ -43,7 +31,7 @@ package struct BlockCensus: Sendable {
   private var slots: CIDSlots
   /// Where each block begins in the file.
   private var starts = AscendingNumbers()
-  private var kinds: [Kind] = []
+  private var kinds: [BlockKind] = []
   /// In order of ordinals.
   private var runs: [Run] = []
   /// The same without sections that are another time what one before them is, in order of the
@@ -57,7 +45,7 @@ package struct BlockCensus: Sendable {
   /// What was made of bytes that were fetched.
   private var fetched: UInt8 = 0
 
-  /// Takes the census of an archive.
+  /// Lays out all blocks of an archive. They are not hashed.
   ///
   /// - Parameters:
   ///   - reader: the archive.
@@ -67,13 +55,13 @@ package struct BlockCensus: Sendable {
   package init(_ reader: ArchiveReader, except damaged: Set<CID>, observer: Progress.Observer)
     throws
   {
-    var intake = try CensusIntake(except: damaged)
+    var intake = try BlockIntake(except: damaged)
     try intake.read(0..<reader.sectionLimit, reader, observer)
     try self.init(intake)
   }
 
   /// Numbers the blocks that were taken in.
-  package init(_ intake: consuming CensusIntake) throws {
+  package init(_ intake: consuming BlockIntake) throws {
     spool = intake.spool
     mapped = try spool.map()
     ends = intake.ends
@@ -89,7 +77,7 @@ package struct BlockCensus: Sendable {
   /// How many bytes are brought for them: what is kept of most is their CID.
   private static let fetchedLength = batchCount * 128
 
-  private mutating func number(_ intake: borrowing CensusIntake) throws(CARError) {
+  private mutating func number(_ intake: borrowing BlockIntake) throws(CARError) {
     let mapped = mapped
     var position = 0
     var place = 0
@@ -155,78 +143,70 @@ package struct BlockCensus: Sendable {
   /// How many blocks there are.
   package var count: Int { kinds.count }
 
-  /// The number of the block that `cid` names, or nil.
-  @inline(__always)
-  package func index(of cid: CID, in bytes: Span<UInt8>) -> Int? {
-    slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: Int(starts[$0]), in: bytes) }.map(
-      slots.number)
-  }
+  /// How many bytes are kept of them.
+  package var byteCount: Int { mapped.count }
 
-  /// Appends the number of each block that these name, or nil.
-  func appendIndices(of cids: [CommonCID], to indices: inout [Int?], in bytes: Span<UInt8>) {
-    slots.findAll(cids) {
-      CARSection.has($0, at: Int(starts[$1]), in: bytes)
-    } each: {
-      indices.append($0.map(slots.number))
+  package var numberLimit: Int { kinds.count }
+
+  package func number(of cid: CID) -> Int? {
+    mapped.withBytes { bytes in
+      slots.slot(slots.hash(of: cid)) { CARSection.has(cid, at: Int(starts[$0]), in: bytes) }
+        .map(slots.number)
     }
   }
 
-  /// Where a block's body is, which is empty if it was not kept: then it is neither a node nor a
-  /// commit.
-  @inline(__always)
-  package func body(_ index: Int, in bytes: Span<UInt8>) -> Range<Int> {
-    CARSection.body(at: Int(starts[index]), in: bytes)
+  package func appendNumbers(of cids: [CommonCID], to numbers: inout [Int?]) {
+    mapped.withBytes { bytes in
+      slots.findAll(cids) {
+        CARSection.has($0, at: Int(starts[$1]), in: bytes)
+      } each: {
+        numbers.append($0.map(slots.number))
+      }
+    }
   }
 
-  /// The CID of a block.
-  package func cid(_ index: Int, in bytes: Span<UInt8>) -> CID {
-    CARSection.cid(at: Int(starts[index]), in: bytes)
+  package func cid(_ number: Int) -> CID {
+    mapped.withBytes { CARSection.cid(at: Int(starts[number]), in: $0) }
   }
 
-  /// What a block is.
-  @inline(__always)
-  package func kind(_ index: Int) -> Kind { kinds[index] }
+  package func kind(_ number: Int) -> BlockKind { kinds[number] }
+
+  package func withBody<Value, Failure: Error>(
+    _ number: Int, _ use: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try mapped.withBytes { bytes throws(Failure) in
+      try use(bytes.extracting(CARSection.body(at: Int(starts[number]), in: bytes)))
+    }
+  }
 
   /// How many bytes the body of a block has in the archive.
-  package func bodyLength(_ index: Int, in bytes: Span<UInt8>) -> UInt64 {
-    let run = firstRun(index)
-    let position = run.position + (index - run.index)
+  package func bodyLength(_ number: Int) -> UInt64 {
+    let run = firstRun(number)
+    let position = run.position + (number - run.index)
     let length = ends[position] - (position > 0 ? ends[position - 1] : 0)
-    let kept = body(index, in: bytes)
+    let kept = mapped.withBytes { CARSection.body(at: Int(starts[number]), in: $0) }
     guard kept.isEmpty else { return UInt64(kept.count) }
     // In front of it stands its length, which takes as many bytes as it takes, and the CID, which
     // alone was kept.
     var prefix: UInt64 = 1
     while prefix < length, Varint.length(of: length - prefix) != prefix { prefix += 1 }
-    let section = UInt64(kept.upperBound - Int(starts[index]))
+    let section = UInt64(kept.upperBound - Int(starts[number]))
     return length - min(length, prefix + section - UInt64(Varint.length(of: section - 1)))
   }
 
   /// The number that a block has in the archive.
-  package func ordinal(_ index: Int) -> UInt64 {
-    let run = firstRun(index)
-    return run.ordinals.lowerBound + UInt64(index - run.index)
+  package func ordinal(_ number: Int) -> UInt64 {
+    let run = firstRun(number)
+    return run.ordinals.lowerBound + UInt64(number - run.index)
   }
 
-  private func firstRun(_ index: Int) -> Run {
-    // The last run that begins at it or before.
-    var (low, high) = (0, firstRuns.count)
-    while high - low > 1 {
-      let middle = (low + high) / 2
-      if firstRuns[middle].index <= index { low = middle } else { high = middle }
-    }
-    return firstRuns[low]
+  /// The last run that begins at a block or before it.
+  private func firstRun(_ number: Int) -> Run {
+    firstRuns[firstRuns.partitioningIndex { $0.index > number } - 1]
   }
 
   /// Lets go of the pages in which the blocks are found.
   package func releasePages() { mapped.releasePages() }
-
-  /// Calls `body` with the bytes in which the blocks are found.
-  package func withBytes<Value: ~Copyable, Failure: Error>(
-    _ body: (Span<UInt8>) throws(Failure) -> Value
-  ) throws(Failure) -> Value {
-    try mapped.withBytes(body)
-  }
 
   // MARK: Sections
 
@@ -238,6 +218,15 @@ package struct BlockCensus: Sendable {
       set.insert(index..<index + shared.count)
     }
     return set
+  }
+
+  /// Visits sections of the archive in their order, each with the number of its block.
+  package func forEach(
+    in sections: [Range<UInt64>], _ body: (_ ordinal: UInt64, _ number: Int) -> Void
+  ) {
+    forEachRun(of: sections) { run, shared in
+      for ordinal in shared { body(ordinal, run.index + Int(ordinal - run.ordinals.lowerBound)) }
+    }
   }
 
   /// How many of these sections of the archive are here, and how many bytes they have together.
@@ -269,20 +258,11 @@ package struct BlockCensus: Sendable {
     of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
   ) {
     for section in sections {
-      // The first run that ends behind the beginning.
-      var (low, high) = (0, runs.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if runs[middle].ordinals.upperBound <= section.lowerBound {
-          low = middle + 1
-        } else {
-          high = middle
-        }
-      }
-      while low < runs.count, runs[low].ordinals.lowerBound < section.upperBound {
-        let shared = runs[low].ordinals.clamped(to: section)
-        if !shared.isEmpty { body(runs[low], shared) }
-        low += 1
+      let first = runs.partitioningIndex { $0.ordinals.upperBound > section.lowerBound }
+      for run in runs[first...] {
+        guard run.ordinals.lowerBound < section.upperBound else { break }
+        let shared = run.ordinals.clamped(to: section)
+        if !shared.isEmpty { body(run, shared) }
       }
     }
   }

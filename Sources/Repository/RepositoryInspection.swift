@@ -1,3 +1,4 @@
+package import ATProtocol
 package import IPLD
 
 /// Everything that was found out about a repository in a CAR: what is in it, whether it is whole,
@@ -11,8 +12,8 @@ package struct RepositoryInspection: Sendable {
   package internal(set) var header = CARHeader(roots: [])
   /// How many sections the CAR has.
   package internal(set) var sectionCount = 0
-  /// Where each distinct block lies.
-  package internal(set) var blocks = BlockTable()
+  /// How many distinct blocks it has.
+  package internal(set) var distinctBlockCount = 0
   /// How many sections there are of each codec, blocks that come again counted each time.
   package internal(set) var codecCounts: [Codec: Int] = [:]
   /// The blocks that do not hash to their CIDs.
@@ -70,8 +71,14 @@ package struct RepositoryInspection: Sendable {
   /// How many distinct blocks are neither the commit nor in the tree nor a record.
   package internal(set) var unreachableBlockCount = 0
 
+  /// The blocks that the commit reaches: itself, tree nodes and records.
+  package internal(set) var reached = BlockSet(count: 0)
+
   /// How many names a list keeps; beyond that things are counted.
-  package static let maximumListed = 1000
+  package static let maximumListed = RecordScanner.maximumListed
+
+  /// Why there is no commit, in words; nil if there is one.
+  package var whyNoCommit: String? { commitError.map { "\($0)" } }
 
   /// Whether everything that was read is what it must be: hashes, commit, tree.
   package var isWellFormed: Bool {

@@ -3,15 +3,15 @@ package import Archive
 package import Files
 package import IPLD
 
-/// What is taken in of an archive for a ``BlockCensus``.
+/// What is taken in of an archive for a ``LaidOutBlocks``.
 ///
-/// Sections come from frames that are just being verified, as ``CensusPart``, or are read one after
+/// Sections come from frames that are just being verified, as ``FrameBlocks``, or are read one after
 /// the other through the archive's index.
-package struct CensusIntake {
+package struct BlockIntake {
   /// The sections one after the other, as in a CAR; those without interest without their bodies.
   let spool: TemporaryFile
   /// What each of them is.
-  private(set) var kinds: [BlockCensus.Kind] = []
+  private(set) var kinds: [BlockKind] = []
   /// How many bytes they have together in the archive, up to each.
   private(set) var ends = AscendingNumbers()
   /// Which numbers they have in the archive, from which position on.
@@ -54,7 +54,7 @@ package struct CensusIntake {
   // MARK: From frames
 
   /// Takes what came of the next frame.
-  package mutating func take(_ part: CensusPart) throws {
+  package mutating func take(_ part: FrameBlocks) throws {
     try spool.write(part.bytes.span)
     for (kind, length) in zip(part.kinds, part.lengths) {
       if let kind {
@@ -88,7 +88,7 @@ package struct CensusIntake {
         try reader.copySections(CollectionOfOne(next..<end), isHashing: isHashing) {
           (piece) throws in
           try take(piece)
-          observer(Progress(stage: "reading", done: ends.last, total: total))
+          observer(Progress(stage: "reading", done: (ends.last ?? 0), total: total))
         }
         try finishLarge()
         isAlone = false
@@ -117,7 +117,7 @@ package struct CensusIntake {
       return
     }
     try finishLarge()
-    var part = CensusPart(keepsRecords: keepsRecords)
+    var part = FrameBlocks(keepsRecords: keepsRecords)
     var offset = 0
     while offset < piece.count {
       let prefix = try SectionPrefix(piece, at: offset, place: 0)
@@ -130,7 +130,7 @@ package struct CensusIntake {
       offset = body.upperBound
       if !damaged.isEmpty, damaged.contains(prefix.cid) {
         try take(part)
-        part = CensusPart(keepsRecords: keepsRecords)
+        part = FrameBlocks(keepsRecords: keepsRecords)
         next += 1
       } else {
         part.append(prefix.cid, piece, body, &scanner)
@@ -149,7 +149,7 @@ package struct CensusIntake {
 
   /// Takes a large section of which the body is not wanted.
   private mutating func takeOther(_ prefix: SectionPrefix) throws {
-    var part = CensusPart()
+    var part = FrameBlocks()
     part.append(prefix.cid, ofOther: prefix.bodyLength)
     try take(part)
   }
@@ -180,24 +180,24 @@ package struct CensusIntake {
   }
 
   /// Counts the section that has been written.
-  private mutating func count(_ kind: BlockCensus.Kind, _ length: UInt64) {
+  private mutating func count(_ kind: BlockKind, _ length: UInt64) {
     if let last = runs.indices.last, runs[last].first + UInt64(runs[last].count) == next {
       runs[last].count += 1
     } else {
       runs.append((next, kinds.count, 1))
     }
     kinds.append(kind)
-    ends.append(ends.last.addingSaturated(length))
+    ends.append((ends.last ?? 0).addingSaturated(length))
     next += 1
   }
 }
 
 /// What is kept of sections that follow one another.
-package struct CensusPart {
+package struct FrameBlocks {
   /// The sections, those without interest without their bodies.
   private(set) var bytes: [UInt8] = []
   /// What each of them is; nil for one that has frames of its own and has to be read whole.
-  private(set) var kinds: [BlockCensus.Kind?] = []
+  private(set) var kinds: [BlockKind?] = []
   /// How many bytes each of them has in the archive.
   private(set) var lengths: [UInt64] = []
   private var keepsRecords = false
@@ -255,7 +255,7 @@ package struct CensusPart {
     lengths.append(0)
   }
 
-  private mutating func count(_ kind: BlockCensus.Kind, _ cidLength: Int, _ bodyLength: UInt64) {
+  private mutating func count(_ kind: BlockKind, _ cidLength: Int, _ bodyLength: UInt64) {
     kinds.append(kind)
     let total = UInt64(cidLength).addingSaturated(bodyLength)
     lengths.append(total.addingSaturated(UInt64(Varint.length(of: total))))
@@ -263,7 +263,7 @@ package struct CensusPart {
 
   /// What a section is.
   private static func kind(_ cid: CID, _ body: Span<UInt8>, _ scanner: inout RecordScanner)
-    -> BlockCensus.Kind
+    -> BlockKind
   {
     switch cid.codec {
     case .dagCBOR: !MSTNode.isLikely(body) && scanner.isPlain(body) ? .plainRecord : .kept

@@ -1,19 +1,137 @@
-internal import IPLD
+internal import ATProtocol
+package import Archive
+package import IPLD
 
-/// Reads all blocks of a CAR, on several cores: compares each with its CID, looks at what it is,
-/// and enters it in a table.
+/// A CAR in a file, read once: where each of its blocks is.
+///
+/// What is in memory of a block is a slot of a `BlockTable`, and of a section four bytes.
+package final class CARFile: BlockSource {
+  /// The file, which has the CAR of version 1 in ``RepositoryInspection/payload``.
+  package let file: MappedFile
+  /// What was found out about the CAR, and nothing yet about the repository in it.
+  package let found: RepositoryInspection
+  /// Where each section begins.
+  private let starts: AscendingNumbers
+  private let blocks: BlockTable
+
+  /// The mark of a plain record: ``BlockKind/plainRecord``.
+  fileprivate static let plain: UInt8 = 1
+
+  /// Reads a CAR on several cores, up to the first section that cannot be read.
+  ///
+  /// - Parameters:
+  ///   - file: the file, of version 1 or 2.
+  ///   - verifying: false leaves out hashing the blocks, for bytes that were hashed already.
+  ///   - workers: on how many cores; nil for all.
+  ///   - progress: is told now and then how many bytes have been read.
+  /// - Throws: `CARError` when the bytes do not even begin as a CAR.
+  package init(
+    _ file: MappedFile, verifying: Bool = true, workers: Int? = nil,
+    progress: (Int) -> Void = { _ in }
+  ) throws(CARError) {
+    let intake = try file.withBytes { bytes throws(CARError) in
+      var intake = try Intake(
+        bytes, isVerifying: verifying, workers: workers ?? Parallel.processorCount)
+      intake.readAll(bytes, progress: progress)
+      return intake
+    }
+    var found = intake.found
+    found.distinctBlockCount = intake.blocks.count
+    (self.file, self.found, starts, blocks) = (file, found, intake.starts, intake.blocks)
+  }
+
+  /// The header of the CAR.
+  package var header: CARHeader { found.header }
+
+  // MARK: Blocks
+
+  package var numberLimit: Int { blocks.placeCount }
+
+  package func number(of cid: CID) -> Int? { file.withBytes { blocks.place(of: cid, in: $0) } }
+
+  package func appendNumbers(of cids: [CommonCID], to numbers: inout [Int?]) {
+    file.withBytes { blocks.appendPlaces(of: cids, to: &numbers, in: $0) }
+  }
+
+  package func cid(_ number: Int) -> CID { file.withBytes { blocks.cid(number, in: $0) } }
+
+  package func kind(_ number: Int) -> BlockKind {
+    blocks.marks(number) & Self.plain != 0 ? .plainRecord : .kept
+  }
+
+  package func withBody<Value, Failure: Error>(
+    _ number: Int, _ use: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try file.withBytes { bytes throws(Failure) in
+      try use(bytes.extracting(blocks.body(number, in: bytes)))
+    }
+  }
+
+  /// How many bytes a block has; nil if it is not here.
+  package func length(of cid: CID) -> UInt64? {
+    number(of: cid).map { number in withBody(number) { UInt64($0.count) } }
+  }
+
+  // MARK: Sections
+
+  /// How many sections there are, blocks that come again counted each time.
+  package var sectionCount: Int { starts.count }
+
+  /// Where the section with an index begins.
+  package func start(at index: Int) -> Int { Int(starts[index]) }
+
+  /// Where the section of a block begins.
+  package func start(of number: Int) -> Int { blocks.start(number) }
+
+  /// Calls `use` with the bytes of the file, and where the section lies that begins at `start`.
+  package func withSection<Value, Failure: Error>(
+    at start: Int, _ use: (Span<UInt8>, CARSection) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try file.withBytes { bytes throws(Failure) in
+      try use(bytes, CARSection.read(at: start, in: bytes).section)
+    }
+  }
+
+  /// How many bytes all of them have.
+  package var sectionByteCount: Int { found.payload.count - header.length }
+
+  /// How many bytes these have.
+  package func byteCount(ofSectionsAt starts: [Int]) -> Int {
+    starts.reduce(0) { count, start in
+      count + withSection(at: start) { $1.end - $1.start }
+    }
+  }
+
+  /// These blocks in the order in which they are in the file, each once.
+  package func inOrder(_ wanted: BlockSet) -> [Int] {
+    file.withBytes { bytes in
+      starts.compactMap { start in
+        let cid = CARSection.cid(at: Int(start), in: bytes)
+        guard let number = blocks.place(of: cid, in: bytes), wanted.contains(number),
+          blocks.start(number) == start
+        else { return nil }
+        return number
+      }
+    }
+  }
+}
+
+/// Reading all blocks of a CAR: comparing each with its CID, looking at what it is, entering it in a
+/// table.
 ///
 /// ```
 /// read ─► round of batches ─► examined, on any core ─► entered, in order
 /// ```
 ///
 /// Three rounds are on their way at a time: while one is examined, the one before it is entered,
-/// and the next is read. So what is in memory does not grow with the CAR, but for the table.
-struct CARIntake {
-  /// What is found out, with each block that is not in the table yet.
-  private(set) var inspection: RepositoryInspection
+/// and the next is read. So what is in memory does not grow with the CAR, but for the tables.
+private struct Intake {
+  /// What is found out.
+  private(set) var found: RepositoryInspection
   /// The blocks.
   private(set) var blocks = BlockTable()
+  /// Where the sections begin.
+  private(set) var starts = AscendingNumbers()
 
   private var cursor: CARCursor
   private let workers: Int
@@ -28,36 +146,22 @@ struct CARIntake {
   /// How many blocks the table of blocks has room for from the start, at most.
   private static let maximumExpected = 1 << 22
 
-  /// The mark of a block that needs no second look, if it is a record:
-  /// ``RecordScanner/isPlain(_:)``.
-  static let plain: UInt8 = 1
-
   /// Reads the beginning of a CAR.
-  ///
-  /// - Parameters:
-  ///   - bytes: the whole file, of version 1 or 2.
-  ///   - isVerifying: false leaves out hashing the blocks.
-  ///   - workers: on how many cores.
-  /// - Throws: `CARError` when the bytes do not begin as a CAR.
   init(_ bytes: Span<UInt8>, isVerifying: Bool, workers: Int) throws(CARError) {
     let payload = try CARVersion2.payload(of: bytes)
     let header = try CARHeader(
       bytes.extracting(0..<payload.upperBound), at: payload.lowerBound)
-    var inspection = RepositoryInspection()
-    inspection.carVersion = payload == 0..<bytes.count ? 1 : 2
-    inspection.payload = payload
-    inspection.header = header
-    self.inspection = inspection
+    var found = RepositoryInspection()
+    found.carVersion = payload == 0..<bytes.count ? 1 : 2
+    found.payload = payload
+    found.header = header
+    self.found = found
     cursor = CARCursor(header: header, payload: payload)
     self.workers = payload.count < Self.minimumLengthForThreads ? 1 : workers
     self.isVerifying = isVerifying
   }
 
   /// Reads all blocks, up to the first that cannot be read.
-  ///
-  /// - Parameters:
-  ///   - bytes: the whole file.
-  ///   - progress: is told now and then how many bytes of it have been read.
   mutating func readAll(_ bytes: Span<UInt8>, progress: (Int) -> Void) {
     var next = readRound(bytes)
     var examined: [BatchBox] = []
@@ -77,12 +181,12 @@ struct CARIntake {
 
   private mutating func readRound(_ bytes: Span<UInt8>) -> [BatchBox] {
     var round: [BatchBox] = []
-    while inspection.carError == nil, round.count < Self.batchesInRound {
+    while found.carError == nil, round.count < Self.batchesInRound {
       let box = spare.popLast() ?? BatchBox()
       do throws(CARError) {
         try box.batch.fill(from: &cursor, bytes)
       } catch {
-        inspection.carError = error
+        found.carError = error
       }
       if box.batch.cids.isEmpty { break }
       round.append(box)
@@ -99,28 +203,29 @@ struct CARIntake {
   }
 
   private mutating func enter(_ batch: Batch, _ bytes: Span<UInt8>) {
-    if inspection.sectionCount == 0 {
-      inspection.rootIsFirstBlock = batch.cids.first == inspection.header.roots.first
+    if found.sectionCount == 0 {
+      found.rootIsFirstBlock = batch.cids.first == found.header.roots.first
     }
-    inspection.sectionCount += batch.cids.count
+    found.sectionCount += batch.cids.count
+    for section in batch.sections { starts.append(UInt64(section.start)) }
     var unverifiableCount = 0
     blocks.insert(batch.sections, batch.cids, in: bytes) { index in
       if batch.verdicts[index] == .cannotVerify { unverifiableCount += 1 }
-      return batch.isPlain[index] ? Self.plain : 0
+      return batch.isPlain[index] ? CARFile.plain : 0
     }
-    inspection.unverifiableBlockCount += unverifiableCount
+    found.unverifiableBlockCount += unverifiableCount
     var dagCBORCount = 0
     for index in batch.cids.indices {
       let cid = batch.cids[index]
       // A block that comes again may be another than the first time, whatever its CID says.
-      if batch.verdicts[index] == .mismatch { inspection.mismatchedBlocks.append(cid) }
+      if batch.verdicts[index] == .mismatch { found.mismatchedBlocks.append(cid) }
       if cid.codec == .dagCBOR {
         dagCBORCount += 1
       } else {
-        inspection.codecCounts[cid.codec, default: 0] += 1
+        found.codecCounts[cid.codec, default: 0] += 1
       }
     }
-    if dagCBORCount > 0 { inspection.codecCounts[.dagCBOR, default: 0] += dagCBORCount }
+    if dagCBORCount > 0 { found.codecCounts[.dagCBOR, default: 0] += dagCBORCount }
     makeRoom(batch, bytes)
   }
 
@@ -130,7 +235,7 @@ struct CARIntake {
     guard enteredBatchCount <= 16, enteredBatchCount.nonzeroBitCount == 1,
       let last = batch.sections.last
     else { return }
-    let payload = inspection.payload
+    let payload = found.payload
     let share = Double(payload.count) / Double(last.end - payload.lowerBound)
     blocks.reserve(
       Int(min(Double(blocks.count) * share * 1.15, Double(Self.maximumExpected))), in: bytes)

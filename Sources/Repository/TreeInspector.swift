@@ -1,98 +1,84 @@
+internal import ATProtocol
 internal import IPLD
 
 /// Walks a tree, or a part of one, and finds out what its nodes and records are.
 ///
-/// The parts of a tree can be read by several readers, on several cores, and what they have found
-/// be put together.
-struct TreeReader: Sendable {
+/// The parts of a tree can be read by several, on several cores, and what they have found be put
+/// together.
+struct TreeInspector<Source: BlockSource>: Sendable {
   /// What is found out, as far as it is about the tree.
   private(set) var inspection = RepositoryInspection()
-  /// The places in the table of the nodes and of the records that were reached.
+  /// The nodes and the records that were reached.
   private(set) var nodes: BlockSet
   private(set) var records: BlockSet
   /// How many bytes of records have been scanned, the same block under another key among them.
   private(set) var scannedLength = 0
 
-  private let blocks: BlockTable
+  private let source: Source
+  /// How many bytes of records are scanned again for another key at most, or one block with a
+  /// million keys would take a million times as long as it should.
+  private let rescanLimit: Int
   private var scanner = RecordScanner()
-  private var distinctMissingNodes: Set<CID> = []
   private var distinctMissingRecords: Set<CID> = []
-  /// How many bytes of records have been scanned again for another key; never more than the CAR
-  /// has, or one block with a million keys would take a million times as long as it should.
   private var rescannedLength = 0
   private var collection: (name: [UInt8], count: Int) = ([], 0)
 
-  /// A reader of the tree whose blocks are in this table.
-  init(_ blocks: BlockTable) {
-    self.blocks = blocks
-    nodes = BlockSet(count: blocks.placeCount)
+  /// A reader of the tree whose blocks are in a source.
+  init(_ source: Source, rescanLimit: Int) {
+    (self.source, self.rescanLimit) = (source, rescanLimit)
+    nodes = BlockSet(count: source.numberLimit)
     records = nodes
   }
 
-  /// Reads a whole tree from its root.
-  static func read(
-    root: CID, _ blocks: BlockTable, _ bytes: Span<UInt8>,
-    visit: (RepositoryInspector.Record) -> Void
-  ) -> (TreeReader, MSTWalker) {
-    var (reader, walker) = (TreeReader(blocks), MSTWalker(root: root))
-    reader.read(&walker, bytes, visit: visit)
-    return (reader, walker)
-  }
-
-  /// Walks all that a walker comes to.
+  /// Reads all that a walk comes to; answers how it ended.
   mutating func read(
-    _ walker: inout MSTWalker, _ bytes: Span<UInt8>, visit: (RepositoryInspector.Record) -> Void
-  ) {
-    while let step = walker.next() {
+    _ walker: MSTWalker, visit: (RepositoryInspection.Record) -> Void = { _ in }
+  ) -> MSTWalker {
+    var fold = TreeFold(source, walker, nodes: nodes)
+    // The walk alone has them, so that none is copied.
+    nodes = BlockSet(count: 0)
+    while let step = fold.next() {
       switch step {
-      case .node(let cid): enter(cid, &walker, bytes)
-      case .record(let cid):
-        let body = read(walker.key, cid, walker.place, bytes)
-        visit(RepositoryInspector.Record(key: walker.key, cid: cid, body: body))
+      case .record(let cid, let number):
+        read(fold.key, cid, number)
+        visit(RepositoryInspection.Record(key: fold.key, cid: cid, number: number))
+      case .missingNode(let cid): inspection.missingNodes.append(cid)
+      case .node, .subtree: break
       }
     }
+    nodes = fold.nodes
+    return fold.walker
   }
 
-  /// Enters the node that a walker asks for, if there is such a block that was not entered yet.
-  mutating func enter(_ cid: CID, _ walker: inout MSTWalker, _ bytes: Span<UInt8>) {
-    guard let place = walker.place ?? blocks.place(of: cid, in: bytes) else {
-      if distinctMissingNodes.insert(cid).inserted { inspection.missingNodes.append(cid) }
-      walker.skip()
-      return
-    }
-    guard !nodes.contains(place) else {
-      walker.skipRepeated()
-      return
-    }
-    nodes.insert(place)
-    walker.enter(bytes.extracting(blocks.body(place, in: bytes))) {
-      blocks.appendPlaces(of: $0, to: &$1, in: bytes)
-    }
-  }
-
-  /// Counts a record, checks it and collects its blobs; answers where its block lies.
-  @discardableResult
-  mutating func read(_ key: [UInt8], _ cid: CID, _ place: Int?, _ bytes: Span<UInt8>) -> Range<Int>?
-  {
+  /// Counts a record, checks it and collects its blobs.
+  mutating func read(_ key: [UInt8], _ cid: CID, _ number: Int?) {
     inspection.recordCount += 1
     count(key)
-    guard let place else {
+    guard let number else {
       inspection.missingRecordCount += 1
       distinctMissingRecords.insert(cid)
       inspection.list(missing: String(decoding: key, as: UTF8.self))
-      return nil
+      return
     }
-    let body = blocks.body(place, in: bytes)
-    let isPlain = blocks.marks(place) & CARIntake.plain != 0
-    if !records.contains(place) {
-      records.insert(place)
-      if !isPlain { scan(key, bytes.extracting(body)) }
-    } else if !isPlain, rescannedLength <= bytes.count - body.count {
+    let isNew = !records.contains(number)
+    records.insert(number)
+    let source = source
+    switch source.kind(number) {
+    case .plainRecord: return
+    case .other:
+      guard isNew else { return }
+      inspection.recordWarningCount += 1
+      return inspection.list(
+        warning: "it is not DAG-CBOR", of: String(decoding: key, as: UTF8.self))
+    case .kept: break
+    }
+    source.withBody(number) { body in
       // The same block under another key is another record with the same blobs.
+      guard !isNew else { return scan(key, body) }
+      guard rescannedLength <= rescanLimit - body.count else { return }
       rescannedLength += body.count
-      scan(key, bytes.extracting(body))
+      scan(key, body)
     }
-    return body
   }
 
   private mutating func scan(_ key: [UInt8], _ record: Span<UInt8>) {
@@ -131,15 +117,17 @@ struct TreeReader: Sendable {
 
   // MARK: Putting together
 
-  /// Takes over what another reader has found in a part that follows.
-  mutating func add(_ other: TreeReader) {
+  /// Takes over the nodes that were reached elsewhere.
+  mutating func add(nodes other: BlockSet) { nodes.formUnion(other) }
+
+  /// Takes over what another has found in a part that follows.
+  mutating func add(_ other: TreeInspector) {
     closeCollection()
     var part = other
     part.closeCollection()
     inspection.add(part.inspection)
     nodes.formUnion(part.nodes)
     records.formUnion(part.records)
-    distinctMissingNodes.formUnion(part.distinctMissingNodes)
     distinctMissingRecords.formUnion(part.distinctMissingRecords)
     scannedLength += part.scannedLength
     rescannedLength += part.rescannedLength
@@ -149,11 +137,8 @@ struct TreeReader: Sendable {
   ///
   /// - Parameters:
   ///   - walker: what has walked the tree from its root.
-  ///   - commit: the place of the commit.
   ///   - result: the inspection.
-  consuming func finish(
-    _ walker: MSTWalker, commit: Int, into result: inout RepositoryInspection
-  ) {
+  mutating func finish(_ walker: MSTWalker, into result: inout RepositoryInspection) {
     closeCollection()
     result.add(inspection)
     result.nodeCount = nodes.count
@@ -162,9 +147,14 @@ struct TreeReader: Sendable {
     result.rootLayer = walker.rootLayer
     result.treeProblems = walker.problems
     result.treeProblemCount = walker.problemCount
-    records.formUnion(nodes)
-    records.insert(commit)
-    result.unreachableBlockCount = blocks.count - records.count
+  }
+
+  /// The blocks that a commit reaches: itself, the nodes and the records.
+  func reached(from commit: Int) -> BlockSet {
+    var reached = nodes
+    reached.formUnion(records)
+    reached.insert(commit)
+    return reached
   }
 }
 

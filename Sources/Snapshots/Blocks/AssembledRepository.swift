@@ -1,0 +1,132 @@
+internal import ATProtocol
+package import Archive
+internal import Files
+package import IPLD
+package import Repository
+
+/// That the blocks at hand do not make a whole repository.
+package struct IncompleteRepository: Error {}
+
+/// Repositories whose blocks lie in several places. Their CARs have each block once that the commit
+/// reaches, the new ones in the order in which they came, then those that a snapshot has in its
+/// order.
+extension CheckedRepository {
+  /// What a server sent, laid over a snapshot.
+  ///
+  /// - Throws: ``IncompleteRepository`` if the two do not make a whole repository; `ArchiveError`
+  ///   if the archive cannot be read; ``BackupError`` if there is no room for a temporary file.
+  package init(_ sent: CARFile, over base: ArchivedSnapshot) throws {
+    let source = Overlay(sent, over: try base.layOutIfExact())
+    let limit = sent.file.count + source.old.byteCount
+    let (inspection, reached) = try Self.inspect(sent.header.roots.first, source, limit)
+    let stored = Self.ordinals(
+      try base.order().runs, reached, source.old, offset: sent.numberLimit)
+    try self.init(
+      inspection, file: sent, selection: sent.inOrder(reached), archive: base.reader,
+      stored: stored.runs
+    ) { sink in
+      try base.reader.copyCAR(stored.runs, limit: .max, to: sink)
+    } length: { cid in
+      guard let number = source.number(of: cid), reached.contains(number) else { return nil }
+      return number < sent.numberLimit
+        ? sent.length(of: cid) : source.old.bodyLength(number - sent.numberLimit)
+    }
+  }
+
+  /// The blocks of a CAR that its commit reaches, in canonical order, and the blobs among the others
+  /// that records refer to.
+  ///
+  /// - Throws: `RepositoryError` or ``BackupError`` if it is not one to pack.
+  package init(
+    inOrderOfTree file: CARFile, _ inspection: RepositoryInspection, archive: ArchiveReader?
+  ) throws {
+    let tree = file.blocksInOrderOfTree(from: file.header.roots.first)
+    let reached = inspection.reachedWithBlobs(in: file)
+    let blobs = inspection.blobs.entries.compactMap { file.number(of: $0.cid) }
+      .filter { !inspection.reached.contains($0) }
+    try self.init(inspection, file: file, selection: tree + blobs, archive: archive) { cid in
+      file.number(of: cid).flatMap { reached.contains($0) ? file.length(of: cid) : nil }
+    }
+  }
+
+  /// What an interrupted run has left in an archive, laid over a snapshot, if there is one.
+  ///
+  /// - Parameters:
+  ///   - kept: the sections that it has left.
+  ///   - commit: the commit.
+  ///   - base: the snapshot.
+  ///   - reader: the archive.
+  /// - Throws: as ``init(_:over:)`` does.
+  package init(
+    _ kept: [Range<UInt64>], at commit: CID, over base: ArchivedSnapshot?, in reader: ArchiveReader
+  ) throws {
+    let blocks: LaidOutBlocks
+    if let base {
+      blocks = try base.layOutIfExact(with: kept)
+    } else {
+      var intake = try BlockIntake(isHashing: true)
+      for run in kept { try intake.read(run, reader) }
+      guard intake.failure == nil else { throw IncompleteRepository() }
+      blocks = try LaidOutBlocks(intake)
+    }
+    let (inspection, reached) = try Self.inspect(commit, blocks, blocks.byteCount)
+    let stored = Self.ordinals(kept + (try base?.order().runs ?? []), reached, blocks, offset: 0)
+    try self.init(inspection, file: nil, selection: [], archive: reader, stored: stored.runs) {
+      try reader.copyCAR(stored.runs, limit: .max, to: $0)
+    } length: { cid in
+      blocks.number(of: cid).flatMap { reached.contains($0) ? blocks.bodyLength($0) : nil }
+    }
+  }
+
+  /// What is found out about a repository that has to be whole, and which blocks it has: those that
+  /// the commit reaches, and blobs.
+  private static func inspect<Source: BlockSource>(
+    _ root: CID?, _ source: Source, _ length: Int
+  ) throws -> (RepositoryInspection, reached: BlockSet) {
+    let inspection = RepositoryInspection(from: root, in: source, length: length)
+    guard inspection.isComplete, inspection.treeProblemCount == 0 else {
+      throw IncompleteRepository()
+    }
+    return (inspection, inspection.reachedWithBlobs(in: source))
+  }
+
+  /// The sections of an order that are the blocks which were reached, each once.
+  private static func ordinals(
+    _ runs: [Range<UInt64>], _ reached: BlockSet, _ blocks: LaidOutBlocks, offset: Int
+  ) -> BlockOrder {
+    var (order, done) = (BlockOrder(), BlockSet(count: blocks.count))
+    blocks.forEach(in: runs) { ordinal, number in
+      guard reached.contains(offset + number), !done.contains(number) else { return }
+      done.insert(number)
+      order.append(ordinal)
+    }
+    return order
+  }
+}
+
+extension RepositoryInspection {
+  /// The blocks that the commit reaches, and the blobs among the others that records refer to.
+  package func reachedWithBlobs(in source: some BlockSource) -> BlockSet {
+    var reached = reached
+    for blob in blobs.entries {
+      if let number = source.number(of: blob.cid) { reached.insert(number) }
+    }
+    return reached
+  }
+}
+
+extension ArchivedSnapshot {
+  /// Lays out the sections that the manifest names.
+  ///
+  /// - Parameter others: further sections of the archive.
+  /// - Throws: ``IncompleteRepository`` if the snapshot is damaged.
+  fileprivate func layOutIfExact(with others: [Range<UInt64>] = []) throws -> LaidOutBlocks {
+    do {
+      return try layOut(with: others)
+    } catch BackupError.carNotExact {
+      throw IncompleteRepository()
+    } catch let error where error.isDamage {
+      throw IncompleteRepository()
+    }
+  }
+}
