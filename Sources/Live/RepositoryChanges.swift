@@ -164,7 +164,7 @@ private struct Finding {
     let snapshot = base.snapshot
     // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what
     // its tree leads to.
-    guard snapshot.isComplete, snapshot.hasPlausibleFigures,
+    guard snapshot.isComplete,
       snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
       let recordBlocks = snapshot.counts.recordBlocks,
       snapshot.counts.blocks == 1 + snapshot.counts.nodes + recordBlocks,
@@ -184,9 +184,16 @@ private struct Finding {
   mutating func run() throws -> RepositoryChanges? {
     let block = try base.block(base.snapshot.commit)
     let before = try Commit(block.bytes.span)
-    let trees = TreeDifference()
-    try trees.find(from: before.data, to: commit.data, sent, blocks)
-    (created, deleted, records) = (trees.created, trees.deleted, trees.records)
+    try MSTDiff.compare(old: before.data, new: commit.data, verifying: true) {
+      [sent, blocks] cid, _ in
+      try sent.body(of: cid) ?? blocks.body(of: cid)
+    } each: { change in
+      switch change {
+      case .createdNode(let cid): created.append(cid)
+      case .deletedNode(let cid): deleted.append(cid)
+      case .record(let record): records.append(record)
+      }
+    }
     for record in records {
       if record.old == nil { recordDifference += 1 }
       if record.new == nil { recordDifference -= 1 }
@@ -212,14 +219,14 @@ private struct Finding {
     if !removedRecords.isEmpty, base.snapshot.counts.recordBlocks != base.snapshot.counts.records {
       throw Undecided()
     }
-    let order = SortedRuns(try base.order().runs)
+    let order = try base.order().runs.sorted { $0.lowerBound < $1.lowerBound }
     let wanted = [root] + created + createdRecords
     let reader = base.reader
     let states = try reader.states(wanted.count) { wanted[$0] }
     let firstRecord = 1 + created.count
     for (index, cid) in wanted.enumerated() {
       if case .held(let ordinal, let length) = states[index] {
-        if order.contains(ordinal) {
+        if order.has(ordinal) {
           // The only blocks that both trees may have are records under other keys.
           guard index >= firstRecord else { throw Undecided() }
           continue
@@ -237,7 +244,7 @@ private struct Finding {
     places.addedBytes += places.newBytes
     let gone = [base.snapshot.commit] + deleted + removedRecords
     for (cid, state) in zip(gone, try reader.states(gone.count) { gone[$0] }) {
-      guard case .held(let ordinal, let length) = state, order.contains(ordinal) else {
+      guard case .held(let ordinal, let length) = state, order.has(ordinal) else {
         throw Undecided()
       }
       places.removed.append(ordinal)
@@ -294,57 +301,6 @@ private struct Finding {
     let oddities = scanner.scan(body.span) { blobs.insert($0, from: record.key) }
     var found = UnreadableRecords()
     found.count(oddities)
-    unreadable.count += sign * found.count
-    unreadable.partlySearchedCount += sign * found.partlySearchedCount
-  }
-}
-
-extension Snapshot {
-  /// Whether figures can be added to those of the manifest, whatever it says.
-  fileprivate var hasPlausibleFigures: Bool {
-    let limit = 1 << 48
-    let figures = [
-      counts.records, counts.nodes, counts.blocks, counts.recordBlocks ?? 0, blobs.referenced,
-      blobs.held, blobs.extras, unreadable.count, unreadable.partlySearchedCount,
-    ]
-    return figures.allSatisfy { $0 < limit } && car.byteCount < limit && blobs.heldBytes < limit
-      && blobs.extrasBytes < limit
-  }
-}
-
-/// What two trees differ in.
-private final class TreeDifference {
-  private(set) var created: [CID] = []
-  private(set) var deleted: [CID] = []
-  private(set) var records: [MSTDiff.RecordChange] = []
-
-  func find(
-    from old: CID, to new: CID, _ sent: CARFile, _ blocks: SnapshotBlocks
-  ) throws {
-    try MSTDiff.compare(old: old, new: new, verifying: true) { cid, _ in
-      try sent.body(of: cid) ?? blocks.body(of: cid)
-    } each: { change in
-      take(change)
-    }
-  }
-
-  private func take(_ change: MSTDiff.Change) {
-    switch change {
-    case .createdNode(let cid): created.append(cid)
-    case .deletedNode(let cid): deleted.append(cid)
-    case .record(let record): records.append(record)
-    }
-  }
-}
-
-/// Runs of ordinals, sorted, to tell whether one is in them.
-private struct SortedRuns {
-  private let runs: [Range<UInt64>]
-
-  init(_ runs: [Range<UInt64>]) { self.runs = runs.sorted { $0.lowerBound < $1.lowerBound } }
-
-  func contains(_ ordinal: UInt64) -> Bool {
-    let place = runs.partitioningIndex { $0.upperBound > ordinal }
-    return place < runs.count && runs[place].contains(ordinal)
+    unreadable.add(found, times: sign)
   }
 }

@@ -124,7 +124,9 @@ struct RepositoryFetcher: Sendable {
       }
       repository = try CheckedRepository(source, over: base)
       origin.leftOut = LeftOutBlocks.of(repository)
-    } else if let leftOut = LeftOutBlocks.of(source, besides: found.reachedWithBlobs(in: source)) {
+    } else if found.sectionCount > found.reached.count,
+      let leftOut = LeftOutBlocks.of(source, besides: found.reachedWithBlobs(in: source))
+    {
       origin.leftOut = leftOut
       repository = try CheckedRepository(inOrderOfTree: source, found, archive: archive)
     } else {

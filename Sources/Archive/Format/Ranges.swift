@@ -14,7 +14,7 @@ extension RandomAccessCollection where Index == Int {
 
 extension Array {
   /// Whether one of these ranges, which ascend and do not overlap, holds a value.
-  func has<Bound: Comparable>(_ value: Bound) -> Bool where Element == Range<Bound> {
+  package func has<Bound: Comparable>(_ value: Bound) -> Bool where Element == Range<Bound> {
     let place = partitioningIndex { $0.upperBound > value }
     return place < count && self[place].contains(value)
   }

@@ -8,7 +8,7 @@ package import SystemPackage
 @safe
 package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
-  private let address: UnsafeRawPointer?
+  @usableFromInline let address: UnsafeRawPointer?
   private let isMapping: Bool
   /// What the bytes are fetched by when they are touched, and the number of the window; nil for what
   /// is here.
@@ -143,6 +143,7 @@ package final class MappedFile: @unchecked Sendable {
   }
 
   /// Calls `body` with the bytes.
+  @inlinable
   package func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
   ) throws(Failure) -> Value {
