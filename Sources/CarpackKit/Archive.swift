@@ -42,7 +42,7 @@ package struct Archive: Sendable {
     let history = try history()
     let did = try account.map { text throws in try history.account(text) }
     let entry = try history.selectOne(SnapshotSelector(selector), of: did)
-    return try ArchivedSnapshot(entry.cid, in: reader)
+    return try ArchivedSnapshot(entry.cid, in: history.reader)
   }
 
   /// Hashes every byte, walks every tree, and accounts for every blob.

@@ -55,8 +55,7 @@ package struct ArchiveRepairer {
   private func repairAndName(
     _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits
   ) throws -> (ArchiveRepair.Report, namedCount: Int) {
-    let before = try ArchiveReader(storage.map(), limits: limits)
-    try before.surveyEverything()
+    let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
     var listed = try SnapshotHistory(of: before).entries
     let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
     let keepsOrdinals =
@@ -69,8 +68,7 @@ package struct ArchiveRepairer {
     }
     if report.sectionsHealed > 0 {
       // A manifest that was lost may be there again, and no footer may lead to it.
-      let healed = try ArchiveReader(storage.map(), limits: limits)
-      try healed.surveyEverything()
+      let healed = try ArchiveReader(storage.map(), limits: limits).surveyed()
       listed = try SnapshotHistory(of: healed).entries
     }
     // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.

@@ -68,10 +68,9 @@ package struct ArchiveSalvager {
     _ reader: ArchiveReader, into storage: any ArchiveStorage, options: RepositoryPacker.Options,
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
-    try reader.surveyEverything()
-    let history = try SnapshotHistory(of: reader)
+    let history = try SnapshotHistory(of: reader.surveyed())
     return try salvage(
-      SourceArchive(damaged: reader, history), history.entries.map { ChainLink($0) }, into: storage,
+      SourceArchive(damaged: history.reader, history), history.entries.map { ChainLink($0) }, into: storage,
       options: options, observer: observer)
   }
 

@@ -22,9 +22,9 @@ package struct ArchiveSurplus {
   /// - Throws: `ArchiveError` if one cannot be read.
   package init(of archive: ArchiveReader, over other: ArchiveReader) throws {
     let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
-    for entry in try SnapshotHistory(of: archive).entries where !known.contains(entry.commit) {
-      snapshotCount += 1
-    }
+    let history = try SnapshotHistory(of: archive)
+    let archive = history.reader
+    for entry in history.entries where !known.contains(entry.commit) { snapshotCount += 1 }
     for ordinal in archive.ordinals {
       let cid: CID
       do {

@@ -16,7 +16,7 @@ extension BackupWork {
     }
     if !options.accepted.isDisjoint(with: [.rollback, .fork]) {
       // What earlier versions and `pack` wrote does not say so itself.
-      for disruption in try base.wholeHistory().0.disruptions
+      for disruption in try base.wholeHistory().disruptions
       where !disruption.isAccepted {
         standing.add(disruption.kind.doubt, accepting: options.accepted)
       }
@@ -75,8 +75,8 @@ extension BackupWork {
 extension ArchivedSnapshot {
   /// The last key that a DID document of the account named.
   func earlierKey() throws -> VerificationKey? {
-    let (history, reader) = try wholeHistory()
-    let evidence = try IdentityEvidence(of: snapshot.did, history, in: reader)
+    let history = try wholeHistory()
+    let evidence = try IdentityEvidence(of: snapshot.did, history, in: history.reader)
     return evidence.documents.last { $0.document?.signingKey != nil }?.document?.signingKey
   }
 }

@@ -64,9 +64,11 @@ package struct SnapshotVerifier {
     }
     var report = Report(archive: archive)
     // What is not where the index says may be elsewhere.
-    if archive.worst == .damaged { try reader.surveyEverything() }
     let known = archive.isIntact ? intake?.history : nil
-    let history = try known ?? SnapshotHistory(of: reader)
+    let history =
+      try known
+      ?? SnapshotHistory(of: archive.worst == .damaged ? reader.surveyed() : reader)
+    let reader = history.reader
     for broken in history.breaks {
       switch broken.reason {
       case .damagedManifest, .unusableManifest: report.fileDamage.append("\(broken)")
@@ -80,7 +82,7 @@ package struct SnapshotVerifier {
     }
     let (entries, judged) = choose(scope, history)
     var checks = try intake.map { (intake) throws in
-      let (census, isExact) = try intake.census(archive, observer)
+      let (census, isExact) = try intake.census(of: reader, archive, observer)
       return SnapshotChecks(
         reader, census, except: Set(archive.damagedSections), isExact: isExact,
         total: entries.filter { judged.contains($0.number) || digestsAllCARs },

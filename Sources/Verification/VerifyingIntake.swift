@@ -19,7 +19,6 @@ final class VerifyingIntake: Sendable {
 
   /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
   let history: SnapshotHistory?
-  private let reader: ArchiveReader
   private let state: Mutex<State>
   private let follows: Bool
 
@@ -30,14 +29,13 @@ final class VerifyingIntake: Sendable {
   ///
   /// - Throws: ``BackupError`` if there is no room for a temporary file.
   init(_ reader: ArchiveReader) throws {
-    self.reader = reader
     var followers: [CARFollower] = []
     var history: SnapshotHistory?
     do {
       let found = try SnapshotHistory(of: reader)
       history = found
       for entry in found.newestOfAccounts.prefix(Self.maximumFollowers) {
-        let archived = try ArchivedSnapshot(entry.cid, in: reader)
+        let archived = try ArchivedSnapshot(entry.cid, in: found.reader)
         if let follower = try CARFollower(archived) { followers.append(follower) }
       }
     } catch {
@@ -73,9 +71,9 @@ final class VerifyingIntake: Sendable {
   /// say.
   ///
   /// - Throws: ``BackupError`` if there is no room for it.
-  func census(_ archive: ArchiveVerification, _ observer: Progress.Observer) throws -> (
-    LaidOutBlocks, isExact: [CID: Bool]
-  ) {
+  func census(
+    of reader: ArchiveReader, _ archive: ArchiveVerification, _ observer: Progress.Observer
+  ) throws -> (LaidOutBlocks, isExact: [CID: Bool]) {
     // The numbers of sections are those of the file only if nothing is amiss.
     guard archive.isIntact, !archive.generation.features.isRepaired else {
       let damaged = Set(archive.damagedSections)

@@ -43,7 +43,7 @@ package struct SQLiteExport {
     package var flaws: [String] = []
   }
 
-  private let reader: ArchiveReader
+  private var reader: ArchiveReader
   private let queue: DatabaseQueue
   private var report = Report()
 
@@ -76,6 +76,7 @@ package struct SQLiteExport {
   package static func run(_ options: SQLiteOptions) throws -> Report {
     var export = try SQLiteExport(options)
     let history = try SnapshotHistory(of: export.reader)
+    export.reader = history.reader
     guard !history.entries.isEmpty else { throw SnapshotError.noSnapshot }
     for fault in history.breaks { export.report.flaws.append("\(fault)") }
     var last: [DID: SnapshotHistory.Entry] = [:]

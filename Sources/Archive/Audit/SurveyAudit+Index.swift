@@ -240,18 +240,3 @@ extension SurveyAudit {
     }
   }
 }
-
-extension ArchiveReader {
-  /// The CID of a section; nil if it, or the frame it is in, is damaged.
-  func intactCID(of ordinal: UInt64) throws -> CID? {
-    do {
-      let location = try locate(ordinal)
-      guard location.asked == location.ordinal,
-        try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
-      else { return nil }
-      return location.prefix.cid
-    } catch let error as ArchiveError where !error.isOfSystem {
-      return nil
-    }
-  }
-}

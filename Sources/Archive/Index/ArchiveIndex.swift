@@ -138,16 +138,11 @@ package struct ArchiveIndex: Sendable {
   /// The ordinal of some section that may have this key, the largest segment asked first; nil if
   /// none may.
   ///
-  /// - Parameter others: Called with those of other sections in the same segment that may.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
-  func firstCandidate(
-    _ key: SectionKey, in file: Span<UInt8>, others: (UInt64) -> Void
-  ) throws(ArchiveError) -> UInt64? {
+  func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
     for number in bySize {
       var first: UInt64?
-      try candidates(key, inPart: number, file) { ordinal in
-        if first == nil { first = ordinal } else { others(ordinal) }
-      }
+      try candidates(key, inPart: number, file) { first = first ?? $0 }
       if let first { return first }
     }
     return nil
@@ -160,12 +155,6 @@ package struct ArchiveIndex: Sendable {
     try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
       try segment.forEachCandidate(key, knownBits: knownBits, in: bytes, body)
     }
-  }
-
-  /// The ordinals of the segment that has this one.
-  func segmentRange(around ordinal: UInt64) -> Range<UInt64> {
-    let part = parts.first { $0.segment.base <= ordinal && ordinal < $0.segment.end }
-    return part.map { $0.segment.base..<$0.segment.end } ?? 0..<0
   }
 
   /// The first ordinal that begins in a later frame, or that no frame of the same table holds.

@@ -28,4 +28,9 @@ package struct SectionKey: Hashable, Sendable {
   package static func leading(_ prefix: UInt64, bits: Int) -> Int {
     bits == 0 ? 0 : Int(truncatingIfNeeded: prefix >> (64 - UInt64(bits)))
   }
+
+  /// Whether the first `bits` bits of another key are the same.
+  func begins(like other: SectionKey, bits: Int) -> Bool {
+    (prefix ^ other.prefix).leadingZeroBitCount >= bits
+  }
 }

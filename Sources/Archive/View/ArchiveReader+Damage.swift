@@ -13,6 +13,7 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: Their numbers, ascending.
   package func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
+    if let standIn = try standIn { return try standIn.damagedSections(workers: workers) }
     let entries = try withFile { (file) in index.frames(in: file) }
     let damaged = damagedFrames(entries, workers: workers ?? Parallel.processorCount)
     let places = Set(damaged.map { entries[$0].offset })
@@ -72,7 +73,7 @@ extension ArchiveReader {
     -> ArchiveError?
   {
     do throws(ArchiveError) {
-      let location = try locate(ordinal, index, in: file)
+      let location = try locate(ordinal, in: file)
       guard location.prefix.cid == prefix.cid else {
         return ArchiveError(.damagedSection(prefix.cid))
       }
@@ -99,14 +100,13 @@ extension ArchiveReader {
 
   /// The numbers of the sections that begin in the same frame as this one.
   func neighbours(of ordinal: UInt64) throws -> Range<UInt64>? {
-    let index = index
+    if let standIn = try standIn { return try standIn.neighbours(of: ordinal) }
     return try withFile { (file) in
       guard let position = index.position(of: ordinal, in: file) else { return nil }
       let entry = index.entry(at: position, in: file)
       let end = index.firstOrdinal(behind: position, in: file)
-      return entry
-        .firstOrdinal..<min(
-          end, entry.firstOrdinal + UInt64(entry.maximumSectionCount))
+      let limit = entry.firstOrdinal + UInt64(entry.maximumSectionCount)
+      return entry.firstOrdinal..<min(end, limit)
     }
   }
 
@@ -130,12 +130,24 @@ extension ArchiveReader {
   func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
     do {
       guard let location = try successor(of: ordinal) else { return false }
-      let place = try withFile { (file) in
-        location.index.entry(at: location.position, in: file).offset
-      }
-      return !damaged.contains(place)
+      return try !damaged.contains(location.entry.offset)
     } catch {
       return false
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// The CID of a section; nil if it, or the frame it is in, is damaged.
+  func intactCID(of ordinal: UInt64) throws -> CID? {
+    do {
+      let location = try locate(ordinal)
+      guard location.asked == location.ordinal,
+        try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
+      else { return nil }
+      return location.prefix.cid
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return nil
     }
   }
 }

@@ -15,32 +15,56 @@ extension ArchiveReader {
     return try outcome.get()
   }
 
-  /// The index as it is at the moment.
-  var index: ArchiveIndex { state.withLock { $0.index } }
-
   /// Where the section with this CID is; nil if it is not there.
   ///
   /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it
   ///   begins.
   func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
-    willSearch(index)
-    func look() throws -> SectionLocation? {
-      try withFile { (file) throws in try locate(cid, isChecking: isChecking, index, in: file) }
-    }
+    if let standIn = try standIn { return try standIn.locate(cid, isChecking: isChecking) }
+    willSearch()
+    var failure: ArchiveError?
     do {
-      if let location = try look() { return location }
-      guard try checkIndex(after: nil) else { return nil }
+      let found = try withFile { (file) throws in
+        try locate(cid, isChecking: isChecking, in: file)
+      }
+      if let found { return found }
     } catch let error as ArchiveError {
-      guard try checkIndex(after: error) else { throw error }
+      failure = error
     }
-    return try look()
+    if let other = try other(after: failure) {
+      return try other.locate(cid, isChecking: isChecking)
+    }
+    if let failure { throw failure }
+    return nil
+  }
+
+  /// Where the section with this number is, or one that supersedes it.
+  func locate(_ ordinal: UInt64) throws -> SectionLocation {
+    if let standIn = try standIn { return try standIn.locate(ordinal) }
+    willSearch()
+    do {
+      return try withFile { (file) throws in try locate(ordinal, in: file) }
+    } catch let error as ArchiveError {
+      guard ordinal < sectionCount else { throw error }
+      if let successor = try successor(of: ordinal) { return successor }
+      guard let other = try other(after: error) else { throw error }
+      let location = try other.locate(ordinal)
+      // As long as the index holds, the number has to be that of the same section there.
+      if findings.withLock({ $0.isIntact == true }),
+        let kept = try withFile({ (file) in keptKey(of: ordinal, in: file) }),
+        !kept.key.begins(like: SectionKey(location.prefix.cid), bits: kept.bits)
+      {
+        throw error
+      }
+      return location
+    }
   }
 
   /// Says once that the index is going to be searched.
-  func willSearch(_ index: ArchiveIndex) {
-    guard file.isFetched, state.withLock({ !$0.isIndexFetched }) else { return }
+  func willSearch() {
+    guard file.isFetched, findings.withLock({ !$0.isFetched }) else { return }
     file.willRead(index.segments.flatMap(\.searchedRanges))
-    state.withLock { $0.isIndexFetched = true }
+    findings.withLock { $0.isFetched = true }
   }
 
   /// How many bytes of packs are asked for at a time, where they are not here.
@@ -52,8 +76,7 @@ extension ArchiveReader {
   /// not here; frames of blobs are passed over.
   func willReadPacks(_ run: Range<UInt64>) {
     guard file.isFetched else { return }
-    let index = index
-    willSearch(index)
+    willSearch()
     let ranges: [Range<Int>] = file.withBytes { bytes in
       guard var position = index.position(of: run.lowerBound, in: bytes) else { return [] }
       var entry = index.entry(at: position, in: bytes)
@@ -79,8 +102,7 @@ extension ArchiveReader {
   /// first of them, if the first is not here.
   package func willReadSections(_ ordinals: some Sequence<UInt64>) {
     guard file.isFetched else { return }
-    let index = index
-    willSearch(index)
+    willSearch()
     let ranges: [Range<Int>] = file.withBytes { bytes in
       var (ranges, length) = ([Range<Int>](), 0)
       for ordinal in ordinals {
@@ -105,38 +127,8 @@ extension ArchiveReader {
   /// How many bytes of sections are asked for at a time, where they are not here.
   private static let sectionsAtOnce = 32 << 20
 
-  func locate(_ ordinal: UInt64) throws -> SectionLocation {
-    willSearch(index)
-    do {
-      return try withFile { (file) throws in try locate(ordinal, index, in: file) }
-    } catch let error as ArchiveError {
-      guard ordinal < sectionCount else { throw error }
-      if let successor = try successor(of: ordinal) { return successor }
-      guard try checkIndex(after: error) else { throw error }
-      return try withFile { (file) throws in try locate(ordinal, index, in: file) }
-    }
-  }
-
-  /// Makes sure of the index when something was not found or not as it should be.
-  ///
-  /// Where another frame stands than the index says, or none at all, frames were moved, and a
-  /// survey finds them.
-  ///
-  /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
-  /// - Returns: Whether there is another index now, so that it is worth to look again.
-  func checkIndex(after failure: ArchiveError?) throws -> Bool {
-    let index = state.withLock { $0.isIndexChecked ? nil : $0.index }
-    // Another thread may have just exchanged it; looking again then costs little.
-    if let index, try checkIndex(index, after: failure) { return true }
-    guard let place = failure?.offset, state.withLock({ $0.survey == nil && $0.maySurvey }),
-      try withFile({ (file) in !mayBeDamaged(at: place, in: file) })
-    else { return false }
-    try rebuildIndex(damagedAt: nil)
-    return true
-  }
-
   /// Whether a data frame begins at a place, and does not hold.
-  private func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
+  func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
     guard place < UInt64(file.count) else { return false }
     switch file.firstWord(at: Int(place)) {
     case VoidFrame.zstdMagic: return true
@@ -153,75 +145,35 @@ extension ArchiveReader {
     }
   }
 
-  private func checkIndex(_ index: ArchiveIndex, after failure: ArchiveError?) throws -> Bool {
-    if let damaged = try withFile({ (file) in index.firstDamaged(in: file) }) {
-      try rebuildIndex(damagedAt: UInt64(damaged.frame.offset))
-    } else if case .damagedIndex = failure?.reason {
-      // Its checksums hold and what it says cannot be: made like that.
-      try rebuildIndex(damagedAt: failure?.offset ?? 0)
-    } else {
-      state.withLock { $0.isIndexChecked = true }
-      return false
-    }
-    return true
-  }
-
-  /// Surveys the whole file, and reads by that from now on.
-  ///
-  /// - Parameter place: Where the index is damaged; nil if it is not.
-  func rebuildIndex(damagedAt place: UInt64?) throws {
-    let survey = try Survey(file, limits: limits)
-    let index = try file.withBytes { (bytes) throws in
-      try ArchiveIndex.empty.appending(survey.segment(in: bytes))
-    }
-    cache.removeAll()
-    state.withLock { state in
-      state.index = index
-      state.sectionCount = survey.sectionCount
-      state.isIndexChecked = true
-      state.survey = survey
-      state.keptKeys = nil
-      guard let place else { return }
-      var recovery = state.recovery ?? Recovery()
-      if recovery.rebuild == nil { recovery.rebuild = .damagedIndex(offset: place) }
-      state.recovery = recovery
-    }
-  }
-
   /// The section that supersedes a damaged one: the last intact one whose key begins alike, written
   /// later.
   ///
   /// Only what the index keeps of the damaged section's key is known. Whether it is the same
   /// section, the digest of a CAR or the CID by which it is asked for tells.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
-    let index = index
+    if let standIn = try standIn { return try standIn.successor(of: ordinal) }
     return try withFile { (file) throws in
-      guard let kept = keptKey(of: ordinal, index, in: file) else { return nil }
+      guard let kept = keptKey(of: ordinal, in: file) else { return nil }
       let candidates = try index.candidates(kept.key, knownBits: kept.bits, in: file)
       for candidate in candidates.sorted(by: >) where candidate > ordinal {
-        do throws(ArchiveError) {
-          var location = try locate(candidate, index, in: file)
-          guard firstDamage(of: location, in: file) == nil else { continue }
-          location.asked = ordinal
-          return location
-        } catch {
-          // It is damaged as well.
-          continue
-        }
+        // One that is damaged as well is passed over.
+        guard var location = try? locate(candidate, in: file),
+          firstDamage(of: location, in: file) == nil
+        else { continue }
+        location.asked = ordinal
+        return location
       }
       return nil
     }
   }
 
   /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
-  func keptKey(of ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
-    -> (key: SectionKey, bits: Int)?
-  {
+  func keptKey(of ordinal: UInt64, in file: Span<UInt8>) -> (key: SectionKey, bits: Int)? {
     let keys =
-      state.withLock { $0.keptKeys }
+      findings.withLock { $0.keptKeys }
       ?? {
         let keys = index.keptKeys(in: file)
-        state.withLock { $0.keptKeys = keys }
+        findings.withLock { $0.keptKeys = keys }
         return keys
       }()
     let bits = index.keptBits(of: ordinal)
@@ -231,14 +183,14 @@ extension ArchiveReader {
     return (SectionKey(prefix: keys[Int(ordinal)]), bits)
   }
 
-  private func locate(
-    _ cid: CID, isChecking: Bool, _ index: ArchiveIndex, in file: Span<UInt8>
-  ) throws(ArchiveError) -> SectionLocation? {
+  private func locate(_ cid: CID, isChecking: Bool, in file: Span<UInt8>) throws(ArchiveError)
+    -> SectionLocation?
+  {
     var failure: ArchiveError?
     let key = SectionKey(cid)
     for ordinal in try index.candidates(key, in: file) {
       do throws(ArchiveError) {
-        let location = try locate(ordinal, index, in: file)
+        let location = try locate(ordinal, in: file)
         guard location.prefix.cid == cid else { continue }
         if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
         return location
@@ -257,29 +209,41 @@ extension ArchiveReader {
     return nil
   }
 
-  func locate(_ ordinal: UInt64, _ index: ArchiveIndex, in file: Span<UInt8>)
-    throws(ArchiveError) -> SectionLocation
-  {
+  /// Where the section with this number is by this reader's index.
+  func locate(_ ordinal: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> SectionLocation {
     guard let position = index.position(of: ordinal, in: file) else {
       throw ArchiveError(
         ordinal < sectionCount ? .lostSection(ordinal) : .unknownOrdinal(ordinal))
     }
     let entry = index.entry(at: position, in: file)
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
-      return try location(of: ordinal, index, position, in: frame, file)
+      return try location(of: ordinal, position, in: frame, file)
     }
-    switch open(entry, in: file) {
-    case .pack(let frame): return try location(of: ordinal, index, position, in: frame, file)
+    let opened: OpenedFrame
+    do throws(ArchiveError) {
+      opened = try open(entry, in: file)
+    } catch {
+      // What of it still hashes to its CID is not lost. It is kept, so that this is found out once
+      // for all its sections.
+      opened = .pack(
+        DecodedFrame(
+          salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal,
+          place: entry.offset, error))
+    }
+    switch opened {
+    case .pack(let frame):
+      cache.insert(frame)
+      return try location(of: ordinal, position, in: frame, file)
     case .large(let prefix, let frame, let content):
-      guard entry.firstOrdinal == ordinal else { throw misplaced(ordinal, index, entry.offset) }
+      guard entry.firstOrdinal == ordinal else { throw misplaced(ordinal, entry.offset) }
       return SectionLocation(
-        ordinal: ordinal, asked: ordinal, prefix: prefix, index: index, position: position,
+        ordinal: ordinal, asked: ordinal, prefix: prefix, reader: self, position: position,
         body: .frames(first: frame, content: content))
     }
   }
 
   /// A frame in which sections begin.
-  private enum OpenedFrame {
+  enum OpenedFrame {
     /// What is left of one that does not hold is one of these, too.
     case pack(DecodedFrame)
     /// The first of a large section, and its content, if it had to be decompressed to read the
@@ -287,30 +251,32 @@ extension ArchiveReader {
     case large(SectionPrefix, DataFrame, content: [UInt8]?)
   }
 
-  private func open(_ entry: FrameEntry, in file: Span<UInt8>) -> OpenedFrame {
-    let decoded: DecodedFrame
-    do throws(ArchiveError) {
-      let frame = try load(entry, in: file)
-      let beginning =
-        frame.isRaw
-        ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-        : try decoder.content(of: frame, in: file)
+  /// Opens a frame in which sections begin.
+  ///
+  /// - Parameter isChecking: Whether the stored bytes of a raw frame with a large section are
+  ///   compared with their checksum; without it no more of them is read than the prefix.
+  func open(_ entry: FrameEntry, isChecking: Bool = true, in file: Span<UInt8>)
+    throws(ArchiveError) -> OpenedFrame
+  {
+    let frame: DataFrame
+    if isChecking {
+      frame = try load(entry, in: file)
+    } else {
+      frame = try DataFrame(file, at: Int(clamping: entry.offset), limit: Int(clamping: entry.end))
+    }
+    if frame.isRaw {
+      let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
       let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
       if prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0) {
-        return .large(prefix, frame, content: frame.isRaw ? nil : beginning)
+        return .large(prefix, frame, content: nil)
       }
-      let content = frame.isRaw ? RawFrame.content(of: frame, in: file) : beginning
-      decoded = try DecodedFrame(
-        content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
-    } catch {
-      // What of it still hashes to its CID is not lost. It is kept, so that this is found out once
-      // for all its sections.
-      decoded = DecodedFrame(
-        salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal,
-        place: entry.offset, error)
     }
-    cache.insert(decoded)
-    return .pack(decoded)
+    if !isChecking { _ = try load(entry, in: file) }
+    let content = try decoder.content(of: frame, in: file)
+    let decoded = try DecodedFrame(
+      content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
+    guard let large = decoded.large else { return .pack(decoded) }
+    return .large(large, frame, content: content)
   }
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
@@ -325,11 +291,11 @@ extension ArchiveReader {
   }
 
   private func location(
-    of ordinal: UInt64, _ index: ArchiveIndex, _ position: ArchiveIndex.Position,
-    in frame: DecodedFrame, _ file: Span<UInt8>
+    of ordinal: UInt64, _ position: ArchiveIndex.Position, in frame: DecodedFrame,
+    _ file: Span<UInt8>
   ) throws(ArchiveError) -> SectionLocation {
     guard let number = frame.index(of: ordinal) else {
-      throw frame.failure ?? misplaced(ordinal, index, frame.place)
+      throw frame.failure ?? misplaced(ordinal, frame.place)
     }
     if let failure = frame.failure {
       do throws(ArchiveError) {
@@ -343,13 +309,12 @@ extension ArchiveReader {
       }
     }
     return SectionLocation(
-      ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), index: index,
+      ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), reader: self,
       position: position, body: .pack(frame, index: number))
   }
 
   /// What it means that a section is not where the table says.
-  private func misplaced(_ ordinal: UInt64, _ index: ArchiveIndex, _ place: UInt64) -> ArchiveError
-  {
+  func misplaced(_ ordinal: UInt64, _ place: UInt64) -> ArchiveError {
     // An index of a repaired file has no frame for what is lost; in any other it says what is not
     // so.
     index.mayHaveLost || generation.features.isRepaired

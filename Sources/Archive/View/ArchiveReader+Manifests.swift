@@ -1,5 +1,4 @@
 package import IPLD
-internal import Synchronization
 
 /// Manifests that no footer leads to.
 extension ArchiveReader {
@@ -14,23 +13,22 @@ extension ArchiveReader {
     package let offset: UInt64
   }
 
-  /// What may be manifests, in file order: those that follow the last footer, or, once the whole
-  /// file was surveyed, all.
+  /// What may be manifests, in file order: those that follow the last footer, or, in a reader that a
+  /// survey made, all.
   ///
   /// A copy of one that the index knows elsewhere is none.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
   package var manifestCandidates: [ManifestCandidate] {
     get throws {
-      guard let survey = state.withLock({ $0.survey }) ?? survey else { return [] }
+      guard let survey = survey ?? tail else { return [] }
       let found = file.withBytes { bytes in
         survey.unlinkedManifests(index, withSalvaged: true, in: bytes)
       }
       return try found.compactMap { manifest in
         let offset = survey.frames[manifest.frame].offset
         guard let location = try locate(manifest.shape.cid),
-          try withFile({ (file) in location.index.entry(at: location.position, in: file) }).offset
-            == offset
+          try location.entry.offset == offset
         else { return nil }
         return ManifestCandidate(
           cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)
@@ -38,27 +36,13 @@ extension ArchiveReader {
     }
   }
 
-  /// Surveys the whole file, unless that was done, so that everything in it is found that is whole,
-  /// wherever it lies.
-  ///
-  /// It takes as long as verifying the file.
-  ///
-  /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
-  package func surveyEverything() throws {
-    guard state.withLock({ $0.survey == nil }), generation.number > 0 else { return }
-    try rebuildIndex(damagedAt: nil)
-  }
-
   /// The newest manifests by the footers that hold and do not stand where they were written, the
   /// newest first, and where these footers lie.
-  package var movedHeads: [(cid: CID, offset: UInt64)] { survey.map(movedHeads) ?? [] }
+  package var movedHeads: [(cid: CID, offset: UInt64)] { tail.map(movedHeads) ?? [] }
 
-  /// The manifests that footers of later generations name, wherever these lie now, once the whole
-  /// file was surveyed.
-  package var laterHeads: Set<CID> {
-    let heads = state.withLock { $0.survey }.map(movedHeads) ?? []
-    return Set(heads.map(\.cid))
-  }
+  /// The manifests that footers of later generations name, wherever these lie now, in a reader that
+  /// a survey made.
+  package var laterHeads: Set<CID> { Set((survey.map(movedHeads) ?? []).map(\.cid)) }
 
   /// Whether a footer may have stood behind the last that holds.
   package var mayHaveLostFooter: Bool {

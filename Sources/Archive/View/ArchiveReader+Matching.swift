@@ -21,14 +21,14 @@ extension ArchiveReader {
     expectedLength: @escaping @Sendable (Int) -> UInt64? = { _ in nil },
     cid: @escaping @Sendable (Int) -> CID
   ) throws -> [SectionState] {
-    let states = Mutex([SectionState](repeating: .missing, count: count))
     let asked = Asked(cid: cid, length: expectedLength, isChecking: isChecking)
-    _ = try ordinals(count, workers: workers, asked) { found in
-      states.withLock { states in
-        for (index, state) in found { states[index] = state }
-      }
+    let found = try find(count, workers: workers, asked)
+    return found.ordinals.indices.map { place in
+      if let error = found.damaged[place] { return .damaged(error) }
+      let ordinal = found.ordinals[place]
+      return ordinal == .max
+        ? .missing : .held(ordinal: ordinal, bodyLength: found.lengths[place])
     }
-    return states.withLock { $0 }
   }
 
   /// Whether the index has the key of a CID: if not, the archive does not have it either.
@@ -36,9 +36,13 @@ extension ArchiveReader {
   /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
   ///
   /// - Throws: ``ArchiveError`` if the index cannot be read.
-  package func mayHold(_ cid: CID) throws -> Bool {
-    try withFile { (file) throws in
-      try !index.candidates(SectionKey(cid), in: file).isEmpty
+  package func mayHold(_ cid: CID) throws -> Bool { try !candidates(SectionKey(cid)).isEmpty }
+
+  /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
+  func candidates(_ key: SectionKey, knownBits: Int = 64) throws -> [UInt64] {
+    if let standIn = try standIn { return try standIn.candidates(key, knownBits: knownBits) }
+    return try withFile { (file) throws in
+      try index.candidates(key, knownBits: knownBits, in: file)
     }
   }
 
@@ -56,11 +60,6 @@ extension ArchiveReader {
 
   /// Under which numbers the archive has many CIDs.
   ///
-  /// The index is asked for each, and what it says is then confirmed in the order of the file, on
-  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Of a raw
-  /// frame with a section of its own only the beginning is read. Memory is eight bytes a CID, and
-  /// four for each that is there.
-  ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
   ///   - workers: How many threads.
@@ -71,11 +70,11 @@ extension ArchiveReader {
     _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
     let asked = Asked(cid: cid, length: { _ in nil }, isChecking: false)
-    return try ordinals(count, workers: workers, asked) { _ in }
+    return try find(count, workers: workers, asked).ordinals
   }
 
   /// What is asked about many sections.
-  struct Asked {
+  private struct Asked {
     /// The CID with a number.
     let cid: @Sendable (Int) -> CID
     /// How long its body should be, if that is known.
@@ -84,38 +83,225 @@ extension ArchiveReader {
     let isChecking: Bool
   }
 
-  typealias Found = [(index: Int, state: SectionState)]
+  /// What was found of many CIDs: the number of each, `UInt64.max` if it cannot be had, and the
+  /// length of its body; and why some cannot be had that were there.
+  private typealias Found = (ordinals: [UInt64], lengths: [UInt64], damaged: [Int: ArchiveError])
 
-  private func ordinals(
-    _ count: Int, workers: Int?, _ asked: Asked, each: @Sendable (Found) -> Void
-  ) throws -> [UInt64] {
-    willSearch(index)
-    let (cid, isChecking) = (asked.cid, asked.isChecking)
+  /// Finds many sections.
+  ///
+  /// The index is asked for each, and what it says is then confirmed in the order of the file, on
+  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Of a raw
+  /// frame with a section of its own only the beginning is read. The few of which the index said
+  /// something else are looked for one by one.
+  private func find(_ count: Int, workers: Int?, _ asked: Asked) throws -> Found {
+    if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
+    willSearch()
     let workers = workers ?? Parallel.processorCount
-    let hints = try hints(count, workers: workers, cid: cid)
-    var ordinals = hints.first
-    let outcome = try confirm(hints, workers: workers, asked, each: each)
-    for index in outcome.unconfirmed { ordinals[index] = .max }
-    func settle(_ found: Found) {
-      for case (let index, .held(let ordinal, _)) in found { ordinals[index] = ordinal }
-      each(found)
+    var found: Found
+    do {
+      found.ordinals = try hints(count, workers: workers, asked.cid)
+    } catch let error as ArchiveError {
+      guard let other = try other(after: error) else { throw error }
+      return try other.find(count, workers: workers, asked)
     }
-    settle(outcome.others)
-    var unsettled = hints.crowded + outcome.failed
-    if !outcome.missing.isEmpty {
-      if try checkIndex(after: nil) {
-        unsettled += outcome.missing
-      } else {
-        // Sections in the segment that was asked begin like these. They may be in another.
-        let others = try otherHints(outcome.missing, behind: hints, cid)
-        let second = try confirm(others, workers: workers, asked) { _ in }
-        settle(second.others)
-        unsettled += others.crowded + second.failed
+    let hints = found.ordinals
+    found.damaged = [:]
+    found.lengths = try confirm(hints, workers: workers, asked)
+    let unsettled = found.lengths.indices.filter {
+      hints[$0] != .max && found.lengths[$0] >= Self.unreadable
+    }
+    // Something else is where the index says that these are.
+    if !unsettled.isEmpty, let other = try other(after: nil) {
+      return try other.find(count, workers: workers, asked)
+    }
+    for place in unsettled {
+      let cid = asked.cid(place)
+      found.ordinals[place] = .max
+      // Most often another section's key begins alike, and no other may be it.
+      if found.lengths[place] == Self.isOther, try candidates(SectionKey(cid)) == [hints[place]] {
+        continue
+      }
+      switch try state(of: cid, isChecking: asked.isChecking) {
+      case .missing: break
+      case .damaged(let error): found.damaged[place] = error
+      case .held(let ordinal, let length):
+        (found.ordinals[place], found.lengths[place]) = (ordinal, length)
       }
     }
-    for index in unsettled {
-      settle([(index, try state(of: cid(index), isChecking: isChecking))])
+    return found
+  }
+
+  /// What stands for the length of a body where another section is.
+  private static var isOther: UInt64 { .max }
+  /// What stands for the length of a body where nothing can be read.
+  private static var unreadable: UInt64 { .max - 1 }
+
+  /// What the index says of each CID: the number of a section that may be it, the largest segment
+  /// asked first; `UInt64.max` if it has none.
+  private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> [UInt64] {
+    let chunk = 1 << 13
+    return try parallel((count + chunk - 1) / chunk, workers) { number in
+      try withFile { (file) throws in
+        try (number * chunk..<min(count, (number + 1) * chunk)).map { place in
+          try index.firstCandidate(SectionKey(cid(place)), in: file) ?? .max
+        }
+      }
+    }.flatMap(\.self)
+  }
+
+  /// Looks where hints lead, frame by frame.
+  ///
+  /// - Returns: The length of each body, ``isOther`` or ``unreadable``.
+  private func confirm(_ hints: [UInt64], workers: Int, _ asked: Asked) throws -> [UInt64] {
+    // 32 bits are enough for more CIDs than a CAR can have.
+    let order = (0..<UInt32(hints.count)).filter { hints[Int($0)] != .max }
+      .sorted { hints[Int($0)] < hints[Int($1)] }
+    let groups = groups(order, hints)
+    if file.isFetched { willLook(order, groups, hints, asked) }
+    let found = try parallel(groups.count, workers) { number in
+      // Each look into a frame brings some of its neighbours along.
+      if number % Self.groupsBetweenReleases == 0 { file.releasePages() }
+      return try look(order[groups[number]], hints, asked)
     }
-    return ordinals
+    var lengths = [UInt64](repeating: Self.isOther, count: hints.count)
+    for (group, looks) in zip(groups, found) {
+      for (place, length) in zip(order[group], looks) { lengths[Int(place)] = length }
+    }
+    return lengths
+  }
+
+  /// Calls `body` with every number below `count`, on several threads, and returns what it returned.
+  private func parallel<Value: Sendable>(
+    _ count: Int, _ workers: Int, _ body: @Sendable (Int) throws -> Value
+  ) throws -> [Value] {
+    let values = Mutex([Value?](repeating: nil, count: count))
+    let failure = Mutex<(any Error)?>(nil)
+    Parallel.perform(count, workers: workers) { number in
+      do {
+        let value = try body(number)
+        values.withLock { $0[number] = value }
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+    if let error = failure.withLock({ $0 }) { throw error }
+    return values.withLock { $0.compactMap(\.self) }
+  }
+
+  /// The ranges of `order` whose sections lie in one frame each.
+  private func groups(_ order: [UInt32], _ hints: [UInt64]) -> [Range<Int>] {
+    file.withBytes { bytes in
+      var groups: [Range<Int>] = []
+      var start = 0
+      while start < order.count {
+        var end = start + 1
+        let limit =
+          index.position(of: hints[Int(order[start])], in: bytes)
+          .map { index.firstOrdinal(behind: $0, in: bytes) } ?? 0
+        while end < order.count, hints[Int(order[end])] < limit { end += 1 }
+        groups.append(start..<end)
+        start = end
+      }
+      return groups
+    }
+  }
+
+  /// Looks where some hints lead, all into one frame by the index.
+  private func look(_ group: ArraySlice<UInt32>, _ hints: [UInt64], _ asked: Asked) throws
+    -> [UInt64]
+  {
+    try withFile { (file) throws in
+      if let length = lengthByForm(group, hints, asked, in: file) { return [length] }
+      do throws(ArchiveError) {
+        guard let first = group.first,
+          let position = index.position(of: hints[Int(first)], in: file)
+        else { return group.map { _ in Self.unreadable } }
+        let entry = index.entry(at: position, in: file)
+        let opened = try open(entry, isChecking: false, in: file)
+        var lengths: [UInt64] = []
+        lengths.reserveCapacity(group.count)
+        for hint in group {
+          let ordinal = hints[Int(hint)]
+          guard let prefix = try prefix(of: ordinal, in: opened, entry) else {
+            lengths.append(Self.unreadable)
+            continue
+          }
+          if prefix.cid != asked.cid(Int(hint)) {
+            lengths.append(Self.isOther)
+          } else if asked.isChecking, case .large = opened,
+            firstDamage(of: try locate(ordinal, in: file), in: file) != nil
+          {
+            lengths.append(Self.unreadable)
+          } else {
+            lengths.append(prefix.bodyLength)
+          }
+        }
+        return lengths
+      } catch {
+        // Looked for one by one, what is in it may still be had; if not, that says why.
+        return group.map { _ in Self.unreadable }
+      }
+    }
+  }
+
+  /// The prefix of the section with a number in a frame; nil if it is not there.
+  private func prefix(of ordinal: UInt64, in opened: OpenedFrame, _ entry: FrameEntry)
+    throws(ArchiveError) -> SectionPrefix?
+  {
+    switch opened {
+    case .large(let prefix, _, _): entry.firstOrdinal == ordinal ? prefix : nil
+    case .pack(let frame): try frame.index(of: ordinal).map(frame.prefix)
+    }
+  }
+
+  /// Says which frames are going to be looked at, the first of them; those that are not fetched for
+  /// it are left out.
+  private func willLook(
+    _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked
+  ) {
+    let ranges: [Range<Int>] = file.withBytes { bytes in
+      var (ranges, length) = ([Range<Int>](), 0)
+      for group in groups where length < Self.lookedAtOnce {
+        guard lengthByForm(order[group], hints, asked, in: bytes) == nil,
+          let position = index.position(of: hints[Int(order[group.lowerBound])], in: bytes)
+        else { continue }
+        let range = index.entry(at: position, in: bytes).range
+        guard range.count <= ArchiveLimits.frameContent else { continue }
+        ranges.append(range)
+        length += range.count
+      }
+      return ranges
+    }
+    file.willRead(ranges)
+  }
+
+  /// How many bytes of frames are asked for at a time.
+  private static var lookedAtOnce: Int { 32 << 20 }
+  /// After how many frames their pages are let go of.
+  private static var groupsBetweenReleases: Int { 8 }
+
+  /// What is there by the index and the lengths of frames alone, of an archive that lies elsewhere:
+  /// a large section under this key, in raw frames that are as long as its body has to make them.
+  ///
+  /// - Returns: nil if that is not so, or not enough.
+  private func lengthByForm(
+    _ group: ArraySlice<UInt32>, _ hints: [UInt64], _ asked: Asked, in file: Span<UInt8>
+  ) -> UInt64? {
+    guard self.file.isFetched, !asked.isChecking, group.count == 1,
+      let hint = group.first.map({ Int($0) }), let length = asked.length(hint),
+      length >= UInt64(ArchiveLimits.largeBody)
+    else { return nil }
+    let ordinal = hints[hint]
+    let prefix = SectionPrefix(asked.cid(hint), bodyLength: length)
+    guard let position = index.position(of: ordinal, in: file) else { return nil }
+    for number in 0..<prefix.frameCount {
+      guard let part = index.position(Int(clamping: number), after: position) else { return nil }
+      let entry = index.entry(at: part, in: file)
+      guard entry.firstOrdinal == ordinal,
+        Int(entry.storedLength)
+          == RawFrame.length(contentSize: prefix.contentSize(ofFrame: number))
+      else { return nil }
+    }
+    return length
   }
 }

@@ -120,10 +120,10 @@ extension ArchiveReader {
       // The table may be what is wrong: in another one the section begins elsewhere. Or it was
       // written again.
       let again =
-        try checkIndex(after: error)
-        ? try locate(location.prefix.cid) : try successor(of: location.ordinal)
+        try location.reader.other(after: error)?.locate(location.prefix.cid)
+        ?? location.reader.successor(of: location.ordinal)
       guard let again, again.prefix.cid == location.prefix.cid else { throw error }
-      return try withFile { (file) throws in try part(number, at: again, in: file) }
+      return try again.reader.withFile { (file) throws in try part(number, at: again, in: file) }
     }
   }
 

@@ -11,9 +11,11 @@ package import SystemPackage
 /// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one
 ///    that does not hash to its CID is an error.
 /// 2. The index is never believed: what it points to is compared with the whole CID, and when
-///    something is not found, or not what it should be, the index is checked, and made by a
-///    `Survey` instead if it is damaged.
+///    something is not found, or not what it should be, the index is checked.
 /// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
+/// 4. A reader never changes. If its index proves damaged, everything is read through another one,
+///    ``surveyed()``, which is made once however many threads meet the damage. That one numbers
+///    sections as the file does, as far as anything in it tells.
 package final class ArchiveReader: Sendable {
   /// What was committed.
   package let generation: Generation
@@ -21,33 +23,54 @@ package final class ArchiveReader: Sendable {
   package let fileSize: UInt64
   /// How much the file may hold.
   package let limits: ReadLimits
+  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
+  /// footer included.
+  package let sectionCount: UInt64
 
   let file: MappedFile
   /// Up to where sections are read: the end of what is committed, or of what was surveyed behind
   /// it.
   let readableLength: Int
+  /// Where sections are, by the file or by a survey.
+  let index: ArchiveIndex
   /// What follows the last footer; nil if nothing does.
+  let tail: Survey?
+  /// The survey of the whole file by which this reader was made; nil if the file's index is used.
   let survey: Survey?
   let decoder = FrameDecoder()
   let cache = FrameCache()
-  let state: Mutex<State>
 
-  struct State {
-    var index: ArchiveIndex
-    /// One more than the highest number that a section has.
-    var sectionCount: UInt64
-    /// Whether the index can be relied on: its checksums hold, or a survey made it.
-    var isIndexChecked: Bool
-    /// Whether what is searched of the index has been asked for, where it is not here.
-    var isIndexFetched = false
-    /// Whether the whole file may be surveyed when something is not where the index says.
-    var maySurvey = true
-    var recovery: Recovery?
-    /// The survey of the whole file, if there was one.
-    var survey: Survey?
-    /// What the index keeps of the key of every ordinal, to find what supersedes a damaged section;
-    /// read when first needed.
+  /// What had to be done to open the file.
+  private let opening: Recovery?
+  /// Whether the whole file may be surveyed when something is not where the index says.
+  private let maySurvey: Bool
+  /// The reader that a survey of the whole file made, or why there is none; nil before that.
+  private let replacement = Mutex<Result<ArchiveReader, any Error>?>(nil)
+  /// What was found out about the index.
+  let findings = Mutex(Findings())
+
+  /// What was found out about an index; nothing that is read depends on when.
+  struct Findings {
+    /// Whether its checksums hold; nil if they have not been compared.
+    var isIntact: Bool?
+    /// Whether what is searched of it has been asked for, where it is not here.
+    var isFetched = false
+    /// What it keeps of the key of every ordinal, to find what supersedes a damaged section; read
+    /// when first needed.
     var keptKeys: [UInt64]?
+  }
+
+  private init(
+    _ file: MappedFile, _ limits: ReadLimits, _ generation: Generation, readableLength: Int,
+    index: ArchiveIndex, tail: Survey? = nil, survey: Survey? = nil, opening: Recovery? = nil,
+    maySurvey: Bool = true
+  ) {
+    (self.file, self.limits, self.generation) = (file, limits, generation)
+    (self.index, self.tail, self.survey, self.opening) = (index, tail, survey, opening)
+    self.readableLength = readableLength
+    self.maySurvey = maySurvey && survey == nil && generation.number > 0
+    fileSize = UInt64(file.count)
+    sectionCount = survey?.sectionCount ?? tail?.sectionCount ?? generation.sectionCount
   }
 
   /// Opens the archive at `path`.
@@ -70,74 +93,131 @@ package final class ArchiveReader: Sendable {
   /// - Parameters:
   ///   - file: The bytes.
   ///   - limits: How much it may hold.
-  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by one who is going
-  ///     to write there.
+  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by a caller that is
+  ///     going to write there.
   /// - Throws: ``ArchiveError`` as ``init(path:limits:)`` does.
-  package init(
+  package convenience init(
     _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
   ) throws {
-    self.file = file
-    self.limits = limits
-    fileSize = UInt64(file.count)
     let committed = try Self.lastGeneration(of: file)
     try file.checkFetched()
     let isLonger = committed.map { $0.committedLength < UInt64(file.count) } ?? true
     let hasTail = isLonger && !((ignoresTail || file.isBeingWritten) && committed != nil)
     // What follows the last footer, or everything, if there is no footer.
-    let survey = hasTail ? try Survey(file, after: committed, limits: limits) : nil
-    if committed == nil, let survey, !survey.foundAnything { throw ArchiveError(.notAnArchive) }
-    generation = committed ?? survey?.uncommitted ?? .none
-    readableLength = Int(hasTail ? UInt64(file.count) : generation.committedLength)
-    self.survey = survey
-    var recovery: Recovery?
+    let tail = hasTail ? try Survey(file, after: committed, limits: limits) : nil
+    if committed == nil, let tail, !tail.foundAnything { throw ArchiveError(.notAnArchive) }
+    let generation = committed ?? tail?.uncommitted ?? .none
+    var opening: Recovery?
     if file.isBeingWritten, committed != nil {
-      recovery = Recovery(
-        interruptedTail: file.fileSize - generation.committedLength, isBeingWritten: true)
-      if recovery?.interruptedTail == 0 { recovery = nil }
-    } else if let survey, hasTail {
-      recovery = Recovery(
+      let behind = file.fileSize - generation.committedLength
+      opening = behind > 0 ? Recovery(interruptedTail: behind, isBeingWritten: true) : nil
+    } else if let tail {
+      opening = Recovery(
         interruptedTail: UInt64(file.count) - generation.committedLength,
         rebuild: committed == nil ? .noFooter : nil,
-        isDamaged: survey.hasMovedFooter(after: generation.number))
+        isDamaged: tail.hasMovedFooter(after: generation.number))
     }
     if let committed { file.willRead(ArchiveIndex.openedRanges(committed)) }
+    var index = ArchiveIndex.empty
+    var survey: Survey?
     do {
-      let index = try file.withBytes { (bytes) throws in
+      index = try file.withBytes { (bytes) throws in
         let index = try committed.map { try ArchiveIndex($0, in: bytes) } ?? .empty
-        return try index.appending(survey?.segment(in: bytes) ?? [])
+        return try index.appending(tail?.segment(in: bytes) ?? [])
       }
       try file.checkFetched()
-      state = Mutex(
-        State(
-          index: index, sectionCount: survey?.sectionCount ?? generation.sectionCount,
-          isIndexChecked: committed == nil, recovery: recovery))
     } catch let error as ArchiveError {
       try file.checkFetched()
       guard case .damagedIndex = error.reason else { throw error }
-      state = Mutex(
-        State(
-          index: .empty, sectionCount: 0, isIndexChecked: false, recovery: recovery))
-      try rebuildIndex(damagedAt: error.offset ?? 0)
+      (survey, index) = try Self.survey(file, limits)
+      opening = Recovery(opening, rebuiltAt: error.offset ?? 0)
     }
+    self.init(
+      file, limits, generation,
+      readableLength: Int(hasTail ? UInt64(file.count) : generation.committedLength),
+      index: index, tail: tail, survey: survey, opening: opening)
   }
 
   /// Reads what is committed in these bytes, and nothing behind it.
   ///
   /// - Throws: ``ArchiveError`` if an index segment is not there.
-  init(_ file: MappedFile, committed: Generation) throws {
-    self.file = file
-    limits = ReadLimits()
-    fileSize = UInt64(file.count)
-    generation = committed
-    readableLength = Int(committed.committedLength)
-    survey = nil
+  convenience init(_ file: MappedFile, committed: Generation) throws {
     let index = try file.withBytes { (bytes) throws(ArchiveError) in
       try ArchiveIndex(committed, in: bytes)
     }
-    state = Mutex(
-      State(
-        index: index, sectionCount: committed.sectionCount, isIndexChecked: false,
-        maySurvey: false))
+    self.init(
+      file, ReadLimits(), committed, readableLength: Int(committed.committedLength), index: index,
+      maySurvey: false)
+  }
+
+  private static func survey(_ file: MappedFile, _ limits: ReadLimits) throws
+    -> (Survey, ArchiveIndex)
+  {
+    let survey = try Survey(file, limits: limits)
+    let segment = try file.withBytes { (bytes) throws in try survey.segment(in: bytes) }
+    return (survey, try ArchiveIndex.empty.appending(segment))
+  }
+
+  /// A reader of the same file by a survey of all of it, so that everything in it is found that is
+  /// whole, wherever it lies; this one if it is such a reader.
+  ///
+  /// The first time it takes as long as verifying the file; whoever asks meanwhile waits for that.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
+  package func surveyed() throws -> ArchiveReader { try surveyed(damagedAt: nil) }
+
+  /// - Parameter place: Where the index is damaged; nil if it is not.
+  private func surveyed(damagedAt place: UInt64?) throws -> ArchiveReader {
+    guard maySurvey else { return self }
+    return try replacement.withLock { made in
+      let result =
+        made
+        ?? Result {
+          let (survey, index) = try Self.survey(file, limits)
+          let reader = ArchiveReader(
+            file, limits, generation, readableLength: readableLength, index: index, tail: tail,
+            survey: survey, opening: place.map { Recovery(opening, rebuiltAt: $0) } ?? opening)
+          reader.cache.takeCapacity(of: cache)
+          return reader
+        }
+      made = result
+      return try result.get()
+    }
+  }
+
+  /// The reader that stands for this one because its index is damaged; nil if that is not known.
+  var standIn: ArchiveReader? {
+    get throws {
+      guard findings.withLock({ $0.isIntact == false }) else { return nil }
+      return try surveyed()
+    }
+  }
+
+  /// Makes sure of the index when something was not found or not as it should be.
+  ///
+  /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
+  /// - Returns: The reader to ask instead; nil if there is no reason to ask another. Where another
+  ///   frame stands than the index says, or none at all, frames were moved, and a survey finds them.
+  func other(after failure: ArchiveError?) throws -> ArchiveReader? {
+    guard maySurvey else { return nil }
+    if try !isIndexIntact(after: failure) { return try surveyed() }
+    guard let place = failure?.offset,
+      try withFile({ (file) in !mayBeDamaged(at: place, in: file) })
+    else { return nil }
+    return try surveyed()
+  }
+
+  private func isIndexIntact(after failure: ArchiveError?) throws -> Bool {
+    if let known = findings.withLock({ $0.isIntact }) { return known }
+    var place = try withFile { (file) in index.firstDamaged(in: file) }
+      .map { UInt64($0.frame.offset) }
+    if place == nil, case .damagedIndex = failure?.reason {
+      // Its checksums hold and what it says cannot be: made like that.
+      place = failure?.offset ?? 0
+    }
+    if let place { _ = try surveyed(damagedAt: place) }
+    findings.withLock { $0.isIntact = place == nil }
+    return place == nil
   }
 
   /// What the last footer that holds says; nil if there is none.
@@ -174,15 +254,6 @@ package final class ArchiveReader: Sendable {
   /// - Throws: ``FetchFailure`` if some of it could not be fetched.
   package func checkFetched() throws { try file.checkFetched() }
 
-  /// Another reader of the same file.
-  ///
-  /// A survey by it leaves the ordinals of this one as they are.
-  ///
-  /// - Throws: ``ArchiveError`` if the file cannot be read any more.
-  package func another() throws -> ArchiveReader {
-    try ArchiveReader(file, limits: limits, ignoresTail: true)
-  }
-
   /// Lets go of the file's pages, for a caller that looks at many places far from one another; they
   /// are brought in again when they are wanted.
   package func releasePages() { file.releasePages() }
@@ -193,7 +264,12 @@ package final class ArchiveReader: Sendable {
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
   /// seen.
-  package var recovery: Recovery? { state.withLock { $0.recovery } }
+  package var recovery: Recovery? {
+    guard maySurvey, case .success(let reader) = replacement.withLock({ $0 }) else {
+      return opening
+    }
+    return reader.opening
+  }
 
   /// The CAR header with its varint in front, byte for byte.
   ///
@@ -209,10 +285,6 @@ package final class ArchiveReader: Sendable {
       }
     }
   }
-
-  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
-  /// footer included.
-  package var sectionCount: UInt64 { state.withLock { $0.sectionCount } }
 
   /// The number of the section with this CID; nil if it is not in the archive.
   ///

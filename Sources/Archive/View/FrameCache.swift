@@ -63,8 +63,13 @@ final class FrameCache: Sendable {
     removeAll()
   }
 
+  /// Keeps as many packs as another cache.
+  func takeCapacity(of other: FrameCache) {
+    capacity.store(other.capacity.load(ordering: .relaxed), ordering: .relaxed)
+  }
+
   /// Forgets everything.
-  func removeAll() {
+  private func removeAll() {
     frames.withLock { $0.removeAll() }
     parts.withLock { $0.removeAll() }
   }

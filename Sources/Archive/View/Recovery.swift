@@ -29,4 +29,9 @@ package struct Recovery: Equatable, Sendable {
     self.isDamaged = isDamaged
     self.isBeingWritten = isBeingWritten
   }
+  /// What was done, and that the index was read from the frames.
+  init(_ recovery: Recovery?, rebuiltAt place: UInt64) {
+    self = recovery ?? Recovery()
+    rebuild = rebuild ?? .damagedIndex(offset: place)
+  }
 }

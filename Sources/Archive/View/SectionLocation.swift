@@ -7,9 +7,8 @@ struct SectionLocation {
   var asked: UInt64
   /// Its prefix.
   let prefix: SectionPrefix
-  /// The index that led to it, which ``position`` belongs to: another thread may have exchanged the
-  /// reader's meanwhile.
-  let index: ArchiveIndex
+  /// The reader by whose index it was found, which ``position`` belongs to.
+  let reader: ArchiveReader
   /// The frame in which it begins.
   let position: ArchiveIndex.Position
   /// Where its bytes are.
@@ -23,6 +22,16 @@ struct SectionLocation {
     /// to read the prefix.
     case frames(first: DataFrame, content: [UInt8]?)
   }
+
+  /// The frame in which it begins, as the table has it.
+  var entry: FrameEntry {
+    get throws {
+      try reader.withFile { (file) in reader.index.entry(at: position, in: file) }
+    }
+  }
+
+  /// The index that led to it.
+  var index: ArchiveIndex { reader.index }
 
   var section: Section {
     Section(ordinal: asked, cid: prefix.cid, bodyLength: prefix.bodyLength)

@@ -90,18 +90,11 @@ extension ArchiveWriter {
 }
 
 extension ArchiveReader {
-  /// The ordinals of the sections that may have this key.
-  func candidates(_ key: SectionKey) throws -> [UInt64] {
-    try withFile { (file) throws in try index.candidates(key, in: file) }
-  }
-
   /// The numbers of sections here that may be the section `ordinal` of another archive.
   fileprivate func likelyTwins(of ordinal: UInt64, in other: ArchiveReader) throws -> [UInt64] {
-    let index = other.index
-    let kept = try other.withFile { (file) in other.keptKey(of: ordinal, index, in: file) }
-    guard let kept else { return [] }
-    return try withFile { (file) throws in
-      try self.index.candidates(kept.key, knownBits: kept.bits, in: file)
+    guard let kept = try other.withFile({ (file) in other.keptKey(of: ordinal, in: file) }) else {
+      return []
     }
+    return try candidates(kept.key, knownBits: kept.bits)
   }
 }

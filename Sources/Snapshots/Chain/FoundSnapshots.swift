@@ -41,15 +41,16 @@ package enum FoundSnapshots {
     _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
     limits: ReadLimits = ReadLimits()
   ) throws -> Int {
-    let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
-    guard reader.generation.number > 0, !listed.isEmpty else { return 0 }
-    let history = try SnapshotHistory(of: reader)
-    let found = try missing(listed, history, reader).filter { cid in
+    let opened = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+    guard opened.generation.number > 0, !listed.isEmpty else { return 0 }
+    let history = try SnapshotHistory(of: opened)
+    let reader = history.reader
+    let missing = try missing(listed, history, reader).filter { cid in
       try !doubtful.contains(cid) || isWhole(cid, in: reader)
     }
-    guard !found.isEmpty else { return 0 }
+    guard !missing.isEmpty else { return 0 }
     // In the order of the file, as they were listed.
-    let places = try (history.entries.map(\.cid) + found).map {
+    let places = try (history.entries.map(\.cid) + missing).map {
       ($0, try reader.ordinal(of: $0) ?? 0)
     }
     let vouched = Set(history.entries.filter(\.isVouched).map(\.cid))
@@ -60,7 +61,7 @@ package enum FoundSnapshots {
     let generation = try writer.orAbandon { writer in
       try name(links, in: SourceArchive(damaged: reader, history), with: &writer)
     }
-    return generation == nil ? 0 : found.count
+    return generation == nil ? 0 : missing.count
   }
 
   /// Those of the snapshots of an archive that an unfinished write has left.
@@ -157,11 +158,12 @@ extension ArchiveWriter {
     guard reader.generation.number > 0, reader.recovery?.interruptedTail ?? 0 > 0 else {
       return nil
     }
-    let entries = try SnapshotHistory(of: reader).entries
-    guard let last = entries.last(where: { !$0.isVouched }) else { return nil }
+    let history = try SnapshotHistory(of: reader)
+    guard let last = history.entries.last(where: { !$0.isVouched }) else { return nil }
     return (
-      entries, try FoundSnapshots.unfinished(among: entries, in: reader),
-      try ArchivedSnapshot.block(last.cid, in: reader)
+      history.entries,
+      try FoundSnapshots.unfinished(among: history.entries, in: history.reader),
+      try ArchivedSnapshot.block(last.cid, in: history.reader)
     )
   }
 }

@@ -25,8 +25,8 @@ package struct SourceArchive: Sendable {
   ///   ``SnapshotError`` if there is no snapshot, or a manifest is of a later version.
   package init(_ reader: ArchiveReader, name: String, allowsTail: Bool = false) throws {
     self.name = name
-    self.reader = reader
     history = try SnapshotHistory(of: reader)
+    self.reader = history.reader
     try checkIndex()
     if let tail = reader.recovery?.interruptedTail, tail > 0, !allowsTail {
       throw BackupError.unfinishedArchive(name, tail)

@@ -35,10 +35,9 @@ package struct ArchivedSnapshot: Sendable {
     if let head = reader.generation.head, reader.movedHeads.isEmpty {
       return try ArchivedSnapshot(head.cid, in: reader)
     }
-    guard let newest = try SnapshotHistory(of: reader).newest else {
-      throw SnapshotError.noSnapshot
-    }
-    return try ArchivedSnapshot(newest.cid, in: reader)
+    let history = try SnapshotHistory(of: reader)
+    guard let newest = history.newest else { throw SnapshotError.noSnapshot }
+    return try ArchivedSnapshot(newest.cid, in: history.reader)
   }
 
   /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there
@@ -92,17 +91,13 @@ package struct ArchivedSnapshot: Sendable {
     }
   }
 
-  /// All snapshots of the archive, found by a reader of its own: a survey gives ordinals anew.
-  package func wholeHistory() throws -> (SnapshotHistory, ArchiveReader) {
-    let other = try reader.another()
-    return (try SnapshotHistory(of: other), other)
-  }
+  /// All snapshots of the archive.
+  package func wholeHistory() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
 
   private static func walk(
     before later: CID?, in reader: ArchiveReader, _ visit: (ArchivedSnapshot) throws -> Bool
   ) throws {
-    // A survey gives ordinals anew, so it is another reader's.
-    let entries = try SnapshotHistory(of: try reader.another()).entries
+    let entries = try SnapshotHistory(of: reader).entries
     for entry in entries.prefix(while: { $0.cid != later }).reversed() where entry.isVouched {
       // This reader's index may not lead to it.
       guard let snapshot = try unlessLost(entry.cid, in: reader) else { continue }
@@ -319,7 +314,7 @@ extension ArchiveReader {
   /// - Parameter name: what to call it.
   /// - Throws: ``BackupError/archiveOfOther(_:account:)``.
   package func refuseOtherAccounts(named name: String?) throws {
-    guard let newest = try SnapshotHistory(of: try another()).newest else { return }
+    guard let newest = try SnapshotHistory(of: self).newest else { return }
     throw BackupError.archiveOfOther(
       name ?? "the output", account: newest.handle?.text ?? newest.did.text)
   }

@@ -110,6 +110,9 @@ package struct SnapshotHistory: Sendable {
   /// Each takes some three hundred bytes of memory, and a small file can hold very many.
   package static let maximumCount = 1 << 17
 
+  /// Through what the snapshots can be read: the reader whose history it is, or, where that lacks a
+  /// manifest, the one that a survey of the whole file made.
+  package private(set) var reader: ArchiveReader
   /// The snapshots, the oldest first.
   package private(set) var entries: [Entry] = []
   /// Where the history could not be followed, the newest first.
@@ -128,6 +131,7 @@ package struct SnapshotHistory: Sendable {
 
   /// Reads no more than so many snapshots of the history of an archive.
   package init(of reader: ArchiveReader, limit: Int) throws {
+    self.reader = reader
     var generations = GrowthLog()
     var sound: UInt64?
     if reader.generation.number > 0 || !reader.movedHeads.isEmpty {
@@ -140,14 +144,14 @@ package struct SnapshotHistory: Sendable {
       sound = try follow(reader, heads, limit)
       if breaks.contains(where: \.isOfManifest) {
         // What is not where the index says may be elsewhere.
-        try reader.surveyEverything()
+        self.reader = try reader.surveyed()
         (entries, breaks) = ([], breaks.filter { !$0.isOfManifest })
-        sound = try follow(reader, heads, limit)
+        sound = try follow(self.reader, heads, limit)
       }
     }
     entries.reverse()
-    try addFound(in: reader, behind: sound ?? 0, limit)
-    if !breaks.isEmpty || entries.contains(where: { !$0.isVouched }) { try sort(in: reader) }
+    try addFound(in: self.reader, behind: sound ?? 0, limit)
+    if !breaks.isEmpty || entries.contains(where: { !$0.isVouched }) { try sort(in: self.reader) }
     for index in entries.indices {
       entries[index].number = index + 1
       entries[index].bytesAdded = generations.bytesAdded(

@@ -97,7 +97,7 @@ package struct Standing: Equatable, Sendable {
     if let before = base.rev, rev.text < before.text {
       standing.add(.rollback, accepting: accepting)
     }
-    let same = try archived.wholeHistory().0.entries
+    let same = try archived.wholeHistory().entries
       .filter { $0.did == base.did && $0.rev == rev && $0.isVouched }
     if !same.isEmpty, !same.contains(where: { $0.commit == repository.root }) {
       standing.add(.fork, accepting: accepting)

@@ -10,7 +10,7 @@ internal import SystemPackage
 /// It remembers what had to be done to read it, and says so once, when it is asked for its
 /// ``status``.
 final class OpenedArchive {
-  let reader: ArchiveReader
+  private(set) var reader: ArchiveReader
   private let input: InputFile
   private var knownHistory: SnapshotHistory?
   private var isSalvaged = false
@@ -41,7 +41,7 @@ final class OpenedArchive {
     get throws {
       if let knownHistory { return knownHistory }
       let history = try SnapshotHistory(of: reader)
-      knownHistory = history
+      (knownHistory, reader) = (history, history.reader)
       return history
     }
   }

@@ -29,7 +29,7 @@ struct ArchiveCandidates {
       let reader = try ArchiveReader(path: FilePath(path), limits: ReadLimits())
       let history = try SnapshotHistory(of: reader)
       let account = try options["--account"].map { name in try history.account(name) }
-      self.reader = reader
+      self.reader = history.reader
       self.history = history
       self.options = options
       entries = history.entries.filter { account == nil || $0.did == account }

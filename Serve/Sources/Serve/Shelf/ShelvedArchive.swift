@@ -70,9 +70,10 @@ final class ShelvedArchive: Sendable {
     (self.path, self.identity) = (path, identity)
     let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
     address = "\(mark)/\(FilePath(path).lastComponent?.string ?? path)"
-    reader = try ArchiveReader(path: FilePath(path), limits: limits)
-    try reader.refuseTooMuchContent()
-    history = try SnapshotHistory(of: reader)
+    let opened = try ArchiveReader(path: FilePath(path), limits: limits)
+    try opened.refuseTooMuchContent()
+    history = try SnapshotHistory(of: opened)
+    reader = history.reader
     served = history.entries.isEmpty ? [] : try history.select(selector)
     let isSame = earlier?.identity.isContinued(by: identity) ?? false
     hashed = isSame ? earlier?.hashed ?? HashedBlobs() : HashedBlobs()
