@@ -55,8 +55,7 @@ struct RepositoryChanges: Sendable {
       var finding = try Finding(sent, base)
       return try finding?.run()
     } catch let error
-      where error.isDamage || error is MSTDiffError || error is MSTNode.Malformed
-      || error is RepositoryError
+      where error.isDamage || error is MSTDiffError || error is RepositoryError
     {
       return nil
     } catch is Finding.Undecided {

@@ -29,7 +29,7 @@ struct NewRepository {
   ///   - archived: the snapshot.
   ///   - did: the other account.
   ///   - rewritesReferences: whether records that refer to their own account are rewritten.
-  /// - Throws: ``BackupError`` for a snapshot that is damaged; `MSTCursor.Fault`.
+  /// - Throws: ``BackupError`` for a snapshot that is damaged; `MSTProblem`.
   init(of archived: ArchivedSnapshot, as did: DID, rewritesReferences: Bool) throws {
     let repository = try LaidOutRepository(of: archived)
     let references = OwnReferences(of: archived.snapshot.did, as: did)

@@ -40,7 +40,7 @@ struct RecordRewrite {
 
   /// Finds out which records have to be written again for these blobs.
   ///
-  /// - Throws: `MSTCursor.Fault`; what the server throws.
+  /// - Throws: `MSTProblem`; what the server throws.
   func plan(for blobs: Set<CID>) async throws -> Plan {
     var hopeless: [CID: String] = [:]
     for cid in blobs {

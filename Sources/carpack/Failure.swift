@@ -49,7 +49,7 @@ struct Failure: Error {
   private static func isOfFormat(_ error: any Error) -> Bool {
     error is ArchiveError || error is SnapshotError || error is SnapshotHistory.Break
       || error is CARError || error is RepositoryError || error is DAGCBORError
-      || error is MSTNode.Malformed || error is MSTDiffError || error is RecordProofFault
+      || error is MSTProblem || error is MSTDiffError || error is RecordProofFault
   }
 
   /// Whether an error comes from here or the libraries, and not from the parsing of arguments.
@@ -78,8 +78,6 @@ struct Failure: Error {
     case let error as PLCDirectory.Refusal:
       self.init("\(error)", status: error.isTransient ? .temporary : .refused)
     case is CancellationError: self.init("interrupted", status: .interrupted)
-    case let error as MSTNode.Malformed:
-      self.init("a tree node is malformed, at byte \(error.offset)", status: .damaged)
     default: self.init("\(error)", status: .damaged)
     }
   }

@@ -155,3 +155,11 @@ extension KeyPeriod {
   /// The end as a person reads it.
   fileprivate var end: String { until.map { "\($0)" } ?? "now" }
 }
+
+extension Commit {
+  /// Whether the account's key signed this commit.
+  package func isSigned(by key: VerificationKey) -> Bool {
+    let message = unsignedBytes
+    return key.verifies(signature, of: message.span)
+  }
+}

@@ -36,55 +36,79 @@ package struct RecordProof: Hashable, Sendable {
   /// The revision; a commit of version 2 has none.
   package var rev: TID? { commit.rev }
 
-  /// Judges a proof about a path, made by any tool.
+  /// Judges a proof made by any tool.
   ///
-  /// - Throws: ``RecordProofFault``, also where a block is missing that would decide.
-  package init(judging car: Span<UInt8>, of path: RecordPath) throws(RecordProofFault) {
+  /// - Parameters:
+  ///   - car: the proof.
+  ///   - path: what it is about. A CAR does not name it; without it, the path of a record that is
+  ///     there is found in the proof. That of an absent record has to be given.
+  /// - Throws: ``RecordProofFault``, also where a block is missing that would decide;
+  ///   ``RecordProofFault/pathUnknown`` without a path, unless it holds exactly one record.
+  package init(judging car: Span<UInt8>, of path: RecordPath? = nil) throws(RecordProofFault) {
     let blocks = try ProofBlocks(car)
-    self = try RecordProof(path, in: blocks, car)
-  }
-
-  /// Judges a proof that a record is there, whose path is found in the proof.
-  ///
-  /// A CAR does not name the path. That of an absent record cannot be found, and has to be given.
-  ///
-  /// - Throws: ``RecordProofFault``; ``RecordProofFault/pathUnknown`` unless it holds exactly one
-  ///   record.
-  package init(judging car: Span<UInt8>) throws(RecordProofFault) {
-    let blocks = try ProofBlocks(car)
-    let path = try blocks.onlyPath(car)
-    self = try RecordProof(path, in: blocks, car)
-  }
-
-  private init(_ path: RecordPath, in blocks: ProofBlocks, _ car: Span<UInt8>)
-    throws(RecordProofFault)
-  {
-    commit = try blocks.commit(car)
     commitCID = blocks.root
-    self.path = path
+    commit = try Self.commit(car.extracting(try blocks.range(blocks.root)))
+    if let path {
+      self.path = path
+    } else {
+      self.path = try blocks.onlyPath(below: commit.data, car)
+    }
     var used: Set<CID> = [blocks.root]
-    finding = try Self.find(path, below: commit.data, blocks, car, &used)
+    var finding = Finding.absent
+    var way = Way(self.path, below: commit.data)
+    while let cid = try way.next() {
+      let range = try blocks.range(cid)
+      used.insert(cid)
+      if try way.take(car.extracting(range)) { finding = .record(cid, car.array(range)) }
+    }
+    self.finding = finding
     extraBlocks = blocks.ranges.count - used.count
     duplicateBlocks = blocks.duplicates
   }
 
-  /// Goes down the tree; `used` gets the blocks that this takes.
-  private static func find(
-    _ path: RecordPath, below root: CID, _ blocks: ProofBlocks, _ car: Span<UInt8>,
-    _ used: inout Set<CID>
-  ) throws(RecordProofFault) -> Finding {
-    var way = ProvenPath(Array(path.text.utf8))
-    var cid = root
-    while true {
-      let node = try blocks.range(cid)
-      used.insert(cid)
-      switch try way.step(car.extracting(node), cid) {
-      case .node(let next): cid = next
-      case .absent: return .absent
-      case .record(let record):
-        let range = try blocks.range(record)
-        used.insert(record)
-        return .record(record, car.array(range))
+  private static func commit(_ bytes: Span<UInt8>) throws(RecordProofFault) -> Commit {
+    do throws(RepositoryError) {
+      return try Commit(bytes)
+    } catch {
+      throw .notACommit(error)
+    }
+  }
+
+  /// The nodes on the way to a record, each of which is judged, and the record.
+  private struct Way {
+    private let key: [UInt8]
+    private var descent: MSTDescent
+    private var isAtRecord = false
+
+    init(_ path: RecordPath, below root: CID) {
+      key = Array(path.text.utf8)
+      descent = MSTDescent(root: root, from: key, isJudging: true)
+    }
+
+    /// The block that is needed next; nil behind the record, or if there is none.
+    mutating func next() throws(RecordProofFault) -> CID? {
+      guard !isAtRecord else { return nil }
+      do throws(MSTProblem) {
+        switch try descent.next() {
+        case .node(let cid): return cid
+        case .record(let cid) where descent.key == key:
+          isAtRecord = true
+          return cid
+        default: return nil
+        }
+      } catch {
+        throw .illegalNode(error)
+      }
+    }
+
+    /// Takes the block; answers whether it is the record.
+    mutating func take(_ block: Span<UInt8>) throws(RecordProofFault) -> Bool {
+      guard !isAtRecord else { return true }
+      do throws(MSTProblem) {
+        try descent.enter(block)
+        return false
+      } catch {
+        throw .illegalNode(error)
       }
     }
   }
@@ -103,25 +127,10 @@ package struct RecordProof: Hashable, Sendable {
   ) throws -> [UInt8] {
     var car: [UInt8] = []
     CARWriter.appendHeader(roots: [commit], to: &car)
-    let bytes = try append(commit, block, &car)
-    let head: Commit
-    do throws(RepositoryError) {
-      head = try Commit(bytes.span)
-    } catch {
-      throw RecordProofFault.notACommit(error)
-    }
-    var way = ProvenPath(Array(path.text.utf8))
-    var cid = head.data
-    while true {
-      let node = try append(cid, block, &car)
-      switch try way.step(node.span, cid) {
-      case .node(let next): cid = next
-      case .absent: return car
-      case .record(let record):
-        _ = try append(record, block, &car)
-        return car
-      }
-    }
+    let head = try Self.commit(try append(commit, block, &car).span)
+    var way = Way(path, below: head.data)
+    while let cid = try way.next() { _ = try way.take(try append(cid, block, &car).span) }
+    return car
   }
 
   /// Appends a block to a proof.

@@ -83,12 +83,6 @@ package struct Commit: Hashable, Sendable {
     }
   }
 
-  /// Whether the account's key signed this commit.
-  package func isSigned(by key: VerificationKey) -> Bool {
-    let message = unsignedBytes
-    return key.verifies(signature, of: message.span)
-  }
-
   /// The bytes of a map without its entry `sig`, which is cut out of them: what is not known here
   /// is signed, too.
   private static func unsigned(_ bytes: Span<UInt8>, fieldCount: Int) throws(DAGCBORError)

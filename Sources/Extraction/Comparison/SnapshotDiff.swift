@@ -90,13 +90,3 @@ package struct SnapshotDiff: Sendable {
   }
 
 }
-
-extension ArchivedSnapshot {
-  /// The root of the tree of records, as the commit has it.
-  var treeRoot: CID {
-    get throws {
-      let commit = try block(snapshot.commit)
-      return try Commit(commit.bytes.span).data
-    }
-  }
-}

@@ -69,21 +69,14 @@ package final class LaidOutRepository: Sendable {
 
   /// The record with this path, `collection/rkey`: its CID and its bytes; nil if there is none.
   ///
-  /// - Throws: `SnapshotError` if a block on the way is not there; `MSTNode.Malformed`.
+  /// - Throws: `SnapshotError` if a block on the way is not there; `MSTProblem`.
   package func record(_ path: String) throws -> Block? {
-    var lookup = MSTLookup(path.utf8)
-    var next = commit.data
-    while true {
-      guard let step = try withBlock(next, { try lookup.step($0) }) else {
-        throw SnapshotError.blockMissing(next)
-      }
-      switch step {
-      case .node(let cid): next = cid
-      case .absent: return nil
-      case .record(let cid):
-        guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
-        return Block(cid: cid, bytes: bytes)
-      }
+    func present(_ cid: CID) throws -> [UInt8] {
+      guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
+      return bytes
+    }
+    return try MSTDescent.find(path.utf8, below: commit.data, present).map { cid in
+      Block(cid: cid, bytes: try present(cid))
     }
   }
 
@@ -126,10 +119,10 @@ package final class LaidOutRepository: Sendable {
   ///   - key: the record key behind which to begin, in this direction; nil for the first.
   ///   - limit: how many at most.
   ///   - direction: which way.
-  /// - Throws: `MSTCursor.Fault`.
+  /// - Throws: `MSTProblem`.
   package func records(
     in collection: String, after key: String? = nil, limit: Int,
-    _ direction: MSTCursor.Direction
+    _ direction: MSTDescent.Direction
   ) throws -> [RecordName] {
     let prefix = Array("\(collection)/".utf8)
     var bound = prefix
@@ -139,9 +132,9 @@ package final class LaidOutRepository: Sendable {
       // The character behind the slash.
       bound[bound.count - 1] += 1
     }
-    var cursor = MSTCursor(root: commit.data, direction, after: bound)
+    var descent = MSTDescent(root: commit.data, direction, after: bound)
     var found: [RecordName] = []
-    while found.count < limit, let record = try cursor.next(block),
+    while found.count < limit, let record = try descent.next(block),
       record.key.starts(with: prefix)
     {
       let key = String(decoding: record.key.dropFirst(prefix.count), as: UTF8.self)
@@ -153,17 +146,17 @@ package final class LaidOutRepository: Sendable {
   /// Hands over every record in the order of the keys: its path, its CID, and its bytes, or nil if
   /// they are not there.
   ///
-  /// - Throws: `MSTCursor.Fault.malformedTree` where keys are not in order; what `visit` throws.
+  /// - Throws: `MSTProblem` where keys are not in order; what `visit` throws.
   /// - Returns: how many tree nodes are missing or malformed, whose records were passed over.
   @discardableResult
   package func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws -> Int {
-    var cursor = MSTCursor(root: commit.data, .ascending)
+    var descent = MSTDescent(root: commit.data, .ascending)
     var lostNodes = 0
     while true {
       let record: (key: [UInt8], cid: CID)?
       do {
-        record = try cursor.next(block)
-      } catch MSTCursor.Fault.missingNode, MSTCursor.Fault.malformedNode {
+        record = try descent.next(block)
+      } catch let problem as MSTProblem where problem.isOfOneNode {
         lostNodes += 1
         continue
       }
@@ -177,13 +170,13 @@ package final class LaidOutRepository: Sendable {
 
   /// The collections that have records, in the order of their names.
   ///
-  /// - Throws: `MSTCursor.Fault`.
+  /// - Throws: `MSTProblem`.
   package func collections() throws -> [String] {
     var found: [String] = []
     var bound: [UInt8]?
     while found.count < Self.maximumCollections {
-      var cursor = MSTCursor(root: commit.data, .ascending, after: bound)
-      guard let record = try cursor.next(block) else { break }
+      var descent = MSTDescent(root: commit.data, .ascending, after: bound)
+      guard let record = try descent.next(block) else { break }
       let collection = record.key.prefix { $0 != UInt8(ascii: "/") }
       found.append(String(decoding: collection, as: UTF8.self))
       bound = collection + [UInt8(ascii: "/") + 1]

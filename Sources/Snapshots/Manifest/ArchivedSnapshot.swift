@@ -294,17 +294,12 @@ package struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
   ///   is damaged.
   package func record(_ path: String) throws -> Block? {
-    var lookup = MSTLookup(path.utf8)
-    let commit = try block(snapshot.commit)
-    var next = try Commit(commit.bytes.span).data
-    while true {
-      let node = try block(next)
-      switch try lookup.step(node.bytes.span) {
-      case .node(let cid): next = cid
-      case .record(let cid): return try block(cid)
-      case .absent: return nil
-      }
-    }
+    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0).bytes }.map(block)
+  }
+
+  /// The root of the tree of records, as the commit has it.
+  package var treeRoot: CID {
+    get throws { try Commit(try block(snapshot.commit).bytes.span).data }
   }
 }
 

@@ -10,13 +10,11 @@ struct TreeKeys {
   ///
   /// Where more begin alike, what they go on with is offered first.
   private static let maximumCount = 300
-  /// No tree is deeper: a key's layer is at most 128 (two bits of SHA-256 a layer).
-  private static let maximumDepth = 130
   private static let maximumNode = 4 << 20
 
   private let reader: ArchiveReader
   private let root: CID
-  private var nodes: [CID: MSTNode] = [:]
+  private var nodes: [CID: [UInt8]] = [:]
 
   init(_ snapshot: ArchivedSnapshot) throws {
     reader = snapshot.reader
@@ -67,37 +65,13 @@ struct TreeKeys {
 
   /// The first key that is not before `lower`.
   private mutating func first(from lower: [UInt8]) throws -> [UInt8]? {
-    var best: [UInt8]?
-    var next: CID? = root
-    var depth = 0
-    while let cid = next, depth < Self.maximumDepth {
-      depth += 1
-      let node = try node(cid)
-      next = node.left
-      var key: [UInt8] = []
-      for entry in node.entries {
-        guard entry.prefixLength <= key.count else { return best }
-        key.removeLast(key.count - entry.prefixLength)
-        key.append(contentsOf: node.suffixes[entry.suffix])
-        if !key.lexicographicallyPrecedes(lower) {
-          best = key
-          break
-        }
-        next = entry.right
-      }
-      if best == lower { return best }
-    }
-    return best
-  }
-
-  private mutating func node(_ cid: CID) throws -> MSTNode {
-    if let known = nodes[cid] { return known }
-    guard let bytes = try reader.body(of: cid, limit: Self.maximumNode) else {
-      throw BackupError.notFound("\(cid)")
-    }
-    let node = try MSTNode(bytes.span)
-    // Enough for every path to a menu's keys, and bounded whatever the tree is.
-    if nodes.count < 4096 { nodes[cid] = node }
-    return node
+    var descent = MSTDescent(root: root, from: lower)
+    return try descent.next { cid in
+      if let known = nodes[cid] { return known }
+      let node = try reader.body(of: cid, limit: Self.maximumNode)
+      // Enough for every path to a menu's keys, and bounded whatever the tree is.
+      if nodes.count < 4096 { nodes[cid] = node }
+      return node
+    }?.key
   }
 }

@@ -231,22 +231,14 @@ import Testing
       #expect("\(root)" == fixture.rootAfterCommit)
       let allowed = Set(fixture.blocksInProof)
       for key in fixture.adds + fixture.dels {
-        var way = ProvenPath(Array(key.utf8))
-        var cid = root
-        search: while true {
+        var descent = MSTDescent(root: root, from: Array(key.utf8), isJudging: true)
+        let next = try descent.next { cid in
           #expect(allowed.contains("\(cid)"))
-          let node = try #require(nodes[cid])
-          switch try way.step(node.span, cid) {
-          case .node(let next): cid = next
-          case .record(let record):
-            #expect(record == value)
-            #expect(fixture.adds.contains(key))
-            break search
-          case .absent:
-            #expect(fixture.dels.contains(key))
-            break search
-          }
+          return nodes[cid]
         }
+        let isThere = next?.key == Array(key.utf8)
+        #expect((isThere ? fixture.adds : fixture.dels).contains(key))
+        if isThere { #expect(next?.cid == value) }
       }
     }
   }

@@ -89,20 +89,12 @@ extension StandInPDS {
     if call.behaviour.provesWrongRecord, let other = state.records.keys.sorted(by: <).first {
       key = other
     }
-    var lookup = MSTLookup(key)
     var cids = [commit]
-    var next = data
-    while let node = state.blocks[next] {
-      cids.append(next)
-      switch try lookup.step(node.bytes.span) {
-      case .node(let cid):
-        next = cid
-        continue
-      case .record(let cid): cids.append(cid)
-      case .absent: break
-      }
-      break
+    let record = try MSTDescent.find(key, below: data) { cid in
+      cids.append(cid)
+      return state.blocks[cid]?.bytes
     }
+    if let record { cids.append(record) }
     try send(CARImage(roots: [commit], cids, of: state), call)
   }
 

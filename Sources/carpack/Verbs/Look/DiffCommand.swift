@@ -71,13 +71,13 @@ struct DiffCommand: ReportingCommand {
       diff = try SnapshotDiff.compare(
         old, new, visit: { listing.add($0) },
         observer: ProgressLine.observer(quiet: common.quiet))
-    } catch MSTDiffError.missingNode(let node, let side, let key)
-      where !(side == .old ? old : new).snapshot.isComplete
+    } catch let error as MSTDiffError
+      where error.problem.kind == .missing
+      && !(error.side == .old ? old : new).snapshot.isComplete
     {
       // It was not in the CAR in the first place: nothing has been damaged since.
       throw Failure(
-        "\(MSTDiffError.missingNode(node, side, behind: key))",
-        hint: "its CAR was incomplete when it was packed", status: .incomplete)
+        "\(error)", hint: "its CAR was incomplete when it was packed", status: .incomplete)
     }
     listing.add(diff, old: old, new: new)
     for gap in diff.gaps {

@@ -23,11 +23,11 @@ import Testing
 
   /// What comes behind a bound.
   private func walk(
-    _ direction: MSTCursor.Direction, after bound: [UInt8]?, limit: Int = .max
+    _ direction: MSTDescent.Direction, after bound: [UInt8]?, limit: Int = .max
   ) throws -> [[UInt8]] {
-    var cursor = MSTCursor(root: root, direction, after: bound)
+    var descent = MSTDescent(root: root, direction, after: bound)
     var found: [[UInt8]] = []
-    while found.count < limit, let (key, cid) = try cursor.next({ nodes[$0] }) {
+    while found.count < limit, let (key, cid) = try descent.next({ nodes[$0] }) {
       #expect(cid == CID(codec: .dagCBOR, hashing: key.span))
       found.append(key)
     }
@@ -61,10 +61,10 @@ import Testing
   }
 
   @Test func `reads the nodes on the way to it and no others`() throws {
-    var cursor = MSTCursor(root: root, .descending, after: Array("app.bsky.feed.like0".utf8))
+    var descent = MSTDescent(root: root, .descending, after: Array("app.bsky.feed.like0".utf8))
     var reads = 0
     for _ in 0..<10 {
-      _ = try cursor.next {
+      _ = try descent.next {
         reads += 1
         return nodes[$0]
       }
@@ -74,13 +74,14 @@ import Testing
 
   @Test func `ends at a node that is not there, or is none`() throws {
     let lost = try #require(nodes.keys.first { $0 != root })
-    var cursor = MSTCursor(root: root, .ascending)
-    #expect(throws: MSTCursor.Fault.missingNode(lost)) {
-      while try cursor.next({ $0 == lost ? nil : nodes[$0] }) != nil {}
+    var descent = MSTDescent(root: root, .ascending)
+    #expect(throws: MSTProblem(kind: .missing, node: lost, key: nil)) {
+      while try descent.next({ $0 == lost ? nil : nodes[$0] }) != nil {}
     }
-    cursor = MSTCursor(root: root, .ascending)
-    #expect(throws: MSTCursor.Fault.malformedNode(lost)) {
-      while try cursor.next({ $0 == lost ? [0xa0] : nodes[$0] }) != nil {}
+    descent = MSTDescent(root: root, .ascending)
+    let malformed = MSTProblem.Kind.malformedNode(MSTNode.Malformed(reason: nil, offset: 0))
+    #expect(throws: MSTProblem(kind: malformed, node: lost, key: nil)) {
+      while try descent.next({ $0 == lost ? [0xa0] : nodes[$0] }) != nil {}
     }
   }
 
@@ -97,10 +98,10 @@ import Testing
     let top = try DAGCBOREncoder.encode(
       .map(["l": .null, "e": .array([entry("app.bsky.feed.post/3z", root)])]))
     let topCID = CID(codec: .dagCBOR, hashing: top.span)
-    var cursor = MSTCursor(root: topCID, .ascending)
-    // Of the subtree nothing comes behind the bound, as the cursor sees it.
+    var descent = MSTDescent(root: topCID, .ascending)
+    // Of the subtree nothing comes behind the bound, as the descent sees it.
     var keys = 0
-    while try cursor.next({ $0 == topCID ? top : $0 == root ? node : nodes[$0] }) != nil {
+    while try descent.next({ $0 == topCID ? top : $0 == root ? node : nodes[$0] }) != nil {
       keys += 1
     }
     #expect(keys == 1)
@@ -121,9 +122,9 @@ import Testing
       blocks[cid] = bytes
       next = cid
     }
-    var cursor = MSTCursor(root: try #require(next), .ascending, after: Array("a.b.c/x".utf8))
+    var descent = MSTDescent(root: try #require(next), .ascending, after: Array("a.b.c/x".utf8))
     var reads = 0
-    let found = try cursor.next {
+    let found = try descent.next {
       reads += 1
       return blocks[$0]
     }
@@ -140,7 +141,8 @@ import Testing
       blocks[cid] = bytes
       next = cid
     }
-    var cursor = MSTCursor(root: try #require(next), .ascending)
-    #expect(throws: MSTCursor.Fault.malformedTree) { try cursor.next { blocks[$0] } }
+    var descent = MSTDescent(root: try #require(next), .ascending)
+    let problem = #expect(throws: MSTProblem.self) { try descent.next { blocks[$0] } }
+    #expect(problem?.kind == .tooDeep)
   }
 }

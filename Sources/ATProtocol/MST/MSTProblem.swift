@@ -1,9 +1,11 @@
 package import IPLD
 
 /// One thing that is wrong with a tree, and where.
-package struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
+package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules a tree can break.
   package enum Kind: Equatable, Sendable {
+    /// The block of a node is not there.
+    case missing
     /// The block is not a tree node.
     case malformedNode(MSTNode.Malformed)
     /// A node lies below itself.
@@ -44,6 +46,7 @@ package struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     let what =
       switch kind {
+      case .missing: "the block is missing"
       case .malformedNode(let error):
         "the block is not a tree node (byte \(error.offset)"
           + (error.reason.map { ", \($0)" } ?? "") + ")"
@@ -59,6 +62,14 @@ package struct MSTProblem: Equatable, Sendable, CustomStringConvertible {
       }
     let place = key.map { ", key \(Self.quoted($0))" } ?? ""
     return "\(what): node \(node)\(place)"
+  }
+
+  /// Whether it is about one node only: what lies behind that can be read.
+  package var isOfOneNode: Bool {
+    switch kind {
+    case .missing, .malformedNode, .prefixNotMaximal: true
+    default: false
+    }
   }
 
   /// A key as it can be shown, whatever it holds; of a long one the start.

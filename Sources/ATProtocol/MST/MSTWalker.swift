@@ -305,33 +305,16 @@ package struct MSTWalker: Sendable {
     case leaves
   }
 
-  /// Goes on to the next entry of the current node, and makes the end of ``keys`` its key.
-  ///
-  /// - Returns: whether the key could share more with the one before it than it says; nil when its
-  ///   prefix is longer than the key before it.
-  private mutating func readKey(_ last: Int) -> Bool? {
-    let entry = entries[path[last].next]
-    path[last].next += 1
-    path[last].hasDescended = false
-    guard entry.prefixLength <= path[last].keyLength else { return nil }
-    let start = path[last].start.keys
-    let heldLength = keys.count - start
-    let couldShareMore =
-      entry.prefixLength < heldLength && !entry.suffix.isEmpty
-      && keys[start + entry.prefixLength] == self.suffixes[entry.suffix.lowerBound]
-    let shared = min(entry.prefixLength, heldLength)
-    keys.removeLast(heldLength - shared)
-    let suffixes = suffixes
-    let suffix = suffixes.span.extracting(entry.suffix)
-    keys.append(contentsOf: suffix.extracting(first: Self.maximumKeyLength + 1 - shared))
-    path[last].keyLength = entry.prefixLength + entry.suffix.count
-    return couldShareMore
-  }
-
   /// Makes `key` the key of the next entry, and checks it.
   private mutating func advance(_ last: Int) -> Advance {
     let isFirst = path[last].next == path[last].start.entries
-    guard let couldShareMore = readKey(last) else {
+    let entry = entries[path[last].next]
+    path[last].next += 1
+    path[last].hasDescended = false
+    guard
+      let couldShareMore = MSTNode.read(
+        entry, suffixes, &keys, from: path[last].start.keys, &path[last].keyLength)
+    else {
       note(.prefixNotMaximal, in: path[last].cid)
       return .leaves
     }

@@ -64,8 +64,8 @@ package struct MSTDiff {
     package var path: String { String(decoding: key, as: UTF8.self) }
   }
 
-  private var old: Cursor
-  private var new: Cursor
+  private var old: DiffSide
+  private var new: DiffSide
   private let isVerifying: Bool
 
   /// Compares the trees with these roots.
@@ -84,11 +84,11 @@ package struct MSTDiff {
     each: (Change) throws -> Void
   ) throws {
     var diff = MSTDiff(
-      old: Cursor(.old, root: old), new: Cursor(.new, root: new), isVerifying: verifying)
+      old: DiffSide(.old, root: old), new: DiffSide(.new, root: new), isVerifying: verifying)
     while try diff.advance(load, each) {}
   }
 
-  private init(old: Cursor, new: Cursor, isVerifying: Bool) {
+  private init(old: DiffSide, new: DiffSide, isVerifying: Bool) {
     self.old = old
     self.new = new
     self.isVerifying = isVerifying
@@ -111,21 +111,11 @@ package struct MSTDiff {
     case (.node(let node), _): try old.open(node, load)
     case (_, .node(let node)): try new.open(node, load)
     case (.record(let before), .record(let after)):
-      if old.walker.key == new.walker.key {
-        // A key that is held longer than it has to be takes memory of its own.
-        let change =
-          before == after
-          ? nil : Change.record(RecordChange(key: old.walker.key, old: before, new: after))
-        try old.take(each)
-        try new.take(each)
-        if let change { try each(change) }
-      } else if old.walker.key.lexicographicallyPrecedes(new.walker.key) {
-        try take(deleted: before, each)
-      } else {
-        try take(created: after, each)
-      }
-    case (.record(let before), nil): try take(deleted: before, each)
-    case (nil, .record(let after)): try take(created: after, each)
+      let isSame = old.walker.key == new.walker.key
+      let isDeleted = !isSame && old.walker.key.lexicographicallyPrecedes(new.walker.key)
+      try take(isSame || isDeleted ? before : nil, isDeleted ? nil : after, each)
+    case (.record(let before), nil): try take(before, nil, each)
+    case (nil, .record(let after)): try take(nil, after, each)
     case (nil, nil):
       // The root of an empty tree has nothing that could be accounted for.
       try old.touch(each)
@@ -133,6 +123,21 @@ package struct MSTDiff {
       return false
     }
     return true
+  }
+
+  /// Goes on behind the record at the front of one side, or of both.
+  private mutating func take(
+    _ before: CID?, _ after: CID?, _ each: (Change) throws -> Void
+  ) throws {
+    // A key that is held longer than it has to be takes memory of its own.
+    let change =
+      before == after
+      ? nil
+      : RecordChange(
+        key: before == nil ? new.walker.key : old.walker.key, old: before, new: after)
+    if before != nil { try old.take(each) }
+    if after != nil { try new.take(each) }
+    if let change { try each(.record(change)) }
   }
 
   /// Passes over the subtree that both sides have come to, if they have come to the same.
@@ -145,46 +150,39 @@ package struct MSTDiff {
     // Of two that have the same root there is nothing to ask.
     guard isVerifying, passed.oldLayer != nil || passed.newLayer != nil else { return true }
     // In the old tree it fits: between the keys around it there, and in its layer.
-    var fitsAsBefore = passed.oldLayer == passed.newLayer
-    if let behindNew {
-      fitsAsBefore =
-        fitsAsBefore && behindOld.map { !$0.lexicographicallyPrecedes(behindNew) } ?? false
+    func isWithin(_ outer: [UInt8]?, _ inner: [UInt8]?, _ precedes: ([UInt8], [UInt8]) -> Bool)
+      -> Bool
+    {
+      guard let inner else { return true }
+      return outer.map { !precedes($0, inner) } ?? false
     }
-    if let next = new.nextKey {
-      fitsAsBefore =
-        fitsAsBefore && old.nextKey.map { !next.lexicographicallyPrecedes($0) } ?? false
-    }
+    let fitsAsBefore =
+      passed.oldLayer == passed.newLayer
+      && isWithin(behindOld, behindNew) { $0.lexicographicallyPrecedes($1) }
+      && isWithin(old.nextKey, new.nextKey) { $1.lexicographicallyPrecedes($0) }
     if !fitsAsBefore { try check(passed.node, layer: passed.newLayer, behind: behindNew, load) }
     return true
   }
 
-  /// A subtree that both trees have, and the layers it has to be in.
-  private struct Passed {
-    let node: CID
-    let oldLayer: Int?
-    let newLayer: Int?
-  }
+  /// A subtree that both trees have, and the layers it has to be in; nil for a root.
+  private typealias Passed = (node: CID, oldLayer: Int?, newLayer: Int?)
 
   private mutating func passOver(_ each: (Change) throws -> Void) throws -> Passed? {
+    let (oldLayer, newLayer) = (old.walker.requestedLayer, new.walker.requestedLayer)
     if case .node(let node) = old.front {
-      let place = old.place
       if new.front == .node(node) {
-        let passed = Passed(node: node, oldLayer: place.layer, newLayer: new.place.layer)
         try old.skip(each)
         try new.skip(each)
-        return passed
+        return (node, oldLayer, newLayer)
       }
-      if let other = try new.leave(node, each) {
+      if let layer = try new.leave(node, each) {
         try old.skip(each)
-        return Passed(node: node, oldLayer: place.layer, newLayer: other.layer)
+        return (node, oldLayer, layer)
       }
     }
-    if case .node(let node) = new.front {
-      let place = new.place
-      if let other = try old.leave(node, each) {
-        try new.skip(each)
-        return Passed(node: node, oldLayer: other.layer, newLayer: place.layer)
-      }
+    if case .node(let node) = new.front, let layer = try old.leave(node, each) {
+      try new.skip(each)
+      return (node, layer, newLayer)
     }
     return nil
   }
@@ -198,40 +196,25 @@ package struct MSTDiff {
   private func check(
     _ node: CID, layer: Int?, behind key: [UInt8]?, _ load: (CID, Side) throws -> [UInt8]?
   ) throws {
-    func problem(_ kind: MSTProblem.Kind) -> MSTDiffError {
-      .malformed(MSTProblem(kind: kind, node: node, key: nil), .new)
+    func check(_ holds: Bool, _ kind: MSTProblem.Kind) throws {
+      guard holds else { throw MSTDiffError(MSTProblem(kind: kind, node: node, key: nil), .new) }
     }
-    let subtree = try MSTSubtree.edges(of: node, isRoot: layer == nil) { cid in
-      guard let bytes = try load(cid, .new) else {
-        throw MSTDiffError.missingNode(cid, .new, behind: key ?? [])
-      }
-      return bytes
+    let subtree: MSTSubtree?
+    do {
+      subtree = try MSTSubtree.edges(of: node, isRoot: layer == nil) { try load($0, .new) }
+    } catch let problem as MSTProblem {
+      throw MSTDiffError(MSTProblem(kind: problem.kind, node: problem.node, key: key), .new)
     }
-    guard let subtree else { throw problem(layer == nil ? .untrimmedTop : .emptyLeaf) }
-    if let layer, subtree.layer != layer { throw problem(.wrongLayer) }
-    if let key, !key.lexicographicallyPrecedes(subtree.firstKey) {
-      throw problem(.keysNotAscending)
-    }
-    if let next = new.nextKey, !subtree.lastKey.lexicographicallyPrecedes(next) {
-      throw problem(.keysNotAscending)
-    }
-  }
-
-  private mutating func take(deleted record: CID, _ each: (Change) throws -> Void) throws {
-    let key = old.walker.key
-    try old.take(each)
-    try each(.record(RecordChange(key: key, old: record, new: nil)))
-  }
-
-  private mutating func take(created record: CID, _ each: (Change) throws -> Void) throws {
-    let key = new.walker.key
-    try new.take(each)
-    try each(.record(RecordChange(key: key, old: nil, new: record)))
+    guard let subtree else { return try check(false, layer == nil ? .untrimmedTop : .emptyLeaf) }
+    try check(layer.map { $0 == subtree.layer } ?? true, .wrongLayer)
+    try check(key?.lexicographicallyPrecedes(subtree.firstKey) ?? true, .keysNotAscending)
+    let next = new.nextKey
+    try check(next.map(subtree.lastKey.lexicographicallyPrecedes) ?? true, .keysNotAscending)
   }
 }
 
 /// One of the two walks.
-private struct Cursor {
+private struct DiffSide {
   let side: MSTDiff.Side
   var walker: MSTWalker
   /// What comes next; nil at the end.
@@ -243,15 +226,6 @@ private struct Cursor {
   var lastKey: [UInt8]? { hasLastKey ? keptKey : nil }
   private var keptKey: [UInt8] = []
   private var hasLastKey = false
-
-  /// Where a subtree stands.
-  struct Place {
-    /// The layer it has to be in; nil for a root.
-    let layer: Int?
-  }
-
-  /// Where the subtree at the front stands.
-  var place: Place { Place(layer: walker.requestedLayer) }
 
   /// The key of the record at the front; nil if there is none.
   var nextKey: [UInt8]? { if case .record = front { walker.key } else { nil } }
@@ -265,7 +239,8 @@ private struct Cursor {
   /// Enters the node at the front.
   mutating func open(_ node: CID, _ load: (CID, MSTDiff.Side) throws -> [UInt8]?) throws {
     guard let bytes = try load(node, side) else {
-      throw MSTDiffError.missingNode(node, side, behind: walker.key)
+      let key = walker.key.isEmpty ? nil : walker.key
+      throw MSTDiffError(MSTProblem(kind: .missing, node: node, key: key), side)
     }
     untouched.append((node, walker.requestedLayer))
     walker.enter(bytes.span)
@@ -274,11 +249,9 @@ private struct Cursor {
 
   /// Goes on behind the record at the front.
   mutating func take(_ each: (MSTDiff.Change) throws -> Void) throws {
-    if case .record = front {
-      keptKey.removeAll(keepingCapacity: true)
-      keptKey.append(contentsOf: walker.key)
-      hasLastKey = true
-    }
+    keptKey.removeAll(keepingCapacity: true)
+    keptKey.append(contentsOf: walker.key)
+    hasLastKey = true
     try goOn(each)
   }
 
@@ -295,14 +268,15 @@ private struct Cursor {
 
   /// Goes on behind a subtree that has been looked into, as if it had not.
   ///
-  /// - Returns: Where it stands; nil if it has not been looked into.
-  mutating func leave(_ node: CID, _ each: (MSTDiff.Change) throws -> Void) throws -> Place? {
+  /// - Returns: the layer it has to be in, itself nil for a root; nil if it has not been looked
+  ///   into.
+  mutating func leave(_ node: CID, _ each: (MSTDiff.Change) throws -> Void) throws -> Int?? {
     guard let index = untouched.firstIndex(where: { $0.node == node }) else { return nil }
     let layer = untouched[index].layer
     walker.leave(untouched.count - index)
     untouched.removeSubrange(index...)
     try goOn(each)
-    return Place(layer: layer)
+    return .some(layer)
   }
 
   /// Gives out the nodes that are not the other tree's, as something of them is accounted for.
@@ -313,6 +287,6 @@ private struct Cursor {
 
   private mutating func proceed() throws {
     front = walker.next()
-    if let problem = walker.problems.first { throw MSTDiffError.malformed(problem, side) }
+    if let problem = walker.problems.first { throw MSTDiffError(problem, side) }
   }
 }

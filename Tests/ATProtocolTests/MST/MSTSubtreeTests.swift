@@ -109,20 +109,18 @@ import Testing
     #expect(walker.key == [])
   }
 
-  @Test func `has the first and the last key of the nodes at its edges`() throws {
+  @Test func `has the keys of its nodes, put together whole`() throws {
     var known = Known()
     let cid = known.tree.add(
       Entry(key: key("app")), Entry(key: key("apple")), Entry(key: key("b")))
     let bytes = try #require(known.tree.blocks[cid])
     let node = try MSTNode(bytes.span)
-    #expect(node.firstKey == key("app"))
-    #expect(node.lastKey == key("b"))
+    #expect(node.keys == [key("app"), key("apple"), key("b")])
     let emptyCID = known.tree.add()
     let empty = try #require(known.tree.blocks[emptyCID])
-    #expect(try MSTNode(empty.span).firstKey == nil)
-    #expect(try MSTNode(empty.span).lastKey == nil)
+    #expect(try MSTNode(empty.span).keys == [])
     let brokenCID = known.tree.add(Entry(key: key("a")), Entry(key: key("b"), sharing: 999))
     let broken = try #require(known.tree.blocks[brokenCID])
-    #expect(try MSTNode(broken.span).lastKey == nil)
+    #expect(try MSTNode(broken.span).keys == nil)
   }
 }

@@ -92,6 +92,52 @@ package struct MSTNode: Equatable, Sendable {
     return left
   }
 
+  /// The keys, each put together whole; nil if one shares more than the key before it has.
+  ///
+  /// Of a key that is too long to be legal there is the start.
+  package var keys: [[UInt8]]? {
+    var keys: [[UInt8]] = []
+    var (key, length): ([UInt8], Int) = ([], 0)
+    for entry in entries {
+      guard Self.read(entry, suffixes, &key, from: 0, &length) != nil else { return nil }
+      keys.append(key)
+    }
+    return keys
+  }
+
+  /// Turns the key before an entry into the key of the entry.
+  ///
+  /// No key is held beyond one byte more than is legal, however long the prefixes that a node
+  /// claims: each entry costs a bounded time.
+  ///
+  /// - Parameters:
+  ///   - entry: the entry.
+  ///   - suffixes: the rests of all keys.
+  ///   - keys: holds the key, or its start, at its end.
+  ///   - start: where the key begins in it.
+  ///   - length: the length of all of the key.
+  /// - Returns: whether the key could share more with the one before it than it says; nil when its
+  ///   prefix is longer than the key before it.
+  static func read(
+    _ entry: Entry, _ suffixes: [UInt8], _ keys: inout [UInt8], from start: Int,
+    _ length: inout Int
+  ) -> Bool? {
+    guard entry.prefixLength <= length else { return nil }
+    let heldLength = keys.count - start
+    let couldShareMore =
+      entry.prefixLength < heldLength && !entry.suffix.isEmpty
+      && keys[start + entry.prefixLength] == suffixes[entry.suffix.lowerBound]
+    let shared = min(entry.prefixLength, heldLength)
+    keys.removeLast(heldLength - shared)
+    let suffix = suffixes.span.extracting(entry.suffix)
+    keys.append(contentsOf: suffix.extracting(first: RecordPath.maximumLength + 1 - shared))
+    length = entry.prefixLength + entry.suffix.count
+    return couldShareMore
+  }
+
+  /// The subtree before the entry with this index, or behind the last.
+  func child(_ index: Int) -> CID? { index == 0 ? left : entries[index - 1].right }
+
   /// Whether a block begins as a node does; few others do.
   package static func isLikely(_ bytes: Span<UInt8>) -> Bool {
     bytes.count >= 3 && bytes[0] == 0xa2 && bytes[1] == 0x61 && bytes[2] == UInt8(ascii: "e")
