@@ -1,23 +1,17 @@
+internal import IPLD
+
 /// Base 64 by RFC 4648, section 4: the alphabet with `+` and `/`.
 package enum Base64 {
-  private static let alphabet = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  private static let alphabet = Alphabet(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
   /// The text of `bytes`, without padding.
   package static func encode(_ bytes: [UInt8]) -> String {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count * 4 + 2) / 3)
-    var held: UInt32 = 0
-    var heldBits: UInt32 = 0
-    for byte in bytes {
-      held = held << 8 | UInt32(byte)
-      heldBits += 8
-      while heldBits >= 6 {
-        heldBits -= 6
-        text.append(alphabet[Int(held >> heldBits & 63)])
-      }
-    }
-    if heldBits > 0 { text.append(alphabet[Int(held << (6 - heldBits) & 63)]) }
+    var bits = BitGroups(of: 6)
+    for byte in bytes { bits.put(UInt32(byte), bits: 8) { text.append(alphabet[$0]) } }
+    if let last = bits.padded { text.append(alphabet[last]) }
     return String(decoding: text, as: UTF8.self)
   }
 
@@ -40,19 +34,12 @@ package enum Base64 {
     guard characters.count % 4 != 1 else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(characters.count / 4 * 3 + 2)
-    var held: UInt32 = 0
-    var heldBits: UInt32 = 0
+    var bits = BitGroups(of: 8)
     for character in characters {
-      guard let value = value(of: character) else { return nil }
-      held = held << 6 | UInt32(value)
-      heldBits += 6
-      if heldBits >= 8 {
-        heldBits -= 8
-        bytes.append(UInt8(truncatingIfNeeded: held >> heldBits))
-      }
+      guard let value = alphabet.value(of: character) else { return nil }
+      bits.put(UInt32(value), bits: 6) { bytes.append(UInt8($0)) }
     }
-    guard held & (1 << heldBits - 1) == 0 else { return nil }
-    return bytes
+    return bits.padded ?? 0 == 0 ? bytes : nil
   }
 
   /// The bytes that `text` spells in the alphabet for URLs (section 5) without padding, or nil.
@@ -71,16 +58,5 @@ package enum Base64 {
       }
     }
     return decode(String(decoding: standard, as: UTF8.self))
-  }
-
-  private static func value(of character: UInt8) -> UInt8? {
-    switch character {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-    case UInt8(ascii: "+"): 62
-    case UInt8(ascii: "/"): 63
-    default: nil
-    }
   }
 }

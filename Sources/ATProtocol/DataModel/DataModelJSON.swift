@@ -12,7 +12,7 @@ package enum DataModelJSON {
   /// The value that takes up all of a JSON text.
   ///
   /// A number with a fraction or an exponent becomes an integer where it is one, as `123.0` is, and
-  /// a float otherwise, for ``DataModel/check(_:)`` to refuse.
+  /// a float otherwise, which AT Protocol does not allow.
   ///
   /// - Throws: ``JSONError``: the text is not JSON by the letter of RFC 8259, has a key twice in
   ///   one object, an integer that does not fit in 64 bits, or an object with `$link` or `$bytes`

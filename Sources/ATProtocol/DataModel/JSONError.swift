@@ -1,35 +1,35 @@
 /// Why a text is not JSON that AT Protocol allows, and at which byte.
 package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  package enum Reason: Equatable, Sendable {
+  package enum Reason: String, Sendable {
     /// The text ends inside a value.
-    case truncated
+    case truncated = "the text ends inside a value"
     /// Something follows the value.
-    case trailingText
+    case trailingText = "something follows the value"
     /// A byte that cannot stand where it stands.
-    case unexpectedByte
+    case unexpectedByte = "a character that cannot stand there"
     /// The text is not UTF-8.
-    case notUTF8
+    case notUTF8 = "it is not UTF-8"
     /// A control character in a string that is not escaped.
-    case controlCharacter
+    case controlCharacter = "a control character in a string"
     /// A backslash with something behind it that JSON does not know.
-    case malformedEscape
+    case malformedEscape = "a malformed escape"
     /// Half of a surrogate pair, which is no character.
-    case loneSurrogate
+    case loneSurrogate = "half of a surrogate pair"
     /// A number with a leading zero, or without a digit where one must be.
-    case malformedNumber
+    case malformedNumber = "a malformed number"
     /// An integer that does not fit in 64 bits, signed.
-    case integerOutOfRange
+    case integerOutOfRange = "an integer outside 64 bits"
     /// A number larger than any float.
-    case numberOutOfRange
+    case numberOutOfRange = "a number that is too large"
     /// A key that its object has already.
-    case duplicateKey
+    case duplicateKey = "a key that occurs twice"
     /// Arrays and objects nested deeper than DAG-CBOR is read.
-    case tooDeep
+    case tooDeep = "values nested too deeply"
     /// An object with a key `$link` that is not the text of a CID alone.
-    case malformedLink
+    case malformedLink = "a $link that is not a CID and nothing else"
     /// An object with a key `$bytes` that is not base 64 alone.
-    case malformedBytes
+    case malformedBytes = "a $bytes that is not base64 and nothing else"
   }
 
   /// The broken rule.
@@ -45,23 +45,6 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// What a person reads.
   package var description: String {
-    let what =
-      switch reason {
-      case .truncated: "the text ends inside a value"
-      case .trailingText: "something follows the value"
-      case .unexpectedByte: "a character that cannot stand there"
-      case .notUTF8: "it is not UTF-8"
-      case .controlCharacter: "a control character in a string"
-      case .malformedEscape: "a malformed escape"
-      case .loneSurrogate: "half of a surrogate pair"
-      case .malformedNumber: "a malformed number"
-      case .integerOutOfRange: "an integer outside 64 bits"
-      case .numberOutOfRange: "a number that is too large"
-      case .duplicateKey: "a key that occurs twice"
-      case .tooDeep: "values nested too deeply"
-      case .malformedLink: "a $link that is not a CID and nothing else"
-      case .malformedBytes: "a $bytes that is not base64 and nothing else"
-      }
-    return "not valid JSON: \(what), at byte \(offset)"
+    "not valid JSON: \(reason.rawValue), at byte \(offset)"
   }
 }

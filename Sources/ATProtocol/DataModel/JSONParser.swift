@@ -15,8 +15,8 @@ struct JSONParser {
     let firstKey: Int
   }
 
-  private let bytes: [UInt8]
-  private var offset = 0
+  let bytes: [UInt8]
+  var offset = 0
   private var open: [Unfinished] = []
   private var values: [IPLDValue] = []
   private var keys: [(text: String, offset: Int)] = []
@@ -55,8 +55,7 @@ struct JSONParser {
     case UInt8(ascii: "f"): values.append(try readWord("false", .boolean(false)))
     case UInt8(ascii: "n"): values.append(try readWord("null", .null))
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-      let start = offset
-      values.append(try JSONNumber.read(bytes, at: &offset, from: start))
+      values.append(try readNumber())
     default: throw JSONError(.unexpectedByte, offset: offset)
     }
     return true
@@ -119,9 +118,10 @@ struct JSONParser {
     for key in keys {
       switch key.text {
       case DataModelJSON.linkKey:
-        guard keys.count == 1, let text = items.first?.string, let cid = cid(text) else {
-          throw JSONError(.malformedLink, offset: start)
-        }
+        // The text has to be the canonical one.
+        guard keys.count == 1, let text = items.first?.string, let cid = try? CID(text),
+          cid.description == text
+        else { throw JSONError(.malformedLink, offset: start) }
         return .link(cid)
       case DataModelJSON.bytesKey:
         guard keys.count == 1, let text = items.first?.string, let bytes = Base64.decode(text)
@@ -139,26 +139,17 @@ struct JSONParser {
     return .map(map)
   }
 
-  /// The CID of a link, whose text has to be the canonical one.
-  private static func cid(_ text: String) -> CID? {
-    guard let cid = try? CID(text), cid.description == text else { return nil }
-    return cid
-  }
-
   private mutating func readKey() throws(JSONError) {
-    guard try peek() == UInt8(ascii: "\"") else {
-      throw JSONError(.unexpectedByte, offset: offset)
-    }
+    try expect(UInt8(ascii: "\""))
     let start = offset
     keys.append((try readString(), start))
-    guard try peek() == UInt8(ascii: ":") else {
-      throw JSONError(.unexpectedByte, offset: offset)
-    }
+    try expect(UInt8(ascii: ":"))
     offset += 1
   }
 
-  private mutating func readString() throws(JSONError) -> String {
-    try JSONString.read(bytes, at: &offset)
+  /// Makes sure that a byte is the next; it stays to be read.
+  private mutating func expect(_ byte: UInt8) throws(JSONError) {
+    guard try peek() == byte else { throw JSONError(.unexpectedByte, offset: offset) }
   }
 
   private mutating func readWord(_ word: String, _ value: IPLDValue) throws(JSONError)

@@ -15,17 +15,8 @@ package enum ATIdentifier: Identifier {
   /// What messages call it while it is not known which of the two it is.
   package static let kind = IdentifierError.Kind.atIdentifier
 
-  /// Parses a DID if the text starts with `did:`, else a handle.
-  ///
-  /// - Parameter text: The whole identifier, without `@` or `at://`.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.init(checked: text)
-  }
-
   /// Takes text that is known to be a DID or a handle.
-  init(checked text: String) {
+  package init(checked text: String) {
     self =
       text.hasPrefix(DID.scheme) ? .did(DID(checked: text)) : .handle(Handle(checked: text))
   }

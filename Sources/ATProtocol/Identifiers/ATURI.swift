@@ -31,14 +31,9 @@ package struct ATURI: Identifier {
   /// The URI, with a handle in lower case.
   package let text: String
 
-  /// Parses an AT URI.
-  ///
-  /// - Parameter text: The whole URI.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
-  ///   in which it is broken, and its offset counts from the start of the URI.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    // Checked: "at:", an authority and at most two more parts, none of them empty.
+  /// Takes text that is known to be an AT URI.
+  package init(checked text: String) {
+    // "at:", an authority and at most two more parts, none of them empty.
     let parts = text.split(separator: "/").map(String.init)
     self.init(
       authority: ATIdentifier(checked: parts[1]),

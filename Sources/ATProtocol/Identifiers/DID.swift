@@ -22,19 +22,8 @@ package struct DID: Identifier {
   /// The DID as it is written.
   package let text: String
 
-  /// Parses a DID.
-  ///
-  /// - Parameter text: The whole DID.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.init(checked: text)
-  }
-
   /// Takes text that is known to be a DID.
-  init(checked text: String) {
-    self.text = text
-  }
+  package init(checked text: String) { self.text = text }
 
   /// The name of the method, such as `plc` or `web`.
   package var method: Substring {

@@ -20,19 +20,8 @@ package struct Handle: Identifier {
   /// The handle in lower case.
   package let text: String
 
-  /// Parses a handle and puts it in lower case.
-  ///
-  /// - Parameter text: The whole handle, without `@` or `at://`.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.init(checked: text)
-  }
-
   /// Takes text that is known to be a handle, in any case.
-  init(checked text: String) {
-    self.text = text.lowercased()
-  }
+  package init(checked text: String) { self.text = text.lowercased() }
 
   /// The last label, such as `com`.
   package var topLevel: Substring {

@@ -21,25 +21,20 @@ package protocol Identifier: Hashable, Comparable, Sendable, CustomStringConvert
   /// that the millions of keys in a large repository can be checked where they lie.
   static func fault(in bytes: Span<UInt8>) -> IdentifierError?
 
-  /// Parses an identifier.
-  ///
-  /// - Parameter text: The whole identifier, with nothing before or after it.
-  /// - Throws: What ``fault(in:)`` finds.
-  init(_ text: String) throws(IdentifierError)
+  /// Takes text that is known to be an identifier of this type.
+  init(checked text: String)
 }
 
 extension Identifier {
-  /// Parses an identifier from the bytes of its text.
+  /// Parses an identifier.
   ///
-  /// - Parameter utf8: The whole identifier, with nothing before or after it.
-  /// - Throws: What ``fault(in:)`` finds.
-  package init(utf8: Span<UInt8>) throws(IdentifierError) {
-    if let fault = Self.fault(in: utf8) { throw fault }
-    // Checked: every byte is ASCII, so decoding cannot repair anything.
-    let bytes = [UInt8](capacity: utf8.count) { output in
-      for index in utf8.indices { output.append(utf8[index]) }
-    }
-    try self.init(String(decoding: bytes, as: UTF8.self))
+  /// - Parameter text: The whole identifier, with nothing before or after it.
+  /// - Throws: ``IdentifierError`` with the first rule that is broken. In a text that is made of
+  ///   several identifiers its kind is that of the part in which it is broken, and its offset counts
+  ///   from the start of the text.
+  package init(_ text: String) throws(IdentifierError) {
+    if let fault = Self.fault(in: text.utf8.span) { throw fault }
+    self.init(checked: text)
   }
 
   /// The identifier as it is written.

@@ -26,19 +26,8 @@ package struct NSID: Identifier {
   /// The NSID as it is written.
   package let text: String
 
-  /// Parses an NSID.
-  ///
-  /// - Parameter text: The whole NSID, without a fragment.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.init(checked: text)
-  }
-
   /// Takes text that is known to be an NSID.
-  init(checked text: String) {
-    self.text = text
-  }
+  package init(checked text: String) { self.text = text }
 
   /// The segments of the authority in the order of the NSID: the top-level domain comes first.
   package var authority: [Substring] { text.split(separator: ".").dropLast() }

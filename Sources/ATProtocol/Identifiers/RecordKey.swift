@@ -17,19 +17,8 @@ package struct RecordKey: Identifier {
   /// The record key as it is written.
   package let text: String
 
-  /// Parses a record key.
-  ///
-  /// - Parameter text: The whole record key.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.init(checked: text)
-  }
-
   /// Takes text that is known to be a record key.
-  init(checked text: String) {
-    self.text = text
-  }
+  package init(checked text: String) { self.text = text }
 
   /// The record key that a timestamp makes.
   package init(_ tid: TID) {

@@ -17,15 +17,8 @@ package struct RecordPath: Identifier {
   /// The path as it is written; its UTF-8 is the key in the tree.
   package let text: String
 
-  /// Parses a record path.
-  ///
-  /// - Parameter text: The whole path.
-  /// - Throws: ``IdentifierError`` with the first rule that is broken; its kind is that of the part
-  ///   in which it is broken, and its offset counts from the start of the path.
-  package init(_ text: String) throws(IdentifierError) {
-    if let fault = Self.fault(in: text.utf8.span) { throw fault }
-    self.text = text
-  }
+  /// Takes text that is known to be a record path.
+  package init(checked text: String) { self.text = text }
 
   /// The path of the record that `recordKey` names in `collection`.
   package init(collection: NSID, recordKey: RecordKey) {

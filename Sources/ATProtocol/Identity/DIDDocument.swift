@@ -31,12 +31,8 @@ package struct DIDDocument: Hashable, Sendable {
     } catch {
       throw .notJSON(error)
     }
-    guard let text = value["id"]?.string else { throw .noID }
-    do {
-      id = try DID(text)
-    } catch {
-      throw .noID
-    }
+    guard let text = value["id"]?.string, let id = try? DID(text) else { throw .noID }
+    self.id = id
     handles = (value["alsoKnownAs"]?.array ?? []).compactMap(Self.handle)
     signingKeyResult = Self.signingKey(of: id, value)
     pdsResult = Self.pds(of: id, value)
@@ -57,13 +53,9 @@ package struct DIDDocument: Hashable, Sendable {
 
   /// The handle that a name `at://…` is.
   static func handle(_ name: IPLDValue) -> Handle? {
+    // Anybody may claim names of other kinds.
     guard let text = name.string, text.hasPrefix("at://") else { return nil }
-    do {
-      return try Handle(String(text.dropFirst("at://".count)))
-    } catch {
-      // Anybody may claim names of other kinds.
-      return nil
-    }
+    return try? Handle(String(text.dropFirst("at://".count)))
   }
 
   /// The first object of a list whose id is this fragment.

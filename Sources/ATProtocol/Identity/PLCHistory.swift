@@ -120,7 +120,7 @@ package struct PLCHistory: Hashable, Sendable {
     var standing: [Int] = []
     private var standingPlaces: [Int?] = []
     private var places: [CID: Int] = [:]
-    private var keys = PLCKeys()
+    private var keys: PLCOperation.KnownKeys = [:]
 
     init(_ did: DID) { self.did = did }
 

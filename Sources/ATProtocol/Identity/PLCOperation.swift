@@ -12,6 +12,10 @@ struct PLCOperation {
   /// The most rotation keys: the specification says five, but the directory takes ten.
   static let maximumRotationKeys = 10
 
+  /// The keys of a log by the bytes of their texts, since texts are equal to Swift that are not the
+  /// same bytes; most operations repeat those of the one before.
+  typealias KnownKeys = [[UInt8]: VerificationKey]
+
   let kind: PLCHistory.Kind
   /// The operation that it follows, nil for a first one.
   let prev: CID?
@@ -24,7 +28,7 @@ struct PLCOperation {
 
   /// Reads an operation; keys that were read before are taken from `keys`, without checking their
   /// points again.
-  init(_ value: IPLDValue, keys: inout PLCKeys) throws(PLCFault.Reason) {
+  init(_ value: IPLDValue, keys: inout KnownKeys) throws(PLCFault.Reason) {
     guard var map = value.map else { throw .malformedField("type") }
     let kind = try Self.kind(map["type"])
     guard map.keys == kind.fields else {
@@ -66,16 +70,14 @@ struct PLCOperation {
 
   private static func prev(_ value: IPLDValue?) throws(PLCFault.Reason) -> CID? {
     if case .null? = value { return nil }
-    guard let text = value?.string else { throw .malformedField("prev") }
-    do {
-      return try CID(text)
-    } catch {
+    guard let text = value?.string, let cid = try? CID(text) else {
       throw .malformedField("prev")
     }
+    return cid
   }
 
   private static func rotationKeys(
-    _ map: IPLDMap, _ kind: PLCHistory.Kind, _ keys: inout PLCKeys
+    _ map: IPLDMap, _ kind: PLCHistory.Kind, _ keys: inout KnownKeys
   ) throws(PLCFault.Reason) -> [VerificationKey] {
     let field: String
     let values: [IPLDValue?]
@@ -92,7 +94,12 @@ struct PLCOperation {
     }
     var result: [VerificationKey] = []
     for value in values {
-      guard let text = value?.string, let key = keys.key(text) else { throw .malformedField(field) }
+      guard let text = value?.string else { throw .malformedField(field) }
+      let bytes = Array(text.utf8)
+      guard let key = keys[bytes] ?? (try? VerificationKey(didKey: text)) else {
+        throw .malformedField(field)
+      }
+      keys[bytes] = key
       result.append(key)
     }
     return result
@@ -128,30 +135,8 @@ struct PLCOperation {
 
   /// The shapes have been checked, so that nothing in the map is deep.
   private static func encode(_ map: IPLDMap) throws(PLCFault.Reason) -> [UInt8] {
-    do {
-      return try DAGCBOREncoder.encode(.map(map))
-    } catch {
-      throw .malformedField("type")
-    }
-  }
-}
-
-/// The keys of a log by their texts: most operations repeat those of the one before.
-struct PLCKeys {
-  /// By bytes, since texts are equal to Swift that are not the same bytes.
-  private var known: [[UInt8]: VerificationKey] = [:]
-
-  /// The key that a text spells, if it is one that can be used.
-  mutating func key(_ text: String) -> VerificationKey? {
-    let bytes = Array(text.utf8)
-    if let key = known[bytes] { return key }
-    do {
-      let key = try VerificationKey(didKey: text)
-      known[bytes] = key
-      return key
-    } catch {
-      return nil
-    }
+    guard let bytes = try? DAGCBOREncoder.encode(.map(map)) else { throw .malformedField("type") }
+    return bytes
   }
 }
 

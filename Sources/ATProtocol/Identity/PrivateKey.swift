@@ -11,28 +11,20 @@ package final class PrivateKey: @unchecked Sendable {
   // libcrypto counts references to a key atomically, and changes none after it is made; each signature
   // has a context of its own.
   /// Why a text is no private key that can be used.
-  package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum Fault: String, Error, CustomStringConvertible {
     /// It is not a private key in PEM.
-    case notAKey
+    case notAKey = "it holds no private key in PEM"
     /// It is encrypted, and there is no passphrase.
-    case encrypted
+    case encrypted = "it is encrypted, and there is no passphrase"
     /// It is encrypted with another passphrase.
-    case wrongPassphrase
+    case wrongPassphrase = "it is encrypted with another passphrase"
     /// It is of a kind other than k256 and p256.
-    case unknownCurve
+    case unknownCurve = "it is a key of a kind other than secp256k1 and P-256"
     /// libcrypto does not sign with it.
-    case cannotSign
+    case cannotSign = "the key cannot be used to sign"
 
     /// What a person reads.
-    package var description: String {
-      switch self {
-      case .notAKey: "it holds no private key in PEM"
-      case .encrypted: "it is encrypted, and there is no passphrase"
-      case .wrongPassphrase: "it is encrypted with another passphrase"
-      case .unknownCurve: "it is a key of a kind other than secp256k1 and P-256"
-      case .cannotSign: "the key cannot be used to sign"
-      }
-    }
+    package var description: String { rawValue }
   }
 
   private static let library: carpack_signing_functions = unsafe CryptoLibrary.find {

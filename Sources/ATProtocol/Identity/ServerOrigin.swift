@@ -113,20 +113,14 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Why a text is not where a server is.
-package enum ServerOriginError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// The scheme is neither `https` nor `http`.
-  case notHTTP
+  case notHTTP = "it is no https URL"
   /// The scheme is `http`, and the host is not this machine.
-  case notSecure
+  case notSecure = "http is used for servers on this machine only"
   /// What follows is not a host with or without a port, and nothing else.
-  case notAnOrigin
+  case notAnOrigin = "it is not a scheme, a host and perhaps a port, and nothing else"
 
   /// What a person reads.
-  package var description: String {
-    switch self {
-    case .notHTTP: "it is no https URL"
-    case .notSecure: "http is used for servers on this machine only"
-    case .notAnOrigin: "it is not a scheme, a host and perhaps a port, and nothing else"
-    }
-  }
+  package var description: String { rawValue }
 }

@@ -65,14 +65,6 @@ package struct SignatureVerdict: Hashable, Sendable {
     }
   }
 
-  /// Whether the key is known from a proven history, not from a document alone.
-  package var isProvenByHistory: Bool {
-    switch signer {
-    case .currentKey, .formerKey: true
-    default: false
-    }
-  }
-
   /// The key that signed, if it is known.
   package var key: VerificationKey? {
     switch signer {
@@ -115,12 +107,6 @@ extension SignatureVerdict: CustomStringConvertible {
     case .none: "\(signer); it has no revision, so the time is unknown"
     }
   }
-}
-
-extension SignatureVerdict {
-  /// What no signature proves, to be said beside the verdicts on a history.
-  package static let directorysWord =
-    "when the PLC directory received an operation, and that its log is complete, is the directory's word"
 }
 
 extension SignatureVerdict.Signer: CustomStringConvertible {

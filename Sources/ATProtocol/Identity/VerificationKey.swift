@@ -97,26 +97,18 @@ extension VerificationKey: CustomStringConvertible {
 }
 
 /// Why a text is not a public key.
-package enum VerificationKeyError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum VerificationKeyError: String, Error, CustomStringConvertible {
   /// It does not begin with `did:key:`.
-  case notADIDKey
+  case notADIDKey = "the key is no did:key"
   /// It is not multibase `z`, or too long.
-  case notBase58
+  case notBase58 = "the key is not multibase in base 58"
   /// Its multicodec is that of neither curve.
-  case unknownCurve
+  case unknownCurve = "the key is of a kind other than k256 and p256"
   /// What follows is of another length, or begins otherwise, than a point.
-  case malformedPoint
+  case malformedPoint = "the key is malformed: it holds no point"
   /// The point does not lie on the curve.
-  case notOnCurve
+  case notOnCurve = "the key is malformed: its point is not on the curve"
 
   /// What a person reads.
-  package var description: String {
-    switch self {
-    case .notADIDKey: "the key is no did:key"
-    case .notBase58: "the key is not multibase in base 58"
-    case .unknownCurve: "the key is of a kind other than k256 and p256"
-    case .malformedPoint: "the key is malformed: it holds no point"
-    case .notOnCurve: "the key is malformed: its point is not on the curve"
-    }
-  }
+  package var description: String { rawValue }
 }

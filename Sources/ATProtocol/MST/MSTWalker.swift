@@ -64,9 +64,7 @@ package struct MSTWalker: Sendable {
   }
 
   /// How high the stacks are.
-  private struct Heights {
-    let entries, suffixes, places, keys: Int
-  }
+  private typealias Heights = (entries: Int, suffixes: Int, places: Int, keys: Int)
 
   /// The key of the record that was given out last, `collection/rkey`.
   package private(set) var key: [UInt8] = []
@@ -131,12 +129,14 @@ package struct MSTWalker: Sendable {
         leave()
         continue
       }
-      switch advance(last) {
-      case .given:
-        place = takePlace(last)
+      guard let isGiven = advance(last) else {
+        leave()
+        continue
+      }
+      let place = takePlace(last)
+      if isGiven {
+        self.place = place
         return .record(entries[path[last].next - 1].value)
-      case .passedOver: _ = takePlace(last)
-      case .leaves: leave()
       }
     }
     return nil
@@ -155,10 +155,7 @@ package struct MSTWalker: Sendable {
     if let left = path.popLast() { lower(to: left.start) }
   }
 
-  private var heights: Heights {
-    Heights(
-      entries: entries.count, suffixes: suffixes.count, places: places.count, keys: keys.count)
-  }
+  private var heights: Heights { (entries.count, suffixes.count, places.count, keys.count) }
 
   private mutating func lower(to heights: Heights) {
     entries.removeLast(entries.count - heights.entries)
@@ -166,9 +163,6 @@ package struct MSTWalker: Sendable {
     places.removeLast(places.count - heights.places)
     keys.removeLast(keys.count - heights.keys)
   }
-
-  /// Takes the block of the node that was asked for.
-  package mutating func enter(_ bytes: Span<UInt8>) { enter(bytes) { _, _ in } }
 
   /// Takes the block of the node that was asked for, and has all that it links to located.
   ///
@@ -178,7 +172,7 @@ package struct MSTWalker: Sendable {
   ///     ``place`` gives back when the walk comes to the link. Looking up many at once in a large
   ///     table takes less time.
   package mutating func enter(
-    _ bytes: Span<UInt8>, locate: ([CommonCID], inout [Int?]) -> Void
+    _ bytes: Span<UInt8>, locate: ([CommonCID], inout [Int?]) -> Void = { _, _ in }
   ) {
     guard let cid = requested else { return }
     requested = nil
@@ -228,11 +222,11 @@ package struct MSTWalker: Sendable {
       let firstKey = suffixes.span.extracting(entries[start.entries].suffix)
       // A node that has been here before, or lies in the wrong place, shows it with its first key.
       if left == nil, !follows(firstKey) {
-        note(.keysNotAscending, in: cid, key: firstKey)
+        note(.keysNotAscending, in: cid, key: firstKey.array)
         return nil
       }
       layer = MSTLayer.layer(of: firstKey)
-      if let expected, layer != expected { note(.wrongLayer, in: cid, key: firstKey) }
+      if let expected, layer != expected { note(.wrongLayer, in: cid, key: firstKey.array) }
     } else if let expected, expected < 0 {
       note(.wrongLayer, in: cid)
     }
@@ -254,7 +248,7 @@ package struct MSTWalker: Sendable {
     requested = nil
     if let above = path.last?.layer, subtree.layer != above - 1 { note(.wrongLayer, in: cid) }
     guard follows(subtree.firstKey.span) else {
-      note(.keysNotAscending, in: cid, key: subtree.firstKey.span)
+      note(.keysNotAscending, in: cid, key: subtree.firstKey)
       return
     }
     if path.isEmpty { rootLayer = subtree.layer }
@@ -295,18 +289,10 @@ package struct MSTWalker: Sendable {
     requested = nil
   }
 
-  /// What became of an entry.
-  private enum Advance {
-    /// Its key is ``key``.
-    case given
-    /// Its key is too long to be one.
-    case passedOver
-    /// Its node cannot be read on.
-    case leaves
-  }
-
-  /// Makes `key` the key of the next entry, and checks it.
-  private mutating func advance(_ last: Int) -> Advance {
+  /// Goes on to the next entry, makes `key` its key, and checks it.
+  ///
+  /// - Returns: false if the key is too long to be one; nil if the node cannot be read on.
+  private mutating func advance(_ last: Int) -> Bool? {
     let isFirst = path[last].next == path[last].start.entries
     let entry = entries[path[last].next]
     path[last].next += 1
@@ -316,33 +302,33 @@ package struct MSTWalker: Sendable {
         entry, suffixes, &keys, from: path[last].start.keys, &path[last].keyLength)
     else {
       note(.prefixNotMaximal, in: path[last].cid)
-      return .leaves
+      return nil
     }
     let keys = keys
     let new = keys.span.extracting(path[last].start.keys..<keys.count)
-    if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new) }
+    if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.array) }
     guard new.count <= Self.maximumKeyLength else {
-      note(.illegalKey, in: path[last].cid, key: new)
+      note(.illegalKey, in: path[last].cid, key: new.array)
       // Of a node that was here before, nothing may be walked again.
       guard follows(new) || !isFirst && passedOver == new.array else {
-        return .leaves
+        return nil
       }
       passedOver = new.array
-      return .passedOver
+      return false
     }
     guard follows(new) else {
-      note(.keysNotAscending, in: path[last].cid, key: new)
-      return .leaves
+      note(.keysNotAscending, in: path[last].cid, key: new.array)
+      return nil
     }
-    if !RecordPath.isTreeKey(new) { note(.illegalKey, in: path[last].cid, key: new) }
+    if !RecordPath.isTreeKey(new) { note(.illegalKey, in: path[last].cid, key: new.array) }
     if !isFirst, MSTLayer.layer(of: new) != path[last].layer {
-      note(.wrongLayer, in: path[last].cid, key: new)
+      note(.wrongLayer, in: path[last].cid, key: new.array)
     }
     key.removeAll(keepingCapacity: true)
     key.append(contentsOf: new)
     hasKey = true
     passedOver = nil
-    return .given
+    return true
   }
 
   /// Whether a key may come next: behind all that came, those that were too long among them.
@@ -357,18 +343,13 @@ package struct MSTWalker: Sendable {
     return left[shared] < right[shared]
   }
 
-  private mutating func note(_ kind: MSTProblem.Kind, in node: CID) {
+  private mutating func note(
+    _ kind: MSTProblem.Kind, in node: CID, key: @autoclosure () -> [UInt8]? = nil
+  ) {
     problemCount += 1
     if problems.count < Self.maximumProblems {
-      problems.append(MSTProblem(kind: kind, node: node, key: nil))
-    }
-  }
-
-  private mutating func note(_ kind: MSTProblem.Kind, in node: CID, key: Span<UInt8>) {
-    problemCount += 1
-    if problems.count < Self.maximumProblems {
-      let kept = key.extracting(first: Self.maximumKeyLength + 1)
-      problems.append(MSTProblem(kind: kind, node: node, key: kept.array))
+      let key = key().map { Array($0.prefix(Self.maximumKeyLength + 1)) }
+      problems.append(MSTProblem(kind: kind, node: node, key: key))
     }
   }
 }

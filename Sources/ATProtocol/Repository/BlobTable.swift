@@ -3,14 +3,11 @@ package import IPLD
 /// The blobs that a repository refers to, each once.
 ///
 /// An account may refer to a million blobs, so what is kept of each are some hundred bytes: 24 of
-/// facts, its CID, six for looking it
-/// up, and the key of the record that refers to it first, which blobs of one record share.
+/// facts, its CID, twelve to look it up, and the key of the record that refers to it first, which
+/// blobs of one record share.
 ///
-/// Invariants:
-/// 1. `slots.count` is a power of two, and more than a third of the slots are 0; the others are one
-///    more than the number of a row.
-/// 2. The CIDs, keys and collections lie one after the other in a buffer each, in the order in
-///    which they came.
+/// Invariant: the CIDs, keys and collections lie one after the other in a buffer each, in the order
+/// in which they came.
 package struct BlobTable: Sendable {
   /// One blob.
   package struct Entry: Sendable {
@@ -82,8 +79,8 @@ package struct BlobTable: Sendable {
 
   private var rows: [Row] = []
   private var cids: [UInt8] = []
-  private var slots = [UInt32](repeating: 0, count: 64)
-  private let hash = CIDHash()
+  /// The number of a CID is that of its row.
+  private var slots = CIDSlots()
   private var keys = RecordKeys()
   private var types: [String] = []
   private var typeNumbers: [String: Int] = [:]
@@ -103,12 +100,11 @@ package struct BlobTable: Sendable {
   }
 
   /// Whether the repository refers to this blob.
-  package func contains(_ cid: CID) -> Bool { slots[slot(of: cid)] != 0 }
+  package func contains(_ cid: CID) -> Bool { number(of: cid) != nil }
 
   /// The blob's place among ``entries``; nil if the repository does not refer to it.
   package func number(of cid: CID) -> Int? {
-    let number = slots[slot(of: cid)]
-    return number == 0 ? nil : Int(number - 1)
+    slots.slot(slots.hash(of: cid)) { Self.cid(rows[$0], cids) == cid }.map(slots.number)
   }
 
   /// The blob's entry.
@@ -117,13 +113,26 @@ package struct BlobTable: Sendable {
   private func entry(_ number: Int) -> Entry {
     let row = rows[number]
     return Entry(
-      cid: cid(row), mimeType: row.type.map { types[$0] },
+      cid: Self.cid(row, cids), mimeType: row.type.map { types[$0] },
       size: row.size < 0 ? nil : Int(row.size),
       isTyped: row.typeAndForms & Row.typed != 0, isLegacy: row.typeAndForms & Row.legacy != 0,
       firstRecord: keys[Int(row.key)])
   }
 
-  private func cid(_ row: Row) -> CID {
+  /// The number of a blob, or the next one, which is taken.
+  private static func number(
+    of cid: CID, in slots: inout CIDSlots, _ rows: [Row], _ cids: [UInt8]
+  ) -> Int {
+    let hash = slots.hash(of: cid)
+    let (slot, _) = slots.insert(hash, rows.count) {
+      Self.cid(rows[$0], cids) == cid
+    } cid: {
+      Self.cid(rows[$0], cids)
+    }
+    return slots.number(slot)
+  }
+
+  private static func cid(_ row: Row, _ cids: [UInt8]) -> CID {
     var offset = Int(row.cid)
     do throws(CIDError) {
       return try CID(cids.span, at: &offset)
@@ -153,7 +162,8 @@ package struct BlobTable: Sendable {
     legacyReferenceCount += other.legacyReferenceCount
     for row in other.rows {
       _ = insert(
-        other.cid(row), forms: row.typeAndForms & (Row.typed | Row.legacy), size: row.size,
+        Self.cid(row, other.cids), forms: row.typeAndForms & (Row.typed | Row.legacy),
+        size: row.size,
         type: row.type.map { other.types[$0] }, from: other.keys.bytes(Int(row.key)))
     }
   }
@@ -162,16 +172,13 @@ package struct BlobTable: Sendable {
   private mutating func insert(
     _ cid: CID, forms: UInt32, size: Int64, type: String?, from record: [UInt8]
   ) -> Int {
-    if (rows.count + 1) * 3 > slots.count * 2 { grow() }
-    let slot = slot(of: cid)
-    if slots[slot] == 0 {
+    let number = Self.number(of: cid, in: &slots, rows, cids)
+    if number == rows.count {
       rows.append(
         Row(
           cid: UInt64(cids.count), size: -1, key: UInt32(keys.number(of: record)), typeAndForms: 0))
       cid.append(to: &cids)
-      slots[slot] = UInt32(rows.count)
     }
-    let number = Int(slots[slot] - 1)
     rows[number].typeAndForms |= forms
     if rows[number].size < 0 { rows[number].size = size }
     if rows[number].type == nil, let type { rows[number].type = self.number(ofType: type) }
@@ -184,24 +191,6 @@ package struct BlobTable: Sendable {
     types.append(type)
     if typeNumbers.count < Self.maximumSharedTypes { typeNumbers[type] = types.count - 1 }
     return types.count - 1
-  }
-
-  /// The slot that a blob has, or the empty one where it belongs.
-  private func slot(of cid: CID) -> Int {
-    var slot = Int(truncatingIfNeeded: hash(cid)) & (slots.count - 1)
-    while slots[slot] != 0, self.cid(rows[Int(slots[slot] - 1)]) != cid {
-      slot = (slot + 1) & (slots.count - 1)
-    }
-    return slot
-  }
-
-  private mutating func grow() {
-    slots = [UInt32](repeating: 0, count: slots.count * 2)
-    for (number, row) in rows.enumerated() {
-      var slot = Int(truncatingIfNeeded: hash(cid(row))) & (slots.count - 1)
-      while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-      slots[slot] = UInt32(number + 1)
-    }
   }
 }
 

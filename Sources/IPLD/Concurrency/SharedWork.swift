@@ -1,4 +1,16 @@
 internal import Dispatch
+internal import Synchronization
+
+/// Numbers from 0, each given out once, in the order of asking.
+final class Counter: Sendable {
+  private let next = Atomic<Int>(0)
+
+  /// The next number, or nil when all below `limit` are taken.
+  func take(below limit: Int) -> Int? {
+    let value = next.wrappingAdd(1, ordering: .relaxed).oldValue
+    return value < limit ? value : nil
+  }
+}
 
 /// Work on many items that goes on in other threads; the thread that waits for it does its share.
 package final class SharedWork: Sendable {
@@ -27,4 +39,27 @@ package final class SharedWork: Sendable {
   }
 
   private func help() { while let index = next.take(below: count) { work(index) } }
+}
+
+/// A piece of work on another thread, whose result is asked for later.
+package final class Meanwhile<Value: Sendable>: Sendable {
+  private let result = Mutex<Value?>(nil)
+  private let group = DispatchGroup()
+
+  /// Begins the work.
+  package init(_ work: @escaping @Sendable () -> Value) {
+    DispatchQueue.global().async(group: group) { [self] in
+      let value = work()
+      result.withLock { $0 = value }
+    }
+  }
+
+  /// The result; waits until there is one.
+  package var value: Value {
+    group.wait()
+    guard let value = result.withLock({ $0 }) else {
+      preconditionFailure("the work is done and has no result")
+    }
+    return value
+  }
 }

@@ -21,17 +21,11 @@ package enum Base32 {
         }
         at += 5
       }
-      var buffer: UInt32 = 0
-      var held: UInt32 = 0
+      var bits = BitGroups(of: 5)
       for index in at..<bytes.count {
-        buffer = buffer << 8 | UInt32(bytes[index])
-        held += 8
-        while held >= 5 {
-          held -= 5
-          characters.append(character(buffer &>> held & 31))
-        }
+        bits.put(UInt32(bytes[index]), bits: 8) { characters.append(character($0)) }
       }
-      if held > 0 { characters.append(character(buffer &<< (5 - held) & 31)) }
+      if let last = bits.padded { characters.append(character(last)) }
     }
   }
 
@@ -45,8 +39,7 @@ package enum Base32 {
   /// that are not zero.
   package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
-    var buffer: UInt32 = 0
-    var held = 0
+    var bits = BitGroups(of: 8)
     for character in text {
       let value: UInt8
       switch character {
@@ -54,16 +47,10 @@ package enum Base32 {
       case UInt8(ascii: "2")...UInt8(ascii: "7"): value = character - UInt8(ascii: "2") + 26
       default: return nil
       }
-      buffer = buffer << 5 | UInt32(value)
-      held += 5
-      if held >= 8 {
-        held -= 8
-        bytes.append(UInt8(truncatingIfNeeded: buffer >> UInt32(held)))
-      }
+      bits.put(UInt32(value), bits: 5) { bytes.append(UInt8($0)) }
     }
     // 5 bits or more left over mean a character that carried nothing; anything but zeros means
     // another spelling.
-    guard held < 5, buffer & (1 << UInt32(held) - 1) == 0 else { return nil }
-    return bytes
+    return bits.heldCount < 5 && bits.padded ?? 0 == 0 ? bytes : nil
   }
 }

@@ -6,14 +6,8 @@ package enum Base58 {
   /// The longest text that is decoded; a CID takes 46 to 50 characters.
   package static let maximumLength = 512
 
-  private static let alphabet = Array(
-    "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
-
-  private static let values: [UInt8] = {
-    var table = [UInt8](repeating: 0xff, count: 256)
-    for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
-    return table
-  }()
+  private static let alphabet = Alphabet(
+    "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 
   /// The text for `bytes`.
   package static func encode(_ bytes: [UInt8]) -> String {
@@ -31,12 +25,8 @@ package enum Base58 {
         carry /= 58
       }
     }
-    let text =
-      [UInt8](repeating: alphabet[0], count: zeros)
-      + digits.reversed().map {
-        alphabet[Int($0)]
-      }
-    return String(decoding: text, as: UTF8.self)
+    digits += [UInt8](repeating: 0, count: zeros)
+    return String(decoding: digits.reversed().map { alphabet[$0] }, as: UTF8.self)
   }
 
   /// The bytes, or nil for a character outside the alphabet or a text over ``maximumLength``.
@@ -44,8 +34,8 @@ package enum Base58 {
     guard text.count <= maximumLength else { return nil }
     var bytes: [UInt8] = []  // least significant first
     for character in text {
-      var carry = Int(values[Int(character)])
-      guard carry < 58 else { return nil }
+      guard let value = alphabet.value(of: character) else { return nil }
+      var carry = Int(value)
       for index in bytes.indices {
         carry += Int(bytes[index]) * 58
         bytes[index] = UInt8(carry & 0xff)

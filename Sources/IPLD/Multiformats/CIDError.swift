@@ -1,25 +1,25 @@
 /// Why bytes or a text are not a CID, and at which byte.
 package struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  package enum Reason: Equatable, Sendable {
+  package enum Reason: String, Sendable {
     /// The bytes end inside the CID.
-    case truncated
+    case truncated = "the CID is cut short"
     /// A varint needs more than 63 bits.
-    case varintTooLong
+    case varintTooLong = "a varint of the CID takes more than 63 bits"
     /// A varint is longer than it needs to be.
-    case varintNotMinimal
+    case varintNotMinimal = "a varint of the CID is not minimal"
     /// Neither version 0 nor version 1.
-    case unknownVersion
+    case unknownVersion = "the CID is neither version 0 nor version 1"
     /// The digest is longer than ``Multihash/maximumDigestLength``.
-    case digestTooLong
+    case digestTooLong = "the CID's digest is over 2048 bytes"
     /// Bytes follow the CID.
-    case trailingBytes
+    case trailingBytes = "bytes follow the CID"
     /// The text is longer than any CID.
-    case textTooLong
+    case textTooLong = "the text is too long for a CID"
     /// The text's first character names no encoding that is read here.
-    case unknownMultibase
+    case unknownMultibase = "the CID is written neither in base32 (b…) nor in base58 (z…, Qm…)"
     /// The text holds a character outside its alphabet, or is not the one spelling of its bytes.
-    case notInAlphabet
+    case notInAlphabet = "the CID's text is not canonical base32 or base58"
   }
 
   /// The broken rule.
@@ -35,19 +35,7 @@ package struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// What a person reads.
   package var description: String {
-    let what =
-      switch reason {
-      case .truncated: "the CID is cut short"
-      case .varintTooLong: "a varint of the CID takes more than 63 bits"
-      case .varintNotMinimal: "a varint of the CID is not minimal"
-      case .unknownVersion: "the CID is neither version 0 nor version 1"
-      case .digestTooLong: "the CID's digest is over \(Multihash.maximumDigestLength) bytes"
-      case .trailingBytes: "bytes follow the CID"
-      case .textTooLong: "the text is too long for a CID"
-      case .unknownMultibase: "the CID is written neither in base32 (b…) nor in base58 (z…, Qm…)"
-      case .notInAlphabet: "the CID's text is not canonical base32 or base58"
-      }
-    return "\(what), at byte \(offset)"
+    "\(reason.rawValue), at byte \(offset)"
   }
 
   /// A varint that has to be there.

@@ -8,9 +8,6 @@ extension Identifier {
 
   /// The first rule that the UTF-8 of `text` breaks.
   static func fault(inText text: String) -> IdentifierError? { fault(in: text.utf8.span) }
-
-  /// Parses the UTF-8 of `text`.
-  static func parse(utf8Of text: String) throws -> Self { try Self(utf8: text.utf8.span) }
 }
 
 /// Every text of 1 to `length` of the given letters.

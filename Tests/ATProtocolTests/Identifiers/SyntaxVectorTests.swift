@@ -54,14 +54,12 @@ struct `Identifier conformance vectors` {
     let identifier = try type.init(vector.text)
     #expect(identifier.text.lowercased() == vector.text.lowercased())
     #expect(type.fault(inText: vector.text) == nil)
-    #expect(try type.parse(utf8Of: vector.text).text == identifier.text)
   }
 
   @Test(arguments: SyntaxVector.invalid)
   func `rejects an invalid vector`(_ vector: SyntaxVector) throws {
     let type = try #require(SyntaxVector.types[vector.grammar])
     #expect(throws: IdentifierError.self) { try type.init(vector.text) }
-    #expect(throws: IdentifierError.self) { try type.parse(utf8Of: vector.text) }
     #expect(type.fault(inText: vector.text) != nil)
   }
 

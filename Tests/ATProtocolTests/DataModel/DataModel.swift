@@ -1,15 +1,15 @@
-package import IPLD
+import IPLD
 
 /// The rules of AT Protocol's data model that a value can break although DAG-CBOR and JSON can say
-/// it.
+/// it: what the conformance vectors ask of a value that was read.
 ///
 /// Source: [data model](https://atproto.com/specs/data-model).
-package enum DataModel {
+enum DataModel {
   /// Checks a record, or whatever else stands for itself.
   ///
   /// - Throws: ``DataModelError``: the first thing that the data model forbids, and where in the
   ///   value it is.
-  package static func check(_ value: IPLDValue) throws(DataModelError) {
+  static func check(_ value: IPLDValue) throws(DataModelError) {
     guard value.map != nil else { throw DataModelError(.notAMap) }
     try check(value, depth: 0)
   }
@@ -31,7 +31,7 @@ package enum DataModel {
     case .map(let map):
       guard depth < DAGCBORScanner.maximumDepth else { throw DataModelError(.tooDeep) }
       for entry in map.entries {
-        if entry.key == DataModelJSON.linkKey || entry.key == DataModelJSON.bytesKey {
+        if ["$link", "$bytes"].contains(entry.key) {
           throw DataModelError(.reservedKey, path: [entry.key])
         }
         try check(entry.value, depth: depth + 1, below: entry.key)
@@ -70,51 +70,40 @@ package enum DataModel {
 }
 
 /// What in a value AT Protocol's data model forbids.
-package struct DataModelError: Error, Equatable, Sendable, CustomStringConvertible {
+struct DataModelError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  package enum Reason: Equatable, Sendable {
+  enum Reason: String, Sendable {
     /// The outermost value is not a map.
-    case notAMap
+    case notAMap = "the value is not a map"
     /// A float.
-    case float
+    case float = "a float, which AT Protocol does not allow"
     /// An integer that does not fit in 64 bits, signed.
-    case integerOutOfRange
+    case integerOutOfRange = "an integer outside 64 bits"
     /// A link that is not a CID of version 1 with SHA-256, DAG-CBOR or raw.
-    case linkNotAllowed
+    case linkNotAllowed = "a link that AT Protocol does not allow"
     /// A `$type` that is not text, or empty.
-    case malformedType
+    case malformedType = "a $type that is not a name"
     /// A map with `$type` "blob" that lacks a raw link `ref`, a `mimeType` or a `size` above 0.
-    case malformedBlob
+    case malformedBlob = "a blob reference that is missing something, or has it wrong"
     /// A key that stands for links or bytes in JSON.
-    case reservedKey
+    case reservedKey = "a key that is reserved for JSON"
     /// Arrays and maps nested deeper than DAG-CBOR is read.
-    case tooDeep
+    case tooDeep = "values nested too deeply"
   }
 
   /// The broken rule.
-  package let reason: Reason
+  let reason: Reason
   /// The keys and positions that lead to the place, outermost first.
-  package let path: [String]
+  let path: [String]
 
   /// An error with its place.
-  package init(_ reason: Reason, path: [String] = []) {
+  init(_ reason: Reason, path: [String] = []) {
     self.reason = reason
     self.path = path
   }
 
   /// What a person reads; the place is written as a JSON pointer.
-  package var description: String {
-    let what =
-      switch reason {
-      case .notAMap: "the value is not a map"
-      case .float: "a float, which AT Protocol does not allow"
-      case .integerOutOfRange: "an integer outside 64 bits"
-      case .linkNotAllowed: "a link that AT Protocol does not allow"
-      case .malformedType: "a $type that is not a name"
-      case .malformedBlob: "a blob reference that is missing something, or has it wrong"
-      case .reservedKey: "a key that is reserved for JSON"
-      case .tooDeep: "values nested too deeply"
-      }
+  var description: String {
     let pointer = path.map { name in
       "/"
         + name.flatMap { character in
@@ -125,6 +114,6 @@ package struct DataModelError: Error, Equatable, Sendable, CustomStringConvertib
           }
         }
     }
-    return path.isEmpty ? what : "\(what), at \(pointer.joined())"
+    return reason.rawValue + (path.isEmpty ? "" : ", at \(pointer.joined())")
   }
 }

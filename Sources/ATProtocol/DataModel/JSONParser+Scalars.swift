@@ -1,11 +1,9 @@
 import IPLD
 
-/// Reads the strings of JSON.
-enum JSONString {
-  /// The string whose quotation mark is at `offset`, which is moved behind it.
-  ///
-  /// - Precondition: `bytes` are UTF-8.
-  static func read(_ bytes: [UInt8], at offset: inout Int) throws(JSONError) -> String {
+/// The strings of JSON.
+extension JSONParser {
+  /// The string whose quotation mark is the next byte.
+  mutating func readString() throws(JSONError) -> String {
     offset += 1
     var start = offset
     var text: [UInt8] = []
@@ -14,11 +12,10 @@ enum JSONString {
       case UInt8(ascii: "\""):
         defer { offset += 1 }
         if text.isEmpty { return String(decoding: bytes[start..<offset], as: UTF8.self) }
-        text.append(contentsOf: bytes[start..<offset])
-        return String(decoding: text, as: UTF8.self)
+        return String(decoding: text + bytes[start..<offset], as: UTF8.self)
       case UInt8(ascii: "\\"):
         text.append(contentsOf: bytes[start..<offset])
-        text.append(contentsOf: String(try readEscape(bytes, at: &offset)).utf8)
+        text.append(contentsOf: String(try readEscape()).utf8)
         start = offset
       case 0x00..<0x20: throw JSONError(.controlCharacter, offset: offset)
       default: offset += 1
@@ -27,9 +24,7 @@ enum JSONString {
     throw JSONError(.truncated, offset: offset)
   }
 
-  private static func readEscape(_ bytes: [UInt8], at offset: inout Int) throws(JSONError)
-    -> Unicode.Scalar
-  {
+  private mutating func readEscape() throws(JSONError) -> Unicode.Scalar {
     let start = offset
     guard start + 1 < bytes.count else { throw JSONError(.truncated, offset: bytes.count) }
     offset += 2
@@ -45,21 +40,19 @@ enum JSONString {
     case UInt8(ascii: "u"): break
     default: throw JSONError(.malformedEscape, offset: start)
     }
-    let unit = try readHex(bytes, at: &offset, of: start)
+    let unit = try readHex(of: start)
     if let scalar = Unicode.Scalar(unit) { return scalar }
     guard UTF16.isLeadSurrogate(unit), bytes[offset...].starts(with: #"\u"#.utf8) else {
       throw JSONError(.loneSurrogate, offset: start)
     }
     offset += 2
-    let second = try readHex(bytes, at: &offset, of: offset - 2)
+    let second = try readHex(of: offset - 2)
     guard UTF16.isTrailSurrogate(second) else { throw JSONError(.loneSurrogate, offset: start) }
     return UTF16.decode(UTF16.EncodedScalar([unit, second]))
   }
 
   /// Four hexadecimal digits.
-  private static func readHex(_ bytes: [UInt8], at offset: inout Int, of start: Int)
-    throws(JSONError) -> UInt16
-  {
+  private mutating func readHex(of start: Int) throws(JSONError) -> UInt16 {
     var unit: UInt16 = 0
     for _ in 0..<4 {
       guard offset < bytes.count else { throw JSONError(.truncated, offset: bytes.count) }
@@ -73,40 +66,32 @@ enum JSONString {
   }
 }
 
-/// Reads the numbers of JSON.
-enum JSONNumber {
+/// The numbers of JSON.
+extension JSONParser {
   /// The largest distance from zero up to which every integer is a float: beyond it, 1e300 is not
   /// meant as an integer.
   private static let exactLimit: Double = 9_007_199_254_740_992
 
-  /// The number that begins at `offset`, which is moved behind it.
-  static func read(_ bytes: [UInt8], at offset: inout Int, from start: Int) throws(JSONError)
-    -> IPLDValue
-  {
+  /// The number that begins with the next byte.
+  mutating func readNumber() throws(JSONError) -> IPLDValue {
+    let start = offset
     var isInteger = true
-    if bytes[offset] == UInt8(ascii: "-") { offset += 1 }
-    if offset < bytes.count, bytes[offset] == UInt8(ascii: "0") {
-      offset += 1
-      if offset < bytes.count, isDigit(bytes[offset]) {
+    _ = skip("-")
+    if skip("0") {
+      if offset < bytes.count, bytes[offset].isASCIIDigit {
         throw JSONError(.malformedNumber, offset: start)
       }
     } else {
-      try readDigits(bytes, at: &offset, from: start)
+      try readDigits(from: start)
     }
-    if offset < bytes.count, bytes[offset] == UInt8(ascii: ".") {
+    if skip(".") {
       isInteger = false
-      offset += 1
-      try readDigits(bytes, at: &offset, from: start)
+      try readDigits(from: start)
     }
-    if offset < bytes.count, bytes[offset] | 0x20 == UInt8(ascii: "e") {
+    if skip("e") || skip("E") {
       isInteger = false
-      offset += 1
-      if offset < bytes.count,
-        bytes[offset] == UInt8(ascii: "+") || bytes[offset] == UInt8(ascii: "-")
-      {
-        offset += 1
-      }
-      try readDigits(bytes, at: &offset, from: start)
+      _ = skip("+") || skip("-")
+      try readDigits(from: start)
     }
     let text = String(decoding: bytes[start..<offset], as: UTF8.self)
     if isInteger {
@@ -116,21 +101,22 @@ enum JSONNumber {
     guard let number = Double(text), number.isFinite else {
       throw JSONError(.numberOutOfRange, offset: start)
     }
-    if number.magnitude <= exactLimit, let integer = Int128(exactly: number) {
+    if number.magnitude <= Self.exactLimit, let integer = Int128(exactly: number) {
       return .integer(integer)
     }
     return .float(number)
   }
 
-  private static func readDigits(_ bytes: [UInt8], at offset: inout Int, from start: Int)
-    throws(JSONError)
-  {
-    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
-    guard isDigit(bytes[offset]) else { throw JSONError(.malformedNumber, offset: start) }
-    while offset < bytes.count, isDigit(bytes[offset]) { offset += 1 }
+  /// Steps over a character, if it is the next one.
+  private mutating func skip(_ character: Unicode.Scalar) -> Bool {
+    guard offset < bytes.count, bytes[offset] == UInt8(ascii: character) else { return false }
+    offset += 1
+    return true
   }
 
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  private mutating func readDigits(from start: Int) throws(JSONError) {
+    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+    guard bytes[offset].isASCIIDigit else { throw JSONError(.malformedNumber, offset: start) }
+    while offset < bytes.count, bytes[offset].isASCIIDigit { offset += 1 }
   }
 }
