@@ -7,28 +7,15 @@ extension JSONWriter {
   }
 
   /// Writes a key and a number, or null.
-  package mutating func field(_ key: String, _ value: Int?) {
+  package mutating func field(_ key: String, _ value: (some BinaryInteger)?) {
     self.key(key)
     if let value { integer(value) } else { null() }
   }
 
-  /// Writes a key and a number.
-  package mutating func field(_ key: String, _ value: UInt64) {
-    self.key(key)
-    integer(Int128(value))
-  }
-
-  /// Writes a key, and whether it is so.
-  package mutating func field(_ key: String, _ value: Bool) {
-    self.key(key)
-    boolean(value)
-  }
-
   /// Writes a key with true, false or null.
   package mutating func field(_ key: String, _ value: Bool?) {
-    if let value { return field(key, value) }
     self.key(key)
-    null()
+    if let value { boolean(value) } else { null() }
   }
 
   /// Writes a key and texts.

@@ -21,15 +21,10 @@ package import IPLD
 ///    last.
 /// 2. `isAfterKey` is true only between a key and its value.
 package struct JSONWriter: Sendable {
-  private enum Container {
-    case array
-    case object
-  }
-
   /// What has been written and not been taken.
   package private(set) var bytes: [UInt8] = []
   private let isPretty: Bool
-  private var open: [(container: Container, isEmpty: Bool)] = []
+  private var open: [(isObject: Bool, isEmpty: Bool)] = []
   private var isAfterKey = false
   /// Whether a value stands at the top, so that no second may follow before a line's end.
   private var isComplete = false
@@ -51,27 +46,27 @@ package struct JSONWriter: Sendable {
 
   /// Begins an object; until it ends, keys and values take turns.
   package mutating func beginObject() {
-    begin(.object, UInt8(ascii: "{"))
+    begin(isObject: true, "{")
   }
 
   /// Ends the object.
   package mutating func endObject() {
-    end(.object, UInt8(ascii: "}"))
+    end(isObject: true, "}")
   }
 
   /// Begins an array.
   package mutating func beginArray() {
-    begin(.array, UInt8(ascii: "["))
+    begin(isObject: false, "[")
   }
 
   /// Ends the array.
   package mutating func endArray() {
-    end(.array, UInt8(ascii: "]"))
+    end(isObject: false, "]")
   }
 
   /// Writes the key of an object's next value.
   package mutating func key(_ name: String) {
-    precondition(open.last?.container == .object && !isAfterKey, "a key where none can stand")
+    precondition(open.last?.isObject == true && !isAfterKey, "a key where none can stand")
     separate()
     appendQuoted(name)
     bytes.append(UInt8(ascii: ":"))
@@ -105,15 +100,9 @@ package struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes an integer, all its digits.
-  package mutating func integer(_ number: Int) {
-    beginValue()
-    bytes.append(contentsOf: number.description.utf8)
-  }
-
   /// Writes an integer, all its digits, also those that no reader keeps who takes numbers for
   /// floats.
-  package mutating func integer(_ number: Int128) {
+  package mutating func integer(_ number: some BinaryInteger) {
     beginValue()
     bytes.append(contentsOf: number.description.utf8)
   }
@@ -146,25 +135,25 @@ package struct JSONWriter: Sendable {
     isComplete = false
   }
 
-  private mutating func begin(_ container: Container, _ bracket: UInt8) {
+  private mutating func begin(isObject: Bool, _ bracket: Unicode.Scalar) {
     beginValue()
-    bytes.append(bracket)
-    open.append((container, isEmpty: true))
+    bytes.append(UInt8(ascii: bracket))
+    open.append((isObject, isEmpty: true))
   }
 
-  private mutating func end(_ container: Container, _ bracket: UInt8) {
-    guard let (ended, isEmpty) = open.popLast(), ended == container, !isAfterKey else {
+  private mutating func end(isObject: Bool, _ bracket: Unicode.Scalar) {
+    guard let (wasObject, isEmpty) = open.popLast(), wasObject == isObject, !isAfterKey else {
       preconditionFailure("an end of what has not begun")
     }
     if isPretty && !isEmpty { appendLineStart() }
-    bytes.append(bracket)
+    bytes.append(UInt8(ascii: bracket))
   }
 
   /// What stands before any value.
   private mutating func beginValue() {
-    switch open.last?.container {
-    case .array?: separate()
-    case .object?:
+    switch open.last?.isObject {
+    case false?: separate()
+    case true?:
       precondition(isAfterKey, "a value of an object without its key")
       isAfterKey = false
     case nil:

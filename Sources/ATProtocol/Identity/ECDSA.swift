@@ -48,10 +48,5 @@ enum ECDSA {
 
 extension VerificationKey.Curve {
   /// What libcrypto calls it.
-  var groupName: String {
-    switch self {
-    case .k256: "secp256k1"
-    case .p256: "prime256v1"
-    }
-  }
+  var groupName: String { self == .k256 ? "secp256k1" : "prime256v1" }
 }

@@ -28,8 +28,7 @@ extension PrivateKey {
   package static func generate(on curve: VerificationKey.Curve) throws(Fault) -> PrivateKey {
     var library = making
     guard let key = unsafe carpack_generate_key(&library, curve.groupName) else {
-      library.ERR_clear_error()
-      throw .cannotSign
+      throw failed(.cannotSign)
     }
     return try unsafe PrivateKey(taking: key)
   }
@@ -47,10 +46,7 @@ extension PrivateKey {
     let count = unsafe withKey { key in
       unsafe carpack_write_key(&library, key, phrase, length, &buffer, capacity)
     }
-    guard count > 0, count < capacity else {
-      library.ERR_clear_error()
-      throw .cannotSign
-    }
+    guard count > 0, count < capacity else { throw Self.failed(.cannotSign) }
     return Array(buffer.prefix(Int(count)))
   }
 
@@ -61,8 +57,7 @@ extension PrivateKey {
     var library = Self.making
     var scalar = [UInt8](repeating: 0, count: Self.scalarLength)
     guard unsafe withKey({ key in unsafe carpack_key_scalar(&library, key, &scalar) }) != 0 else {
-      library.ERR_clear_error()
-      throw .cannotSign
+      throw Self.failed(.cannotSign)
     }
     return "z" + Base58.encode(verificationKey.curve.privatePrefix + scalar)
   }
@@ -74,11 +69,10 @@ extension PrivateKey {
     guard multikey.utf8.first == UInt8(ascii: "z"),
       let bytes = Base58.decode(Array(multikey.utf8.dropFirst()))
     else { throw .notAKey }
-    guard
-      let curve = VerificationKey.Curve.allCases.first(where: {
-        bytes.starts(with: $0.privatePrefix)
-      })
-    else { throw .unknownCurve }
+    let curves = VerificationKey.Curve.allCases
+    guard let curve = curves.first(where: { bytes.starts(with: $0.privatePrefix) }) else {
+      throw .unknownCurve
+    }
     let scalar = bytes.dropFirst(curve.privatePrefix.count)
     guard scalar.count == Self.scalarLength, curve.isScalar(scalar) else { throw .notAKey }
     // As the shortest PKCS #8, from which libcrypto finds the point that belongs to the number.
@@ -119,18 +113,11 @@ extension PrivateKey {
 
 extension VerificationKey.Curve {
   /// What a private multikey begins with: the curve's multicodec as a varint.
-  fileprivate var privatePrefix: [UInt8] {
-    switch self {
-    case .k256: [0x81, 0x26]
-    case .p256: [0x86, 0x26]
-    }
-  }
+  fileprivate var privatePrefix: [UInt8] { self == .k256 ? [0x81, 0x26] : [0x86, 0x26] }
 
   /// The curve's object identifier in DER: `1.3.132.0.10`, `1.2.840.10045.3.1.7`.
   fileprivate var objectIdentifier: [UInt8] {
-    switch self {
-    case .k256: [0x2b, 0x81, 0x04, 0x00, 0x0a]
-    case .p256: [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07]
-    }
+    self == .k256
+      ? [0x2b, 0x81, 0x04, 0x00, 0x0a] : [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07]
   }
 }

@@ -60,8 +60,8 @@ package final class PrivateKey: @unchecked Sendable {
       wasAsked = unsafe context.was_asked_for != 0
     }
     guard let key = unsafe key else {
-      library.ERR_clear_error()
-      throw wasAsked ? (passphrase == nil ? .encrypted : .wrongPassphrase) : .notAKey
+      let fault: Fault = passphrase == nil ? .encrypted : .wrongPassphrase
+      throw Self.failed(wasAsked ? fault : .notAKey)
     }
     try unsafe self.init(taking: key)
   }
@@ -77,6 +77,13 @@ package final class PrivateKey: @unchecked Sendable {
     unsafe self.key = unsafe key
   }
 
+  /// A fault of libcrypto's, whose own complaint is forgotten: it would stay behind with the
+  /// thread, where TLS takes it for a complaint of its own.
+  static func failed(_ fault: Fault) -> Fault {
+    library.ERR_clear_error()
+    return fault
+  }
+
   /// Calls `body` with libcrypto's key.
   func withKey<Value>(_ body: (OpaquePointer) -> Value) -> Value { unsafe body(key) }
 
@@ -86,8 +93,7 @@ package final class PrivateKey: @unchecked Sendable {
     var name = [CChar](repeating: 0, count: maximumName)
     var length = 0
     guard unsafe library.EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else {
-      library.ERR_clear_error()
-      throw .unknownCurve
+      throw failed(.unknownCurve)
     }
     let curve: VerificationKey.Curve
     switch String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) {
@@ -98,15 +104,11 @@ package final class PrivateKey: @unchecked Sendable {
     var point = [UInt8](repeating: 0, count: VerificationKey.uncompressedLength)
     guard
       unsafe library.EVP_PKEY_get_octet_string_param(key, "pub", &point, point.count, &length) == 1
-    else {
-      library.ERR_clear_error()
+    else { throw failed(.notAKey) }
+    guard let key = try? VerificationKey(point: Array(point.prefix(length)), on: curve) else {
       throw .notAKey
     }
-    do {
-      return try VerificationKey(point: Array(point.prefix(length)), on: curve)
-    } catch {
-      throw .notAKey
-    }
+    return key
   }
 
   /// Signs a message: ECDSA over its SHA-256, r ‖ s of 32 bytes each, s the lower of the two that
@@ -123,10 +125,7 @@ package final class PrivateKey: @unchecked Sendable {
       unsafe context != nil, unsafe Self.library.EVP_PKEY_sign_init(context) == 1,
       unsafe Self.library.EVP_PKEY_sign(context, &der, &length, digest, digest.count) == 1,
       let (r, s) = Self.numbers(in: der.prefix(length))
-    else {
-      Self.library.ERR_clear_error()
-      throw .cannotSign
-    }
+    else { throw Self.failed(.cannotSign) }
     return r + verificationKey.curve.lower(s)
   }
 

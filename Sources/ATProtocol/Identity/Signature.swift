@@ -37,39 +37,31 @@ extension VerificationKey {
 extension VerificationKey.Curve {
   /// Half the order of the curve's group, rounded down: the largest s of a signature.
   fileprivate var halfOrder: [UInt8] {
-    switch self {
-    case .k256: Self.halfOrderOfK256
-    case .p256: Self.halfOrderOfP256
-    }
+    self == .k256 ? Self.halfOrderOfK256 : Self.halfOrderOfP256
   }
 
   /// The lower of two values of s that make the same signature: this one, or the group's order less
   /// it.
   func lower(_ s: [UInt8]) -> [UInt8] {
-    guard halfOrder.lexicographicallyPrecedes(s) else { return s }
-    // The order is odd: twice its half, and one.
-    var other = [UInt8](repeating: 0, count: s.count)
-    var carry = 1
-    for index in s.indices.reversed() {
-      carry += 2 * Int(halfOrder[index]) - Int(s[index])
-      other[index] = UInt8(truncatingIfNeeded: carry)
-      carry >>= 8
-    }
-    return other
+    halfOrder.lexicographicallyPrecedes(s) ? orderLess(s) : s
   }
 
   /// Whether a number of 32 bytes is a private key: from 1 up to less than the order.
   func isScalar(_ bytes: ArraySlice<UInt8>) -> Bool {
-    guard bytes.contains(where: { $0 != 0 }) else { return false }
+    let zero = [UInt8](repeating: 0, count: 32)
+    return !zero.elementsEqual(bytes) && bytes.lexicographicallyPrecedes(orderLess(zero))
+  }
+
+  /// The group's order less a number of 32 bytes.
+  private func orderLess(_ number: [UInt8]) -> [UInt8] {
     // The order is odd: twice its half, and one.
-    var order = [UInt8](repeating: 0, count: bytes.count)
-    var carry = 1
-    for index in order.indices.reversed() {
-      carry += 2 * Int(halfOrder[index])
-      order[index] = UInt8(truncatingIfNeeded: carry)
+    var (result, carry) = (number, 1)
+    for index in number.indices.reversed() {
+      carry += 2 * Int(halfOrder[index]) - Int(number[index])
+      result[index] = UInt8(truncatingIfNeeded: carry)
       carry >>= 8
     }
-    return bytes.lexicographicallyPrecedes(order)
+    return result
   }
 
   private static let halfOrderOfK256: [UInt8] = [

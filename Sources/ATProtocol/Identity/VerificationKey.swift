@@ -12,12 +12,7 @@ package struct VerificationKey: Hashable, Sendable {
     case p256 = "p256"
 
     /// What a Multikey begins with: the curve's multicodec as a varint.
-    var prefix: [UInt8] {
-      switch self {
-      case .k256: [0xe7, 0x01]
-      case .p256: [0x80, 0x24]
-      }
-    }
+    var prefix: [UInt8] { self == .k256 ? [0xe7, 0x01] : [0x80, 0x24] }
   }
 
   /// The curve.

@@ -31,7 +31,7 @@ package struct MSTBuilder: Sendable {
   ///   - emit: receives each node that this completes.
   /// - Precondition: `key` sorts after every key before it.
   package mutating func append(
-    key: [UInt8], value: CID, emit: (Block) throws -> Void
+    key: [UInt8], value: CID, emit: (Block) throws -> Void = { _ in }
   ) rethrows {
     if let last { precondition(last.lexicographicallyPrecedes(key), "keys must ascend") }
     last = key
@@ -41,18 +41,10 @@ package struct MSTBuilder: Sendable {
     edge[layer].entries.append((key, value, nil))
   }
 
-  /// Adds the record that comes next, for a caller who asks for the root alone.
-  ///
-  /// - Precondition: `key` sorts after every key before it.
-  package mutating func append(key: [UInt8], value: CID) { append(key: key, value: value) { _ in } }
-
-  /// Completes the tree; answers its root.
-  package consuming func finish() -> CID { finish { _ in } }
-
   /// Completes the tree; answers its root.
   ///
   /// - Parameter emit: receives the nodes that were not complete before, the root last.
-  package consuming func finish(emit: (Block) throws -> Void) rethrows -> CID {
+  package consuming func finish(emit: (Block) throws -> Void = { _ in }) rethrows -> CID {
     let top = edge.lastIndex { !$0.entries.isEmpty } ?? 0
     if edge.isEmpty { edge.append(Unfinished()) }
     try finish(below: top, emit: emit)
@@ -99,10 +91,7 @@ package struct MSTBuilder: Sendable {
   }
 
   private static func append(_ link: CID?, to bytes: inout [UInt8]) {
-    if let link {
-      DAGCBOREncoder.appendLink(link, to: &bytes)
-    } else {
-      DAGCBOREncoder.appendNull(to: &bytes)
-    }
+    guard let link else { return DAGCBOREncoder.appendNull(to: &bytes) }
+    DAGCBOREncoder.appendLink(link, to: &bytes)
   }
 }

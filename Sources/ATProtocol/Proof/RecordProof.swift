@@ -127,9 +127,13 @@ package struct RecordProof: Hashable, Sendable {
   ) throws -> [UInt8] {
     var car: [UInt8] = []
     CARWriter.appendHeader(roots: [commit], to: &car)
-    let head = try Self.commit(try append(commit, block, &car).span)
+    let bytes = try append(commit, block, &car)
+    let head = try Self.commit(bytes.span)
     var way = Way(path, below: head.data)
-    while let cid = try way.next() { _ = try way.take(try append(cid, block, &car).span) }
+    while let cid = try way.next() {
+      let bytes = try append(cid, block, &car)
+      _ = try way.take(bytes.span)
+    }
     return car
   }
 

@@ -68,9 +68,7 @@ package struct SnapshotDiff: Sendable {
     let oldBlocks = SnapshotBlocks(old, observer: observer)
     let newBlocks = SnapshotBlocks(new, observer: observer)
     var blobs = BlobDifference(old: oldBlocks, new: newBlocks)
-    try MSTDiff.compare(old: try old.treeRoot, new: try new.treeRoot) { node, side in
-      try (side == .old ? oldBlocks : newBlocks).body(of: node)
-    } each: { change in
+    try SnapshotBlocks.compare(oldBlocks, newBlocks) { change in
       switch change {
       case .createdNode: diff.createdNodeCount += 1
       case .deletedNode: diff.deletedNodeCount += 1

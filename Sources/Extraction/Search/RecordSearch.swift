@@ -94,9 +94,7 @@ package struct RecordSearch {
     let (openBefore, gapCount) = (open, gaps.count)
     var ended: [Match] = []
     do {
-      try MSTDiff.compare(old: try old.treeRoot, new: try new.treeRoot) { node, side in
-        try (side == .old ? oldBlocks : newBlocks).body(of: node)
-      } each: { change in
+      try SnapshotBlocks.compare(oldBlocks, newBlocks) { change in
         guard case .record(let record) = change else { return }
         if let match = open.removeValue(forKey: record.key) { ended.append(self.ended(match)) }
         guard let cid = record.new else { return }

@@ -75,28 +75,24 @@ package struct CARStreamChecker: Sendable {
         return 0
       }
     }
-    while used < bytes.count {
-      let remaining = bytes.extracting(used..<bytes.count)
-      var cursor = CARCursor(payload: 0..<remaining.count, limits: limits)
-      do throws(CARError) {
-        guard let (section, cid) = try cursor.next(in: remaining) else { break }
-        guard cid.verify(remaining.extracting(section.bodyRange)) != .mismatch else {
-          throw CARError(.contentMismatch(cid), offset: 0)
+    var cursor = CARCursor(payload: used..<bytes.count, limits: limits)
+    do throws(CARError) {
+      while let (section, cid) = try cursor.next(in: bytes) {
+        guard cid.verify(bytes.extracting(section.bodyRange)) != .mismatch else {
+          throw CARError(.contentMismatch(cid), offset: section.start)
         }
-        used += section.end
         sectionCount += 1
         found(cid)
-      } catch {
-        guard error.reason == .truncatedSection else {
-          throw CARError(error.reason, offset: start + used + error.offset)
-        }
-        var place = 0
-        if case .value(let length) = Varint.read(remaining, at: &place) {
-          neededCount = place + Int(length)
-        }
-        break
+      }
+    } catch {
+      guard error.reason == .truncatedSection else {
+        throw CARError(error.reason, offset: start + error.offset)
+      }
+      var body = cursor.offset
+      if case .value(let length) = Varint.read(bytes, at: &body) {
+        neededCount = body - cursor.offset + Int(length)
       }
     }
-    return used
+    return cursor.offset
   }
 }

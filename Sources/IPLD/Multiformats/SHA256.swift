@@ -76,14 +76,9 @@ package struct SHA256: ~Copyable {
   private let usesLanes: Bool
 
   /// A hash of nothing yet.
-  package init() {
-    self.init(usesLanes: Self.hasLanes)
-  }
-
-  /// A hash of nothing yet.
   ///
   /// - Precondition: the processor has the instructions, if they are to be used.
-  package init(usesLanes: Bool) {
+  package init(usesLanes: Bool = hasLanes) {
     self.usesLanes = usesLanes
     begin()
   }

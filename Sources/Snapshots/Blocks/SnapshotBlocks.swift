@@ -81,6 +81,19 @@ package final class SnapshotBlocks {
     return blocks.number(of: cid).map(blocks.kind) == .plainRecord
   }
 
+  /// Compares the trees of two snapshots, of one archive or of two.
+  ///
+  /// - Throws: `MSTDiffError`, ``SnapshotError``, `ArchiveError`; what `each` throws.
+  package static func compare(
+    _ old: SnapshotBlocks, _ new: SnapshotBlocks, each: (MSTDiff.Change) throws -> Void
+  ) throws {
+    try MSTDiff.compare(old: try old.archived.treeRoot, new: try new.archived.treeRoot) {
+      try ($1 == .old ? old : new).body(of: $0)
+    } each: {
+      try each($0)
+    }
+  }
+
   /// Walks the tree from end to end.
   ///
   /// - Parameter visit: receives every record in the order of the tree, and its bytes, if they were

@@ -298,8 +298,11 @@ package struct ArchivedSnapshot: Sendable {
   }
 
   /// The root of the tree of records, as the commit has it.
-  package var treeRoot: CID {
-    get throws { try Commit(try block(snapshot.commit).bytes.span).data }
+  var treeRoot: CID {
+    get throws {
+      let commit = try block(snapshot.commit)
+      return try Commit(commit.bytes.span).data
+    }
   }
 }
 
