@@ -17,11 +17,11 @@ extension JSONParser {
         text.append(contentsOf: bytes[start..<offset])
         text.append(contentsOf: String(try readEscape()).utf8)
         start = offset
-      case 0x00..<0x20: throw JSONError(.controlCharacter, offset: offset)
+      case 0x00..<0x20: throw error(.controlCharacter)
       default: offset += 1
       }
     }
-    throw JSONError(.truncated, offset: offset)
+    throw error(.truncated)
   }
 
   private mutating func readEscape() throws(JSONError) -> Unicode.Scalar {
@@ -55,7 +55,7 @@ extension JSONParser {
   private mutating func readHex(of start: Int) throws(JSONError) -> UInt16 {
     var unit: UInt16 = 0
     for _ in 0..<4 {
-      guard offset < bytes.count else { throw JSONError(.truncated, offset: bytes.count) }
+      guard offset < bytes.count else { throw error(.truncated) }
       guard let value = Character(Unicode.Scalar(bytes[offset])).hexDigitValue else {
         throw JSONError(.malformedEscape, offset: start)
       }
@@ -115,7 +115,7 @@ extension JSONParser {
   }
 
   private mutating func readDigits(from start: Int) throws(JSONError) {
-    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+    guard offset < bytes.count else { throw error(.truncated) }
     guard bytes[offset].isASCIIDigit else { throw JSONError(.malformedNumber, offset: start) }
     while offset < bytes.count, bytes[offset].isASCIIDigit { offset += 1 }
   }

@@ -39,7 +39,7 @@ struct JSONParser {
       }
       guard open.isEmpty else { continue }
       skipSpace()
-      guard offset == bytes.count else { throw JSONError(.trailingText, offset: offset) }
+      guard offset == bytes.count else { throw error(.trailingText) }
       return values.removeLast()
     }
   }
@@ -51,20 +51,18 @@ struct JSONParser {
     case UInt8(ascii: "{"): return try begin(isObject: true)
     case UInt8(ascii: "["): return try begin(isObject: false)
     case UInt8(ascii: "\""): values.append(.string(try readString()))
-    case UInt8(ascii: "t"): values.append(try readWord("true", .boolean(true)))
-    case UInt8(ascii: "f"): values.append(try readWord("false", .boolean(false)))
-    case UInt8(ascii: "n"): values.append(try readWord("null", .null))
+    case UInt8(ascii: "t"): try read("true", .boolean(true))
+    case UInt8(ascii: "f"): try read("false", .boolean(false))
+    case UInt8(ascii: "n"): try read("null", .null)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
       values.append(try readNumber())
-    default: throw JSONError(.unexpectedByte, offset: offset)
+    default: throw error(.unexpectedByte)
     }
     return true
   }
 
   private mutating func begin(isObject: Bool) throws(JSONError) -> Bool {
-    guard open.count < DAGCBORScanner.maximumDepth else {
-      throw JSONError(.tooDeep, offset: offset)
-    }
+    guard open.count < DAGCBORScanner.maximumDepth else { throw error(.tooDeep) }
     let unfinished = Unfinished(
       isObject: isObject, start: offset, firstValue: values.count, firstKey: keys.count)
     open.append(unfinished)
@@ -89,7 +87,7 @@ struct JSONParser {
     case Self.end(of: innermost):
       offset += 1
       return false
-    default: throw JSONError(.unexpectedByte, offset: offset)
+    default: throw error(.unexpectedByte)
     }
   }
 
@@ -149,24 +147,26 @@ struct JSONParser {
 
   /// Makes sure that a byte is the next; it stays to be read.
   private mutating func expect(_ byte: UInt8) throws(JSONError) {
-    guard try peek() == byte else { throw JSONError(.unexpectedByte, offset: offset) }
+    guard try peek() == byte else { throw error(.unexpectedByte) }
   }
 
-  private mutating func readWord(_ word: String, _ value: IPLDValue) throws(JSONError)
-    -> IPLDValue
-  {
+  /// Reads a word that stands for a value.
+  private mutating func read(_ word: String, _ value: IPLDValue) throws(JSONError) {
     for letter in word.utf8 {
-      guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
-      guard bytes[offset] == letter else { throw JSONError(.unexpectedByte, offset: offset) }
+      guard offset < bytes.count else { throw error(.truncated) }
+      guard bytes[offset] == letter else { throw error(.unexpectedByte) }
       offset += 1
     }
-    return value
+    values.append(value)
   }
+
+  /// An error at the next byte.
+  func error(_ reason: JSONError.Reason) -> JSONError { JSONError(reason, offset: offset) }
 
   /// The next byte that is not white space; it stays to be read.
   private mutating func peek() throws(JSONError) -> UInt8 {
     skipSpace()
-    guard offset < bytes.count else { throw JSONError(.truncated, offset: offset) }
+    guard offset < bytes.count else { throw error(.truncated) }
     return bytes[offset]
   }
 

@@ -82,34 +82,29 @@ extension PLCLog.Entry {
   init(_ item: IPLDValue, _ operation: IPLDValue) {
     createdAt = item["createdAt"]?.string ?? ""
     isNullified = item["nullified"] == .boolean(true)
-    cid = item["cid"]?.string.flatMap(Self.cid)
+    // What cannot be read is of no use here; it stays in the operation.
+    cid = item["cid"]?.string.flatMap { try? CID($0) }
     self.operation = operation
     isTombstone = operation["type"]?.string == "plc_tombstone"
+    let key: IPLDValue?
     if operation["type"]?.string == "create" {
       // The form of 2022, in which both may come without a scheme.
       pds = operation["service"]?.string.flatMap {
-        Self.origin($0.contains("://") ? $0 : "https://" + $0)
+        try? ServerOrigin($0.contains("://") ? $0 : "https://" + $0)
       }
       let name = operation["handle"]?.string.flatMap {
         DIDDocument.handle(.string($0.hasPrefix("at://") ? $0 : "at://" + $0))
       }
       handles = name.map { [$0] } ?? []
-      signingKey = operation["signingKey"]?.string.flatMap(Self.key)
+      key = operation["signingKey"]
     } else {
-      pds = operation["services"]?["atproto_pds"]?["endpoint"]?.string.flatMap(Self.origin)
+      pds = operation["services"]?["atproto_pds"]?["endpoint"]?.string.flatMap {
+        try? ServerOrigin($0)
+      }
       handles = (operation["alsoKnownAs"]?.array ?? []).compactMap(DIDDocument.handle)
-      signingKey = operation["verificationMethods"]?["atproto"]?.string.flatMap(Self.key)
+      key = operation["verificationMethods"]?["atproto"]
     }
-  }
-
-  // What cannot be read is of no use here; it stays in the operation.
-
-  private static func cid(_ text: String) -> CID? { try? CID(text) }
-
-  private static func origin(_ text: String) -> ServerOrigin? { try? ServerOrigin(text) }
-
-  private static func key(_ text: String) -> VerificationKey? {
-    try? VerificationKey(didKey: text)
+    signingKey = key?.string.flatMap { try? VerificationKey(didKey: $0) }
   }
 }
 

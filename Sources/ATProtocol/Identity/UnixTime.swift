@@ -88,22 +88,14 @@ extension UnixTime: CustomStringConvertible {
   /// The time in RFC 3339, to the second: `2023-04-12T04:53:57Z`.
   package var description: String {
     let seconds = microseconds / 1_000_000
-    var days = seconds / 86_400
-    var year: Int64 = 1970
-    while true {
-      let length: Int64 = Self.days(in: 2, of: year) == 29 ? 366 : 365
-      guard days >= length else { break }
-      days -= length
-      year += 1
-    }
-    var month: Int64 = 1
-    while days >= Self.days(in: month, of: year) {
-      days -= Self.days(in: month, of: year)
-      month += 1
-    }
-    let time = seconds % 86_400
+    let (days, time) = (seconds / 86_400, seconds % 86_400)
+    // A year has 365 days at least, so this one is not too early.
+    var year = 1970 + days / 366
+    while Self.daysSince1970(year + 1, 1, 1) <= days { year += 1 }
+    let month = (1...12).last { Self.daysSince1970(year, $0, 1) <= days } ?? 1
+    let day = days - Self.daysSince1970(year, month, 1) + 1
     func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
-    return "\(year)-\(two(month))-\(two(days + 1))"
+    return "\(year)-\(two(month))-\(two(day))"
       + "T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))Z"
   }
 }
