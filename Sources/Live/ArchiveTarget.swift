@@ -163,7 +163,7 @@ final class ArchiveTarget {
   /// - Throws: ``BackupError/leftover(_:_:)``.
   func refuseLeftover(unlessOf did: DID) throws {
     guard isNew, let reader else { return }
-    let newest = try SnapshotHistory(of: reader.another()).newest
+    let newest = try SnapshotHistory(of: reader).newest
     guard let owner = newest?.did ?? reader.owner, owner != did else { return }
     throw BackupError.leftover(new.map { "\($0.temporaryPath)" } ?? name, owner.text)
   }

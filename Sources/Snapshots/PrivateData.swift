@@ -229,7 +229,7 @@ extension ArchiveReader {
   /// - Throws: `ArchiveError` or ``SnapshotError`` for a manifest that cannot be read.
   package func accountsWithPrivateData() throws -> Set<DID> {
     var accounts: Set<DID> = []
-    for entry in try SnapshotHistory(of: another()).entries {
+    for entry in try SnapshotHistory(of: self).entries {
       if try ArchivedSnapshot.manifest(entry.cid, in: self).privateData != nil {
         accounts.insert(entry.did)
       }

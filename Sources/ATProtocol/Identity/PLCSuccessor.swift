@@ -80,13 +80,9 @@ package struct PLCSuccessor: Hashable, Sendable {
     var map = state.fields
     map["type"] = .string("plc_operation")
     map["prev"] = .string("\(last.cid)")
-    let signature: [UInt8]
-    do {
-      let unsigned = try DAGCBOREncoder.encode(.map(map))
-      signature = try key.sign(unsigned.span)
-    } catch {
-      throw .cannotSign
-    }
+    guard let unsigned = try? DAGCBOREncoder.encode(.map(map)),
+      let signature = try? key.sign(unsigned.span)
+    else { throw .cannotSign }
     map["sig"] = .string(Base64.encodeURL(signature))
     try self.init(checking: .map(map), state, after: log, of: did, now: now)
   }
@@ -109,33 +105,24 @@ package struct PLCSuccessor: Hashable, Sendable {
     for field in asked.keys where operation[field] != asked[field] { throw .otherContent(field) }
     try Self.check(state)
     try Self.checkPace(history, now)
-    let bytes: [UInt8]
-    do {
-      bytes = try DAGCBOREncoder.encode(operation)
-    } catch {
-      throw .otherContent("type")
-    }
+    guard let bytes = try? DAGCBOREncoder.encode(operation) else { throw .otherContent("type") }
     guard bytes.count <= Self.maximumLength else { throw .tooLong(bytes.count) }
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
     let time = max(now, history.operations.last?.receivedAt ?? now)
-    do {
-      let next = log.adding(operation, cid: cid, of: did, at: time)
-      let whole = try PLCHistory(validating: next, of: did)
-      guard whole.current?.operation.cid == cid else { throw Fault.ended }
-    } catch let fault as PLCFault {
-      throw .broken(fault)
-    } catch {
-      throw .ended
-    }
+    let next = log.adding(operation, cid: cid, of: did, at: time)
+    let whole = try Self.history(next, did, Fault.broken)
+    guard whole.current?.operation.cid == cid else { throw .ended }
     self.operation = operation
     self.cid = cid
   }
 
-  private static func history(_ log: PLCLog, _ did: DID) throws(Fault) -> PLCHistory {
+  private static func history(
+    _ log: PLCLog, _ did: DID, _ fault: (PLCFault) -> Fault = Fault.log
+  ) throws(Fault) -> PLCHistory {
     do throws(PLCFault) {
       return try PLCHistory(validating: log, of: did)
     } catch {
-      throw .log(error)
+      throw fault(error)
     }
   }
 

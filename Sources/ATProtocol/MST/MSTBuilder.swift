@@ -31,7 +31,7 @@ package struct MSTBuilder: Sendable {
   ///   - emit: receives each node that this completes.
   /// - Precondition: `key` sorts after every key before it.
   package mutating func append(
-    key: [UInt8], value: CID, emit: (Block) throws -> Void = { _ in }
+    key: [UInt8], value: CID, emit: (Block) throws -> Void
   ) rethrows {
     if let last { precondition(last.lexicographicallyPrecedes(key), "keys must ascend") }
     last = key
@@ -41,10 +41,18 @@ package struct MSTBuilder: Sendable {
     edge[layer].entries.append((key, value, nil))
   }
 
+  /// Adds the record that comes next, for a caller who asks for the root alone.
+  ///
+  /// - Precondition: `key` sorts after every key before it.
+  package mutating func append(key: [UInt8], value: CID) { append(key: key, value: value) { _ in } }
+
+  /// Completes the tree; answers its root.
+  package consuming func finish() -> CID { finish { _ in } }
+
   /// Completes the tree; answers its root.
   ///
   /// - Parameter emit: receives the nodes that were not complete before, the root last.
-  package consuming func finish(emit: (Block) throws -> Void = { _ in }) rethrows -> CID {
+  package consuming func finish(emit: (Block) throws -> Void) rethrows -> CID {
     let top = edge.lastIndex { !$0.entries.isEmpty } ?? 0
     if edge.isEmpty { edge.append(Unfinished()) }
     try finish(below: top, emit: emit)

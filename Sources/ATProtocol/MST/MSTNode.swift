@@ -185,20 +185,12 @@ package struct MSTNode: Equatable, Sendable {
     private mutating func longHead(_ information: UInt8, _ bytes: Span<UInt8>) throws(Malformed)
       -> Int
     {
-      var at = offset + 1
-      let value: UInt64?
-      let least: UInt64
-      switch information {
-      case 24: (value, least) = (bytes.readByte(&at).map(UInt64.init), 24)
-      case 25: (value, least) = (bytes.readBigEndian(&at, as: UInt16.self).map(UInt64.init), 0x100)
-      case 26:
-        (value, least) = (bytes.readBigEndian(&at, as: UInt32.self).map(UInt64.init), 0x1_0000)
-      default: throw malformed()
+      guard information < 27 else { throw malformed() }
+      do throws(DAGCBORError) {
+        return Int(try DAGCBORScanner.readArgument(bytes, information, at: &offset))
+      } catch {
+        throw Malformed(reason: error.reason, offset: error.offset)
       }
-      guard let value else { throw malformed(.truncated) }
-      guard value >= least else { throw malformed(.notMinimal) }
-      offset = at
-      return Int(value)
     }
 
     @inline(__always)

@@ -48,22 +48,8 @@ package struct Commit: Hashable, Sendable {
       throw .notACommit(fields: fields)
     }
     guard version == 2 || version == 3 else { throw .unknownCommitVersion(version) }
-    guard let text = map["did"]?.string else { throw .malformedField("did", "it is not text") }
-    do {
-      did = try DID(text)
-    } catch {
-      throw .malformedField("did", "\(error)")
-    }
-    switch map["rev"] {
-    case .string(let text)?:
-      do {
-        rev = try TID(text)
-      } catch {
-        throw .malformedField("rev", "\(error)")
-      }
-    case nil where version == 2: rev = nil
-    default: throw .malformedField("rev", "it is not text")
-    }
+    did = try Self.identifier(map, "did")
+    rev = version == 2 && map["rev"] == nil ? nil : try Self.identifier(map, "rev")
     switch map["prev"] {
     case nil, .null?: prev = nil
     case .link(let link)?: prev = link
@@ -80,6 +66,17 @@ package struct Commit: Hashable, Sendable {
       unsignedBytes = try Self.unsigned(bytes, fieldCount: map.entries.count)
     } catch {
       throw .commitNotDAGCBOR(error)
+    }
+  }
+
+  private static func identifier<Name: Identifier>(_ map: IPLDMap, _ field: String)
+    throws(RepositoryError) -> Name
+  {
+    guard let text = map[field]?.string else { throw .malformedField(field, "it is not text") }
+    do {
+      return try Name(text)
+    } catch {
+      throw .malformedField(field, "\(error)")
     }
   }
 

@@ -26,7 +26,14 @@ package struct CIDSlots: Sendable {
   private var slots: [UInt64]
   /// How many are in use.
   package private(set) var count = 0
-  private let hash = CIDHash()
+  /// The seed of hashes.
+  ///
+  /// It makes positions unpredictable: an attacker chooses the digests of blocks, and nothing says
+  /// that the blocks hash to them.
+  private let seed = (
+    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max),
+    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
+  )
   /// What ``fetch(_:)`` has seen, lest it be taken for of no use.
   private var fetchedCount = 0
 
@@ -48,9 +55,32 @@ package struct CIDSlots: Sendable {
   /// How many slots there are, so that something may be kept of each.
   package var slotCount: Int { slots.count }
 
-  /// The hash of a CID, with which it is looked for.
+  /// The hash of a CID, with which it is looked for; all bits are of use.
+  ///
+  /// A common CID is all but its digest. Of others there are many for one digest, and they are
+  /// hashed whole, lest they should all want the same slot.
   @inline(__always)
-  package func hash(of cid: CID) -> UInt64 { hash(cid) }
+  package func hash(of cid: CID) -> UInt64 {
+    hash(CommonCID(cid)?.digest ?? SHA256.digest(of: cid.bytes.span))
+  }
+
+  /// The hash of a common CID with this digest.
+  @inline(__always)
+  private func hash(_ digest: SHA256Digest) -> UInt64 {
+    let words = digest.words
+    // Every bit of the digest, with a bit of the seed on it, goes through two products before it
+    // counts.
+    let first = Self.fold(words.0 ^ seed.0, words.1 ^ seed.1)
+    let second = Self.fold(words.2 ^ seed.2, words.3 ^ seed.3)
+    return Self.fold(first ^ seed.2, second ^ seed.1)
+  }
+
+  /// Both halves of a product.
+  @inline(__always)
+  private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    let product = left.multipliedFullWidth(by: right)
+    return product.high ^ product.low
+  }
 
   /// Adds the CID with this hash and number, unless it is there.
   ///
@@ -162,7 +192,7 @@ package struct CIDSlots: Sendable {
     slots = [UInt64](repeating: 0, count: slotCount)
     for content in old where content != 0 {
       // Half of the hash is known no more.
-      var slot = position(hash(cid(Int(content >> Self.numberShift) - 1)))
+      var slot = position(hash(of: cid(Int(content >> Self.numberShift) - 1)))
       while slots[slot] != 0 { slot = slot + 1 == slots.count ? 0 : slot + 1 }
       slots[slot] = content
     }

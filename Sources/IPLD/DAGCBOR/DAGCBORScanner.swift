@@ -185,12 +185,14 @@ package struct DAGCBORScanner: Sendable {
       offset += 1
       return (initial >> 5, UInt64(information))
     }
-    return (initial >> 5, try readArgument(bytes, information))
+    return (initial >> 5, try Self.readArgument(bytes, information, at: &offset))
   }
 
-  private mutating func readArgument(_ bytes: Span<UInt8>, _ information: UInt8)
-    throws(DAGCBORError) -> UInt64
-  {
+  /// The argument of the head at `offset` whose additional information is this, 24 or more, in its
+  /// shortest form; moves `offset` behind it.
+  package static func readArgument(
+    _ bytes: Span<UInt8>, _ information: UInt8, at offset: inout Int
+  ) throws(DAGCBORError) -> UInt64 {
     let start = offset
     var at = offset + 1
     let argument: UInt64?

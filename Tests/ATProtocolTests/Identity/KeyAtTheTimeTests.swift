@@ -73,7 +73,6 @@ import Testing
     #expect(verdict.signer == .currentKey(try period(log, 0, 3, until: nil)))
     #expect(verdict.revisionTime == .plausible(MadeLog.time(hours: hours)))
     #expect(verdict.isGenuine)
-    #expect(verdict.isProvenByHistory)
     #expect(
       verdict.description
         == "signed with the account's current key, valid since 2024-01-09T08:00:00Z")
@@ -240,7 +239,6 @@ import Testing
     let commit = try commit(of: did, by: MadeLog.signing[1], hours: 5)
     let verdict = named.judge(commit, now: Self.now)
     #expect(verdict.isGenuine)
-    #expect(!verdict.isProvenByHistory)
     #expect(verdict.signer == .documentKey(try #require(named.signingKey)))
     #expect(verdict.revisionTime == .plausible(MadeLog.time(hours: 5)))
     #expect(
