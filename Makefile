@@ -53,7 +53,8 @@ EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s
 
 LINTED := Package.swift Sources Tests Benchmarks/Sources Fuzz/Sources Serve/Sources
 DOCC ?= $(shell command -v docc || xcrun --find docc)
-DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC ObjectStore Backup Fleet
+# CarpackKit is for other programs; of the others, what the package uses itself is described, too.
+DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC ObjectStore Live Fleet
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600
@@ -162,6 +163,7 @@ docs: requirements ## documentation of the libraries, one site: .build/documenta
 	  CARPACK_DOCS=1 $(SWIFT) package --scratch-path .build/docs \
 	    --allow-writing-to-directory .build/documentation \
 	    generate-documentation --target $$target --warnings-as-errors \
+	    $$([ $$target = CarpackKit ] || echo --symbol-graph-minimum-access-level package) \
 	    --output-path .build/documentation/$$target.doccarchive || failed=1; \
 	done; exit $$failed
 	@$(DOCC) merge $(DOCUMENTED:%=.build/documentation/%.doccarchive) \

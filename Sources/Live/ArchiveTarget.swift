@@ -40,7 +40,7 @@ final class ArchiveTarget {
 
   /// Opens an object in a bucket, if there is one.
   ///
-  /// - Throws: as ``BucketStorage`` does; `ArchiveError` for an object that is no archive.
+  /// - Throws: as `BucketStorage` does; `ArchiveError` for an object that is no archive.
   static func open(_ address: BucketAddress, of bucket: BucketDestination) async throws
     -> ArchiveTarget
   {
@@ -69,7 +69,7 @@ final class ArchiveTarget {
 
   /// Makes and locks the file, if that has not been done; finds out whether an object can be made.
   ///
-  /// - Throws: as ``storage()`` does, and as ``BucketStorage/check()`` does; `CancellationError`.
+  /// - Throws: as ``storage()`` does, and as `BucketStorage.check()` does; `CancellationError`.
   func claim() async throws {
     _ = try await Self.waitingForLock { try storage() }
     if let object, object.isNew { try await object.check() }
@@ -177,7 +177,7 @@ final class ArchiveTarget {
   /// An object in a bucket is made now.
   ///
   /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot
-  ///   be synced; as ``BucketStorage/commit()`` does.
+  ///   be synced; as `BucketStorage.commit()` does.
   func publish() async throws {
     if let object { return try await object.commit() }
     if let new { return try new.publishArchive() }

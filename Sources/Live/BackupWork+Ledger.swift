@@ -8,7 +8,7 @@ internal import XRPC
 /// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
 ///
 /// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
-///    no news; ``ArchiveMark`` remembers it.
+///    no news; `ArchiveMark` remembers it.
 /// 2. As long as the ledger names all that is missing, the repository is not put together for it.
 extension BackupWork {
   /// What came of going by the ledger.

@@ -21,7 +21,7 @@ package struct BlobFill: Sendable {
   /// - Parameters:
   ///   - path: the archive.
   ///   - ended: is told what came of each account; one that lacked nothing is up to date.
-  /// - Throws: `ArchiveError` and ``SnapshotError`` for an archive that cannot be opened or read;
+  /// - Throws: `ArchiveError` and `SnapshotError` for an archive that cannot be opened or read;
   ///   `CancellationError`.
   package func run(
     _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
