@@ -2,23 +2,25 @@
 import Foundation
 import PackageDescription
 
-/// Warnings are errors in a debug build and in `make build`, but do not stop a release build with
-/// another compiler.
-let warningsAreErrors: SwiftSetting =
-  Context.environment["CARPACK_WARNINGS"] == "error"
-  ? .treatAllWarnings(as: .error)
-  : .treatAllWarnings(as: .error, .when(configuration: .debug))
+/// Whether this is the optimised build for the suites, `make build`: no warning passes, and suites
+/// see internal names. A release build with another compiler is not stopped by a new warning.
+let isTested = Context.environment["CARPACK_TESTED"] != nil
+
+let settingsOfTests: [SwiftSetting] =
+  isTested
+  ? [.treatAllWarnings(as: .error), .unsafeFlags(["-enable-testing"])]
+  : [.treatAllWarnings(as: .error, .when(configuration: .debug))]
 
 /// Every target is built under the same rules: Swift 6, strict memory safety (the word `unsafe`
 /// marks each place that could break it), explicit import visibility, no warnings.
-let strict: [SwiftSetting] = [
-  .strictMemorySafety(),
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-  warningsAreErrors,
-]
+let strict: [SwiftSetting] =
+  [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  ] + settingsOfTests
 
 #if os(macOS)
   let cryptoIsLinked = true

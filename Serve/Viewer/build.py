@@ -65,7 +65,10 @@ def main():
     pathlib.Path(sys.argv[1]).write_text(html)
     print(f"{sys.argv[1]}: {len(html.encode())} bytes")
     if len(sys.argv) > 2:
-        pathlib.Path(sys.argv[2]).write_text(swift(html.encode()))
+        source, text = pathlib.Path(sys.argv[2]), swift(html.encode())
+        # What has not changed keeps its time, so that nothing is built again.
+        if not source.exists() or source.read_text() != text:
+            source.write_text(text)
 
 
 def swift(page):
@@ -75,7 +78,7 @@ def swift(page):
 // Written by `make viewer` from Serve/Viewer.
 
 /// The page that shows archives.
-public enum ViewerPage {{
+package enum ViewerPage {{
   /// The page, compressed by zstd, in base64.
   static let compressed = "{base64.b64encode(stored).decode()}"
 }}
