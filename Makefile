@@ -32,12 +32,9 @@ endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
 BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
-# The server. Its dependencies are fetched where it is built, and kept there from then on.
+# The server. Its dependencies are fetched where it is built; without the variable they stay, and nothing is compiled again.
 SERVE := $(RELEASE)/carpack-serve
 BUILD_SERVE = CARPACK_BUILD_SERVE=1 $(BUILD_RELEASE) --product carpack-serve
-ifneq ($(wildcard .build/checkouts/hummingbird .build/tests/checkouts/hummingbird),)
-  export CARPACK_BUILD_SERVE := 1
-endif
 
 # The settings are the same each time, so that nothing is compiled again.
 BUILD_TESTED = CARPACK_TESTED=1 $(SWIFT) build -c release --scratch-path .build/tests \
@@ -73,6 +70,8 @@ BROWSER_PYTHON ?= python3
 # A Python that has atproto, if there is one.
 CLIENT_PYTHON ?= python3
 
+# Verbs of several steps take them in order.
+.NOTPARALLEL:
 .PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 

@@ -2,8 +2,10 @@
 import Foundation
 import PackageDescription
 
-/// Whether this is the optimised build for the suites, `make build`: no warning passes, and suites
-/// see internal names. A release build with another compiler is not stopped by a new warning.
+/// Whether this is the optimised build for the suites, `make build`.
+///
+/// No warning passes it, and suites see internal names. A release build with another compiler is
+/// not stopped by a new warning.
 let isTested = Context.environment["CARPACK_TESTED"] != nil
 
 let settingsOfTests: [SwiftSetting] =
