@@ -1,11 +1,15 @@
 internal import Dispatch
 
-/// A thread of its own, as what an actor runs on: what happens there may block, and the tasks of
-/// everybody else go on.
+/// A serial dispatch queue that an actor runs on: its work may block without holding up the tasks
+/// of others.
+///
+/// It is no thread of its own: queues share the threads of libdispatch, which starts more while
+/// some are blocked, up to a limit. Whatever waits for work in another queue must not be able to
+/// take all of them.
 package final class OwnThread: SerialExecutor {
   private let queue: DispatchQueue
 
-  /// A thread; the name is shown by debuggers.
+  /// A queue; debuggers show the name.
   package init(_ name: String) { queue = DispatchQueue(label: name) }
 
   package func enqueue(_ job: consuming ExecutorJob) {
@@ -14,10 +18,10 @@ package final class OwnThread: SerialExecutor {
   }
 }
 
-/// Does what may block, such as reading, writing and hashing much, on a thread of its own.
+/// Does what may block, such as reading, writing and hashing much, in a dispatch queue of its own.
 ///
-/// There are as few threads for tasks as there are processor cores: one that blocks keeps
-/// everything else waiting.
+/// There are as few threads for tasks as there are processor cores, and one that blocks keeps
+/// everything else waiting. Queues have more, though not without limit (see ``OwnThread``).
 package func onOwnThread<Value: Sendable>(
   _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

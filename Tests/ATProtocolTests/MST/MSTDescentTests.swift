@@ -79,7 +79,7 @@ import Testing
       while try descent.next({ $0 == lost ? nil : nodes[$0] }) != nil {}
     }
     descent = MSTDescent(root: root, .ascending)
-    let malformed = MSTProblem.Kind.malformedNode(MSTNode.Malformed(reason: nil, offset: 0))
+    let malformed = MSTProblem.Kind.malformedNode(MSTNode.Malformed(reason: .truncated, offset: 0))
     #expect(throws: MSTProblem(kind: malformed, node: lost, key: nil)) {
       while try descent.next({ $0 == lost ? [0xa0] : nodes[$0] }) != nil {}
     }
