@@ -16,6 +16,8 @@ extension CheckedRepository {
   /// - Throws: ``IncompleteRepository`` if the two do not make a whole repository; `ArchiveError`
   ///   if the archive cannot be read; ``BackupError`` if there is no room for a temporary file.
   package init(_ sent: CARFile, over base: ArchivedSnapshot) throws {
+    // Without a footer no number of a section is sure to stay.
+    guard base.reader.generation.number > 0 else { throw IncompleteRepository() }
     let source = Overlay(sent, over: try base.layOutIfExact())
     let limit = sent.file.count + source.old.byteCount
     let (inspection, reached) = try Self.inspect(sent.header.roots.first, source, limit)
@@ -60,6 +62,11 @@ extension CheckedRepository {
   package init(
     _ kept: [Range<UInt64>], at commit: CID, over base: ArchivedSnapshot?, in reader: ArchiveReader
   ) throws {
+    // Without a footer no number of a section is sure to stay, so the blocks are appended again.
+    guard reader.generation.number > 0 else {
+      try self.init(copying: kept, at: commit, from: reader)
+      return
+    }
     let blocks: LaidOutBlocks
     if let base {
       blocks = try base.layOutIfExact(with: kept)
@@ -75,6 +82,24 @@ extension CheckedRepository {
       try reader.copyCAR(stored.runs, limit: .max, to: $0)
     } length: { cid in
       blocks.number(of: cid).flatMap { reached.contains($0) ? blocks.bodyLength($0) : nil }
+    }
+  }
+
+  /// The blocks among sections of an archive that a commit reaches, in a file.
+  private init(copying kept: [Range<UInt64>], at commit: CID, from reader: ArchiveReader) throws {
+    let spool = try TemporaryFile()
+    try spool.write(CARHeader(roots: [commit]).bytes.span)
+    try reader.copySections(kept) { try spool.write($0) }
+    let file = try CARFile(spool.map(), verifying: false)
+    let inspection = RepositoryInspection(of: file)
+    guard inspection.isComplete, inspection.treeProblemCount == 0 else {
+      throw IncompleteRepository()
+    }
+    let reached = inspection.reachedWithBlobs(in: file)
+    try self.init(
+      inspection, file: file, selection: file.inOrder(reached), archive: reader
+    ) { cid in
+      file.number(of: cid).flatMap { reached.contains($0) ? file.length(of: cid) : nil }
     }
   }
 
