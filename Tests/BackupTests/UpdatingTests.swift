@@ -239,10 +239,19 @@ import Testing
     }
   }
 
+  @Test func `an empty list is none, as a full disk leaves it`() throws {
+    for name in [Self.list, Self.list + ".partial"] {
+      try folder.write(name, [])
+      #expect(try extract(older()).inTheWay.isEmpty)
+      try expectListIsTrue()
+      try FileManager.default.removeItem(atPath: folder.file("out"))
+    }
+  }
+
   private static let line = String(repeating: "0", count: 64) + "  "
 
   @Test(arguments: [
-    "", "x\n", "# carpack-extracted 2\n", "# carpack-extracted 1", "# carpack-extracted 1\nx\n",
+    "x\n", "# carpack-extracted 2\n", "# carpack-extracted 1", "# carpack-extracted 1\nx\n",
     "# carpack-extracted 1\n\n", "# carpack-extracted 1\n\(line)\n",
     "# carpack-extracted 1\n\(line)/etc/passwd\n", "# carpack-extracted 1\n\(line)../x\n",
     "# carpack-extracted 1\n\(line)a/../../x\n", "# carpack-extracted 1\n\(line)a//b\n",

@@ -43,7 +43,9 @@ final class ExtractedFiles {
     ] {
       let shown = shown(name)
       guard let folder = try folder.openFolder([account]),
-        try self.folder.size(of: name, in: folder.descriptor, shown) != nil
+        let size = try self.folder.size(of: name, in: folder.descriptor, shown),
+        // A disk that was full at its first write leaves an empty list.
+        size > 0
       else { continue }
       let raw = unsafe openat(
         folder.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -171,8 +173,11 @@ final class ExtractedFiles {
 
   private func rename(_ name: String, _ new: String) throws {
     let opened = try folder.folder([account])
-    guard unsafe renameat(opened.descriptor, name, opened.descriptor, new) == 0 else {
-      throw BackupError.system("write \(shown(new))", errno)
+    do {
+      try AtomicFile.rename(
+        name, in: opened.descriptor, to: new, in: opened.descriptor, replacing: true)
+    } catch let error as Errno {
+      throw BackupError.system("write \(shown(new))", error.rawValue)
     }
   }
 

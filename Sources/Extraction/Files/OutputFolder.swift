@@ -135,11 +135,19 @@ package final class OutputFolder {
     let new = digest ?? found
     file.time?.set(raw)
     if file.isDurable, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
+    func rename(replacing: Bool) throws -> Bool {
+      do {
+        try AtomicFile.rename(
+          temporary, in: stage.descriptor, to: name, in: folder.descriptor, replacing: replacing)
+        return true
+      } catch Errno.fileExists where !replacing {
+        return false
+      } catch let error as Errno {
+        throw BackupError.system("write \(shown)", error.rawValue)
+      }
+    }
     if !isReplacing {
-      isKept =
-        unsafe carpack_rename_exclusively_in(
-          stage.descriptor, temporary, folder.descriptor, name) == 0
-      // Where the system cannot do that, or the name is taken.
+      isKept = try rename(replacing: false)
       if !isKept {
         var known: SHA256Digest? = new
         let isSame = try holds(name, in: folder, shown, &known, produce, mayReplace)
@@ -150,12 +158,7 @@ package final class OutputFolder {
         isReplacing = isSame != nil
       }
     }
-    if !isKept {
-      guard unsafe renameat(stage.descriptor, temporary, folder.descriptor, name) == 0 else {
-        throw BackupError.system("write \(shown)", errno)
-      }
-      isKept = true
-    }
+    if !isKept { isKept = try rename(replacing: true) }
     if isReplacing { tally.replaced += 1 }
     tally.written += 1
     tally.bytes += count
