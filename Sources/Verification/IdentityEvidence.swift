@@ -9,15 +9,9 @@ package import Snapshots
 /// The newest log stands for all snapshots of the account, for a log only grows. It is read and
 /// checked once, however many snapshots there are.
 package struct IdentityEvidence: Sendable {
-  /// A DID document as a snapshot has it.
-  package struct Document: Sendable {
-    /// The number of the first snapshot that has it.
-    package let snapshot: Int
-    /// When that snapshot was made.
-    package let createdAt: String
-    /// The document; nil if what is stored is none.
-    package let document: DIDDocument?
-  }
+  /// A DID document: the number of the first snapshot that has it, when that was made, and the
+  /// document; nil if what is stored is none.
+  package typealias Document = (snapshot: Int, createdAt: String, document: DIDDocument?)
 
   /// The account.
   package let did: DID
@@ -57,10 +51,7 @@ package struct IdentityEvidence: Sendable {
       guard let link = archived.snapshot.didDocument, link != last else { continue }
       last = link
       let bytes = try archived.block(link).bytes
-      documents.append(
-        Document(
-          snapshot: entry.number, createdAt: entry.createdAt,
-          document: try? DIDDocument(bytes.span)))
+      documents.append((entry.number, entry.createdAt, try? DIDDocument(bytes.span)))
     }
     self.documents = documents
     (history, faults) = try Self.check(logs, of: did, in: reader)

@@ -68,13 +68,6 @@ package struct ProofLevels: Sendable {
   }
 }
 
-/// What levels of proof are judged by beside what the archive holds.
-package struct ProofTerms: Sendable {
-  /// Now, to tell revisions of the future.
-  package var now: UnixTime
-  /// The key that has to have signed; nil to go by what the archive holds.
-  package var key: VerificationKey?
-
-  /// Terms.
-  package init(now: UnixTime, key: VerificationKey? = nil) { (self.now, self.key) = (now, key) }
-}
+/// What levels of proof are judged by beside what the archive holds: the time, to tell revisions of
+/// the future, and the key that has to have signed; nil to go by what the archive holds.
+package typealias ProofTerms = (now: UnixTime, key: VerificationKey?)

@@ -12,14 +12,9 @@ internal import Synchronization
 /// Of a file that turns out damaged it is of no use: what stands where then, only the archive's
 /// index and its survey can tell.
 final class VerifyingIntake: Sendable {
-  private struct State {
-    var census: BlockIntake
-    var followers: [CARFollower]
-  }
-
   /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
   let history: SnapshotHistory?
-  private let state: Mutex<State>
+  private let state: Mutex<(census: BlockIntake, followers: [CARFollower])>
   private let follows: Bool
 
   /// How many accounts' CARs are followed at a time.
@@ -44,7 +39,7 @@ final class VerifyingIntake: Sendable {
     }
     self.history = history
     follows = !followers.isEmpty
-    state = Mutex(State(census: try BlockIntake(), followers: followers))
+    state = Mutex((try BlockIntake(), followers))
   }
 
   /// What frames are to be read with.

@@ -180,20 +180,19 @@ import Verification
     try repository.add("a.b.c/image", blob: .blob(Self.image))
     let packed = try Packed(car: try repository.car(), blobs: ["x": Self.image])
     var selection = Selection()
-    selection.items = [.cid(.blob(Self.image)), try .init("app.bsky.feed.post/3k1000001")]
+    selection.items = [.cid(.blob(Self.image)), .record("app.bsky.feed.post/3k1000001")]
     let report = try extract(selection, of: packed.snapshot, into: packed.folder)
     #expect(report.tally.written == 2)
     for item in [
-      Selection.Item.cid(.blob([9])), try .init("app.bsky.feed.post/none"),
-      try .init("at://\(Self.did)/a.b.c/none"),
+      Selection.Item.cid(.blob([9])), .record("app.bsky.feed.post/none"), .record("a.b.c/none"),
     ] {
       selection.items = [item]
       #expect(throws: BackupError.self) {
         _ = try extract(selection, of: packed.snapshot, into: packed.folder)
       }
     }
-    for text in ["", "x", "at://", "a/b/c", "bafynotacid"] {
-      #expect(throws: BackupError.malformedSelector(text)) { try Selection.Item(text) }
+    for text in ["", "at://", "a/b/c"] {
+      #expect(throws: BackupError.malformedSelector(text)) { try Selector(text) }
     }
   }
 

@@ -32,27 +32,44 @@ package struct CSVExporter {
 
   /// A table that is being written.
   private struct Open {
+    /// How many bytes are gathered before they are written.
+    private static let piece = 1 << 18
+
     let collection: ArraySlice<UInt8>?
-    let table: CSVTable
-    var file: ExportedFile
-    var rows = 0
+    private let table: CSVTable
+    private let name: String
+    let file: AtomicFile
+    private let storage: FileStorage
+    private var content: [UInt8]
+    private var offset: UInt64 = 0
+    private var rows = 0
 
     init(_ collection: ArraySlice<UInt8>?, in folder: FilePath, _ replacing: Bool) throws {
       self.collection = collection
       table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
-      let name = FileNaming.component(collection, ending: ".csv", for: .any)
-      file = try ExportedFile(name, in: folder, replacing: replacing)
-      try file.append(table.header)
+      name = FileNaming.component(collection, ending: ".csv", for: .any)
+      file = try AtomicFile(folder.appending(name), replacing: replacing)
+      storage = try file.storage()
+      content = table.header
     }
 
     mutating func append(_ record: TableRecord) throws {
-      try file.append(table.row(of: record))
+      content += table.row(of: record)
       rows += 1
+      if content.count >= Self.piece { try flush() }
+    }
+
+    private mutating func flush() throws {
+      let pending = content
+      try storage.write(pending.span, at: offset)
+      offset += UInt64(pending.count)
+      content.removeAll(keepingCapacity: true)
     }
 
     mutating func finish() throws -> Table {
-      try file.finish()
-      return Table(name: file.name, rows: rows)
+      try flush()
+      try file.publish()
+      return Table(name: name, rows: rows)
     }
   }
 

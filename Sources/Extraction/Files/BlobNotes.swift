@@ -101,12 +101,7 @@ struct BlobTexts {
 
   /// A value that is to be looked at: what it is called, and what is said about it by the maps
   /// around it.
-  private struct Place {
-    let value: IPLDValue
-    let key: String
-    let alt: String?
-    let title: String?
-  }
+  private typealias Place = (value: IPLDValue, key: String, alt: String?, title: String?)
 
   /// Keys under which pictures stand that are called by nothing better.
   private static let telling: Set<String> = ["avatar", "banner", "icon", "logo", "cover"]
@@ -120,12 +115,12 @@ struct BlobTexts {
       return nil
     }
     recordText = text(record, ["text", "title", "name", "displayName", "description"]) ?? ""
-    var waiting = [Place(value: record, key: "", alt: nil, title: nil)]
+    var waiting: [Place] = [(record, "", nil, nil)]
     var isOutermost = true
     while let place = waiting.popLast() {
       if let items = place.value.array {
         for item in items.reversed() {
-          waiting.append(Place(value: item, key: place.key, alt: place.alt, title: place.title))
+          waiting.append((item, place.key, place.alt, place.title))
         }
       } else if let map = place.value.map {
         if let cid = Self.blob(place.value), texts[cid] == nil {
@@ -137,7 +132,7 @@ struct BlobTexts {
         let alt = text(place.value, ["alt"]) ?? place.alt
         let title = isOutermost ? nil : text(place.value, ["title", "name"]) ?? place.title
         for entry in map.entries.reversed() {
-          waiting.append(Place(value: entry.value, key: entry.key, alt: alt, title: title))
+          waiting.append((entry.value, entry.key, alt, title))
         }
       }
       isOutermost = false

@@ -1,5 +1,3 @@
-internal import ATProtocol
-internal import Files
 package import IPLD
 
 /// What to extract from an archive, or show of it.
@@ -23,20 +21,6 @@ package struct Selection: Sendable {
     case cid(CID)
     /// A record, by its key in the tree, `collection/rkey`.
     case record(String)
-
-    /// Reads a CID, `collection/rkey`, or `at://` and an account in front of that.
-    ///
-    /// - Throws: ``BackupError`` for anything else; an AT URI that belongs to another account is
-    ///   not found, which is said later.
-    package init(_ text: String) throws {
-      switch try Selector(text) {
-      case .cid(let cid): self = .cid(cid)
-      case .records(let pattern, _):
-        guard let path = pattern.exactPath else { throw BackupError.malformedSelector(text) }
-        self = .record(path)
-      case .cidPrefix: throw BackupError.malformedSelector(text)
-      }
-    }
   }
 
   /// Whether everything is selected, be it with ``privateData`` or without.

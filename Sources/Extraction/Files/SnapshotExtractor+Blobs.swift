@@ -6,20 +6,13 @@ internal import Snapshots
 
 /// Writing blobs.
 extension SnapshotExtractor {
-  /// A blob that is to be written.
-  struct Blob {
-    let cid: CID
-    /// What its record says.
-    var mimeType: String?
-    /// How large it is, by its record.
-    var size: Int?
-    /// The key of the record that refers to it first.
-    var record: String?
-  }
+  /// A blob that is to be written: its media type and size, as a record says, and the key of the
+  /// record that refers to it first.
+  typealias Blob = (cid: CID, mimeType: String?, size: Int?, record: String?)
 
   mutating func writeExtras() throws {
     do {
-      try writeBlobs(archived.extras().map { Blob(cid: $0) })
+      try writeBlobs(archived.extras().map { ($0, nil, nil, nil) })
     } catch let error where Self.isOfArchive(error) {
       report.damaged.append(("extras", "\(error)"))
     }
@@ -30,7 +23,7 @@ extension SnapshotExtractor {
   mutating func writeStrays(except table: BlobTable) throws {
     let history = try SnapshotHistory(of: archived.reader)
     for stray in try archived.strays(history, besides: table.contains) {
-      try writeBlob(Blob(cid: stray))
+      try writeBlob((stray, nil, nil, nil))
     }
   }
 

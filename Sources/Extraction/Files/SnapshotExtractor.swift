@@ -264,9 +264,7 @@ package struct SnapshotExtractor {
     let blobs = contents.blobs
     if selection.blobs {
       try writeBlobs(
-        blobs.entries.map {
-          Blob(cid: $0.cid, mimeType: $0.mimeType, size: $0.size, record: $0.firstRecord)
-        })
+        blobs.entries.map { ($0.cid, $0.mimeType, $0.size, $0.firstRecord) })
       for entry in blobs.entries { wanted.remove(entry.cid) }
       try writeExtras()
       if contents.flaw != nil { try writeStrays(except: blobs) }
@@ -276,7 +274,7 @@ package struct SnapshotExtractor {
         throw BackupError.notFound("\(cid)")
       }
       let entry = blobs[cid]
-      try writeBlob(Blob(cid: cid, mimeType: entry?.mimeType, record: entry?.firstRecord))
+      try writeBlob((cid, entry?.mimeType, nil, entry?.firstRecord))
     }
   }
 

@@ -6,6 +6,13 @@ struct HTMLText {
   /// What is there so far.
   private(set) var bytes: [UInt8] = []
 
+  /// Hands over what is there, and begins anew.
+  mutating func move(to sink: (Span<UInt8>) throws -> Void) rethrows {
+    let pending = bytes
+    try sink(pending.span)
+    bytes.removeAll(keepingCapacity: true)
+  }
+
   /// Appends markup, which is the program's own.
   mutating func markup(_ text: StaticString) {
     unsafe bytes.append(

@@ -38,6 +38,8 @@ package struct PageExporter {
 
   private typealias Entry = PostWriter.Entry
 
+  /// How much of a page is gathered before it is written.
+  private static let piece = 1 << 18
   private static let posts = "app.bsky.feed.post"
   private static let profile = "app.bsky.actor.profile/self"
 
@@ -68,7 +70,7 @@ package struct PageExporter {
     var exporter = try PageExporter(archived, folder, replacing, observer)
     try exporter.run()
     exporter.report.media = exporter.media.count
-    exporter.report.missingMedia = exporter.media.missing.count
+    exporter.report.missingMedia = exporter.media.missingCount
     exporter.report.flaws += exporter.media.damaged
     return exporter.report
   }
@@ -86,8 +88,9 @@ package struct PageExporter {
   }
 
   private mutating func run() throws {
-    try ExportedFile.write(PageLayout.styleName, in: folder, replacing: replacing) {
-      try $0.append(Array(PageLayout.style.utf8))
+    try AtomicFile.save(to: folder.appending(PageLayout.styleName), replacing: replacing) {
+      let style = Array(PageLayout.style.utf8)
+      try $0(style.span)
     }
     var collections: [(name: String, years: [(String, Int)])] = []
     var months: [(String, Int)] = []
@@ -181,17 +184,16 @@ package struct PageExporter {
     _ entries: ArraySlice<Entry>,
     _ record: (inout PageExporter, Entry, inout HTMLText) throws -> Void
   ) throws {
-    try ExportedFile.write(name, in: folder, replacing: replacing) { file in
+    try AtomicFile.save(to: folder.appending(name), replacing: replacing) { sink in
       var html = layout.begin(title, links: links)
       html.element("h1", [:], title)
-      try file.append(html.bytes)
       for entry in entries {
-        html = HTMLText()
         try record(&self, entry, &html)
-        try file.append(html.bytes)
         count()
+        if html.bytes.count >= Self.piece { try html.move(to: sink) }
       }
-      try file.append(PageLayout.ending)
+      html.markup(PageLayout.ending)
+      try html.move(to: sink)
     }
     report.pages += 1
   }
@@ -285,9 +287,9 @@ package struct PageExporter {
       for (year, count) in years { html.item(Self.file(collection, year), year, count) }
       html.markup("</ul>\n")
     }
-    try ExportedFile.write("index.html", in: folder, replacing: replacing) {
-      try $0.append(html.bytes)
-      try $0.append(PageLayout.ending)
+    html.markup(PageLayout.ending)
+    try AtomicFile.save(to: folder.appending("index.html"), replacing: replacing) {
+      try html.move(to: $0)
     }
     report.pages += 1
   }

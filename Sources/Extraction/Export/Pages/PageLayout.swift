@@ -32,7 +32,7 @@ struct PageLayout {
   }
 
   /// What ends a page.
-  static let ending = Array("</body></html>\n".utf8)
+  static let ending: StaticString = "</body></html>\n"
 
   private static let months = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -17,13 +17,14 @@ struct PageMedia {
   private let path: FilePath
   private let replacing: Bool
   private let reasons: [CID: BlobLedger.Reason]
-  private var known: [CID: String] = [:]
-  /// How many files were written.
-  private(set) var count = 0
-  /// How many blobs are not there.
-  private(set) var missing: Set<CID> = []
+  private var found: [CID: Found] = [:]
   /// Blobs that are damaged, and how.
   private(set) var damaged: [String] = []
+
+  /// How many files were written.
+  var count: Int { found.values.count { $0.path != nil } }
+  /// How many blobs are not there.
+  var missingCount: Int { found.count - count }
 
   /// - Parameters:
   ///   - archived: the snapshot.
@@ -48,40 +49,32 @@ struct PageMedia {
   ///     than be looked at.
   mutating func file(_ value: IPLDValue?, _ kinds: String...) throws -> Found? {
     guard let cid = Self.cid(value) else { return nil }
-    if let name = known[cid] { return ("\(Self.folder)/\(name)", "") }
+    if let known = found[cid] { return known }
     let type = value?["mimeType"]?.string ?? ""
-    guard !missing.contains(cid) else { return (nil, reason(cid)) }
     guard kinds.contains(where: type.hasPrefix) else {
       return (nil, "its media type, \(type), is not shown here")
     }
     do {
-      guard let section = try archived.reader.section(of: cid) else {
-        missing.insert(cid)
-        return (nil, reason(cid))
-      }
-      let name = try write(section, type)
-      known[cid] = name
-      return ("\(Self.folder)/\(name)", "")
-    } catch let error as ArchiveError {
+      found[cid] =
+        try archived.reader.section(of: cid) == nil
+        ? (nil, reasons[cid]?.sentence ?? "it is not in the archive") : (write(cid, type), "")
+    } catch let error where error.isDamage {
       damaged.append("\(cid): \(error)")
-      missing.insert(cid)
-      return (nil, "it is damaged")
+      found[cid] = (nil, "it is damaged")
     }
+    return found[cid]
   }
 
-  private func reason(_ cid: CID) -> String { reasons[cid]?.sentence ?? "it is not in the archive" }
-
-  private mutating func write(_ section: Section, _ type: String) throws -> String {
-    let cid = section.cid
+  /// Writes a blob, and returns the path of its file from the pages.
+  private func write(_ cid: CID, _ type: String) throws -> String {
     try BlobFolder.make(path.string)
     let ending = MediaType.fileExtension(of: type) ?? "bin"
     let name = "\(cid)\(ending.hasPrefix(".") ? "" : ".")\(ending)"
     let reader = archived.reader
-    try ExportedFile.write(name, in: path, replacing: replacing) { file in
-      try reader.read(cid) { try file.append($0) }
+    try AtomicFile.save(to: path.appending(name), replacing: replacing) { sink in
+      try reader.read(cid, each: sink)
     }
-    count += 1
-    return name
+    return "\(Self.folder)/\(name)"
   }
 
   /// What a reference to a blob names, in the form of today or the legacy one.

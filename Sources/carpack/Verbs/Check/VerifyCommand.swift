@@ -112,9 +112,9 @@ struct VerifyCommand: ReportingCommand {
     guard let now = UnixTime(Host.now) else {
       throw Failure("the clock is not to be read", status: .failure)
     }
-    guard let key else { return ProofTerms(now: now) }
+    guard let key else { return (now, nil) }
     do throws(VerificationKeyError) {
-      return ProofTerms(now: now, key: try VerificationKey(didKey: key))
+      return (now, try VerificationKey(didKey: key))
     } catch {
       throw Failure("--key: \(error)", status: .usage)
     }
