@@ -6,6 +6,9 @@ package import Files
 /// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
 /// snapshot is the one that is kept.
 ///
+/// A snapshot that lacks records or tree nodes does not count as one that is kept: the rules choose
+/// among the complete ones, if there are any, and the newest of these is kept in any case.
+///
 /// Whatever the rules say, the snapshot that was added last and the one with the latest revision
 /// are kept, because the verbs use them by default; and so is every snapshot whose time is unknown,
 /// or after which the account's history does not go forward.
@@ -24,6 +27,8 @@ package struct RetentionPolicy: Equatable, Sendable {
     case monthly
     /// It is the newest of its year.
     case yearly
+    /// Those that are kept otherwise lack records or tree nodes.
+    case newestComplete = "newest complete"
     /// When it was made cannot be read.
     case undated
     /// It is of an account that was not chosen.
@@ -67,14 +72,17 @@ package struct RetentionPolicy: Equatable, Sendable {
 
   /// Why each of an account's snapshots is kept; no reason for those that are forgotten.
   ///
-  /// - Parameter moments: when they were made, in the order of the file; nil where that cannot be
-  ///   read.
-  package func reasons(_ moments: [Moment?]) -> [Set<Reason>] {
+  /// - Parameters:
+  ///   - moments: when they were made, in the order of the file; nil where that cannot be read.
+  ///   - complete: whether each has all its records and tree nodes; empty if all have.
+  package func reasons(_ moments: [Moment?], complete: [Bool] = []) -> [Set<Reason>] {
     var reasons = [Set<Reason>](repeating: [], count: moments.count)
     if let newest = moments.indices.last { reasons[newest].insert(.newest) }
     if keepsAll { for index in moments.indices { reasons[index].insert(.notNamed) } }
     for index in moments.indices where moments[index] == nil { reasons[index].insert(.undated) }
-    let dated = moments.indices.filter { moments[$0] != nil }
+    let newestComplete = complete.lastIndex(of: true)
+    let dated = moments.indices
+      .filter { moments[$0] != nil && (newestComplete == nil || complete[$0]) }
       .sorted { isNewer($0, $1, moments) }
     for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
     let rules: [(Reason, Int, (CalendarDay) -> Int64)] = [
@@ -92,6 +100,11 @@ package struct RetentionPolicy: Equatable, Sendable {
         reasons[index].insert(reason)
         left -= 1
       }
+    }
+    if let newestComplete,
+      !moments.indices.contains(where: { complete[$0] && !reasons[$0].isEmpty })
+    {
+      reasons[newestComplete].insert(.newestComplete)
     }
     return reasons
   }

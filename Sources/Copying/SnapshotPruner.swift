@@ -13,6 +13,9 @@ package struct SnapshotPruner {
   package struct Plan: Sendable {
     /// The snapshots, the oldest first, and why each is kept; one without a reason is forgotten.
     package let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]
+    /// The newest complete snapshot of each account that keeps only such as lack records or tree
+    /// nodes.
+    package let lastComplete: [SnapshotHistory.Entry]
 
     /// A plan for the snapshots of an archive.
     ///
@@ -34,7 +37,8 @@ package struct SnapshotPruner {
       var reasons = [Set<RetentionPolicy.Reason>](
         repeating: [.otherAccount], count: history.entries.count)
       for (did, indices) in places where account == nil || account == did {
-        let kept = policy.reasons(indices.map { history.entries[$0].moment })
+        let found = indices.map { history.entries[$0] }
+        let kept = policy.reasons(found.map(\.moment), complete: found.map(\.isComplete))
         for (index, why) in zip(indices, kept) { reasons[index] = why }
       }
       for disruption in history.disruptions {
@@ -59,7 +63,12 @@ package struct SnapshotPruner {
       }) {
         throw BackupError.lastSnapshot(history.name(of: newest.did))
       }
-      verdicts = zip(history.entries, reasons).map { ($0, $1) }
+      let verdicts = zip(history.entries, reasons).map { (entry: $0, reasons: $1) }
+      self.verdicts = verdicts
+      lastComplete = places.keys.compactMap { did in
+        let complete = verdicts.filter { $0.entry.did == did && $0.entry.isComplete }
+        return complete.allSatisfy(\.reasons.isEmpty) ? complete.last?.entry : nil
+      }.sorted { $0.number < $1.number }
     }
 
     /// How many are forgotten.

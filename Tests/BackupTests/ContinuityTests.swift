@@ -49,6 +49,7 @@ import Testing
     #expect(plan.verdicts[1].reasons.contains(.beforeDisruption))
     let fork = try SnapshotPruner.Plan(Self.history([1, 2, 2, 3]), RetentionPolicy(last: 1))
     #expect(fork.verdicts.map { !$0.reasons.isEmpty } == [false, true, true, true])
+    #expect(plan.lastComplete == [])
     let named = try SnapshotPruner.Plan(history, .everything, forgetting: [2])
     #expect(named.verdicts.map { !$0.reasons.isEmpty } == [true, false, true, true])
     #expect(throws: BackupError.self) {

@@ -70,6 +70,24 @@ import Verification
     #expect(try IndependentReader.run(["verify", series.path.string]).status == 0)
   }
 
+  @Test func `forgets the only complete one if it is named alone, and says so`() throws {
+    var series = try SeriesArchive()
+    for (day, isComplete) in [true, false, false].enumerated() {
+      var repository = try TestRepository(posts: 5)
+      repository.rev = Self.rev(day)
+      let lost = try #require(repository.blocks().last?.cid)
+      if !isComplete { repository.omitted = [lost] }
+      try series.add(repository.car(), at: "2026-01-0\(day + 1)T12:00:00Z")
+    }
+    let history = try SnapshotHistory(of: series.reader())
+    #expect(history.entries.map(\.isComplete) == [true, false, false])
+    let plan = try SnapshotPruner.Plan(history, RetentionPolicy(last: 1))
+    #expect(plan.verdicts.map { !$0.reasons.isEmpty } == [true, false, true])
+    #expect(plan.lastComplete == [])
+    let named = try SnapshotPruner.Plan(history, .everything, forgetting: [1])
+    #expect(named.lastComplete.map(\.number) == [1])
+  }
+
   @Test func `changes no manifest before the first that is forgotten`() throws {
     let series = try days(6)
     let manifests = try SnapshotHistory(of: series.reader).entries.map(\.cid)

@@ -23,6 +23,26 @@ import Testing
     #expect(kept(RetentionPolicy(last: -3, daily: -1), ["2026-01-01T00:00:00Z"]) == [0])
   }
 
+  @Test func `does not count what lacks records as kept, and keeps the newest that lacks none`() {
+    let times = (1...4).map { "2026-01-0\($0)T00:00:00Z" }
+    func reasons(_ policy: RetentionPolicy, _ complete: [Bool]) -> [Set<RetentionPolicy.Reason>] {
+      policy.reasons(times.map { Moment($0) }, complete: complete)
+    }
+    #expect(
+      reasons(RetentionPolicy(last: 1), [true, true, false, false])
+        == [[], [.last], [], [.newest]])
+    #expect(
+      reasons(RetentionPolicy(daily: 2), [true, false, true, false])
+        == [[.daily], [], [.daily], [.newest]])
+    #expect(
+      reasons(RetentionPolicy(), [true, false, false, false])
+        == [[.newestComplete], [], [], [.newest]])
+    // Where none is complete, all count.
+    #expect(
+      reasons(RetentionPolicy(last: 2), [false, false, false, false])
+        == [[], [], [.last], [.newest, .last]])
+  }
+
   @Test func `keeps the last so many, by the time at which they were made`() {
     let times = [
       "2026-01-03T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z",

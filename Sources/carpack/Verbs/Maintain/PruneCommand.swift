@@ -117,6 +117,12 @@ struct PruneCommand: ReportingCommand {
       }
       for line in table.lines { Console.print(line) }
     }
+    for entry in report.plan.lastComplete {
+      common.say(
+        .warning,
+        "\(file): no other snapshot of \(entry.handle?.text ?? entry.did.text) than number \(entry.number), which is forgotten, has all records"
+      )
+    }
     let forgotten = report.plan.forgottenCount
     let kept = "\(Quantity.count(verdicts.count - forgotten, "snapshot")) kept"
     guard forgotten > 0 else {
