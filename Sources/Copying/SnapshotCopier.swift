@@ -108,10 +108,7 @@ struct SnapshotCopier: ~Copyable {
   /// - Throws: what the writer throws; ``BackupError/damagedArchive(_:_:)`` if the index of a
   ///   source had to be rebuilt meanwhile, except in salvage.
   mutating func finish() throws -> Generation {
-    let generation = try SectionCopier.writing {
-      try chain.write(into: &sections.writer)
-      return try sections.writer.commit(manifest: chain.head)
-    }
+    let generation = try SectionCopier.writing { try chain.end(&sections.writer) }
     if !sections.isSalvage { for source in sections.sources { try source.checkIndex() } }
     return generation
   }

@@ -79,18 +79,18 @@ extension BackupWork {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    var draft = SnapshotDraft(identity.facts, ledger, after: base, provenance)
-    draft.judge(standing)
-    if let privateData { try draft.add(privateData) }
+    var builder = SnapshotBuilder(identity.facts, ledger, after: base, provenance)
+    builder.judge(standing)
+    if let privateData { try builder.add(privateData) }
     return try await end(
-      draft, missing: ledger.missing, base.reader, with: appender, for: target)
+      builder, missing: ledger.missing, base.reader, with: appender, for: target)
   }
 
   /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that
   /// says it.
   func fetchBlobs(
     _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
-  ) async throws -> (BlobReconciliation.Ledger, SnapshotDraft.Provenance) {
+  ) async throws -> (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) {
     let moment = options.now()
     let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
     try await intake.fetch(
@@ -99,7 +99,7 @@ extension BackupWork {
     var ledger = intake.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
     if isFill { ledger.counts.listed = nil }
-    let provenance = SnapshotDraft.Provenance(
+    let provenance = SnapshotBuilder.Provenance(
       tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
       milliseconds: { [options, begin] in options.milliseconds() - begin })
     return (ledger, provenance)
@@ -108,16 +108,16 @@ extension BackupWork {
   /// Ends a backup: with a new snapshot if it says something that the one before does not say.
   ///
   /// - Parameters:
-  ///   - draft: what is to be said.
+  ///   - builder: what is to be said.
   ///   - missing: the blobs that are missing.
   ///   - archive: the archive before.
   ///   - appender: what writes it.
   ///   - target: the file.
   func end(
-    _ draft: SnapshotDraft, missing: BlobLedger.MissingList, _ archive: ArchiveReader,
+    _ builder: SnapshotBuilder, missing: BlobLedger.MissingList, _ archive: ArchiveReader,
     with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> BackupReport {
-    let ending = try await appender.perform { writer in try draft.end(&writer) }
+    let ending = try await appender.perform { writer in try builder.end(&writer) }
     let snapshot = ending.snapshot
     noteIdentity(snapshot, target)
     if let base, ending.isUnchanged {

@@ -349,11 +349,11 @@ struct BackupWork: Sendable {
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
     var facts = identity.facts
     facts.plcLog = plcLog
-    var draft = SnapshotDraft(
+    var builder = SnapshotBuilder(
       fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
-    draft.judge(standing)
-    if let privateData { try draft.add(privateData) }
-    return try await end(draft, missing: ledger.missing, archive, with: appender, for: target)
+    builder.judge(standing)
+    if let privateData { try builder.add(privateData) }
+    return try await end(builder, missing: ledger.missing, archive, with: appender, for: target)
   }
 
   func warn(_ text: String) {

@@ -194,16 +194,16 @@ package struct RepositoryPacker {
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
       let repositoryFacts = RepositoryFacts(inspection, commit)
-      var draft = SnapshotDraft(
+      var builder = SnapshotBuilder(
         repositoryFacts, description, fetched: nil, facts, ledger, after: base,
-        SnapshotDraft.Provenance(
+        SnapshotBuilder.Provenance(
           tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
           milliseconds: { [options] in options.milliseconds() - begin }))
       var standing = try Standing.of(
         repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)
-      draft.judge(standing)
-      let ending = try draft.end(&writer)
+      builder.judge(standing)
+      let ending = try builder.end(&writer)
       // A run that was killed may not have waited for the name; the content was synced at opening.
       if ending.isUnchanged { try storage.synchronizeName() }
       let generation = ending.generation

@@ -1,4 +1,4 @@
-package import ATProtocol
+internal import ATProtocol
 internal import Archive
 internal import IPLD
 
@@ -63,46 +63,6 @@ package struct Standing: Equatable, Sendable {
   /// repetition.
   package func saysNothingNew(after earlier: Standing) -> Bool {
     doubts == earlier.doubts && accepted.isSubset(of: earlier.accepted)
-  }
-
-  /// How a snapshot's repository follows from those that the archive has.
-  ///
-  /// - Parameters:
-  ///   - repository: the new one.
-  ///   - archived: the account's snapshot before; nil if it has none.
-  ///   - newest: the revision that the server said was its newest; nil if it was not asked, or did
-  ///     not say.
-  ///   - accepting: what the user accepts.
-  ///   - now: the moment, in RFC 3339 and UTC.
-  /// - Throws: as reading the history of the archive does.
-  package static func of(
-    _ repository: RepositoryFacts, after archived: ArchivedSnapshot?, newest: TID? = nil,
-    accepting: Set<Doubt>, now: String
-  ) throws -> Standing {
-    var standing = Standing()
-    if let rev = repository.commit.rev {
-      if let newest, rev.text < newest.text { standing.doubts.insert(.behind) }
-      let latest = UnixTime(now)?.advanced(by: SignatureVerdict.clockTolerance)
-      if let latest, latest < UnixTime(rev) { standing.doubts.insert(.future) }
-    }
-    guard let archived else { return standing }
-    let base = archived.snapshot
-    for doubt: Doubt in [.rollback, .fork] where base.standing.doubts.contains(doubt) {
-      standing.add(doubt, accepting: accepting)
-    }
-    if repository.root == base.commit, base.standing.doubts.contains(.unsigned) {
-      standing.doubts.insert(.unsigned)
-    }
-    guard let rev = repository.commit.rev, repository.root != base.commit else { return standing }
-    if let before = base.rev, rev.text < before.text {
-      standing.add(.rollback, accepting: accepting)
-    }
-    let same = try archived.wholeHistory().entries
-      .filter { $0.did == base.did && $0.rev == rev && $0.isVouched }
-    if !same.isEmpty, !same.contains(where: { $0.commit == repository.root }) {
-      standing.add(.fork, accepting: accepting)
-    }
-    return standing
   }
 }
 

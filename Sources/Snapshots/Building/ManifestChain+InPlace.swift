@@ -38,8 +38,7 @@ package struct ChainRewriting {
     guard let (chain, pages) = try plan(archive) else { return (before, 0) }
     return try writer.orAbandon { writer in
       for page in pages { try writer.append(page.cid, page.bytes.span) }
-      try chain.write(into: &writer)
-      let generation = try writer.commit(manifest: chain.head)
+      let generation = try chain.end(&writer)
       return (generation, generation.committedLength - before.committedLength)
     }
   }

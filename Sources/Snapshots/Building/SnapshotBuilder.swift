@@ -2,11 +2,13 @@ internal import ATProtocol
 package import Archive
 internal import IPLD
 
-/// A snapshot on its way into an archive: all that its manifest says, and the end of the write that
-/// makes it.
+/// Builds a snapshot: all that its manifest says, and the end of the write that makes it.
+///
+/// Every write to an archive ends in this file: with a new snapshot, with one that says nothing
+/// new, or with a chain of manifests that were made again.
 ///
 /// What is not known of the account this time is what the snapshot before says of it.
-package struct SnapshotDraft: Sendable {
+package struct SnapshotBuilder: Sendable {
   /// By whom a snapshot is made, where and when.
   package struct Provenance: Sendable {
     /// Name and version of the program.
@@ -179,15 +181,24 @@ package struct SnapshotDraft: Sendable {
   }
 }
 
+extension ManifestChain {
+  /// Ends a write that made manifests again: appends the chain, and commits it.
+  ///
+  /// - Throws: what the writer throws.
+  package func end(_ writer: inout ArchiveWriter) throws -> Generation {
+    try write(into: &writer)
+    return try writer.commit(manifest: head)
+  }
+}
+
 extension ArchiveWriter {
   /// Appends a manifest, and makes everything count.
   ///
   /// - Throws: as ``commit(manifest:)`` does.
   mutating func commit(_ snapshot: Snapshot) throws -> Generation {
-    let bytes = try snapshot.encode()
-    let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-    try append(cid, bytes.span)
+    let manifest = try snapshot.block()
+    try append(manifest.cid, manifest.bytes.span)
     if snapshot.car.sha256 == nil { require(FeatureFlags.undigested) }
-    return try commit(manifest: cid)
+    return try commit(manifest: manifest.cid)
   }
 }

@@ -170,10 +170,10 @@ extension PrivateData.Entry {
 
   fileprivate init?(_ value: IPLDValue) {
     guard let endpoint = value["endpoint"]?.string, let fetchedAt = value["fetchedAt"]?.string,
-      let answers = value["answers"]?.array, let count = value["bytes"]?.integer, count >= 0
+      let answers = value["answers"]?.array, let count = value["bytes"].flatMap(UInt64.init(field:))
     else { return nil }
     self.init(endpoint, at: fetchedAt)
-    byteCount = UInt64(count)
+    byteCount = count
     contentType = value["contentType"]?.string
     for answer in answers {
       guard let pieces = answer.array else { return nil }

@@ -22,8 +22,7 @@ package enum FoundSnapshots {
   ) throws -> Generation? {
     let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
     guard let head = chain.head, head != writer.generation?.head?.cid else { return nil }
-    try chain.write(into: &writer)
-    return try writer.commit(manifest: head)
+    return try chain.end(&writer)
   }
 
   /// Puts snapshots that were listed before something was done to an archive into its chain of

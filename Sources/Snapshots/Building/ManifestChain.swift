@@ -1,5 +1,5 @@
 internal import ATProtocol
-package import Archive
+internal import Archive
 internal import Files
 package import IPLD
 
@@ -119,7 +119,7 @@ package struct ManifestChain {
   /// Appends the chain to an archive, which the caller commits with ``head``.
   ///
   /// - Throws: what the writer throws.
-  package func write(into writer: inout ArchiveWriter) throws {
+  func write(into writer: inout ArchiveWriter) throws {
     if hasUndigested { writer.require(FeatureFlags.undigested) }
     let sections = try spool.map()
     for isManifest in [false, true] {
