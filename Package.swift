@@ -179,7 +179,7 @@ let package = Package(
     .target(
       name: "Copying",
       dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Packing", "Repository", "Snapshots",
+        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
         "Verification", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),

@@ -32,19 +32,11 @@ package struct ArchiveCompactor {
   private let copier: ArchiveCopier
   private let limits: ReadLimits
 
-  /// A compactor that compresses at a zstd level.
-  package init(
-    level: Int = 3, limits: ReadLimits = ReadLimits(),
-    observer: @escaping Progress.Observer = { _ in }
-  ) {
-    self.init(level: level, limits: limits, observer: observer) { try $0.storage() }
-  }
-
-  /// A compactor that writes to a storage of another kind (tests).
+  /// A compactor that compresses at a zstd level, to a storage of another kind in tests.
   package init(
     level: Int = 3, limits: ReadLimits = ReadLimits(),
     observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (AtomicFile) throws -> any ArchiveStorage
+    storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
   ) {
     self.limits = limits
     copier = ArchiveCopier(level: level, observer: observer, storage: storage)

@@ -30,15 +30,10 @@ package struct ArchiveMerger {
 
   private let copier: ArchiveCopier
 
-  /// A merger that compresses at a zstd level.
-  package init(level: Int = 3, observer: @escaping Progress.Observer = { _ in }) {
-    self.init(level: level, observer: observer) { try $0.storage() }
-  }
-
-  /// A merger that writes to a storage of another kind (tests).
+  /// A merger that compresses at a zstd level, to a storage of another kind in tests.
   package init(
     level: Int = 3, observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (AtomicFile) throws -> any ArchiveStorage
+    storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
   ) {
     copier = ArchiveCopier(level: level, observer: observer, storage: storage)
   }

@@ -2,7 +2,6 @@ package import ATProtocol
 package import Archive
 package import Files
 package import IPLD
-package import Packing
 package import Snapshots
 
 /// Makes a new archive of what is left of a damaged one.
@@ -60,38 +59,41 @@ package struct ArchiveSalvager {
   /// - Parameters:
   ///   - reader: the damaged archive.
   ///   - storage: where the new one is written; what is there is thrown away.
-  ///   - options: how, and by whom.
+  ///   - provenance: by whom, for a snapshot whose manifest is lost.
+  ///   - level: the zstd level.
   ///   - observer: receives progress.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
   package static func salvage(
-    _ reader: ArchiveReader, into storage: any ArchiveStorage, options: RepositoryPacker.Options,
-    observer: @escaping Progress.Observer = { _ in }
+    _ reader: ArchiveReader, into storage: any ArchiveStorage,
+    by provenance: SnapshotBuilder.Provenance,
+    level: Int = 3, observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
     let history = try SnapshotHistory(of: reader.surveyed())
     return try salvage(
-      SourceArchive(damaged: history.reader, history), history.entries.map { ChainLink($0) }, into: storage,
-      options: options, observer: observer)
+      SourceArchive(damaged: history.reader, history), history.entries.map { ChainLink($0) },
+      into: storage, by: provenance, level: level, observer: observer)
   }
 
   /// Salvages these snapshots of an archive.
   package static func salvage(
     _ source: SourceArchive, _ links: [ChainLink], into storage: any ArchiveStorage,
-    options: RepositoryPacker.Options, observer: @escaping Progress.Observer = { _ in }
+    by provenance: SnapshotBuilder.Provenance, level: Int = 3,
+    observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
     let reader = source.reader
     var report = Report()
     report.lostSnapshots = source.history.breaks.map { "\($0)" }
     var found: ArchivedSnapshot?
     if links.isEmpty {
-      found = try ArchivedSnapshot.salvaged(from: reader, by: options)
+      found = try ArchivedSnapshot.salvaged(from: reader, by: provenance)
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
     let links = ChainLink.chain(links)
     let oldest = try links.first.map { try ArchivedSnapshot($0.manifest, in: reader) } ?? found
     var copier = try SnapshotCopier(
       [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
-      level: options.level, isSalvage: true, observer: observer)
+      level: level, isSalvage: true, observer: observer)
     var wholeLosses: [DID: ChainLink] = [:]
     func copy(_ archived: ArchivedSnapshot, isVouched: Bool, strays: [CID]? = nil) throws {
       let (new, loss) = try copier.copy(
@@ -135,12 +137,12 @@ package struct ArchiveSalvager {
 extension ArchivedSnapshot {
   /// What is left of a repository without a manifest, described by who found it, and when.
   fileprivate static func salvaged(
-    from reader: ArchiveReader, by options: RepositoryPacker.Options
+    from reader: ArchiveReader, by provenance: SnapshotBuilder.Provenance
   ) throws -> ArchivedSnapshot {
     var snapshot = try salvaged(from: reader).snapshot
-    snapshot.createdAt = options.createdAt
-    snapshot.tool = options.tool
-    snapshot.hostSystem = options.hostSystem
+    snapshot.createdAt = provenance.createdAt
+    snapshot.tool = provenance.tool
+    snapshot.hostSystem = provenance.hostSystem
     return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

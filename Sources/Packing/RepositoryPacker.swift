@@ -51,6 +51,13 @@ package struct RepositoryPacker {
       self.hostSystem = hostSystem
       self.milliseconds = milliseconds
     }
+
+    /// By whom a snapshot is made that was begun at `begin`.
+    package func provenance(since begin: Int = 0) -> SnapshotBuilder.Provenance {
+      SnapshotBuilder.Provenance(
+        tool: tool, createdAt: createdAt, hostSystem: hostSystem,
+        milliseconds: { [milliseconds] in milliseconds() - begin })
+    }
   }
 
   /// What came of it.
@@ -196,9 +203,7 @@ package struct RepositoryPacker {
       let repositoryFacts = RepositoryFacts(inspection, commit)
       var builder = SnapshotBuilder(
         repositoryFacts, description, fetched: nil, facts, ledger, after: base,
-        SnapshotBuilder.Provenance(
-          tool: options.tool, createdAt: options.createdAt, hostSystem: options.hostSystem,
-          milliseconds: { [options] in options.milliseconds() - begin }))
+        options.provenance(since: begin))
       var standing = try Standing.of(
         repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)

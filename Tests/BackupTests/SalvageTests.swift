@@ -102,7 +102,7 @@ import Verification
     let path = FilePath(sample.packed.folder.file("left.car.zst"))
     let report = try ArchiveSalvager.salvage(
       reader, into: FileStorage.create(path),
-      options: RepositoryPacker.Options(
+      by: SnapshotBuilder.Provenance(
         tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 }))
     #expect(report.snapshots.map(\.loss.blobs) == [[large]])
     let left = try ArchivedSnapshot.newest(in: ArchiveReader(path: path))

@@ -12,11 +12,11 @@ package struct SnapshotBuilder: Sendable {
   /// By whom a snapshot is made, where and when.
   package struct Provenance: Sendable {
     /// Name and version of the program.
-    let tool: String
+    package let tool: String
     /// When, in RFC 3339 and UTC.
-    let createdAt: String
+    package let createdAt: String
     /// The operating system.
-    let hostSystem: String
+    package let hostSystem: String
     /// Answers how long it has taken so far, in milliseconds.
     let milliseconds: @Sendable () -> Int
 

@@ -317,7 +317,7 @@ import Verification
       var isReached = true
       while isReached {
         var storage: FaultyStorage?
-        let compactor = ArchiveCompactor { file in
+        let compactor = ArchiveCompactor(observer: { _ in }) { file in
           let faulty = FaultyStorage(try file.storage(), fault, at: place)
           storage = faulty
           return faulty
@@ -440,7 +440,7 @@ import Verification
     let (series, _) = try forgetful(&random)
     let path = series.path
     let other = Array("somebody else's".utf8)
-    let compactor = ArchiveCompactor { file in
+    let compactor = ArchiveCompactor(observer: { _ in }) { file in
       // While it is being compacted, another file takes its name.
       try FileManager.default.removeItem(atPath: path.string)
       try series.folder.write("a.car.zst", other)

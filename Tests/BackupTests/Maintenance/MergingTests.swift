@@ -200,7 +200,7 @@ import Verification
     for fault in [FaultyStorage.Fault.failure, .flip] {
       var place = 0
       while !AtomicFile.isTaken(path) {
-        let merger = ArchiveMerger { file in
+        let merger = ArchiveMerger(observer: { _ in }) { file in
           FaultyStorage(try file.storage(), fault, at: place)
         }
         do {

@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import Archive
 internal import Copying
 internal import Files
-internal import Packing
 internal import Snapshots
 internal import SystemPackage
 
@@ -10,16 +9,16 @@ internal import SystemPackage
 extension RepairCommand {
   func salvage(_ file: String, to target: AtomicFile) throws {
     let output = target.path.string
-    var options = RepositoryPacker.Options(
+    let provenance = SnapshotBuilder.Provenance(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
-    options.level = compression.level
     let report: ArchiveSalvager.Report
     do {
       let storage = try target.storage()
       Interruption.removeIfInterrupted(target.temporaryPath.string)
       report = try ArchiveSalvager.salvage(
-        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage, options: options,
+        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage,
+        by: provenance, level: compression.level,
         observer: ProgressLine.observer(quiet: common.quiet))
       try target.publishArchive()
       Interruption.removeIfInterrupted(nil)
