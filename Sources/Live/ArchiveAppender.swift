@@ -64,12 +64,12 @@ actor ArchiveAppender {
   ///
   /// - Throws: `ArchiveError` with the reason `contentMismatch` if it is another one; what was
   ///   written of it is cut off again.
-  nonisolated func append(_ cid: CID, _ content: ReceivedBlob.Content) async throws {
+  nonisolated func append(_ cid: CID, _ content: DownloadedFile) async throws {
     waitingCount.add(1, ordering: .relaxed)
     try await write(cid, content)
   }
 
-  private func write(_ cid: CID, _ content: ReceivedBlob.Content) throws {
+  private func write(_ cid: CID, _ content: DownloadedFile) throws {
     waitingCount.subtract(1, ordering: .relaxed)
     switch content {
     case .memory(let pieces): try writer.append(verified: cid, pieces: pieces)

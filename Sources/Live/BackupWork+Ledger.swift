@@ -19,12 +19,6 @@ extension BackupWork {
     case needsRepository(BlobListing?)
   }
 
-  /// The servers to ask for blobs, the account's own first.
-  var sources: [BlobIntake.Source] {
-    [BlobIntake.Source(client: client, name: identity.server, loggedInAt: loggedInAt)]
-      + earlierSources
-  }
-
   /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
   func retry(
     _ base: ArchivedSnapshot, _ schedule: RetrySchedule, in target: ArchiveTarget
@@ -92,11 +86,13 @@ extension BackupWork {
     _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
   ) async throws -> (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) {
     let moment = options.now()
-    let intake = BlobIntake(reconciliation, tellsArrivals: isFill, observer: observer)
-    try await intake.fetch(
-      from: sources, of: identity.did, into: appender, options: options, folder: target.folder)
+    let downloads = BlobDownloads(
+      reconciliation, loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
+    try await downloads.fetch(
+      from: [client] + earlierServers, of: identity.did, into: appender, options: options,
+      folder: target.folder)
     observer(.progress(BackupProgress(.committing)))
-    var ledger = intake.ledger(at: moment)
+    var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
     if isFill { ledger.counts.listed = nil }
     let provenance = SnapshotBuilder.Provenance(

@@ -19,7 +19,7 @@ struct BackupWork: Sendable {
   /// The server at which this run is logged in, which is the only one; nil if it is at none.
   let loggedInAt: String?
   /// Servers where the account was before, to ask for blobs that this one does not give out.
-  var earlierSources: [BlobIntake.Source] = []
+  var earlierServers: [XRPCClient] = []
   /// Whether missing blobs are all that is asked for, and each that comes is told.
   var isFill = false
   /// What the server keeps for the account's owner alone, if it was asked for.

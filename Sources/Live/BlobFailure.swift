@@ -11,10 +11,9 @@ extension BlobFailure {
     switch error {
     case let error as XRPCError: self.init(error)
     case let error as TransportError: self.init(error)
-    case let error as ReceivedBlob.TooLong:
+    case BackupError.blobTooLarge(let limit):
       self.init(reason: .tooLarge, status: nil)
-      explanation = "longer than \(error.limit) bytes"
-    case is ReceivedBlob.OtherContent: self.init(reason: .mismatch, status: nil)
+      explanation = "longer than \(limit) bytes"
     case let error as ArchiveError:
       switch error.reason {
       case .contentMismatch, .lengthMismatch: self.init(reason: .mismatch, status: nil)
@@ -61,6 +60,22 @@ extension BlobFailure {
     switch error.reason {
     case .stalled, .tooSlow: isStall = true
     default: break
+    }
+  }
+}
+
+extension ListFault {
+  /// What an error means for a list of blobs; nil if it is about more than that.
+  init?(_ error: any Error) {
+    guard let failure = BlobFailure(error) else { return nil }
+    switch error {
+    case let error as XRPCError:
+      self.init(
+        reason: error.fault == nil ? failure.reason : .malformed, status: failure.status,
+        isTransient: error.isTransient)
+    case let error as TransportError:
+      self.init(reason: failure.reason, status: nil, isTransient: error.isTransient)
+    default: return nil
     }
   }
 }

@@ -13,39 +13,25 @@ struct BlobFetcher: Sendable {
   let did: DID
   /// Where they go.
   let appender: ArchiveAppender
-  /// What blobs need on their way.
-  let surroundings: ReceivedBlob.Surroundings
+  /// What the downloads share.
+  let context: DownloadContext
   /// How many transfers are under way at a time.
   let connections: Int
-  /// Is told what came of each blob.
+  /// Called with the result for each blob: its length, or why it did not come.
   let settled: @Sendable (BlobReconciliation.Wanted, Result<UInt64, BlobFailure>) -> Void
 
-  /// How often a blob is asked for whose content turns out to be another's.
+  /// How often a blob is requested whose content turns out to be another's.
   private static let mismatchAttempts = 3
-  /// How often it is if the content is another one each time: then it is spoilt on the way, and may
-  /// yet come as it is.
-  private static let spoiltAttempts = 8
-  /// How often a blob is asked for in the first round; those that take more patience come when all
-  /// others have.
+  /// The same, if the content is another one each time: then it is corrupted on the way, and may
+  /// yet arrive intact.
+  private static let corruptAttempts = 8
+  /// How often a blob is requested in the first round; the second, for all that failed, has the
+  /// remaining attempts.
   private static let firstAttempts = 2
-
-  /// Which blobs nobody has begun with yet.
-  private final class Queue: Sendable {
-    private let wanted: [BlobReconciliation.Wanted]
-    private let next = Atomic<Int>(0)
-
-    init(_ wanted: [BlobReconciliation.Wanted]) { self.wanted = wanted }
-
-    func take() -> BlobReconciliation.Wanted? {
-      let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
-      return index < wanted.count ? wanted[index] : nil
-    }
-  }
 
   /// Fetches blobs, in this order as far as there is one among many at a time.
   ///
-  /// One blob that does not come does not keep the others from coming: what fails for a reason that
-  /// may pass is put off until the rest is here.
+  /// One failed blob does not hold up the others: temporary failures are tried again at the end.
   ///
   /// - Throws: what the archive throws, or `CancellationError`; all blobs that have arrived by then
   ///   are in the archive.
@@ -53,8 +39,9 @@ struct BlobFetcher: Sendable {
     let allowed = client.network.options.attempts
     let first = min(Self.firstAttempts, allowed)
     let deferred = Mutex<[BlobReconciliation.Wanted]>([])
-    // What of a large blob has come may be gone on with, by those who asked for it.
-    try await fetch(wanted, attempts: { $0.isLarge ? allowed : first }) { blob, result in
+    try await forEach(wanted) { blob in
+      // Further attempts may resume a large blob where it broke off.
+      let result = try await fetch(blob, attempts: blob.isLarge ? allowed : first)
       if case .failure(let failure) = result, failure.isTransient, !failure.isStall,
         first < allowed, !blob.isLarge
       {
@@ -63,14 +50,12 @@ struct BlobFetcher: Sendable {
         settled(blob, result)
       }
     }
-    // A server that has lost everything need not be asked for each blob as often as for the first
-    // ones.
+    // A server that has lost everything is not asked for each blob as often as for the first ones.
     let failuresInARow = Atomic<Int>(0)
     let patience = max(32, 2 * connections)
-    try await fetch(
-      deferred.withLock { $0 },
-      attempts: { _ in failuresInARow.load(ordering: .relaxed) < patience ? allowed - first : 1 }
-    ) { blob, result in
+    try await forEach(deferred.withLock { $0 }) { blob in
+      let isPatient = failuresInARow.load(ordering: .relaxed) < patience
+      let result = try await fetch(blob, attempts: isPatient ? allowed - first : 1)
       if case .success = result {
         failuresInARow.store(0, ordering: .relaxed)
       } else {
@@ -80,28 +65,16 @@ struct BlobFetcher: Sendable {
     }
   }
 
-  private func fetch(
+  private func forEach(
     _ wanted: [BlobReconciliation.Wanted],
-    attempts: @escaping @Sendable (BlobReconciliation.Wanted) -> Int,
-    ended: @escaping @Sendable (BlobReconciliation.Wanted, Result<UInt64, BlobFailure>) -> Void
+    _ body: @escaping @Sendable (BlobReconciliation.Wanted) async throws -> Void
   ) async throws {
-    let queue = Queue(wanted)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      // Slow transfers leave their places to others, who have to be there. How many are under way
-      // at a time the network decides.
-      for _ in 0..<min(3 * connections, wanted.count) {
-        group.addTask {
-          while let blob = queue.take() {
-            try Task.checkCancellation()
-            ended(blob, try await fetch(blob, attempts: attempts(blob)))
-          }
-        }
-      }
-      try await group.waitForAll()
-    }
+    // Slow transfers leave their places to others, so more tasks than connections are needed; the
+    // network limits how many are under way at a time.
+    try await forEachConcurrently(wanted, atATime: 3 * connections, body)
   }
 
-  /// Fetches one blob; answers its length, or why it did not come.
+  /// Fetches one blob; returns its length, or why it did not come.
   private func fetch(
     _ blob: BlobReconciliation.Wanted, attempts: Int
   ) async throws -> Result<UInt64, BlobFailure> {
@@ -111,30 +84,21 @@ struct BlobFetcher: Sendable {
     var mismatches = 0
     var contents: Set<SHA256Digest> = []
     while true {
+      let download = BlobDownload(blob.cid, context)
       do {
-        return .success(try await receive(blob, attempts: attempts))
+        let content = try await download.fetch(from: client, of: did, attempts: attempts)
+        try await appender.append(blob.cid, content)
+        return .success(UInt64(download.count))
       } catch {
         guard let failure = BlobFailure(error) else { throw error }
         guard failure.reason == .mismatch else { return .failure(failure) }
         mismatches += 1
-        if let other = error as? ReceivedBlob.OtherContent { contents.insert(other.digest) }
-        let isSpoilt = contents.count == mismatches
-        guard mismatches < (isSpoilt ? Self.spoiltAttempts : Self.mismatchAttempts) else {
+        if let other = download.otherDigest { contents.insert(other) }
+        let isCorrupted = contents.count == mismatches
+        guard mismatches < (isCorrupted ? Self.corruptAttempts : Self.mismatchAttempts) else {
           return .failure(failure)
         }
       }
     }
-  }
-
-  /// Receives a blob into the archive; answers its length.
-  private func receive(_ blob: BlobReconciliation.Wanted, attempts: Int) async throws -> UInt64 {
-    let received = ReceivedBlob(blob.cid, surroundings)
-    try await client.stream(
-      GetBlob(did: did, cid: blob.cid), attempts: attempts, from: { received.offset }
-    ) { response in
-      try await received.receive(response)
-    }
-    try await appender.append(blob.cid, received.content())
-    return UInt64(received.count)
   }
 }

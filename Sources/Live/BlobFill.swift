@@ -87,11 +87,7 @@ package struct BlobFill: Sendable {
       backup, identity: identity, session: session, base: base, begin: begin)
     work.isFill = true
     // The session is the first server's alone.
-    work.earlierSources = earlier.map { server in
-      BlobIntake.Source(
-        client: XRPCClient(service: server, network: backup.network), name: server,
-        loggedInAt: session == nil ? nil : identity.server)
-    }
+    work.earlierServers = earlier.map { XRPCClient(service: $0, network: backup.network) }
     return try await work.fill(base, plcLog: identity.log ?? log, in: target)
   }
 

@@ -46,14 +46,14 @@ package struct LiveAccount: Sendable {
   ///   one that is malformed, or not the account's.
   package func repository(
     since: TID? = nil, limit: Int, now: String
-  ) async throws -> (FetchedPiece, missing: Int) {
+  ) async throws -> (DownloadedFile, missing: Int) {
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
     try await client.stream(GetRepo(did: did, since: since)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()
-    guard since == nil else { return (FetchedPiece(file), 0) }
+    guard since == nil else { return (.file(file), 0) }
     let judge = try CommitJudge(did: did, key: identity.key, now: now).going(
       by: try await history())
     return try await onOwnThread {
@@ -62,7 +62,7 @@ package struct LiveAccount: Sendable {
       try judge.check(repository.commit)
       let inspection = repository.inspection
       return (
-        FetchedPiece(file), inspection.missingNodes.count + inspection.missingRecordCount
+        .file(file), inspection.missingNodes.count + inspection.missingRecordCount
       )
     }
   }
@@ -80,34 +80,19 @@ package struct LiveAccount: Sendable {
   ///   - limit: how long it may be, in bytes.
   /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if
   ///   the server sent something else.
-  package func blob(_ cid: CID, limit: Int) async throws -> FetchedPiece {
-    let received = ReceivedBlob(
-      cid,
-      ReceivedBlob.Surroundings(
-        memory: MemoryBudget(ReceivedBlob.maximumInMemory), folder: TemporaryFile.defaultFolder,
-        limit: limit, arrived: { _ in }))
-    let content: ReceivedBlob.Content
-    do {
-      try await client.stream(GetBlob(did: did, cid: cid), from: { received.offset }) { response in
-        try await received.receive(response)
-      }
-      content = try received.content()
-    } catch is ReceivedBlob.OtherContent {
-      throw ArchiveError(.contentMismatch(cid))
-    } catch is ReceivedBlob.TooLong {
-      throw BackupError.blobTooLarge(limit: limit)
-    }
+  package func blob(_ cid: CID, limit: Int) async throws -> DownloadedFile {
+    let context = DownloadContext(
+      memory: MemoryBudget(BlobDownload.maximumInMemory), folder: TemporaryFile.defaultFolder,
+      limit: limit, arrived: { _ in })
+    let content = try await BlobDownload(cid, context).fetch(from: client, of: did)
+    guard case .file(let file) = content else { return content }
     return try await onOwnThread {
-      switch content {
-      case .memory(let pieces): return try FetchedPiece(pieces)
-      case .file(let file):
-        var hash = SHA256()
-        try file.read(pieces: 1 << 20) { hash.update($0) }
-        guard cid.multihash.sha256 == hash.finish() else {
-          throw ArchiveError(.contentMismatch(cid))
-        }
-        return FetchedPiece(file)
+      var hash = SHA256()
+      try file.read(pieces: 1 << 20) { hash.update($0) }
+      guard cid.multihash.sha256 == hash.finish() else {
+        throw ArchiveError(.contentMismatch(cid))
       }
+      return .file(file)
     }
   }
 
@@ -131,15 +116,15 @@ package struct LiveAccount: Sendable {
   /// The DID document.
   ///
   /// - Throws: ``BackupError`` if it could not be had.
-  package func document() throws -> FetchedPiece {
+  package func document() throws -> DownloadedFile {
     guard let document = identity.document else { throw BackupError.noServer(did.text) }
-    return try FetchedPiece([document])
+    return .memory([document])
   }
 
   /// The account's history in the PLC directory.
   ///
   /// - Throws: `IdentityError`.
-  package func plcLog() async throws -> FetchedPiece {
-    try FetchedPiece([await IdentityResolver(network: network).dids.plcLog(of: did)])
+  package func plcLog() async throws -> DownloadedFile {
+    .memory([try await IdentityResolver(network: network).dids.plcLog(of: did)])
   }
 }

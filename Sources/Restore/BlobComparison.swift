@@ -75,7 +75,7 @@ struct BlobComparison: Sendable {
   }
 
   private func compare(_ cids: [CID], _ outcome: Tally) async throws {
-    try await WorkQueue(cids).forEach(atATime: min(connections, cids.count)) { cid in
+    try await forEachConcurrently(cids, atATime: connections) { cid in
       guard let reason = try await compare(cid) else { return outcome.noteEqual() }
       outcome.note(
         UnrestoredBlob(cid: cid, record: source.blobs[cid]?.firstRecord, reason: reason))

@@ -109,8 +109,7 @@ struct BlobUpload: Sendable {
 
   private func send(_ cids: [CID], total: Int, _ state: Tally) async throws {
     let gate = RestoreTarget.WaitGate()
-    let queue = WorkQueue(try inArchiveOrder(cids))
-    try await queue.forEach(atATime: min(connections, cids.count)) { cid in
+    try await forEachConcurrently(try inArchiveOrder(cids), atATime: connections) { cid in
       let reason = try await send(cid, gate, state)
       let done = state.withLock { state -> Int in
         state.done += 1

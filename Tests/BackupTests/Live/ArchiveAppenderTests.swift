@@ -34,7 +34,7 @@ import XRPC
     return try blobs.map { try reader.body(of: .blob($0)) == $0 }
   }
 
-  private func file(_ bytes: [UInt8]) throws -> ReceivedBlob.Content {
+  private func file(_ bytes: [UInt8]) throws -> DownloadedFile {
     let file = try TemporaryFile(in: FilePath(folder.path))
     try file.write(bytes.span)
     return .file(file)
@@ -122,7 +122,7 @@ import XRPC
       client: XRPCClient(
         service: "https://pds.test", network: server.network { $0.connectionsPerHost = places }),
       did: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), appender: appender,
-      surroundings: ReceivedBlob.Surroundings(
+      context: DownloadContext(
         memory: memory, folder: FilePath(folder.path), limit: 300_000_000, arrived: { _ in }),
       connections: connections, settled: { outcomes.add($0.cid, $1) })
     try await fetcher.fetch(wanted)
@@ -246,7 +246,7 @@ import XRPC
     #expect(transport(.refusedAddress("")) == .hostileRedirect)
     #expect(transport(.tooManyRedirects) == .hostileRedirect)
     #expect(transport(.tooLong(limit: 1)) == .tooLarge)
-    #expect(BlobFailure(ReceivedBlob.TooLong(limit: 1))?.reason == .tooLarge)
+    #expect(BlobFailure(BackupError.blobTooLarge(limit: 1))?.reason == .tooLarge)
     #expect(
       BlobFailure(ArchiveError(.system(operation: "write", code: 28)))?.reason == .noRoom)
     #expect(BlobFailure(BackupError.system("write", 28))?.reason == .noRoom)

@@ -54,7 +54,7 @@ struct ProveCommand: ParsableCommand {
     let proof = try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in
       try reader.body(of: cid, limit: RecordProof.maximumLength)
     }
-    try output.write(try FetchedPiece([proof]))
+    try output.write(.memory([proof]))
     let judged = try RecordProof(judging: proof.span, of: path)
     let what = judged.finding == .absent ? "is not in" : "is in"
     common.say(

@@ -76,7 +76,7 @@ struct FetchOutput: ParsableArguments {
   }
 
   /// Writes a piece there, all of it or nothing.
-  func write(_ piece: FetchedPiece) throws {
+  func write(_ piece: DownloadedFile) throws {
     if output == "-" {
       try Console.writeContent(forcesTerminal: terminal.forceTerminal) { try piece.read($0) }
     } else {

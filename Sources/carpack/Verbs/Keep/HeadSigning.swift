@@ -43,7 +43,7 @@ struct HeadSigner: Sendable {
       throw Failure("the clock is not to be read", status: .failure)
     }
     let statement = try HeadStatement(of: report.generation, at: now, signing: key)
-    try FetchedPiece([statement.text]).save(to: path, replacing: true)
+    try DownloadedFile.memory([statement.text]).save(to: path, replacing: true)
     return path
   }
 

@@ -87,7 +87,7 @@ struct StatusCommand: ReportingCommand {
     if prometheus == "-" {
       Console.print(text.span)
     } else {
-      try FetchedPiece([text]).save(to: FilePath(prometheus), replacing: true)
+      try DownloadedFile.memory([text]).save(to: FilePath(prometheus), replacing: true)
     }
   }
 }

@@ -72,7 +72,7 @@ struct ViewCommand: ReportingCommand {
         json.field("opensBrowser", !noBrowser)
       }
     }
-    let content = try FetchedPiece([ViewerPage.html()])
+    let content = DownloadedFile.memory([try ViewerPage.html()])
     if page == "-" {
       try content.read { Console.print($0) }
     } else {

@@ -1,3 +1,4 @@
+import Archive
 import IPLD
 import Synchronization
 import SystemPackage
@@ -23,10 +24,10 @@ import XRPC
 
   private func received(
     _ blob: [UInt8], memory: MemoryBudget? = nil, folder: String? = nil, limit: Int = 300_000_000
-  ) -> ReceivedBlob {
-    ReceivedBlob(
+  ) -> BlobDownload {
+    BlobDownload(
       .blob(blob),
-      ReceivedBlob.Surroundings(
+      DownloadContext(
         memory: memory ?? self.memory, folder: FilePath(folder ?? self.folder.path), limit: limit,
         arrived: { [arrived] in arrived.add($0) }))
   }
@@ -55,7 +56,7 @@ import XRPC
     return generator.bytes(count)
   }
 
-  private func content(_ blob: ReceivedBlob) throws -> (isInFile: Bool, [UInt8]) {
+  private func content(_ blob: BlobDownload) throws -> (isInFile: Bool, [UInt8]) {
     switch try blob.content() {
     case .memory(let pieces): return (false, Array(pieces.joined()))
     case .file(let file):
@@ -71,7 +72,7 @@ import XRPC
     return true
   }
 
-  private static let small = ReceivedBlob.maximumInMemory
+  private static let small = BlobDownload.maximumInMemory
 
   @Test(arguments: [0, 1, 100_000, small, small + 1, 9 << 20])
   func `is in memory while it is small, and else in a file`(count: Int) async throws {
@@ -106,14 +107,14 @@ import XRPC
     try await received(blob, limit: 1_000_000).receive(answer(blob, saying: 1_000_000))
     for length in [nil, 1_000_000] {
       let tooLong = received(blob, limit: 999_999)
-      await #expect(throws: ReceivedBlob.TooLong(limit: 999_999)) {
+      await #expect(throws: BackupError.blobTooLarge(limit: 999_999)) {
         try await tooLong.receive(answer(blob, saying: length))
       }
     }
     // Nothing of it was read.
     let announced = received(blob, limit: 10)
     let before = arrived.value
-    await #expect(throws: ReceivedBlob.TooLong(limit: 10)) {
+    await #expect(throws: BackupError.blobTooLarge(limit: 10)) {
       try await announced.receive(answer(blob, saying: 11))
     }
     #expect(arrived.value == before)
@@ -122,7 +123,11 @@ import XRPC
   @Test func `is another than its CID says`() async throws {
     let received = received([1, 2, 3])
     try await received.receive(answer([1, 2, 4]))
-    #expect(throws: ReceivedBlob.OtherContent.self) { _ = try received.content() }
+    #expect(throws: ArchiveError(.contentMismatch(.blob([1, 2, 3])))) {
+      _ = try received.content()
+    }
+    let other: [UInt8] = [1, 2, 4]
+    #expect(received.otherDigest == SHA256.digest(of: other.span))
   }
 
   @Test(arguments: [250_000, 9 << 20])
