@@ -109,8 +109,10 @@ import Testing
   }
 
   private func mode(_ path: FilePath) throws -> Int {
-    let attributes = try FileManager.default.attributesOfItem(atPath: path.string)
-    return try #require(attributes[.posixPermissions] as? Int)
+    var status = LibC.stat()
+    let code = unsafe stat(path.string, &status)
+    try #require(code == 0)
+    return Int(status.st_mode & 0o777)
   }
 
   @Test(arguments: [0o600, 0o640, 0o400])
