@@ -229,8 +229,9 @@ extension ArchiveReader {
   /// - Throws: `ArchiveError` or ``SnapshotError`` for a manifest that cannot be read.
   package func accountsWithPrivateData() throws -> Set<DID> {
     var accounts: Set<DID> = []
-    for entry in try SnapshotHistory(of: self).entries {
-      if try ArchivedSnapshot.manifest(entry.cid, in: self).privateData != nil {
+    let history = try SnapshotHistory(of: self)
+    for entry in history.entries {
+      if try ArchivedSnapshot.manifest(entry.cid, in: history.reader).privateData != nil {
         accounts.insert(entry.did)
       }
     }
