@@ -3,9 +3,7 @@ internal import Archive
 internal import Files
 package import IPLD
 internal import ObjectStore
-package import Remote
 package import Snapshots
-package import SystemPackage
 package import XRPC
 
 /// Backs up a live account: who it is, its repository, every blob, into an archive that is there or
@@ -77,21 +75,9 @@ package struct AccountBackup: Sendable {
     }
   }
 
-  /// Where an archive goes.
-  package enum Destination: Sendable {
-    /// Into this file, unless it is another account's archive.
-    case file(FilePath)
-    /// Into this file, whatever accounts it has already.
-    case shared(FilePath)
-    /// Into a file in this folder, called after the account.
-    case folder(ArchiveFolder)
-    /// Into an object in a bucket.
-    case bucket(BucketDestination)
-  }
-
   let network: Network
   private(set) var options: Options
-  let observer: @Sendable (BackupEvent) -> Void
+  private(set) var observer: @Sendable (BackupEvent) -> Void
 
   /// How many times another writer to an object may be faster.
   private static let maximumRaces = 5
@@ -117,26 +103,23 @@ package struct AccountBackup: Sendable {
   package func run(
     _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination
   ) async throws -> BackupReport {
-    try await run(account, knownHead: knownHead, into: destination, claims: AccountClaims())
+    try await run(account, knownHead: knownHead, into: destination, locks: RunLocks())
   }
 
   /// Backs up an account, unless another backup of the same run does.
   ///
-  /// - Throws: ``AccountClaims/Taken``; what ``run(_:knownHead:into:)`` throws.
+  /// - Throws: ``RunLocks/Taken``; what ``run(_:knownHead:into:)`` throws.
   func run(
-    _ account: ATIdentifier, knownHead: CID?, into destination: Destination, claims: AccountClaims
+    _ account: ATIdentifier, knownHead: CID?, into destination: Destination, locks: RunLocks
   ) async throws -> BackupReport {
-    let file = claims.file()
-    guard destination.isInBucket else {
-      return try await run(account, knownHead, into: destination, claims, file)
-    }
+    let lookup = ArchiveLookup(destination, locks, isReadOnly: false)
     var backup = self
     // To compare what is stored with its checksums is to fetch all of it.
-    backup.options.checksHeld = false
+    if destination.isInBucket { backup.options.checksHeld = false }
     var races = 0
     while true {
       do {
-        return try await backup.run(account, knownHead, into: destination, claims, file)
+        return try await backup.run(account, knownHead, lookup)
       } catch let error as StoreError where error.kind == .conditionFailed {
         races += 1
         guard races < Self.maximumRaces else { throw error }
@@ -145,54 +128,88 @@ package struct AccountBackup: Sendable {
     }
   }
 
-  private func run(
-    _ account: ATIdentifier, _ knownHead: CID?, into destination: Destination,
-    _ claims: AccountClaims, _ file: AccountClaims.File
-  ) async throws -> BackupReport {
+  private func run(_ account: ATIdentifier, _ knownHead: CID?, _ lookup: ArchiveLookup)
+    async throws -> BackupReport
+  {
     let begin = options.milliseconds()
-    observer(.progress(BackupProgress(.resolving)))
-    defer { file.release() }
-    var known = try await KnownArchive(account, at: destination, claim: file)
-    // The next account may go into the same file, and the thread that wrote this one may not have
-    // let go of it yet.
-    defer { known.target?.release() }
-    if let base = known.base, let target = known.target, base.snapshot.commit == knownHead,
-      base.snapshot.hasEverythingKnown, !options.keepsPrivateData, options.accepted.isEmpty,
-      base.snapshot.hasFreshIdentity(at: Moment(options.now()), in: target.path),
-      try !options.checksHeld || target.storedDamage().isNone
-    {
-      try claims.claim(base.snapshot.did, for: file)
-      try await target.publish()
-      base.markCurrent(at: options.now(), in: target.path)
+    defer { lookup.release() }
+    let (identity, isRecent) = try await find(account, knownHead, lookup)
+    guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
+    guard let identity else {
+      guard let base = lookup.base else { throw SnapshotError.noSnapshot }
+      try await archive.publish()
+      if !isRecent { base.markCurrent(at: options.now(), in: archive.path) }
       return .unchanged(
-        base, at: target.name, milliseconds: options.milliseconds() - begin,
-        missing: try base.ledger())
+        base, at: archive.name, isRecent ? .recent : nil,
+        milliseconds: options.milliseconds() - begin, missing: try base.ledger())
     }
-    if let base = known.base, let target = known.target, let maximumAge = options.maximumAge,
-      base.snapshot.privateData != nil || !options.keepsPrivateData,
-      options.accepted.isEmpty,
-      base.wasCurrent(within: maximumAge, before: Moment(options.now()), in: target.path),
-      try !options.checksHeld || target.storedDamage().isNone
-    {
-      try claims.claim(base.snapshot.did, for: file)
-      try await target.publish()
-      return .unchanged(
-        base, at: target.name, .recent, milliseconds: options.milliseconds() - begin,
-        missing: try base.ledger())
+    // Another process that makes the same archive is met before anything is fetched.
+    try await archive.claim()
+    return try await backupRun(identity, account, lookup.base, begin: begin).run(into: archive)
+  }
+
+  /// Finds out what ``run(_:knownHead:into:)`` would do.
+  ///
+  /// Nothing is written or locked, and no file or folder is made.
+  ///
+  /// - Throws: as ``run(_:knownHead:into:locks:)`` does, except for errors of fetching and
+  ///   writing.
+  func plan(_ account: ATIdentifier, into destination: Destination, locks: RunLocks)
+    async throws -> BackupPlan
+  {
+    let lookup = ArchiveLookup(destination, locks, isReadOnly: true)
+    defer { lookup.release() }
+    var quiet = self
+    // The plan has all warnings.
+    quiet.observer = { [observer] in if case .warning = $0 {} else { observer($0) } }
+    let (identity, _) = try await find(account, nil, lookup)
+    guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
+    if let identity {
+      return try await quiet.backupRun(identity, account, lookup.base, begin: 0).plan(archive)
+    }
+    guard let base = lookup.base?.snapshot else { throw SnapshotError.noSnapshot }
+    return BackupPlan(
+      did: base.did, handle: base.handle, server: nil, name: archive.name,
+      exists: !archive.isNew, repository: .recent, heldRevision: base.rev)
+  }
+
+  /// Finds an account's archive, and who the account is.
+  ///
+  /// - Returns: No identity for an account that is skipped, either because it was checked recently,
+  ///   or because the archive has the commit that a server has named as its newest.
+  private func find(_ account: ATIdentifier, _ knownHead: CID?, _ lookup: ArchiveLookup)
+    async throws -> (AccountIdentity?, isRecent: Bool)
+  {
+    observer(.progress(BackupProgress(.resolving)))
+    try await lookup.find(account)
+    if let base = lookup.base, let archive = lookup.archive, options.accepted.isEmpty {
+      let now = Moment(options.now())
+      let isNewest =
+        base.snapshot.commit == knownHead && base.snapshot.hasEverythingKnown
+        && !options.keepsPrivateData && base.snapshot.hasFreshIdentity(at: now, in: archive.path)
+      let isRecent =
+        !isNewest && (base.snapshot.privateData != nil || !options.keepsPrivateData)
+        && options.maximumAge.map { base.wasCurrent(within: $0, before: now, in: archive.path) }
+          ?? false
+      if isNewest || isRecent, try !options.checksHeld || archive.storedDamage().isNone {
+        try lookup.claim(base.snapshot.did)
+        return (nil, isRecent)
+      }
     }
     let identity = try await AccountIdentity(
-      account, base: known.base, in: known.target?.path, at: options.now(), network: network)
-    try claims.claim(identity.did, for: file)
-    if known.target == nil || known.base?.snapshot.did != identity.did {
-      known = try await KnownArchive(identity, at: destination, opened: known.target, claim: file)
-    }
-    guard let target = known.target else { throw BackupError.notFound(account.text) }
-    // Another process that makes the same archive is met before anything is fetched.
-    try await target.claim()
+      account, base: lookup.base, in: lookup.archive?.path, at: options.now(), network: network)
+    try lookup.claim(identity.did)
+    if lookup.base?.snapshot.did != identity.did { try await lookup.find(identity) }
+    return (identity, false)
+  }
+
+  private func backupRun(
+    _ identity: AccountIdentity, _ account: ATIdentifier, _ base: ArchivedSnapshot?, begin: Int
+  ) async throws -> BackupRun {
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
-    let session = try await identity.session(options.session, for: account, network: network)
-    return try await BackupWork(
-      self, identity: identity, session: session, base: known.base, begin: begin
-    ).run(into: target)
+    return BackupRun(
+      self, identity: identity,
+      session: try await identity.session(options.session, for: account, network: network),
+      base: base, begin: begin)
   }
 }

@@ -35,11 +35,11 @@ package struct BackupPlan: Sendable {
   /// The revision that the archive has.
   package let heldRevision: TID?
   /// The server's newest revision; nil if it was not asked, or does not say.
-  package let newestRevision: TID?
+  package internal(set) var newestRevision: TID?
   /// The blobs that would be asked for.
-  package let blobs: Blobs
+  package internal(set) var blobs: Blobs = Blobs()
   /// What a person should know.
-  package let warnings: [String]
+  package internal(set) var warnings: [String] = []
 
   /// The blobs to fetch: listed by the server or known to be missing, and not held.
   ///

@@ -24,12 +24,12 @@ package struct BlobFill: Sendable {
   /// - Throws: `ArchiveError` and `SnapshotError` for an archive that cannot be opened or read;
   ///   `CancellationError`.
   package func run(
-    _ path: FilePath, ended: (DID, FleetBackup.Outcome) -> Void
+    _ path: FilePath, ended: (DID, MultiAccountBackup.Outcome) -> Void
   ) async throws {
     guard AtomicFile.isTaken(path) else {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
-    let target = try await ArchiveTarget.open(path)
+    let target = try await DestinationArchive.open(.file(path))
     // The thread that wrote to it may not have let go of it yet when the next task wants to.
     defer { target.release() }
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
@@ -60,7 +60,7 @@ package struct BlobFill: Sendable {
   }
 
   private func fill(
-    _ base: ArchivedSnapshot, servers known: [String?], _ target: ArchiveTarget
+    _ base: ArchivedSnapshot, servers known: [String?], _ target: DestinationArchive
   ) async throws -> BackupReport {
     let begin = backup.options.milliseconds()
     guard
@@ -83,12 +83,11 @@ package struct BlobFill: Sendable {
     }
     let session = try await backup.options.session?(
       identity.did, identity.server, backup.network)
-    var work = BackupWork(
-      backup, identity: identity, session: session, base: base, begin: begin)
-    work.isFill = true
     // The session is the first server's alone.
-    work.earlierServers = earlier.map { XRPCClient(service: $0, network: backup.network) }
-    return try await work.fill(base, plcLog: identity.log ?? log, in: target)
+    let run = BackupRun(
+      backup, identity: identity, session: session, base: base, begin: begin,
+      earlierServers: earlier.map { XRPCClient(service: $0, network: backup.network) })
+    return try await run.fill(base, plcLog: identity.log ?? log, in: target)
   }
 
   /// The servers that an account's history in the PLC directory names, the last first.

@@ -54,12 +54,12 @@ package struct LiveAccount: Sendable {
     }
     let file = try await received.received()
     guard since == nil else { return (.file(file), 0) }
-    let judge = try CommitJudge(did: did, key: identity.key, now: now).going(
-      by: try await history())
+    let verifier = try CommitVerifier(
+      did: did, key: identity.key, log: try await history(), now: now)
     return try await onOwnThread {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
-      try judge.check(repository.commit)
+      try verifier.check(repository.commit)
       let inspection = repository.inspection
       return (
         .file(file), inspection.missingNodes.count + inspection.missingRecordCount

@@ -22,7 +22,7 @@ struct RepositoryFetcher: Sendable {
   /// The account.
   let did: DID
   /// Whether a commit is the account's own.
-  let judge: CommitJudge
+  let verifier: CommitVerifier
   /// Where to put files without a name.
   let folder: FilePath
   /// How long its CAR may be, in bytes, decompressed.
@@ -143,7 +143,7 @@ struct RepositoryFetcher: Sendable {
 
   private func check(_ commit: Commit, in source: CARFile) throws {
     do {
-      try judge.check(commit)
+      try verifier.check(commit)
     } catch BackupError.notGenuine(let why) {
       guard let root = source.header.roots.first, let block = source.body(of: root) else {
         throw BackupError.notGenuine(why)

@@ -6,7 +6,7 @@ package import XRPC
 /// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`).
 package struct ServerAccounts: AsyncSequence, Sendable {
   /// An account of the list, or one that the server lists and does not give out.
-  package typealias Element = FleetBackup.Account
+  package typealias Element = MultiAccountBackup.Account
 
   private let client: XRPCClient
   private let inactive: @Sendable (DID, String) -> Void
@@ -50,7 +50,7 @@ package struct ServerAccounts: AsyncSequence, Sendable {
     /// The next account that the server gives out.
     ///
     /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
-    package mutating func next() async throws -> FleetBackup.Account? {
+    package mutating func next() async throws -> MultiAccountBackup.Account? {
       while true {
         guard let repo = page.popFirst() else {
           if isAtEnd { return nil }
@@ -61,7 +61,7 @@ package struct ServerAccounts: AsyncSequence, Sendable {
           list.inactive(repo.did, repo.status ?? "inactive")
           continue
         }
-        return FleetBackup.Account(.did(repo.did), head: repo.head)
+        return MultiAccountBackup.Account(.did(repo.did), head: repo.head)
       }
     }
 

@@ -11,7 +11,7 @@ extension AccountRestore {
 
   /// Logs in on the new server, where there is an account if it was asked for before, and else has
   /// one made.
-  mutating func account(_ server: RestoreServer) async throws -> RestoreTarget {
+  mutating func account(_ server: RestoreServer) async throws -> DestinationServer {
     if journal.hasAskedForAccount || hasMoved, let target = try await logIn(mayBeAbsent: true) {
       try finish(.account, "\(did)", wasDone: true)
       return target
@@ -19,20 +19,11 @@ extension AccountRestore {
     guard !hasMoved else { throw RestoreError.livesThere(options.target) }
     let handle = try await chooseHandle(server)
     let email = try await chooseEmail()
-    if server.isInviteRequired, options.inviteCode == nil {
-      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
-    }
+    try checkInvite(server)
     (journal.handle, report.handle) = (handle, handle)
     let token = try await voucher(for: server)
-    // From here on an account may be there, whatever comes back.
-    journal.hasAskedForAccount = true
-    try journal.save()
-    let client = XRPCClient(service: options.target, network: network)
-    let request = CreateAccount(
-      did: did, handle: handle, email: email, password: options.password,
-      inviteCode: options.inviteCode)
     do {
-      let made = try await client.call(request, as: token)
+      let made = try await create(did, handle, email: email, as: token)
       guard made.did == did else {
         throw RestoreError.cannotVouch("the server made an account of \(made.did) instead")
       }
@@ -59,6 +50,25 @@ extension AccountRestore {
     return target
   }
 
+  func checkInvite(_ server: RestoreServer) throws {
+    if server.isInviteRequired, options.inviteCode == nil {
+      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
+    }
+  }
+
+  /// Requests an account, once that is noted: from then on it may be there, whatever comes back.
+  mutating func create(_ did: DID?, _ handle: Handle, email: String, as token: Secret?)
+    async throws -> CreateAccount.Output
+  {
+    journal.handle = handle
+    journal.hasAskedForAccount = true
+    try journal.save()
+    return try await XRPCClient(service: options.target, network: network).call(
+      CreateAccount(
+        did: did, handle: handle, email: email, password: options.password,
+        inviteCode: options.inviteCode), as: token)
+  }
+
   static func isUncertain(_ error: any Error) -> Bool {
     switch error {
     case let error as XRPCError: error.isTransient && error.status != 429
@@ -68,20 +78,25 @@ extension AccountRestore {
   }
 
   /// As the account's owner on the new server; nil if there is no such account, and need not be.
-  mutating func logIn(mayBeAbsent: Bool) async throws -> RestoreTarget? {
-    let session: Session
+  mutating func logIn(mayBeAbsent: Bool) async throws -> DestinationServer? {
+    let target: DestinationServer
     do {
-      session = try await Session.begin(
-        service: options.target, network: network, did: did, password: options.password,
-        code: nil, asking: options.asksForCode)
+      target = try await logIn(as: did.text)
     } catch let error as XRPCError where mayBeAbsent && [400, 401].contains(error.status) {
       // The same answer as for a wrong password: making the account tells them apart.
       return nil
     }
-    let tell = tell
-    let client = XRPCClient(service: options.target, network: network, session: session)
     report.handle = report.handle ?? journal.handle
-    return RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
+    return DestinationServer(client: target.client, did: did, tell: tell)
+  }
+
+  func logIn(as identifier: String) async throws -> DestinationServer {
+    let session = try await Session.begin(
+      service: options.target, network: network, identifier: identifier, (options.password, nil),
+      asking: options.asksForCode)
+    return DestinationServer(
+      client: XRPCClient(service: options.target, network: network, session: session),
+      did: try await session.account(), tell: tell)
   }
 
   // MARK: Names
@@ -92,7 +107,7 @@ extension AccountRestore {
       throw RestoreError.needs("a handle for the account on \(server.url)", option: "--handle")
     }
     if server.userDomains.contains(where: present.text.hasSuffix) { return present }
-    let isLost = try await OldServer.takesAlong(
+    let isLost = try await SourceServer.takesAlong(
       present, of: did, from: old?.url, isThere: old?.isThere ?? false, network: network)
     guard isLost else { return present }
     guard let domain = server.userDomains.first else {
@@ -192,9 +207,8 @@ extension AccountRestore {
       let pem = try key.pem(passphrase: passphrase)
       try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0(pem.span) }
     }
-    let log = try await move.log()
-    guard var state = log.state else { throw RestoreError.operation(.ended) }
-    let before = state
+    let (log, before) = try await directory.present()
+    var state = before
     state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
     guard state != before else {
       try finish(.signingKey, key.verificationKey.didKey, wasDone: true)
@@ -202,7 +216,7 @@ extension AccountRestore {
     }
     let operation =
       try kept(for: .signingKey, saying: state, after: log)
-      ?? move.sign(state, after: log, with: recoveryKey)
+      ?? directory.sign(state, after: log, with: recoveryKey)
     guard try await send(operation, before.changes(to: state), for: .signingKey, by: nil) else {
       throw Stopped()
     }

@@ -10,10 +10,8 @@ extension AccountRestore {
   private static let longestPause = 20.0
 
   /// Has the DID name the new server; answers whether it does.
-  mutating func moveIdentity(_ target: RestoreTarget) async throws -> Bool {
-    let credentials = try await target.patiently {
-      try await target.client.call(GetRecommendedDIDCredentials())
-    }
+  mutating func moveIdentity(_ target: DestinationServer) async throws -> Bool {
+    let credentials = try await target.call(GetRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
       throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
     }
@@ -22,8 +20,7 @@ extension AccountRestore {
       try finish(.identity, "the document of \(did)")
       return true
     }
-    let log = try await move.log()
-    guard let present = log.state else { throw RestoreError.operation(.ended) }
+    let (log, present) = try await directory.present()
     if present.pds == credentials.pds.endpoint, present.signingKey == credentials.signingKey,
       credentials.rotationKeys.allSatisfy(present.rotationKeys.contains)
     {
@@ -68,15 +65,14 @@ extension AccountRestore {
   /// key; or by the old server.
   private func signed(_ state: PLCState, after log: PLCLog) async throws -> PLCSuccessor {
     if let kept = kept(for: .identity, saying: state, after: log) { return kept }
-    if let key = options.recoveryKey { return try move.sign(state, after: log, with: key) }
-    guard let old, let client = old.client else {
+    if let key = options.recoveryKey { return try directory.sign(state, after: log, with: key) }
+    guard let client = old?.client else {
       throw RestoreError.needs(
         "a login of the old server, or a rotation key of your own",
         option: "--login or --recovery-key")
     }
-    let request = SignPLCOperation(token: try await mailCode(old, client), state: state)
-    let operation = try await client.call(request, as: nil)
-    return try move.check(operation, says: state, after: log)
+    return try await directory.sign(
+      state, after: log, by: client, mailCode: options.mailCode, asking: options.asksForCode)
   }
 
   /// An operation that was signed in an earlier run, if it says what is wanted and follows the log
@@ -85,14 +81,14 @@ extension AccountRestore {
     for purpose: RestoreJournal.Operation.Purpose, saying state: PLCState, after log: PLCLog
   ) -> PLCSuccessor? {
     guard let kept = journal.operation(for: purpose) else { return nil }
-    do { return try move.check(kept, says: state, after: log) } catch {
+    do { return try directory.check(kept, says: state, after: log) } catch {
       // Another one is signed in its place.
       return nil
     }
   }
 
   /// The code that the old server sends by mail.
-  private func mailCode(_ old: OldServer, _ client: XRPCClient) async throws -> Secret {
+  private func mailCode(_ old: SourceServer, _ client: XRPCClient) async throws -> Secret {
     if let code = options.mailCode { return code }
     try await client.perform(RequestPLCOperationSignature())
     guard let code = options.asksForCode(old.url, "signing the operation") else {
@@ -119,13 +115,7 @@ extension AccountRestore {
       report.stoppedBefore = .identity
       return false
     }
-    try await move.send(operation) {
-      if let submit {
-        try await submit()
-      } else {
-        try await move.directory.submit(operation, of: did)
-      }
-    }
+    try await directory.send(operation, by: submit)
     return true
   }
 
@@ -184,8 +174,8 @@ extension AccountRestore {
   // MARK: Activation
 
   /// Has the new server speak for the account; answers whether it does.
-  mutating func activate(_ target: RestoreTarget) async throws -> Bool {
-    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+  mutating func activate(_ target: DestinationServer) async throws -> Bool {
+    let status = try await target.call(CheckAccountStatus())
     if status.isActivated == true {
       try finish(.activation, "active", wasDone: true)
       try removeKey()
@@ -198,8 +188,8 @@ extension AccountRestore {
       report.stoppedBefore = .activation
       return false
     }
-    try await target.patiently { try await target.client.perform(ActivateAccount()) }
-    let after = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    try await target.perform(ActivateAccount())
+    let after = try await target.call(CheckAccountStatus())
     guard after.isActivated != false else {
       throw RestoreError.notActivated("the new server says that the account is not active")
     }
@@ -227,7 +217,7 @@ extension AccountRestore {
       return
     }
     try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
-    if let old, case .active = try await OldServer.standing(of: did, at: old.url, network) {
+    if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
       return
     }

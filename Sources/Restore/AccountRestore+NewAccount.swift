@@ -9,8 +9,7 @@ internal import XRPC
 extension AccountRestore {
   /// Makes the account, or goes on with it.
   mutating func runAsNew() async throws {
-    let server = try await describeServer()
-    let target = try await newAccount(server)
+    let target = try await newAccount(try await describeServer())
     guard !journal.has(.comparison) else {
       // It has been used since, perhaps, and is not replaced.
       for step in [RestoreStep.repository, .blobs, .comparison] {
@@ -18,21 +17,20 @@ extension AccountRestore {
       }
       return
     }
-    let (old, rewrites) = (try have(), options.rewritesReferences)
-    let new = target.did
     source = try await onOwnThread {
+      [old = try have(), new = target.did, rewrites = options.rewritesReferences] in
       try RestoreSource(old, as: new, rewritesReferences: rewrites)
     }
     if let count = source?.rewrittenCount, count > 0 {
       tell(.warning("\(count) records name the new account now, and have other CIDs"))
     }
     try await putRepository(target)
-    try await putBlobs(target, server)
+    try await putBlobs(target)
     try await putPreferences(target)
     try await compare(target)
   }
 
-  private mutating func newAccount(_ server: RestoreServer) async throws -> RestoreTarget {
+  private mutating func newAccount(_ server: RestoreServer) async throws -> DestinationServer {
     if journal.hasAskedForAccount, let handle = journal.handle {
       do {
         return try await finished(logIn(as: handle.text), handle, wasDone: true)
@@ -46,18 +44,9 @@ extension AccountRestore {
     guard let email = options.email else {
       throw RestoreError.needs("a mail address for the new account", option: "--email")
     }
-    if server.isInviteRequired, options.inviteCode == nil {
-      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
-    }
-    journal.handle = handle
-    journal.hasAskedForAccount = true
-    try journal.save()
-    let client = XRPCClient(service: options.target, network: network)
+    try checkInvite(server)
     do {
-      _ = try await client.call(
-        CreateAccount(
-          did: nil, handle: handle, email: email, password: options.password,
-          inviteCode: options.inviteCode), as: nil)
+      _ = try await create(nil, handle, email: email, as: nil)
     } catch let error where Self.isUncertain(error) {
       // Logging in tells whether it was made.
       tell(.warning("\(error)"))
@@ -66,21 +55,11 @@ extension AccountRestore {
   }
 
   private mutating func finished(
-    _ target: RestoreTarget, _ handle: Handle, wasDone: Bool
-  ) throws -> RestoreTarget {
+    _ target: DestinationServer, _ handle: Handle, wasDone: Bool
+  ) throws -> DestinationServer {
     journal.newDID = target.did
     (report.handle, report.newDID) = (handle, target.did)
     try finish(.account, "\(handle), \(target.did)", wasDone: wasDone)
     return target
-  }
-
-  private func logIn(as identifier: String) async throws -> RestoreTarget {
-    let session = Session(
-      service: options.target, network: network, identifier: identifier,
-      password: options.password)
-    let did = try await session.account()
-    let tell = tell
-    let client = XRPCClient(service: options.target, network: network, session: session)
-    return RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
   }
 }

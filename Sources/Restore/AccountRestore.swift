@@ -24,12 +24,12 @@ package struct AccountRestore {
   let options: RestoreOptions
   let network: Network
   let did: DID
-  let move: IdentityMove
+  let directory: PLCUpdate
   let archive: FilePath
   let tell: @Sendable (RestoreEvent) -> Void
   var journal: RestoreJournal
   var source: RestoreSource?
-  var old: OldServer?
+  var old: SourceServer?
   /// Whether the DID named the new server when this began.
   private(set) var hasMoved = false
   /// What came of it, so far.
@@ -51,7 +51,8 @@ package struct AccountRestore {
     (self.archived, self.archive, self.options) = (archived, archive, options)
     (self.network, self.tell) = (network, tell)
     did = archived.snapshot.did
-    move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: options.now)
+    directory = PLCUpdate(
+      did: did, directory: PLCDirectory(network: network), now: options.now)
     let path = Self.journalPath(of: archive)
     let (manifest, commit) = (archived.cid, archived.snapshot.commit)
     if var found = try RestoreJournal(at: path) {
@@ -95,12 +96,11 @@ package struct AccountRestore {
     try await readSource()
     guard !options.asNew else { return try await runAsNew() }
     try await findOldServer()
-    let server = try await describeServer()
-    let target = try await account(server)
+    let target = try await account(try await describeServer())
     // What is active there may have been written to since, and is not replaced.
     guard try await !isActive(on: target) else { return try await end(on: target) }
     try await putRepository(target)
-    try await putBlobs(target, server)
+    try await putBlobs(target)
     try await compare(target)
     try checkMissing()
     guard !options.isRehearsal else { return }
@@ -109,7 +109,7 @@ package struct AccountRestore {
   }
 
   /// Does what cannot be undone, or finds that it is done.
-  private mutating func end(on target: RestoreTarget) async throws {
+  private mutating func end(on target: DestinationServer) async throws {
     try await checkOldServer()
     guard try await moveIdentity(target), try await activate(target) else { return }
     try await deactivateOld()
@@ -119,8 +119,8 @@ package struct AccountRestore {
   ///
   /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
   ///   have more than the archive: nothing of it is replaced.
-  private func isActive(on target: RestoreTarget) async throws -> Bool {
-    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+  private func isActive(on target: DestinationServer) async throws -> Bool {
+    let status = try await target.call(CheckAccountStatus())
     let isActive = status.isActivated == true
     let isOurs = journal.has(.repository) || status.commit == archived.snapshot.commit
     guard isOurs || !isActive && !hasMoved, !isActive || !options.isRehearsal else {
@@ -133,9 +133,7 @@ package struct AccountRestore {
 
   /// Reads the snapshot.
   private mutating func readSource() async throws {
-    let archived = archived
-    let tell = tell
-    let source = try await onOwnThread {
+    let source = try await onOwnThread { [archived, tell] in
       var source = try RestoreSource(archived) { tell(.progress($0)) }
       if let why = source.whyCommitIsUnfit {
         tell(.warning("\(why): the records are given a new commit"))
@@ -146,25 +144,8 @@ package struct AccountRestore {
       return source
     }
     self.source = source
-    let facts = try Self.facts(of: source)
-    report.source = facts
-    tell(.source(facts))
+    try report.note(source, tell)
     for oddity in source.oddities { tell(.warning(oddity)) }
-  }
-
-  static func facts(of source: RestoreSource) throws -> RestoreReport.Source {
-    var held = 0
-    let entries = source.blobs.entries
-    for start in stride(from: 0, to: entries.count, by: 1000) {
-      let cids = entries[start..<min(start + 1000, entries.count)].map(\.cid)
-      held += try source.archived.states(of: cids).count {
-        if case .held = $0 { true } else { false }
-      }
-    }
-    let snapshot = source.archived.snapshot
-    return RestoreReport.Source(
-      did: source.did, rev: snapshot.rev, createdAt: snapshot.createdAt, commit: source.head,
-      records: source.recordCount, bytes: source.byteCount, blobs: entries.count, heldBlobs: held)
   }
 
   /// Finds out where the account is now, and whether that server is there.
@@ -182,7 +163,7 @@ package struct AccountRestore {
     report.oldServer = journal.from
     hasMoved = present.map { Self.isSame($0, options.target) } ?? false
     guard let from = journal.from else { return }
-    let old = try await OldServer(from, of: did, network: network, options)
+    let old = try await SourceServer(from, of: did, network: network, options)
     self.old = old
     report.isOldThere = old.isThere
     switch old.standing {
@@ -205,16 +186,15 @@ package struct AccountRestore {
   /// The same, once more before the identity is moved: sending may have taken days.
   private func checkOldServer() async throws {
     guard let old, !hasMoved,
-      case .active(let rev, let head) = try await OldServer.standing(of: did, at: old.url, network)
+      case .active(let rev, let head) = try await SourceServer.standing(
+        of: did, at: old.url, network)
     else { return }
     try checkIsNewest(rev, head)
   }
 
   mutating func describeServer() async throws -> RestoreServer {
     let client = XRPCClient(service: options.target, network: network)
-    let server = try await RestoreServer(asking: client)
-    report.server = server
-    tell(.server(server))
+    let server = try await report.note(serverOf: client, tell)
     // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
     report.steps.append(.server)
     return server
@@ -222,84 +202,76 @@ package struct AccountRestore {
 
   // MARK: The repository and what belongs to it
 
-  mutating func putRepository(_ target: RestoreTarget) async throws {
+  mutating func putRepository(_ target: DestinationServer) async throws {
     let source = try have()
     let wasDone = try await !RepositoryImport(source: source, target: target).run()
     try finish(.repository, "\(source.head)", wasDone: wasDone)
   }
 
-  mutating func putBlobs(_ target: RestoreTarget, _ server: RestoreServer) async throws {
-    let tell = tell
-    let upload = BlobUpload(
-      source: try have(), target: target, blobLimit: server.blobLimit,
-      connections: options.connections, progress: { tell(.progress($0)) })
-    let outcome = try await upload.run()
-    report.sentBlobs += outcome.sentCount
-    report.sentBytes += outcome.sentBytes
-    for blob in outcome.missing { report.add(blob) }
-    report.unrestoredCount += outcome.missingCount - outcome.missing.count
+  private func blobs(on target: DestinationServer) throws -> BlobTransfer {
+    BlobTransfer(
+      source: try have(), server: target, limit: report.server?.blobLimit,
+      connections: options.connections, tell: tell)
+  }
+
+  mutating func putBlobs(_ target: DestinationServer) async throws {
+    let sent = try await blobs(on: target).send()
+    report.note(sent)
     try finish(
-      .blobs, "\(outcome.sentCount) sent in this run, \(outcome.missingCount) missing",
-      wasDone: outcome.sentCount == 0)
+      .blobs, "\(sent.count) sent in this run, \(sent.missing.count) missing",
+      wasDone: sent.count == 0)
   }
 
   /// Reads back what the server has; of blobs, from where an interrupted run had come to.
-  mutating func compare(_ target: RestoreTarget) async throws {
-    let tell = tell
+  mutating func compare(_ target: DestinationServer) async throws {
     let source = try have()
-    let status = try await target.patiently { try await target.client.call(CheckAccountStatus()) }
+    let status = try await target.call(CheckAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
         .warning(
           "the new server counts \(count) records, and the archive \(source.recordCount)"))
     }
     report.areRecordsEqual = false
-    try await RepositoryImport(source: source, target: target).compare { tell(.progress($0)) }
+    try await RepositoryImport(source: source, target: target).compare { [tell] in
+      tell(.progress($0))
+    }
     report.areRecordsEqual = true
     guard options.comparesBlobs else {
       return try finish(.comparison, "records equal, blobs not read back")
     }
-    let known = Set(report.unrestored.map(\.cid))
+    let known = Set(report.unrestored.first.map(\.cid))
     let comparedBefore = journal.comparedCount
-    let outcome = try await BlobComparison(
-      source: source, client: target.client, connections: options.connections,
-      progress: { tell(.progress($0)) }
-    ).run(except: known, from: journal.comparedCount) { count in
+    let (equalCount, differing) = try await blobs(on: target).compare(
+      except: known, from: comparedBefore
+    ) { count in
       journal.comparedCount = count
       try journal.save()
     }
-    report.equalBlobs = outcome.equalCount + comparedBefore
-    for blob in outcome.differing { report.add(blob) }
-    report.unrestoredCount += outcome.differingCount - outcome.differing.count
+    report.equalBlobs = equalCount + comparedBefore
+    report.unrestored += differing
     // The next run compares all of them again: a server may lose blobs in the meantime.
     journal.comparedCount = 0
     try finish(
       .comparison,
-      "records equal, \(report.equalBlobs) blobs equal, \(outcome.differingCount) not")
+      "records equal, \(report.equalBlobs) blobs equal, \(differing.count) not")
   }
 
   /// Stops before anything else is changed if the new server lacks what it should have.
   private func checkMissing() throws {
-    let missing = report.unrestoredCount - report.acceptedCount
+    let missing = report.unrestored.count - report.unrestored.acceptedCount
     guard missing > 0, !options.acceptsMissing, !options.isRehearsal, !journal.has(.identity) else {
       return
     }
     throw RestoreError.missingBlobs(missing)
   }
 
-  mutating func putPreferences(_ target: RestoreTarget) async throws {
+  mutating func putPreferences(_ target: DestinationServer) async throws {
     guard !journal.has(.preferences) else {
       return try finish(.preferences, "", wasDone: true)
     }
-    let name = OwnerData.Kind.preferences.rawValue
-    guard let entry = try archived.privateData()?.entries.first(where: { $0.endpoint == name }),
-      entry.isWhole, let answer = entry.answers.first
-    else { return }
-    var json: [UInt8] = []
-    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
+    guard let json = try archived.preferences() else { return }
     do {
-      let query = PutPreferences(json)
-      try await target.patiently { try await target.client.perform(query) }
+      try await target.perform(PutPreferences(json))
       try finish(.preferences, "\(json.count) bytes")
     } catch let error as XRPCError where !error.isTransient && error.status != 401 {
       tell(.warning("the preferences were refused: \(error)"))
@@ -327,5 +299,18 @@ package struct AccountRestore {
     } catch {
       return one == other
     }
+  }
+}
+
+extension ArchivedSnapshot {
+  /// The settings of the app as the server gave them, as JSON; nil if all of them are not there.
+  func preferences() throws -> [UInt8]? {
+    let name = OwnerData.Kind.preferences.rawValue
+    guard let entry = try privateData()?.entries.first(where: { $0.endpoint == name }),
+      entry.isWhole, let answer = entry.answers.first
+    else { return nil }
+    var json: [UInt8] = []
+    try readPrivate(answer) { json.append(contentsOf: $0) }
+    return json
   }
 }

@@ -6,9 +6,10 @@ package import Snapshots
 package import SystemPackage
 package import XRPC
 
-/// Sends an account's own server the blobs that it says it misses, and reads back those that it does
-/// not: nothing else on it is changed, unless records are to be written again for blobs that the
-/// server only believes to have.
+/// Sends an account's own server the blobs that it says it misses, and reads back the others.
+///
+/// Nothing else on it is changed, unless records are to be written again for blobs that the server
+/// only believes to have.
 package struct BlobRestore {
   private let archived: ArchivedSnapshot
   private let network: Network
@@ -18,7 +19,7 @@ package struct BlobRestore {
   private let archive: FilePath
   private let agrees: @Sendable (RestoreQuestion) -> Bool
   private let tell: @Sendable (RestoreEvent) -> Void
-  /// What came of it, so far.
+  /// The result, so far.
   package private(set) var report = RestoreReport()
 
   /// A restore of the blobs of a snapshot.
@@ -31,7 +32,7 @@ package struct BlobRestore {
   ///   - comparesBlobs: whether blobs that the server does not miss are read back.
   ///   - rewritesRecords: whether records may be deleted and written again, if that is agreed to.
   ///   - agrees: asks whether something may be done.
-  ///   - tell: is told what happens.
+  ///   - tell: called with what happens.
   package init(
     _ archived: ArchivedSnapshot, in archive: FilePath, network: Network, connections: Int,
     comparesBlobs: Bool, rewritesRecords: Bool,
@@ -46,81 +47,48 @@ package struct BlobRestore {
   /// Sends them.
   ///
   /// - Parameters:
-  ///   - password: the account's, or one for apps.
-  ///   - code: the code that came by mail for logging in.
-  ///   - asksForCode: asks for it if the server wants one.
+  ///   - login: the account's password, or one for apps, and the code that came by mail.
+  ///   - asksForCode: asks for a code if the server wants one.
   /// - Throws: ``BackupError`` for a snapshot that is not whole; what servers throw.
   package mutating func run(
-    password: Secret, code: Secret?,
-    asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
+    _ login: OwnLogin, asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
   ) async throws {
-    let (archived, tell) = (archived, tell)
-    let did = archived.snapshot.did
-    let source = try await onOwnThread {
+    let source = try await onOwnThread { [archived, tell] in
       try RestoreSource(archived) { tell(.progress($0)) }
     }
-    let facts = try AccountRestore.facts(of: source)
-    report.source = facts
-    tell(.source(facts))
-    let identity = try await IdentityResolver(network: network).resolve(
-      .did(did), confirmingHandle: false)
-    guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let server = try await RestoreServer(asking: XRPCClient(service: url, network: network))
-    report.server = server
-    tell(.server(server))
-    let session = try await Session.begin(
-      service: url, network: network, did: did, password: password, code: code,
-      asking: asksForCode)
-    let target = RestoreTarget(
-      client: XRPCClient(service: url, network: network, session: session), did: did
-    ) { tell(.waiting(seconds: $0, why: $1)) }
-    let sent = try await BlobUpload(
-      source: source, target: target, blobLimit: server.blobLimit, connections: connections,
-      progress: { tell(.progress($0)) }
-    ).run()
-    report.sentBlobs = sent.sentCount
-    report.sentBytes = sent.sentBytes
-    for blob in sent.missing { report.add(blob) }
-    report.unrestoredCount += sent.missingCount - sent.missing.count
-    finish(.blobs, "\(sent.sentCount) sent, \(sent.missingCount) missing")
+    try report.note(source, tell)
+    let server = try await DestinationServer.home(
+      of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
+    let blobs = BlobTransfer(
+      source: source, server: server,
+      limit: try await report.note(serverOf: server.client, tell).blobLimit,
+      connections: connections, tell: tell)
+    let sent = try await blobs.send()
+    report.note(sent)
+    finish(.blobs, "\(sent.count) sent, \(sent.missing.count) missing")
     guard comparesBlobs else { return }
-    let known = Set(report.unrestored.map(\.cid))
-    var compared = try await compare(source, target, except: known)
-    if try await rewrite(compared.differing, target, source) {
-      compared = try await compare(source, target, except: known)
+    let known = Set(report.unrestored.first.map(\.cid))
+    var compared = try await blobs.compare(except: known)
+    if try await rewrite(compared.differing.first.map(\.cid), server) {
+      compared = try await blobs.compare(except: known)
     }
     report.equalBlobs = compared.equalCount
-    for blob in compared.differing { report.add(blob) }
-    report.unrestoredCount += compared.differingCount - compared.differing.count
-    finish(.comparison, "\(compared.equalCount) equal, \(compared.differingCount) not")
+    report.unrestored += compared.differing
+    finish(.comparison, "\(compared.equalCount) equal, \(compared.differing.count) not")
   }
 
-  private func compare(
-    _ source: RestoreSource, _ target: RestoreTarget, except known: Set<CID>
-  ) async throws -> BlobComparison.Outcome {
-    let tell = tell
-    return try await BlobComparison(
-      source: source, client: target.client, connections: connections,
-      progress: { tell(.progress($0)) }
-    ).run(except: known)
-  }
-
-  /// Offers to write records again whose blobs the server believes to have and has not; answers
+  /// Offers to write records again whose blobs the server believes to have and has not; returns
   /// whether that was done.
-  private mutating func rewrite(
-    _ differing: [UnrestoredBlob], _ target: RestoreTarget, _ source: RestoreSource
-  ) async throws -> Bool {
+  private func rewrite(_ differing: [CID], _ server: DestinationServer) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
     guard !differing.isEmpty || AtomicFile.isTaken(path) else { return false }
-    let archived = archived
     let rewrite = RecordRewrite(
-      archived: archived, repository: try await onOwnThread { try LaidOutRepository(of: archived) },
-      target: target, pending: path)
+      restore: try await RecordRestore(archived, to: server, replaces: false), pending: path)
     let finished = try await rewrite.finishPending()
     if finished > 0 {
       tell(.warning("\(finished) records that an interrupted run had deleted were written again"))
     }
-    let plan = try await rewrite.plan(for: Set(differing.map(\.cid)))
+    let plan = try await rewrite.plan(for: Set(differing))
     for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be helped: \(why)")) }
     guard !plan.records.isEmpty else { return finished > 0 }
     guard rewritesRecords, agrees(.rewriting(records: plan.records.count)) else {
@@ -130,7 +98,7 @@ package struct BlobRestore {
         ))
       return finished > 0
     }
-    try await rewrite.run(plan)
+    try await rewrite.run(plan.records)
     return true
   }
 

@@ -40,10 +40,9 @@ package struct RecordRestore {
     }
   }
 
-  private let archived: ArchivedSnapshot
-  private let repository: LaidOutRepository
-  private let client: XRPCClient
-  private let target: RestoreTarget
+  let archived: ArchivedSnapshot
+  let repository: LaidOutRepository
+  let server: DestinationServer
   private let replaces: Bool
 
   /// A restore of records of a snapshot.
@@ -51,37 +50,24 @@ package struct RecordRestore {
   /// - Parameters:
   ///   - archived: the snapshot.
   ///   - network: the way to servers.
-  ///   - password: the account's, or one for apps.
-  ///   - code: the code that came by mail for logging in.
+  ///   - login: the account's password, or one for apps, and the code that came by mail.
   ///   - replaces: whether other records in their places are replaced.
-  ///   - tell: is told what is waited for.
+  ///   - tell: called with what is waited for.
   ///   - asksForCode: asks for a code that came by mail.
   /// - Throws: ``BackupError``; what servers throw.
   package init(
-    _ archived: ArchivedSnapshot, network: Network, password: Secret, code: Secret?,
-    replaces: Bool, tell: @escaping @Sendable (RestoreEvent) -> Void,
+    _ archived: ArchivedSnapshot, network: Network, _ login: OwnLogin, replaces: Bool,
+    tell: @escaping @Sendable (RestoreEvent) -> Void,
     asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
   ) async throws {
-    (self.archived, self.replaces) = (archived, replaces)
-    repository = try await onOwnThread { try LaidOutRepository(of: archived) }
-    let did = archived.snapshot.did
-    let identity = try await IdentityResolver(network: network).resolve(
-      .did(did), confirmingHandle: false)
-    guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let session = try await Session.begin(
-      service: url, network: network, did: did, password: password, code: code,
-      asking: asksForCode)
-    client = XRPCClient(service: url, network: network, session: session)
-    target = RestoreTarget(client: client, did: did) { tell(.waiting(seconds: $0, why: $1)) }
+    let server = try await DestinationServer.home(
+      of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
+    try await self.init(archived, to: server, replaces: replaces)
   }
 
-  /// The same, with what is there already.
-  init(
-    _ archived: ArchivedSnapshot, repository: LaidOutRepository, target: RestoreTarget,
-    replaces: Bool
-  ) {
-    (self.archived, self.repository, self.replaces) = (archived, repository, replaces)
-    (self.target, client) = (target, target.client)
+  init(_ archived: ArchivedSnapshot, to server: DestinationServer, replaces: Bool) async throws {
+    (self.archived, self.server, self.replaces) = (archived, server, replaces)
+    repository = try await onOwnThread { try LaidOutRepository(of: archived) }
   }
 
   /// Puts one back.
@@ -93,10 +79,7 @@ package struct RecordRestore {
       throw BackupError.notFound("\(path)")
     }
     let value: IPLDValue
-    switch Self.value(of: block) {
-    case .failure(let why): return .refused(why.what)
-    case .success(let found): value = found
-    }
+    do throws(Unfit) { value = try Self.value(of: block) } catch { return .refused(error.what) }
     let present = try await cid(at: path)
     if present == block.cid { return .there }
     if let present, !replaces { return .occupied(present) }
@@ -114,27 +97,27 @@ package struct RecordRestore {
     }
   }
 
-  private struct Unfit: Error { let what: String }
+  /// Why a server would not come to the same record.
+  struct Unfit: Error { let what: String }
 
   /// What a record says, if JSON says all of it, so that the server comes to the same bytes.
-  private static func value(of block: Block) -> Result<IPLDValue, Unfit> {
+  @discardableResult
+  static func value(of block: Block) throws(Unfit) -> IPLDValue {
+    let value: IPLDValue
+    let isFit: Bool
     do {
-      let value = try DAGCBORDecoder.decode(block.bytes.span)
-      guard try DAGCBOREncoder.encode(value) == block.bytes,
-        try DataModelJSON.decode(DataModelJSON.encode(value)) == value
-      else { return .failure(Unfit(what: "it is not in the form that a server would write")) }
-      guard value["$type"] != nil else {
-        return .failure(Unfit(what: "it has no $type, which a server would add"))
-      }
-      return .success(value)
+      value = try DAGCBORDecoder.decode(block.bytes.span)
+      isFit =
+        try DAGCBOREncoder.encode(value) == block.bytes
+        && DataModelJSON.decode(DataModelJSON.encode(value)) == value
     } catch {
-      return .failure(Unfit(what: "it cannot be read: \(error)"))
+      throw Unfit(what: "it cannot be read: \(error)")
     }
-  }
-
-  /// Why a server would not come to the same record; nil if it would.
-  static func whyUnfit(_ block: Block) -> String? {
-    if case .failure(let unfit) = value(of: block) { unfit.what } else { nil }
+    guard isFit else { throw Unfit(what: "it is not in the form that a server would write") }
+    guard value["$type"] != nil else {
+      throw Unfit(what: "it has no $type, which a server would add")
+    }
+    return value
   }
 
   static func blobs(of block: Block) throws -> [BlobRef] {
@@ -147,8 +130,7 @@ package struct RecordRestore {
   /// The CID of the record that the server has there.
   func cid(at path: RecordPath) async throws -> CID? {
     do {
-      let query = GetRecordCID(did: target.did, path: path)
-      return try await target.patiently { try await client.call(query) }
+      return try await server.call(GetRecordCID(did: server.did, path: path))
     } catch let error as XRPCError
       where error.status == 404
       || error.declared(GetRecordCID.DeclaredError.self) == .recordNotFound
@@ -163,36 +145,20 @@ package struct RecordRestore {
     guard !ref.isLegacy else {
       return "it refers to a blob in the form of 2022, which no server takes any more"
     }
-    let archived = archived
-    let length: UInt64
-    switch archived.state(of: ref.cid) {
-    case .held(let found): length = found
-    case .missing: return nil  // The server may have it; if not, it says so.
-    case .damaged(let why): return "its blob \(ref.cid) is damaged in the archive: \(why)"
-    }
-    let body = try await RequestBody.blob(ref.cid, of: length, in: archived)
-    let upload = UploadBlob(body, contentType: RestoreSource.mediaType(ref.mimeType))
-    let answer = try await target.patiently { try await client.upload(upload) }
-    do throws(AnswerFault) {
-      let named = try UploadBlob.cid(in: answer)
-      return named == ref.cid ? nil : "the server calls its blob \(named)"
-    } catch {
-      return error.what
+    switch try await server.send(ref.cid, as: ref.mimeType, from: archived) {
+    // The server may have what the archive does not; if not, it says so.
+    case .success, .failure(.notHeld): return nil
+    case .failure(let reason): return "its blob \(ref.cid): \(reason.sentence)"
     }
   }
 
   private func write(_ value: IPLDValue, at path: RecordPath, replacing present: CID?) async throws
     -> CID
   {
-    let did = target.did
     guard let present else {
-      return try await target.patiently {
-        try await client.call(CreateRecord(did: did, path: path, record: value), as: nil)
-      }
+      return try await server.call(CreateRecord(did: server.did, path: path, record: value))
     }
-    return try await target.patiently {
-      try await client.call(
-        PutRecord(did: did, path: path, record: value, replacing: present), as: nil)
-    }
+    return try await server.call(
+      PutRecord(did: server.did, path: path, record: value, replacing: present))
   }
 }

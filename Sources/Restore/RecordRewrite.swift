@@ -16,39 +16,25 @@ internal import XRPC
 /// 2. What is going to be deleted is in a file beside the archive before it is: an interrupted run
 ///    is finished by the next.
 struct RecordRewrite {
-  let archived: ArchivedSnapshot
-  let repository: LaidOutRepository
-  let target: RestoreTarget
+  /// What puts records back.
+  let restore: RecordRestore
   /// The file that says what is deleted and not written again yet.
   let pending: FilePath
 
-  /// What would be done.
-  struct Plan {
-    /// The records to write again.
-    var records: [(path: RecordPath, cid: CID)] = []
-    /// Blobs that cannot be helped, and why.
-    var hopeless: [(cid: CID, why: String)] = []
-  }
-
-  private var restore: RecordRestore { restore(from: archived, repository) }
-
-  private func restore(from archived: ArchivedSnapshot, _ repository: LaidOutRepository)
-    -> RecordRestore
-  {
-    RecordRestore(archived, repository: repository, target: target, replaces: false)
-  }
-
-  /// Finds out which records have to be written again for these blobs.
+  /// Finds out which records have to be written again for these blobs, and which blobs cannot be
+  /// helped.
   ///
   /// - Throws: `MSTProblem`; what the server throws.
-  func plan(for blobs: Set<CID>) async throws -> Plan {
+  func plan(for blobs: Set<CID>) async throws
+    -> (records: [(path: RecordPath, cid: CID)], hopeless: [CID: String])
+  {
     var hopeless: [CID: String] = [:]
     for cid in blobs {
       // One that was taken down is refused again, and would be after its records are gone.
       if let why = try await whyNotSent(cid) { hopeless[cid] = why }
     }
     var found: [Candidate] = []
-    try repository.forEachRecord { path, cid, bytes in
+    try restore.repository.forEachRecord { path, cid, bytes in
       guard let bytes else { return }
       let block = Block(cid: cid, bytes: bytes)
       let refs = try RecordRestore.blobs(of: block)
@@ -76,12 +62,10 @@ struct RecordRewrite {
         }
       }
     }
-    var plan = Plan()
-    plan.hopeless = hopeless.map { (cid: $0.key, why: $0.value) }
-    for candidate in found where candidate.whyNot == nil {
-      plan.records.append((try RecordPath(candidate.path), candidate.block.cid))
+    let records = try found.filter { $0.whyNot == nil }.map {
+      (path: try RecordPath($0.path), cid: $0.block.cid)
     }
-    return plan
+    return (records, hopeless)
   }
 
   /// A record that refers to a blob in question.
@@ -95,14 +79,10 @@ struct RecordRewrite {
 
   /// Why the server does not take a blob at all; nil if it does.
   private func whyNotSent(_ cid: CID) async throws -> String? {
-    guard case .held(let length) = archived.state(of: cid) else {
-      return "the archive does not hold it"
-    }
-    let type = RestoreSource.mediaType(repository.blobs[cid]?.mimeType)
-    let upload = UploadBlob(
-      try await RequestBody.blob(cid, of: length, in: archived), contentType: type)
     do {
-      _ = try await target.patiently { try await target.client.upload(upload) }
+      let type = restore.repository.blobs[cid]?.mimeType
+      let sent = try await restore.server.send(cid, as: type, from: restore.archived)
+      if case .failure(let reason) = sent { return reason.sentence }
       return nil
     } catch let error as XRPCError where error.status != 401 {
       return "\(error)"
@@ -116,10 +96,12 @@ struct RecordRewrite {
     do throws(IdentifierError) { recordPath = try RecordPath(path) } catch {
       return "\(path) is no path that a server takes"
     }
-    if let why = RecordRestore.whyUnfit(block) { return "\(path): \(why)" }
+    do throws(RecordRestore.Unfit) { try RecordRestore.value(of: block) } catch {
+      return "\(path): \(error.what)"
+    }
     for ref in refs {
       guard !ref.isLegacy else { return "\(path) refers to it in the form of 2022" }
-      guard case .held = archived.state(of: ref.cid) else {
+      guard case .held = restore.archived.state(of: ref.cid) else {
         return "\(path) refers to \(ref.cid) as well, which the archive does not hold"
       }
     }
@@ -137,39 +119,37 @@ struct RecordRewrite {
   func finishPending() async throws -> Int {
     guard let bytes = try AtomicFile.read(pending) else { return 0 }
     let names = Answer(try DataModelJSON.decode(bytes))
-    guard names.optionalText("did") == target.did.text,
+    guard names.optionalText("did") == restore.server.did.text,
       let manifest = names.optionalCID("manifest"),
       let items = names.json["records"]?.array
     else {
       throw BackupError.malformedDocument(
-        "\(pending) does not say which records of \(target.did) were deleted")
+        "\(pending) does not say which records of \(restore.server.did) were deleted")
     }
-    let archived = try ArchivedSnapshot(manifest, in: archived.reader)
-    let restore = restore(from: archived, try LaidOutRepository(of: archived))
-    let paths = try items.map { try RecordPath($0.string ?? "") }
-    let count = try await write(paths, restore)
-    try AtomicFile.remove(pending)
-    return count
+    let archived = try ArchivedSnapshot(manifest, in: restore.archived.reader)
+    return try await finish(
+      items.map { try RecordPath($0.string ?? "") },
+      RecordRestore(archived, to: restore.server, replaces: false))
   }
 
-  /// Deletes the records, and writes them again.
-  func run(_ plan: Plan) async throws {
-    guard let manifest = archived.cid else { throw SnapshotError.noSnapshot }
+  /// Deletes records, and writes them again.
+  func run(_ records: [(path: RecordPath, cid: CID)]) async throws {
+    guard let manifest = restore.archived.cid else { throw SnapshotError.noSnapshot }
+    let did = restore.server.did
     let names: IPLDMap = [
-      "did": .string(target.did.text), "manifest": .string("\(manifest)"),
-      "records": .array(plan.records.map { .string("\($0.path)") }),
+      "did": .string(did.text), "manifest": .string("\(manifest)"),
+      "records": .array(records.map { .string("\($0.path)") }),
     ]
     let text = DataModelJSON.encode(.map(names))
     try AtomicFile.save(to: pending, replacing: true, isPrivate: true) { try $0(text.span) }
-    for (path, cid) in plan.records {
-      let query = DeleteRecord(did: target.did, path: path, expecting: cid)
-      try await target.patiently { try await target.client.perform(query) }
+    for (path, cid) in records {
+      try await restore.server.perform(DeleteRecord(did: did, path: path, expecting: cid))
     }
-    _ = try await write(plan.records.map(\.path), restore)
-    try AtomicFile.remove(pending)
+    _ = try await finish(records.map(\.path), restore)
   }
 
-  private func write(_ paths: [RecordPath], _ restore: RecordRestore) async throws -> Int {
+  /// Writes what was deleted, and forgets that it was; returns how many records it wrote.
+  private func finish(_ paths: [RecordPath], _ restore: RecordRestore) async throws -> Int {
     var count = 0
     for path in paths {
       switch try await restore.restore(path) {
@@ -181,6 +161,7 @@ struct RecordRewrite {
         )
       }
     }
+    try AtomicFile.remove(pending)
     return count
   }
 }

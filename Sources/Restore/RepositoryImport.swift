@@ -9,7 +9,7 @@ internal import XRPC
 /// Gives a server a repository, and finds out whether it has it.
 struct RepositoryImport: Sendable {
   let source: RestoreSource
-  let target: RestoreTarget
+  let target: DestinationServer
 
   /// How long the server is asked whether it has taken a repository whose import was not answered,
   /// in seconds: where a proxy gave up, or nothing came for half an hour; and where the connection
@@ -29,9 +29,7 @@ struct RepositoryImport: Sendable {
     var attempt = 1
     while true {
       do {
-        _ = try await target.patiently {
-          try await target.client.upload(ImportRepo(source.body), attempts: 1)
-        }
+        _ = try await target.upload(ImportRepo(source.body), attempts: 1)
         return true
       } catch let error {
         guard let patience = Self.patience(after: error), attempt < Self.attempts else {
@@ -51,8 +49,7 @@ struct RepositoryImport: Sendable {
 
   /// Whether the head of the repository is the one of the archive.
   private func isThere() async throws -> Bool {
-    try await target.patiently { try await target.client.call(CheckAccountStatus()) }.commit
-      == source.head
+    try await target.call(CheckAccountStatus()).commit == source.head
   }
 
   /// How long to ask whether a repository was taken after an error, in seconds; nil if it was not.

@@ -1,6 +1,7 @@
 package import ATProtocol
 package import Files
 package import IPLD
+internal import Snapshots
 internal import XRPC
 
 /// Something that happens while an account is restored.
@@ -81,67 +82,7 @@ package enum RestoreQuestion: Sendable {
   }
 }
 
-/// A blob that the new server does not have, or not as it is in the archive.
-package struct UnrestoredBlob: Sendable, Equatable {
-  /// Why.
-  package enum Reason: Sendable, Equatable {
-    /// The archive does not hold it.
-    case notHeld
-    /// The archive does not hold it, and its loss is accepted.
-    case acceptedAsLost
-    /// It is damaged in the archive.
-    case damaged(String)
-    /// It is longer than the server takes, in bytes.
-    case tooLarge(UInt64, limit: UInt64)
-    /// The server refused it.
-    case refused(String)
-    /// The server named another CID for it.
-    case otherCID(CID)
-    /// The server does not give it back, and does not list it as missing.
-    case notServed(String)
-    /// The server gives back other bytes.
-    case otherBytes
-
-    /// What a person reads.
-    package var sentence: String {
-      switch self {
-      case .notHeld: "the archive does not hold it"
-      case .acceptedAsLost: "the archive does not hold it, which was accepted"
-      case .damaged(let why): "it is damaged in the archive: \(why)"
-      case .tooLarge(let length, let limit):
-        "it has \(length) bytes, and the server takes \(limit)"
-      case .refused(let why): "the server refused it: \(why)"
-      case .otherCID(let cid): "the server calls it \(cid)"
-      case .notServed(let why):
-        "the server does not give it back, though it does not list it as missing: \(why)"
-      case .otherBytes: "the server gives back other bytes"
-      }
-    }
-
-    /// A word for a script.
-    package var word: String {
-      switch self {
-      case .notHeld: "not-held"
-      case .acceptedAsLost: "accepted-as-lost"
-      case .damaged: "damaged"
-      case .tooLarge: "too-large"
-      case .refused: "refused"
-      case .otherCID: "other-cid"
-      case .notServed: "not-served"
-      case .otherBytes: "other-bytes"
-      }
-    }
-  }
-
-  /// The blob.
-  package var cid: CID
-  /// The record that refers to it first; nil if none in the snapshot does.
-  package var record: String?
-  /// Why.
-  package var reason: Reason
-}
-
-/// What came of a restore.
+/// The result of a restore.
 package struct RestoreReport: Sendable {
   /// What was to be restored.
   package struct Source: Sendable, Equatable {
@@ -160,7 +101,15 @@ package struct RestoreReport: Sendable {
     /// How many blobs records refer to.
     package var blobs: Int
     /// How many of them the archive holds.
-    package var heldBlobs: Int
+    package var heldBlobs = 0
+
+    init(_ source: RestoreSource) throws {
+      let snapshot = source.archived.snapshot
+      (did, rev, createdAt) = (source.did, snapshot.rev, snapshot.createdAt)
+      (commit, records, bytes) = (source.head, source.recordCount, source.byteCount)
+      blobs = source.blobs.entries.count
+      try source.forEachBlob { _, state in if case .held = state { heldBlobs += 1 } }
+    }
   }
 
   /// What was to be restored; nil if it did not come to that.
@@ -183,27 +132,38 @@ package struct RestoreReport: Sendable {
   package var sentBytes: UInt64 = 0
   /// How many blobs were read back and found to be as in the archive.
   package var equalBlobs = 0
-  /// How many blobs are not there, or not as they should be.
-  package var unrestoredCount = 0
-  /// The first of them.
-  package var unrestored: [UnrestoredBlob] = []
-  /// How many of them are lost by what the archive says already: not held, and accepted.
-  package var acceptedCount = 0
+  /// The blobs that are not there, or not as they should be.
+  package var unrestored = UnrestoredBlobs()
   /// Whether all records were found to be as in the archive.
   package var areRecordsEqual: Bool?
   /// What stopped it before its end: a question that was not agreed to.
   package var stoppedBefore: RestoreQuestion?
 
-  /// The most blobs that are listed.
-  package static let maximumListed = 1000
-
   /// A report of nothing.
   package init() {}
 
-  mutating func add(_ blob: UnrestoredBlob) {
-    unrestoredCount += 1
-    if blob.reason == .acceptedAsLost { acceptedCount += 1 }
-    if unrestored.count < Self.maximumListed { unrestored.append(blob) }
+  /// Notes what is to be restored.
+  mutating func note(_ source: RestoreSource, _ tell: (RestoreEvent) -> Void) throws {
+    let facts = try Source(source)
+    self.source = facts
+    tell(.source(facts))
+  }
+
+  /// Notes what a server says of itself.
+  mutating func note(serverOf client: XRPCClient, _ tell: (RestoreEvent) -> Void) async throws
+    -> RestoreServer
+  {
+    let server = try await RestoreServer(asking: client)
+    self.server = server
+    tell(.server(server))
+    return server
+  }
+
+  /// Notes which blobs were sent.
+  mutating func note(_ sent: (count: Int, bytes: UInt64, missing: UnrestoredBlobs)) {
+    sentBlobs += sent.count
+    sentBytes += sent.bytes
+    unrestored += sent.missing
   }
 
   /// Whether a step is done.
@@ -340,6 +300,19 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .operation, .identityUnchanged, .notActivated: nil
     case .otherServer: "if that is the same server, name it like that with --to"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
+    }
+  }
+}
+
+extension RestoreSource {
+  /// Calls `body` with each blob that records refer to, and how it stands in the archive.
+  func forEachBlob(_ body: (BlobTable.Entry, BlobState) throws -> Void) throws {
+    let entries = blobs.entries
+    for start in stride(from: 0, to: entries.count, by: 1000) {
+      let part = entries[start..<min(start + 1000, entries.count)]
+      for (entry, state) in zip(part, try archived.states(of: part.map(\.cid))) {
+        try body(entry, state)
+      }
     }
   }
 }

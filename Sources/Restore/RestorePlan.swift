@@ -23,13 +23,8 @@ package struct RestorePlan: Sendable {
   package var losesHandle = false
   /// How many blobs would be sent, and how many bytes those have.
   package var upload: (count: Int, bytes: UInt64) = (0, 0)
-  /// Blobs that would not be there, in all, the first of them, and how many of them were accepted
-  /// as lost.
-  package var unrestoredCount = 0
-  /// The first of them.
-  package var unrestored: [UnrestoredBlob] = []
-  /// How many of them were accepted as lost.
-  package var acceptedCount = 0
+  /// The blobs that would not be there.
+  package var unrestored = UnrestoredBlobs()
   /// The rotation keys that may change the account, in the order of their authority.
   package var rotationKeys: [String] = []
   /// Whether the archive has preferences to give back.
@@ -48,15 +43,20 @@ package struct RestorePlan: Sendable {
   ///   new server and the directory throw.
   package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
     let source = try await onOwnThread { try RestoreSource(archived) { _ in } }
-    self.source = try AccountRestore.facts(of: source)
+    self.source = try RestoreReport.Source(source)
     let client = XRPCClient(service: target, network: network)
     server = try await RestoreServer(asking: client)
-    try countBlobs(source)
-    if let entry = try archived.privateData()?.entries.first(where: {
-      $0.endpoint == OwnerData.Kind.preferences.rawValue
-    }) {
-      hasPreferences = entry.isWhole && !entry.answers.isEmpty
+    try source.forEachBlob { entry, state in
+      let reason = UnrestoredBlob.Reason(
+        state, isAccepted: source.accepted.contains(entry.cid), limit: server.blobLimit)
+      if let reason {
+        unrestored.add(entry.cid, of: source, reason)
+      } else if case .held(let length) = state {
+        upload.count += 1
+        upload.bytes += length
+      }
     }
+    hasPreferences = try archived.preferences() != nil
     try await findOut(archived, network)
     if server.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
     if upload.count > Self.uploadsADay {
@@ -74,42 +74,15 @@ package struct RestorePlan: Sendable {
     )
   }
 
-  private mutating func countBlobs(_ source: RestoreSource) throws {
-    let entries = source.blobs.entries
-    for start in stride(from: 0, to: entries.count, by: 1000) {
-      let part = entries[start..<min(start + 1000, entries.count)]
-      let states = try source.archived.states(of: part.map(\.cid))
-      for (entry, state) in zip(part, states) {
-        let reason: UnrestoredBlob.Reason
-        switch state {
-        case .held(let length):
-          guard let limit = server.blobLimit, length > limit else {
-            upload.count += 1
-            upload.bytes += length
-            continue
-          }
-          reason = .tooLarge(length, limit: limit)
-        case .missing:
-          reason = source.accepted.contains(entry.cid) ? .acceptedAsLost : .notHeld
-        case .damaged(let why): reason = .damaged(why)
-        }
-        unrestoredCount += 1
-        if reason == .acceptedAsLost { acceptedCount += 1 }
-        guard unrestored.count < RestoreReport.maximumListed else { continue }
-        unrestored.append(
-          UnrestoredBlob(cid: entry.cid, record: entry.firstRecord, reason: reason))
-      }
-    }
-  }
-
   private mutating func findOut(_ archived: ArchivedSnapshot, _ network: Network) async throws {
     let did = archived.snapshot.did
     let resolver = IdentityResolver(network: network)
     let document = try await resolver.dids.document(of: did).document
     handle = document.handle ?? archived.snapshot.handle
     if did.method == "plc" {
-      let move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: { "" })
-      rotationKeys = try await move.log().state?.rotationKeys ?? []
+      let directory = PLCUpdate(
+        did: did, directory: PLCDirectory(network: network), now: { "" })
+      rotationKeys = try await directory.log().state?.rotationKeys ?? []
     }
     oldServer = document.pds
     guard let url = document.pds else {
@@ -119,15 +92,17 @@ package struct RestorePlan: Sendable {
     if AccountRestore.isSame(url, server.url) {
       warnings.append("the account is on \(url) already: --blobs-only sends what it lacks")
     }
-    switch try await OldServer.standing(of: did, at: url, network) {
+    let standing = try await SourceServer.standing(of: did, at: url, network)
+    isOldThere = standing.isThere
+    switch standing {
     case .active(let rev, let head):
-      (isOldThere, oldStanding) = (true, "active, revision \(rev)")
+      oldStanding = "active, revision \(rev)"
       if head != archived.snapshot.commit {
         warnings.append(
           "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
         )
       }
-    case .inactive(let why): (isOldThere, oldStanding) = (true, why)
+    case .inactive(let why): oldStanding = why
     case .gone(let why): oldStanding = "it does not have the account: \(why)"
     case .silent(let why): oldStanding = "it does not answer: \(why)"
     }
@@ -143,7 +118,7 @@ package struct RestorePlan: Sendable {
       needs.append("a mail address for the account: --email")
     }
     if let handle, !server.userDomains.contains(where: handle.text.hasSuffix) {
-      losesHandle = try await OldServer.takesAlong(
+      losesHandle = try await SourceServer.takesAlong(
         handle, of: did, from: url, isThere: isOldThere, network: network)
     }
     if did.method == "web" { needs.append("a change of the DID document, which is yours to make") }

@@ -135,11 +135,6 @@ struct RestoreSource: Sendable {
     return checker.header?.roots == [head] && missing.count == 0
   }
 
-  /// What a blob is to be sent as: the media type that records name.
-  func mediaType(of blob: CID) -> String {
-    Self.mediaType(blobs[blob]?.mimeType)
-  }
-
   /// A media type that a record names, if it can be sent.
   static func mediaType(_ named: String?) -> String {
     let named = named ?? ""

@@ -10,7 +10,8 @@ package struct RotationKeys: Sendable {
   /// The keys, in the order of their authority, as `did:key:…`.
   package let keys: [String]
   private let log: PLCLog
-  private let move: IdentityMove
+  private let state: PLCState
+  private let update: PLCUpdate
   private let network: Network
 
   /// Asks the directory.
@@ -20,9 +21,8 @@ package struct RotationKeys: Sendable {
   package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
     self.did = did
     self.network = network
-    move = IdentityMove(did: did, directory: PLCDirectory(network: network), now: now)
-    log = try await move.log()
-    guard let state = log.state else { throw RestoreError.operation(.ended) }
+    update = PLCUpdate(did: did, directory: PLCDirectory(network: network), now: now)
+    (log, state) = try await update.present()
     keys = state.rotationKeys
   }
 
@@ -33,8 +33,8 @@ package struct RotationKeys: Sendable {
   package enum Signing: Sendable {
     /// With a rotation key that is at hand.
     case key(PrivateKey)
-    /// By the account's server, as its owner: password, code for logging in, code for signing.
-    case server(Secret, login: Secret?, mailCode: Secret?)
+    /// By the account's server, logged in as its owner, with the code that it sent by mail.
+    case server(OwnLogin, mailCode: Secret?)
   }
 
   /// Puts a key in front of all others, so that it outranks those of every server.
@@ -51,39 +51,20 @@ package struct RotationKeys: Sendable {
     show: (PLCSuccessor, _ changes: [String]) throws -> Bool,
     asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
   ) async throws -> Bool {
-    guard var state = log.state else { throw RestoreError.operation(.ended) }
-    let before = state
-    state.rotationKeys.removeAll { $0 == key.didKey }
-    state.rotationKeys.insert(key.didKey, at: 0)
+    var wanted = state
+    wanted.rotationKeys.removeAll { $0 == key.didKey }
+    wanted.rotationKeys.insert(key.didKey, at: 0)
     let operation: PLCSuccessor
     switch signing {
-    case .key(let signer): operation = try move.sign(state, after: log, with: signer)
-    case .server(let password, let login, let mailCode):
-      let signed = try await signedByServer(state, password, login, mailCode, asksForCode)
-      operation = try move.check(signed, says: state, after: log)
+    case .key(let signer): operation = try update.sign(wanted, after: log, with: signer)
+    case .server(let login, let mailCode):
+      let server = try await DestinationServer.home(
+        of: did, network, login, asking: asksForCode, tell: { _ in })
+      operation = try await update.sign(
+        wanted, after: log, by: server.client, mailCode: mailCode, asking: asksForCode)
     }
-    guard try show(operation, before.changes(to: state)) else { return false }
-    try await move.send(operation) { try await move.directory.submit(operation, of: did) }
+    guard try show(operation, state.changes(to: wanted)) else { return false }
+    try await update.send(operation)
     return true
-  }
-
-  private func signedByServer(
-    _ state: PLCState, _ password: Secret, _ login: Secret?, _ mailCode: Secret?,
-    _ asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
-  ) async throws -> IPLDValue {
-    let identity = try await IdentityResolver(network: network).resolve(
-      .did(did), confirmingHandle: false)
-    guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let session = try await Session.begin(
-      service: url, network: network, did: did, password: password, code: login,
-      asking: asksForCode)
-    let client = XRPCClient(service: url, network: network, session: session)
-    var code = mailCode
-    if code == nil {
-      try await client.perform(RequestPLCOperationSignature())
-      code = asksForCode(url, "signing the operation")
-    }
-    guard let code else { throw RestoreError.codeSent(url) }
-    return try await client.call(SignPLCOperation(token: code, state: state), as: nil)
   }
 }

@@ -79,7 +79,7 @@ private final class NamedStorage: ArchiveStorage {
 
   @Test func `is synced before a backup says that it is up to date`() async throws {
     let storage = NamedStorage(left)
-    try await ArchiveTarget(FilePath(folder.file("a.car.zst")), in: storage).publish()
+    try await DestinationArchive(FilePath(folder.file("a.car.zst")), in: storage).publish()
     #expect(try isDurable)
     #expect(storage.syncsOfName == 1)
   }

@@ -99,9 +99,9 @@ import XRPC
       try alice.commit([alice.post(TID(integer: UInt64(handle.utf8.count) << 40).text, handle)])
       try await scene.backUp(alice, into: "a.car.zst")
     }
-    let known = try await KnownArchive(
-      ATIdentifier("alice.example.com"), at: .file(scene.path("a.car.zst")),
-      claim: AccountClaims().file())
+    let known = ArchiveLookup(.file(scene.path("a.car.zst")), RunLocks(), isReadOnly: false)
+    defer { known.release() }
+    try await known.find(ATIdentifier("alice.example.com"))
     #expect(known.base?.snapshot.commit == alice.head)
   }
 
@@ -155,7 +155,7 @@ import XRPC
 
   @Test func `are given only to what has a snapshot`() async throws {
     let path = scene.path("new.car.zst")
-    let target = try await ArchiveTarget.open(path)
+    let target = try await DestinationArchive.open(.file(path))
     #expect(target.isNew && target.reader == nil)
     #expect(names.isEmpty, "nothing is made before there is something to write")
     _ = try target.storage()
@@ -164,7 +164,8 @@ import XRPC
 
   @Test func `are locked as soon as they are opened, and no longer than needed`() async throws {
     try await scene.backUp(alice, into: "a.car.zst")
-    var target: ArchiveTarget? = try await ArchiveTarget.open(scene.path("a.car.zst"))
+    var target: DestinationArchive? = try await DestinationArchive.open(
+      .file(scene.path("a.car.zst")))
     #expect(target?.isNew == false)
     let before = scene.server.server.log.count
     await #expect(throws: ArchiveError(.locked)) {
@@ -222,7 +223,7 @@ import XRPC
     let delivered = scene.server.blobDeliveries
     if !names.contains("b.car.zst") {
       #expect(names == [".b.car.zst.partial"])
-      let target = try await ArchiveTarget.open(path)
+      let target = try await DestinationArchive.open(.file(path))
       #expect(target.reader != nil, "the repository counts already")
     }
     #expect(try await scene.backUp(account, into: "b.car.zst").outcome == .complete)

@@ -16,14 +16,14 @@ import XRPC
 
   /// Accounts, and perhaps an error behind them.
   private struct List: AsyncSequence, Sendable {
-    var accounts: [FleetBackup.Account]
+    var accounts: [MultiAccountBackup.Account]
     var error: Broken?
 
     struct Iterator: AsyncIteratorProtocol {
-      var rest: ArraySlice<FleetBackup.Account>
+      var rest: ArraySlice<MultiAccountBackup.Account>
       let error: Broken?
 
-      mutating func next() async throws -> FleetBackup.Account? {
+      mutating func next() async throws -> MultiAccountBackup.Account? {
         if let account = rest.popFirst() { return account }
         if let error { throw error }
         return nil
@@ -35,22 +35,22 @@ import XRPC
 
   private final class Log: Sendable {
     private struct State {
-      var outcomes: [String: FleetBackup.Outcome] = [:]
+      var outcomes: [String: MultiAccountBackup.Outcome] = [:]
       var order: [String] = []
       var underWay = 0
       var most = 0
     }
     private let state = Mutex(State())
 
-    var outcomes: [String: FleetBackup.Outcome] { state.withLock { $0.outcomes } }
+    var outcomes: [String: MultiAccountBackup.Outcome] { state.withLock { $0.outcomes } }
     /// Those that have ended, in the order of that.
     var order: [String] { state.withLock { $0.order } }
     /// How many were under way at a time, at most.
     var most: Int { state.withLock { $0.most } }
     var underWay: Int { state.withLock { $0.underWay } }
 
-    var observer: FleetBackup.Observer {
-      FleetBackup.Observer(
+    var observer: MultiAccountBackup.Observer {
+      MultiAccountBackup.Observer(
         began: { [self] _ in
           state.withLock { state in
             state.underWay += 1
@@ -82,7 +82,9 @@ import XRPC
 
   private func list(_ error: Broken? = nil) throws -> List {
     List(
-      accounts: try accounts.map { FleetBackup.Account(try ATIdentifier($0.did), head: $0.head) },
+      accounts: try accounts.map {
+        MultiAccountBackup.Account(try ATIdentifier($0.did), head: $0.head)
+      },
       error: error)
   }
 
@@ -91,7 +93,7 @@ import XRPC
     patience: Duration = .seconds(600)
   ) async throws -> Log {
     let log = Log()
-    var fleet = FleetBackup(
+    var fleet = MultiAccountBackup(
       network: try scene.network(), options: scene.options, jobs: jobs, observer: log.observer)
     fleet.patience = patience
     try await fleet.run(list, into: destination)
@@ -113,7 +115,7 @@ import XRPC
   /// The first account by each of its names, again and again.
   private func names(of account: StandInAccount) throws -> List {
     let names = [account.did, account.handle, account.handle.uppercased(), account.did]
-    return List(accounts: try names.map { FleetBackup.Account(try ATIdentifier($0)) })
+    return List(accounts: try names.map { MultiAccountBackup.Account(try ATIdentifier($0)) })
   }
 
   @Test(arguments: [1, 4], [true, false])
@@ -127,7 +129,7 @@ import XRPC
       ? AccountBackup.Destination.shared(scene.path("all.car.zst")) : .folder(scene.archives)
     for expected in [BackupReport.Outcome.complete, .upToDate] {
       let ended = Mutex<[String]>([])
-      let observer = FleetBackup.Observer(
+      let observer = MultiAccountBackup.Observer(
         began: { _ in }, happened: { _, _ in },
         ended: { _, outcome in
           let word =
@@ -139,7 +141,7 @@ import XRPC
             }
           ended.withLock { $0.append(word) }
         })
-      try await FleetBackup(
+      try await MultiAccountBackup(
         network: scene.network(), options: scene.options, jobs: jobs, observer: observer
       ).run(names(of: account), into: destination)
       #expect(
@@ -184,7 +186,7 @@ import XRPC
   @Test func `brings those under way to their end when the list breaks off`() async throws {
     scene.server.behaviour.latency = 0.02
     let log = Log()
-    let fleet = FleetBackup(
+    let fleet = MultiAccountBackup(
       network: try scene.network(), options: scene.options, jobs: 8, observer: log.observer)
     let list = try list(Broken())
     await #expect(throws: Broken()) { try await fleet.run(list, into: .folder(scene.archives)) }
@@ -194,7 +196,7 @@ import XRPC
   @Test func `ends soon when it is cancelled, and with nothing under way`() async throws {
     scene.server.behaviour.latency = 0.05
     let log = Log()
-    let fleet = FleetBackup(
+    let fleet = MultiAccountBackup(
       network: try scene.network(), options: scene.options, jobs: 2, observer: log.observer)
     let (list, destination) = (try list(), AccountBackup.Destination.folder(scene.archives))
     let task = Task { try await fleet.run(list, into: destination) }
@@ -307,9 +309,9 @@ import XRPC
   }
 
   private final class Ended: Sendable {
-    private let state = Mutex<[(DID, FleetBackup.Outcome)]>([])
+    private let state = Mutex<[(DID, MultiAccountBackup.Outcome)]>([])
 
-    func add(_ did: DID, _ outcome: FleetBackup.Outcome) {
+    func add(_ did: DID, _ outcome: MultiAccountBackup.Outcome) {
       state.withLock { $0.append((did, outcome)) }
     }
 

@@ -36,7 +36,7 @@ import XRPC
       name,
       into: file.map { .file(scene.path($0)) }
         ?? .folder(folder.isEmpty ? scene.archives : ArchiveFolder(scene.path(folder))),
-      claims: AccountClaims())
+      locks: RunLocks())
     #expect(scene.requestCount("getRepo") + scene.requestCount("getBlob") == fetched)
     #expect(scene.folder.names() == names)
     #expect(try names.map { try scene.folder.read($0) } == contents)
@@ -121,7 +121,7 @@ import XRPC
 
   @Test func `is made while a backup is under way`() async throws {
     try await scene.backUp(account, into: "a.car.zst")
-    let target = try await ArchiveTarget.open(scene.path("a.car.zst"))
+    let target = try await DestinationArchive.open(.file(scene.path("a.car.zst")))
     #expect(try await plan(into: "a.car.zst").repository == .unchanged)
     target.release()
   }

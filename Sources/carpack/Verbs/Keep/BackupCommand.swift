@@ -166,7 +166,7 @@ struct BackupCommand: ParsableCommand {
     try options.run(outcomes) {
       let network = try Network(networkOptions)
       if all, let server, let destination {
-        let fleet = FleetBackup(
+        let fleet = MultiAccountBackup(
           network: network, options: backupOptions, jobs: jobs, observer: outcomes.observer)
         let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
           outcomes.skipped($0, $1)
@@ -176,7 +176,7 @@ struct BackupCommand: ParsableCommand {
         try await fleet.run(accounts, into: destination)
       }
       for group in groups {
-        let fleet = FleetBackup(
+        let fleet = MultiAccountBackup(
           network: network, options: group.options, jobs: jobs, observer: outcomes.observer)
         try await fleet.run(NamedAccounts(group.accounts), into: group.destination)
       }
@@ -266,7 +266,7 @@ struct BackupCommand: ParsableCommand {
 
 /// Accounts that have been named, one after the other.
 struct NamedAccounts: AsyncSequence, Sendable {
-  typealias Element = FleetBackup.Account
+  typealias Element = MultiAccountBackup.Account
 
   private let accounts: [ATIdentifier]
 
@@ -277,8 +277,8 @@ struct NamedAccounts: AsyncSequence, Sendable {
   struct Iterator: AsyncIteratorProtocol {
     var rest: ArraySlice<ATIdentifier>
 
-    mutating func next() async -> FleetBackup.Account? {
-      rest.popFirst().map { FleetBackup.Account($0) }
+    mutating func next() async -> MultiAccountBackup.Account? {
+      rest.popFirst().map { MultiAccountBackup.Account($0) }
     }
   }
 }

@@ -35,8 +35,8 @@ final class BackupOutcomes: Sendable {
   }
 
   /// What observes the run.
-  var observer: FleetBackup.Observer {
-    FleetBackup.Observer(
+  var observer: MultiAccountBackup.Observer {
+    MultiAccountBackup.Observer(
       began: { [display] in display.begin($0.text) },
       happened: { [display] in display.show($1, of: $0.text) },
       ended: { [self] in ended($0.text, $1) })
@@ -101,7 +101,7 @@ final class BackupOutcomes: Sendable {
   }
 
   /// Notes what came of an account.
-  func ended(_ account: String, _ outcome: FleetBackup.Outcome) {
+  func ended(_ account: String, _ outcome: MultiAccountBackup.Outcome) {
     display.end(account)
     switch outcome {
     case .success(let report):

@@ -11,12 +11,12 @@ struct RecordRestoring {
   func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
     let paths = try paths(in: snapshot)
     let display = RestoreDisplay(command.reporting.common)
-    let (password, code) = (try command.login.password() ?? Secret(""), command.login.code)
+    let login = (password: try command.login.password() ?? Secret(""), code: command.login.code)
     let replaces = command.overwrite
     let isWhole = try runBlocking {
       let restore = try await RecordRestore(
-        snapshot, network: try Network(networkOptions), password: password, code: code,
-        replaces: replaces, tell: { display.show($0) }, asksForCode: MailCode.ask)
+        snapshot, network: try Network(networkOptions), login, replaces: replaces,
+        tell: { display.show($0) }, asksForCode: MailCode.ask)
       var isWhole = true
       for path in paths {
         let outcome = try await restore.restore(path)

@@ -259,7 +259,7 @@ struct AddKeyCommand: ParsableCommand {
       signing = .key(try KeyFile(with).key)
     } else {
       signing = .server(
-        try login.password() ?? Secret(""), login: login.code,
+        (password: try login.password() ?? Secret(""), code: login.code),
         mailCode: mailCode.map { Secret($0) })
     }
     let networkOptions = try options.network.options()

@@ -152,8 +152,8 @@ struct RestoreCommand: ParsableCommand {
       if !records.isEmpty {
         try RecordRestoring(command: self).run(snapshot, networkOptions)
       } else if blobsOnly {
-        let password = try login.password()
-        let (code, connections) = (login.code, network.connections)
+        let login = (password: try login.password() ?? Secret(""), code: login.code)
+        let connections = network.connections
         let (comparesBlobs, rewritesRecords) = (!skipBlobComparison, rewriteRecords)
         let (archive, agreement) = (FilePath(argument.file), agreement)
         try run.run { tell in
@@ -162,8 +162,7 @@ struct RestoreCommand: ParsableCommand {
             connections: connections, comparesBlobs: comparesBlobs,
             rewritesRecords: rewritesRecords, agrees: { agreement.agrees($0) }, tell: tell)
           let result = await Self.outcome {
-            try await restore.run(
-              password: password ?? Secret(""), code: code, asksForCode: MailCode.ask)
+            try await restore.run(login, asksForCode: MailCode.ask)
           }
           return (restore.report, result)
         }

@@ -141,11 +141,11 @@ final class RestoreDisplay: Sendable {
   func finish(_ report: RestoreReport, _ failure: Failure?) {
     Console.endProgress()
     guard !Console.isJSON else { return printReport(report, failure) }
-    for blob in report.unrestored.prefix(Console.maximumTold) {
+    for blob in report.unrestored.first.prefix(Console.maximumTold) {
       Console.say(
         .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
     }
-    let more = report.unrestoredCount - Console.maximumTold
+    let more = report.unrestored.count - Console.maximumTold
     if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
     for line in lines(report) { Console.print(line) }
     if failure == nil, report.has(.account) { for line in report.standing { Console.print(line) } }
@@ -168,7 +168,7 @@ final class RestoreDisplay: Sendable {
     }
     if report.has(.blobs) || report.equalBlobs > 0 {
       lines.append(
-        "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestoredCount)) not there or not right"
+        "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestored.count)) not there or not right"
       )
     }
     return lines
@@ -185,9 +185,9 @@ final class RestoreDisplay: Sendable {
       json.field("sentBlobs", report.sentBlobs)
       json.field("sentBytes", report.sentBytes)
       json.field("equalBlobs", report.equalBlobs)
-      json.field("unrestoredCount", report.unrestoredCount)
+      json.field("unrestoredCount", report.unrestored.count)
       json.beginArray("unrestored")
-      for blob in report.unrestored { Self.write(blob, to: &json) }
+      for blob in report.unrestored.first { Self.write(blob, to: &json) }
       json.endArray()
       json.field("stoppedBefore", report.stoppedBefore?.option)
       json.field("standing", report.standing)
@@ -200,6 +200,6 @@ final class RestoreDisplay: Sendable {
 extension RestoreReport {
   /// How the command ends that came to its end.
   var status: ExitStatus {
-    stoppedBefore != nil || unrestoredCount > acceptedCount ? .incomplete : .success
+    stoppedBefore != nil || unrestored.count > unrestored.acceptedCount ? .incomplete : .success
   }
 }

@@ -14,7 +14,7 @@ struct RestorePlanning {
       try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
     }
     if Console.isJSON { printJSON(plan) } else { printText(plan) }
-    if plan.unrestoredCount > plan.acceptedCount { throw ExitStatus.incomplete }
+    if plan.unrestored.count > plan.unrestored.acceptedCount { throw ExitStatus.incomplete }
   }
 
   private func printText(_ plan: RestorePlan) {
@@ -29,7 +29,7 @@ struct RestorePlanning {
     Console.print(
       "repository   \(Quantity.count(source.records, "record")), \(Quantity.bytes(source.bytes))")
     Console.print(
-      "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestoredCount)) would be missing"
+      "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestored.count)) would be missing"
     )
     Console.print("preferences  \(plan.hasPreferences ? "in the archive" : "not in the archive")")
     if plan.losesHandle, let handle = plan.handle {
@@ -41,11 +41,11 @@ struct RestorePlanning {
     Console.print(
       "steps        account, repository, blobs, comparison, \(plan.hasPreferences ? "preferences, " : "")then, when you agree: identity, activation"
     )
-    for blob in plan.unrestored.prefix(Console.maximumTold) {
+    for blob in plan.unrestored.first.prefix(Console.maximumTold) {
       Console.say(
         .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
     }
-    let more = plan.unrestoredCount - Console.maximumTold
+    let more = plan.unrestored.count - Console.maximumTold
     if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
     for warning in plan.warnings { command.reporting.common.say(.note, warning) }
   }
@@ -63,9 +63,9 @@ struct RestorePlanning {
       json.field("losesHandle", plan.losesHandle)
       json.field("uploads", plan.upload.count)
       json.field("uploadBytes", plan.upload.bytes)
-      json.field("unrestoredCount", plan.unrestoredCount)
+      json.field("unrestoredCount", plan.unrestored.count)
       json.beginArray("unrestored")
-      for blob in plan.unrestored { RestoreDisplay.write(blob, to: &json) }
+      for blob in plan.unrestored.first { RestoreDisplay.write(blob, to: &json) }
       json.endArray()
       json.field("rotationKeys", plan.rotationKeys)
       json.field("hasPreferences", plan.hasPreferences)

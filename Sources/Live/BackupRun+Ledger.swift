@@ -10,20 +10,15 @@ internal import XRPC
 /// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
 ///    no news; `ArchiveMark` remembers it.
 /// 2. As long as the ledger names all that is missing, the repository is not put together for it.
-extension BackupWork {
-  /// What came of going by the ledger.
-  enum Retry {
-    /// All that there is to do is done.
-    case done(BackupReport)
-    /// It takes the repository to go on, with what the server listed meanwhile, if it was asked.
-    case needsRepository(BlobListing?)
-  }
-
+extension BackupRun {
   /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
+  ///
+  /// - Returns: The report if that is all there is to do. Else the repository is needed; and what
+  ///   the server listed meanwhile, if it was asked.
   func retry(
-    _ base: ArchivedSnapshot, _ schedule: RetrySchedule, in target: ArchiveTarget
-  ) async throws -> Retry {
-    guard let missing = try base.exhaustiveLedger() else { return .needsRepository(nil) }
+    _ base: ArchivedSnapshot, _ schedule: RetrySchedule, in target: DestinationArchive
+  ) async throws -> (BackupReport?, BlobListing?) {
+    guard let missing = try base.exhaustiveLedger() else { return (nil, nil) }
     let fault = base.snapshot.blobs.listFault
     if !missing.isEmpty || fault != nil {
       // Blobs that have come otherwise are counted with the repository at hand.
@@ -31,12 +26,12 @@ extension BackupWork {
       let states = try reader.states(missing.count) { missing.cids[$0] }
       guard reader.fileSize == reader.generation.committedLength,
         states.allSatisfy({ if case .missing = $0 { true } else { false } })
-      else { return .needsRepository(nil) }
+      else { return (nil, nil) }
     }
     if let fault {
       let listing = try await listBlobs(base.snapshot.blobs.referenced)
       guard listing.fault?.kind == fault, try base.knows(listing, missing) else {
-        return .needsRepository(listing)
+        return (nil, listing)
       }
     }
     let reconciliation = try BlobReconciliation(
@@ -50,46 +45,39 @@ extension BackupWork {
       try await target.publish()
       noteCurrent(base, target)
       noteIdentity(base.snapshot, target)
-      return .done(
-        .unchanged(
-          base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
-          warnings: warnings.all, lacksPrivateData: lacksPrivateData))
+      let report = BackupReport.unchanged(
+        base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
+        warnings: warnings, lacksPrivateData: lacksPrivateData)
+      return (report, nil)
     }
     observer(
       .blobs(
         referenced: base.snapshot.blobs.referenced, listed: nil,
         wanted: reconciliation.wantedCount))
     let header = try base.reader.carHeader
-    return .done(
-      try await appending(to: target, ArchiveOptions(level: options.level), carHeader: { header }) {
-        try await ask(reconciliation, base, standing, with: $0, for: target)
-      })
-  }
-
-  private func ask(
-    _ reconciliation: BlobReconciliation, _ base: ArchivedSnapshot, _ standing: Standing,
-    with appender: ArchiveAppender,
-    for target: ArchiveTarget
-  ) async throws -> BackupReport {
-    observer(.progress(BackupProgress(.blobs)))
-    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    var builder = SnapshotBuilder(identity.facts, ledger, after: base, provenance)
-    builder.judge(standing)
-    if let privateData { try builder.add(privateData) }
-    return try await end(
-      builder, missing: ledger.missing, base.reader, with: appender, for: target)
+    let report = try await appending(
+      to: target, ArchiveOptions(level: options.level), carHeader: { header }
+    ) { appender in
+      observer(.progress(BackupProgress(.blobs)))
+      let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
+      let builder = SnapshotBuilder(identity.facts, ledger, after: base, provenance)
+      return try await end(
+        builder, standing, ledger.missing, base.reader, with: appender, for: target)
+    }
+    return (report, nil)
   }
 
   /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that
   /// says it.
   func fetchBlobs(
-    _ reconciliation: BlobReconciliation, with appender: ArchiveAppender, for target: ArchiveTarget
+    _ reconciliation: BlobReconciliation, with appender: ArchiveAppender,
+    for target: DestinationArchive
   ) async throws -> (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) {
     let moment = options.now()
     let downloads = BlobDownloads(
       reconciliation, loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
     try await downloads.fetch(
-      from: [client] + earlierServers, of: identity.did, into: appender, options: options,
+      from: [client] + (earlierServers ?? []), of: identity.did, into: appender, options: options,
       folder: target.folder)
     observer(.progress(BackupProgress(.committing)))
     var ledger = downloads.ledger(at: moment)
@@ -105,15 +93,19 @@ extension BackupWork {
   ///
   /// - Parameters:
   ///   - builder: what is to be said.
+  ///   - standing: what speaks against the account.
   ///   - missing: the blobs that are missing.
   ///   - archive: the archive before.
   ///   - appender: what writes it.
   ///   - target: the file.
   func end(
-    _ builder: SnapshotBuilder, missing: BlobLedger.MissingList, _ archive: ArchiveReader,
-    with appender: ArchiveAppender, for target: ArchiveTarget
+    _ builder: SnapshotBuilder, _ standing: Standing, _ missing: BlobLedger.MissingList,
+    _ archive: ArchiveReader, with appender: ArchiveAppender, for target: DestinationArchive
   ) async throws -> BackupReport {
-    let ending = try await appender.perform { writer in try builder.end(&writer) }
+    var builder = builder
+    builder.judge(standing)
+    if let privateData { try builder.add(privateData) }
+    let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
     let snapshot = ending.snapshot
     noteIdentity(snapshot, target)
     if let base, ending.isUnchanged {
@@ -132,7 +124,8 @@ extension BackupWork {
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: missing, warnings: warnings.all,
+      milliseconds: options.milliseconds() - begin, missing: missing,
+      warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData)
   }
@@ -141,14 +134,14 @@ extension BackupWork {
   private var lacksPrivateData: Bool { privateData?.failures.isEmpty == false }
 
   /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
-  private func noteCurrent(_ base: ArchivedSnapshot, _ target: ArchiveTarget) {
+  private func noteCurrent(_ base: ArchivedSnapshot, _ target: DestinationArchive) {
     guard !isFill else { return }
     base.markCurrent(at: options.now(), in: target.path)
   }
 
   /// Remembers since when all blobs that are lost for good have been asked for, without a new
   /// snapshot.
-  private func remember(_ missing: BlobLedger.MissingList, on target: ArchiveTarget) {
+  private func remember(_ missing: BlobLedger.MissingList, on target: DestinationArchive) {
     guard let manifest = base?.cid else { return }
     let times = missing.lazy.filter { $0.reason.isLasting && $0.accepted == nil }
       .compactMap { entry in

@@ -8,7 +8,7 @@ package import XRPC
 ///
 /// One that fails does not keep the others from being backed up, and one whose servers are slow
 /// leaves its place to another.
-package struct FleetBackup: Sendable {
+package struct MultiAccountBackup: Sendable {
   /// An account to be backed up.
   package struct Account: Sendable {
     /// What it is called.
@@ -92,7 +92,7 @@ package struct FleetBackup: Sendable {
   ) async throws where Accounts.Element == Account {
     let isOneFile = destination.isOneArchive
     let places = Places(isOneFile ? 1 : jobs)
-    let claims = AccountClaims()
+    let locks = RunLocks()
     let fault = try await withThrowingDiscardingTaskGroup { group -> (any Error)? in
       var list = accounts.makeAsyncIterator()
       while true {
@@ -102,7 +102,7 @@ package struct FleetBackup: Sendable {
           group.addTask {
             defer { seat.giveBack() }
             try await back(
-              up: account, into: destination, claims, mayLeave: isOneFile ? nil : seat)
+              up: account, into: destination, locks, mayLeave: isOneFile ? nil : seat)
           }
         } catch {
           // A list that breaks off is no reason to break off those that are under way.
@@ -114,11 +114,11 @@ package struct FleetBackup: Sendable {
   }
 
   private func back(
-    up account: Account, into destination: AccountBackup.Destination, _ claims: AccountClaims,
+    up account: Account, into destination: AccountBackup.Destination, _ locks: RunLocks,
     mayLeave seat: Places.Seat?
   ) async throws {
     observer.began(account.account)
-    let pace = AccountPace(patience: patience)
+    let pace = StallDetector(patience: patience)
     let watch = seat.map { seat in
       Task {
         try await pace.isSlow()
@@ -132,14 +132,14 @@ package struct FleetBackup: Sendable {
     }
     do {
       if options.isDryRun {
-        let plan = try await backup.plan(account.account, into: destination, claims: claims)
+        let plan = try await backup.plan(account.account, into: destination, locks: locks)
         observer.ended(account.account, .planned(plan))
         return
       }
       let report = try await backup.run(
-        account.account, knownHead: account.head, into: destination, claims: claims)
+        account.account, knownHead: account.head, into: destination, locks: locks)
       observer.ended(account.account, .success(report))
-    } catch let taken as AccountClaims.Taken {
+    } catch let taken as RunLocks.Taken {
       observer.ended(account.account, .duplicate(taken.did))
     } catch {
       observer.ended(account.account, .failure(error))

@@ -5,7 +5,7 @@ internal import Synchronization
 /// 1. An account is slow when it waits for its servers and they have sent less than ``leastBytes``
 ///    for as long as there is patience.
 /// 2. What is done here with what has come is not the servers' fault, however long it takes.
-final class AccountPace: Sendable {
+final class StallDetector: Sendable {
   private struct State {
     var stage = BackupProgress.Stage.resolving
     /// How many bytes of the stage had arrived when it was last seen to get on, and when that was.

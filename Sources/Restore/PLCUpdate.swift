@@ -8,7 +8,7 @@ internal import XRPC
 /// 1. An operation is in the journal, on the medium, before it is sent.
 /// 2. Before anything is sent the directory is asked for the account's history: what is in it is not
 ///    sent again, and an operation that does not follow its last one is not sent at all.
-struct IdentityMove: Sendable {
+struct PLCUpdate: Sendable {
   let did: DID
   let directory: PLCDirectory
   let now: @Sendable () -> String
@@ -30,6 +30,15 @@ struct IdentityMove: Sendable {
     return log
   }
 
+  /// The account's history, checked, and its state.
+  ///
+  /// - Throws: as ``log()`` does; ``RestoreError/operation(_:)`` for an account that was given up.
+  func present() async throws -> (log: PLCLog, state: PLCState) {
+    let log = try await log()
+    guard let state = log.state else { throw RestoreError.operation(.ended) }
+    return (log, state)
+  }
+
   /// An operation signed here.
   func sign(_ state: PLCState, after log: PLCLog, with key: PrivateKey) throws -> PLCSuccessor {
     do throws(PLCSuccessor.Fault) {
@@ -37,6 +46,28 @@ struct IdentityMove: Sendable {
     } catch {
       throw RestoreError.operation(error)
     }
+  }
+
+  /// An operation signed by a server, for the account's owner.
+  ///
+  /// - Parameters:
+  ///   - state: what it says.
+  ///   - log: what it follows.
+  ///   - client: what asks the server, as the owner.
+  ///   - mailCode: the code that the server has sent by mail.
+  ///   - asksForCode: asks for that code, once it was sent.
+  func sign(
+    _ state: PLCState, after log: PLCLog, by client: XRPCClient, mailCode: Secret?,
+    asking asksForCode: (_ server: String, _ purpose: String) -> Secret?
+  ) async throws -> PLCSuccessor {
+    var code = mailCode
+    if code == nil {
+      try await client.perform(RequestPLCOperationSignature())
+      code = asksForCode(client.service, "signing the operation")
+    }
+    guard let code else { throw RestoreError.codeSent(client.service) }
+    let operation = try await client.call(SignPLCOperation(token: code, state: state), as: nil)
+    return try check(operation, says: state, after: log)
   }
 
   /// An operation that was signed elsewhere, or before, checked against what it was to say.
@@ -53,12 +84,14 @@ struct IdentityMove: Sendable {
 
   /// Sends an operation, and finds out from the directory whether it counts.
   ///
-  /// - Parameter send: sends it.
+  /// - Parameter send: sends it; nil to do that here.
   /// - Throws: what `send` throws, if the directory does not have the operation;
   ///   ``RestoreError/identityUnchanged(_:)``.
-  func send(_ operation: PLCSuccessor, by send: () async throws -> Void) async throws {
+  func send(_ operation: PLCSuccessor, by send: (() async throws -> Void)? = nil) async throws {
     var failure: (any Error)?
-    do { try await send() } catch {
+    do {
+      if let send { try await send() } else { try await directory.submit(operation, of: did) }
+    } catch {
       // Cut off on the way back, it may have been taken.
       failure = error
     }

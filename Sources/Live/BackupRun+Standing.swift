@@ -5,7 +5,7 @@ internal import Snapshots
 internal import Verification
 
 /// What speaks against the account, and what is new about who it is.
-extension BackupWork {
+extension BackupRun {
   /// The standing of a snapshot whose repository is the one of the snapshot before.
   func standingOfBase(_ base: ArchivedSnapshot) throws -> Standing {
     let before = base.snapshot.standing
@@ -66,7 +66,7 @@ extension BackupWork {
   }
 
   /// Notes that the handle was confirmed, which no manifest says.
-  func noteIdentity(_ snapshot: Snapshot, _ target: ArchiveTarget) {
+  func noteIdentity(_ snapshot: Snapshot, _ target: DestinationArchive) {
     guard identity.isHandleConfirmed == true else { return }
     snapshot.markIdentity(at: options.now(), in: target.path)
   }

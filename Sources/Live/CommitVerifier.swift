@@ -3,46 +3,43 @@ internal import Files
 internal import IPLD
 internal import LibC
 
-/// Decides whether a commit is an account's own: by the history of its keys, if that is known, and
+/// Checks whether a commit is an account's own: by the history of its keys, if that is known, and
 /// else by the key in its DID document.
 ///
 /// An account that moved and has not written since has a commit that its former key signed, which
 /// is as genuine as any. What a stranger's key signed is not, whatever a server or document says.
-struct CommitJudge: Sendable {
-  /// The account.
-  let did: DID
+struct CommitVerifier: Sendable {
+  private let did: DID
   /// The key in its DID document, or, if that names none that can be used, the one that it had
   /// before; nil if none is known.
-  let key: VerificationKey?
+  var key: VerificationKey?
   /// The history of its keys, checked back to the first operation; nil if it has none, or it could
-  /// not be had.
-  var history: PLCHistory?
+  /// not be fetched.
+  private let history: PLCHistory?
   /// Now, to tell revisions of the future.
-  let now: UnixTime
+  private let now: UnixTime
 
-  /// A judge.
+  /// A verifier.
   ///
-  /// - Throws: ``BackupError`` if `now` is no time in RFC 3339 and UTC: without one nothing could
-  ///   be judged.
-  init(did: DID, key: VerificationKey?, now: String) throws {
-    guard let now = UnixTime(now) else {
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - key: the key in its DID document.
+  ///   - log: its log in the PLC directory, if it has one.
+  ///   - now: the moment, in RFC 3339 and UTC.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold; ``BackupError`` if `now`
+  ///   is no such moment: without one nothing could be checked.
+  init(did: DID, key: VerificationKey?, log: [UInt8]?, now: String) throws {
+    guard let time = UnixTime(now) else {
       throw BackupError.system("read the clock: \(now)", EINVAL)
     }
-    (self.did, self.key, self.now) = (did, key, now)
-  }
-
-  /// The same with the history that a log tells, if there is one.
-  ///
-  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
-  func going(by log: [UInt8]?) throws -> CommitJudge {
-    guard let log else { return self }
-    var judge = self
+    (self.did, self.key, self.now) = (did, key, time)
     do {
-      judge.history = try PLCHistory(validating: PLCLog(log.span, of: did), of: did)
+      history = try log.map { (log) throws in
+        try PLCHistory(validating: PLCLog(log.span, of: did), of: did)
+      }
     } catch {
       throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
     }
-    return judge
   }
 
   /// Whether a key is known, so that a commit can be checked.

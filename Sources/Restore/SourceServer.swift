@@ -4,7 +4,7 @@ internal import Snapshots
 internal import XRPC
 
 /// The server that an account leaves, as far as it is there.
-struct OldServer: Sendable {
+struct SourceServer: Sendable {
   /// What it says of the account.
   enum Standing: Sendable {
     /// It serves the account, whose head is at this revision.
@@ -15,6 +15,14 @@ struct OldServer: Sendable {
     case gone(String)
     /// It does not answer.
     case silent(String)
+
+    /// Whether it answers and has the account.
+    var isThere: Bool {
+      switch self {
+      case .active, .inactive: true
+      case .gone, .silent: false
+      }
+    }
   }
 
   /// How often a server is asked that may be gone for good.
@@ -26,12 +34,7 @@ struct OldServer: Sendable {
   let client: XRPCClient?
 
   /// Whether it answers and has the account.
-  var isThere: Bool {
-    switch standing {
-    case .active, .inactive: true
-    case .gone, .silent: false
-    }
-  }
+  var isThere: Bool { standing.isThere }
 
   /// Finds out what it says.
   ///
@@ -41,18 +44,14 @@ struct OldServer: Sendable {
   ) async throws {
     self.url = url
     standing = try await Self.standing(of: did, at: url, network)
-    guard let password = options.oldPassword else {
+    guard let password = options.oldPassword, standing.isThere else {
       client = nil
       return
     }
-    switch standing {
-    case .gone, .silent: client = nil
-    case .active, .inactive:
-      let session = try await Session.begin(
-        service: url, network: network, did: did, password: password,
-        code: options.authFactorToken, asking: options.asksForCode)
-      client = XRPCClient(service: url, network: network, session: session)
-    }
+    let session = try await Session.begin(
+      service: url, network: network, identifier: did.text, (password, options.authFactorToken),
+      asking: options.asksForCode)
+    client = XRPCClient(service: url, network: network, session: session)
   }
 
   /// Whether a handle is lost with the server: it is under a domain of the server's, or, where that
@@ -85,34 +84,6 @@ struct OldServer: Sendable {
       return .gone("\(error)")
     } catch let error as TransportError {
       return .silent("\(error)")
-    }
-  }
-}
-
-extension Session {
-  /// A session that has begun, with the code that came by mail if the server wants one.
-  ///
-  /// - Throws: `XRPCError` if the server refuses; `TransportError`.
-  static func begin(
-    service: String, network: Network, did: DID, password: Secret, code: Secret?,
-    asking ask: (_ server: String, _ purpose: String) -> Secret?
-  ) async throws -> Session {
-    func session(_ code: Secret?) -> Session {
-      Session(
-        service: service, network: network, identifier: did.text, password: password,
-        authFactorToken: code, allowTakendown: true)
-    }
-    let first = session(code)
-    do {
-      _ = try await first.account()
-      return first
-    } catch let error as XRPCError
-      where error.declared(CreateSession.DeclaredError.self) == .authFactorTokenRequired
-    {
-      guard code == nil, let asked = ask(service, "logging in") else { throw error }
-      let second = session(asked)
-      _ = try await second.account()
-      return second
     }
   }
 }

@@ -10,7 +10,7 @@ internal import XRPC
 
 /// The backup of an account of which is known who it is, from its server, into its archive: the
 /// steps in their order.
-struct BackupWork: Sendable {
+final class BackupRun: Sendable {
   let network: Network
   let options: AccountBackup.Options
   let observer: @Sendable (BackupEvent) -> Void
@@ -18,61 +18,41 @@ struct BackupWork: Sendable {
   let client: XRPCClient
   /// The server at which this run is logged in, which is the only one; nil if it is at none.
   let loggedInAt: String?
-  /// Servers where the account was before, to ask for blobs that this one does not give out.
-  var earlierServers: [XRPCClient] = []
-  /// Whether missing blobs are all that is asked for, and each that comes is told.
-  var isFill = false
-  /// What the server keeps for the account's owner alone, if it was asked for.
-  private(set) var privateData: ReceivedPrivateData?
+  /// Servers where the account was before, to ask for blobs that this one does not give out; nil for
+  /// a backup. A fill asks for missing blobs and nothing else, and tells of each that comes.
+  let earlierServers: [XRPCClient]?
+  var isFill: Bool { earlierServers != nil }
   /// The snapshot that the archive has of the account.
   let base: ArchivedSnapshot?
   /// When it began, in milliseconds.
   let begin: Int
 
-  let warnings = Warnings()
-
+  private let warned = Mutex<[String]>([])
   /// What a person should know, from all steps.
-  final class Warnings: Sendable {
-    private let texts = Mutex<[String]>([])
+  var warnings: [String] { warned.withLock { $0 } }
+  private let received = Mutex<ReceivedPrivateData?>(nil)
+  /// The owner's private data, if it was requested.
+  var privateData: ReceivedPrivateData? { received.withLock { $0 } }
 
-    /// All of them.
-    var all: [String] { texts.withLock { $0 } }
-
-    /// Adds one; answers whether it is new.
-    func add(_ text: String) -> Bool {
-      texts.withLock { texts in
-        guard !texts.contains(text) else { return false }
-        texts.append(text)
-        return true
-      }
-    }
-  }
-
-  /// A backup, of which `begin` is when it began, in milliseconds.
+  /// A backup, or a fill if there are earlier servers; `begin` is when it began, in milliseconds.
   init(
     _ backup: AccountBackup, identity: AccountIdentity, session: Session?,
-    base: ArchivedSnapshot?, begin: Int
+    base: ArchivedSnapshot?, begin: Int, earlierServers: [XRPCClient]? = nil
   ) {
-    network = backup.network
-    options = backup.options
-    observer = backup.observer
-    self.identity = identity
+    (network, options, observer) = (backup.network, backup.options, backup.observer)
+    (self.identity, self.base, self.begin) = (identity, base, begin)
     client = XRPCClient(service: identity.server, network: network, session: session)
     loggedInAt = session == nil ? nil : identity.server
-    self.base = base
-    self.begin = begin
+    self.earlierServers = earlierServers
   }
 
   /// Backs up into an archive.
-  func run(into target: ArchiveTarget) async throws -> BackupReport {
+  func run(into target: DestinationArchive) async throws -> BackupReport {
     identity.warnings.forEach(warn)
-    guard options.keepsPrivateData else { return try await backUp(into: target) }
-    var work = self
-    work.privateData = try await fetchPrivateData(in: target.folder)
-    return try await work.backUp(into: target)
-  }
-
-  private func backUp(into target: ArchiveTarget) async throws -> BackupReport {
+    if options.keepsPrivateData {
+      let data = try await fetchPrivateData(in: target.folder)
+      received.withLock { $0 = data }
+    }
     let newest = try await client.latestCommit(of: identity.did)
     let latest = newest?.cid
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
@@ -81,25 +61,24 @@ struct BackupWork: Sendable {
       triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time)
     var listing: BlobListing?
     if let base, isUnchanged, try isUndamaged(target) {
-      switch try await retry(base, schedule, in: target) {
-      case .done(let report): return report
-      case .needsRepository(let listed): listing = listed
-      }
+      let (report, listed) = try await retry(base, schedule, in: target)
+      if let report { return report }
+      listing = listed
     }
     observer(.progress(BackupProgress(.repository)))
     let log = try await fetchPLCLog()
-    let judge = try judge(by: log)
-    if !judge.hasKey {
+    let verifier = try verifier(by: log)
+    if !verifier.hasKey {
       warn(
         "no key of the account is known, so the commit was not checked: the snapshot is unsigned")
     }
     let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
-    } else if let latest, let kept = try await keptRepository(latest, in: target, judge) {
+    } else if let latest, let kept = try await keptRepository(latest, in: target, verifier) {
       fetched = kept
     } else {
-      fetched = try await fetchRepository(target, judge)
+      fetched = try await fetchRepository(target, verifier)
     }
     observer(
       .repository(
@@ -112,7 +91,11 @@ struct BackupWork: Sendable {
       after: try Standing.of(
         fetched.facts, after: base, newest: newest?.rev, accepting: options.accepted,
         now: options.now()))
-    if judge.hasKey { standing.doubts.remove(.unsigned) } else { standing.doubts.insert(.unsigned) }
+    if verifier.hasKey {
+      standing.doubts.remove(.unsigned)
+    } else {
+      standing.doubts.insert(.unsigned)
+    }
     for doubt: Standing.Doubt in [.behind, .future] where standing.doubts.contains(doubt) {
       warn("the account \(doubt)")
     }
@@ -123,16 +106,15 @@ struct BackupWork: Sendable {
   /// Asks once more for the blobs that are missing, and for nothing else.
   ///
   /// - Parameter plcLog: the account's history in the PLC directory, if it is known.
-  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?, in target: ArchiveTarget) async throws
+  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?, in target: DestinationArchive) async throws
     -> BackupReport
   {
     identity.warnings.forEach(warn)
     var listing: BlobListing?
     if try isUndamaged(target) {
-      switch try await retry(base, .always, in: target) {
-      case .done(let report): return report
-      case .needsRepository(let listed): listing = listed
-      }
+      let (report, listed) = try await retry(base, .always, in: target)
+      if let report { return report }
+      listing = listed
     }
     let fetched = try await restored(base).get()
     // What a list that broke off would have named is not known to be missing.
@@ -144,7 +126,7 @@ struct BackupWork: Sendable {
   }
 
   /// Whether what is stored holds, as far as that is looked at.
-  private func isUndamaged(_ target: ArchiveTarget) throws -> Bool {
+  private func isUndamaged(_ target: DestinationArchive) throws -> Bool {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
     warn("the archive is damaged; what the server still has of it is written again")
     return false
@@ -152,7 +134,7 @@ struct BackupWork: Sendable {
 
   private func write(
     _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
-    plcLog: [UInt8]?, _ standing: Standing, to target: ArchiveTarget
+    plcLog: [UInt8]?, _ standing: Standing, to target: DestinationArchive
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     var archiveOptions = ArchiveOptions(level: options.level)
@@ -168,7 +150,7 @@ struct BackupWork: Sendable {
   /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
   /// kept if that fails.
   func appending(
-    to target: ArchiveTarget, _ archiveOptions: ArchiveOptions,
+    to target: DestinationArchive, _ archiveOptions: ArchiveOptions,
     carHeader: @escaping @Sendable () throws -> [UInt8],
     _ append: (ArchiveAppender) async throws -> BackupReport
   ) async throws -> BackupReport {
@@ -208,14 +190,14 @@ struct BackupWork: Sendable {
   /// The repository that an interrupted backup has left; nil if there is none that is what it
   /// should be.
   private func keptRepository(
-    _ latest: CID, in target: ArchiveTarget, _ judge: CommitJudge
+    _ latest: CID, in target: DestinationArchive, _ verifier: CommitVerifier
   ) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
     let storage = try target.storage()
     return try await onOwnThread { [self] in
       do {
         let kept = try KeptRepository.find(latest, after: base, in: storage)
-        if let kept { try judge.check(kept.facts.commit) }
+        if let kept { try verifier.check(kept.facts.commit) }
         return kept
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
@@ -226,12 +208,13 @@ struct BackupWork: Sendable {
     }
   }
 
-  private func fetchRepository(_ target: ArchiveTarget, _ judge: CommitJudge) async throws
+  private func fetchRepository(_ target: DestinationArchive, _ verifier: CommitVerifier)
+    async throws
     -> FoundRepository
   {
     let pace = ProgressPace()
     let fetcher = RepositoryFetcher(
-      client: client, did: identity.did, judge: judge, folder: target.folder,
+      client: client, did: identity.did, verifier: verifier, folder: target.folder,
       limit: options.maxRepository, isCompressed: options.isCompressed,
       arrived: { [observer] count in
         guard pace.isDue() else { return }
@@ -311,12 +294,15 @@ struct BackupWork: Sendable {
   ///
   /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.
   /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
-  private func judge(by log: [UInt8]?) throws -> CommitJudge {
-    let judge = try CommitJudge(did: identity.did, key: identity.key, now: options.now())
-      .going(by: try log ?? base?.readable { try $0.plcLog() })
-    guard !judge.hasKey, let base, let key = try base.earlierKey() else { return judge }
-    warn("the DID document names no key that can be used; the one that it named before decides")
-    return try CommitJudge(did: identity.did, key: key, now: options.now())
+  private func verifier(by log: [UInt8]?) throws -> CommitVerifier {
+    var verifier = try CommitVerifier(
+      did: identity.did, key: identity.key,
+      log: log ?? base?.readable { try $0.plcLog() }, now: options.now())
+    if !verifier.hasKey, let key = try base?.earlierKey() {
+      warn("the DID document names no key that can be used; the one that it named before decides")
+      verifier.key = key
+    }
+    return verifier
   }
 
   /// The account's history in the PLC directory; nil if it has none or it cannot be had.
@@ -335,7 +321,7 @@ struct BackupWork: Sendable {
   private func append(
     _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
     plcLog: [UInt8]?, _ standing: Standing, with appender: ArchiveAppender,
-    for target: ArchiveTarget
+    for target: DestinationArchive
   ) async throws -> BackupReport {
     let description = try await appender.perform { [base] writer in
       try fetched.pack(into: &writer, after: base)
@@ -349,14 +335,17 @@ struct BackupWork: Sendable {
     let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
     var facts = identity.facts
     facts.plcLog = plcLog
-    var builder = SnapshotBuilder(
+    let builder = SnapshotBuilder(
       fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
-    builder.judge(standing)
-    if let privateData { try builder.add(privateData) }
-    return try await end(builder, missing: ledger.missing, archive, with: appender, for: target)
+    return try await end(builder, standing, ledger.missing, archive, with: appender, for: target)
   }
 
   func warn(_ text: String) {
-    if warnings.add(text) { observer(.warning(text)) }
+    let isNew = warned.withLock { warnings in
+      guard !warnings.contains(text) else { return false }
+      warnings.append(text)
+      return true
+    }
+    if isNew { observer(.warning(text)) }
   }
 }

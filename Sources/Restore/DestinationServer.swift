@@ -1,0 +1,205 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Snapshots
+internal import Synchronization
+package import XRPC
+
+/// A server that an account is restored to, asked as its owner.
+///
+/// It waits for limits that a server has for one method, such as the reference server's thousand
+/// blobs a day, for as long as that takes.
+struct DestinationServer: Sendable {
+  let client: XRPCClient
+  let did: DID
+  private let tell: @Sendable (RestoreEvent) -> Void
+
+  /// The longest that one call waits for a limit in all, in seconds: a day, and what clocks differ.
+  private static let longestWait = 26.0 * 3600
+  /// How long to wait where a server does not say.
+  private static let assumedWait = 60.0
+
+  init(client: XRPCClient, did: DID, tell: @escaping @Sendable (RestoreEvent) -> Void) {
+    (self.client, self.did, self.tell) = (client, did, tell)
+  }
+
+  /// The server on which an account is, logged in as its owner.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - network: the way to servers.
+  ///   - login: the account's password, or one for apps, and the code that came by mail.
+  ///   - asksForCode: asks for that code if the server wants one.
+  ///   - tell: called with what happens.
+  /// - Throws: ``BackupError/noServer(_:)``; what servers throw.
+  static func home(
+    of did: DID, _ network: Network, _ login: OwnLogin,
+    asking asksForCode: (_ server: String, _ purpose: String) -> Secret?,
+    tell: @escaping @Sendable (RestoreEvent) -> Void
+  ) async throws -> DestinationServer {
+    let identity = try await IdentityResolver(network: network).resolve(
+      .did(did), confirmingHandle: false)
+    guard let url = identity.pds else { throw BackupError.noServer(did.text) }
+    let session = try await Session.begin(
+      service: url, network: network, identifier: did.text, login, asking: asksForCode)
+    return DestinationServer(
+      client: XRPCClient(service: url, network: network, session: session), did: did, tell: tell)
+  }
+
+  /// Calls a method.
+  ///
+  /// - Throws: what the client throws; `CancellationError`.
+  func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
+    try await waiting { try await client.call(query) }
+  }
+
+  /// Calls a method that answers with nothing.
+  ///
+  /// - Throws: what the client throws; `CancellationError`.
+  func perform(_ procedure: some XRPCProcedure) async throws {
+    try await waiting { try await client.perform(procedure) }
+  }
+
+  /// Sends bytes.
+  ///
+  /// - Throws: what the client throws; `CancellationError`.
+  func upload(_ upload: some XRPCUpload, attempts: Int? = nil, _ gate: WaitGate = WaitGate())
+    async throws -> [UInt8]
+  {
+    try await waiting(gate) { try await client.upload(upload, attempts: attempts) }
+  }
+
+  /// Sends a blob of an archive.
+  ///
+  /// - Parameters:
+  ///   - blob: which.
+  ///   - mimeType: the media type that records name.
+  ///   - archived: where it is.
+  ///   - isAccepted: whether its loss is accepted.
+  ///   - limit: how long a blob may be, in bytes.
+  ///   - gate: what all wait for who send blobs.
+  /// - Returns: How many bytes were sent, or why the server does not have it now.
+  /// - Throws: what the client throws; `ArchiveError` if the archive cannot be read.
+  func send(
+    _ blob: CID, as mimeType: String?, from archived: ArchivedSnapshot, isAccepted: Bool = false,
+    limit: UInt64? = nil, _ gate: WaitGate = WaitGate()
+  ) async throws -> Result<UInt64, UnrestoredBlob.Reason> {
+    let state = archived.state(of: blob)
+    if let reason = UnrestoredBlob.Reason(state, isAccepted: isAccepted, limit: limit) {
+      return .failure(reason)
+    }
+    do {
+      let body = try await RequestBody.blob(blob, state, in: archived)
+      let type = RestoreSource.mediaType(mimeType)
+      let named = try UploadBlob.cid(
+        in: try await upload(UploadBlob(body, contentType: type), gate))
+      return named == blob ? .success(body.byteCount) : .failure(.otherCID(named))
+    } catch let error as ArchiveError where error.isDamage {
+      return .failure(.damaged("\(error)"))
+    } catch let fault as AnswerFault {
+      return .failure(.refused("its answer is not what it should be (\(fault.what))"))
+    }
+  }
+
+  /// Repeats a call that the server has refused for exceeding a limit, when that allows it.
+  private func waiting<Value>(
+    _ gate: WaitGate = WaitGate(), _ body: () async throws -> Value
+  ) async throws -> Value {
+    var waited = 0.0
+    while true {
+      try await gate.pass()
+      do {
+        return try await body()
+      } catch let error as XRPCError where error.status == 429 && waited < Self.longestWait {
+        let wait = max(1, error.wait ?? Self.assumedWait)
+        waited += wait
+        if gate.close(for: wait) {
+          tell(
+            .waiting(
+              seconds: wait,
+              why: "\(error.host) allows no more calls of \(error.endpoint) until then"))
+        }
+      }
+    }
+  }
+
+  /// A time before which nothing is sent, for all that wait for the same limit.
+  final class WaitGate: Sendable {
+    private let opens = Mutex<ContinuousClock.Instant?>(nil)
+
+    /// Waits until the gate is open.
+    func pass() async throws {
+      while let moment = opens.withLock({ $0 }), moment > .now {
+        try await Task.sleep(until: moment, clock: .continuous)
+      }
+    }
+
+    /// Closes it for so many seconds; returns whether it was open.
+    func close(for seconds: Double) -> Bool {
+      opens.withLock { moment in
+        let end = ContinuousClock.now + .seconds(seconds)
+        defer { moment = max(moment ?? end, end) }
+        return moment.map { $0 <= .now } ?? true
+      }
+    }
+  }
+}
+
+/// An account's password, or one for apps, and the code that came by mail for logging in.
+package typealias OwnLogin = (password: Secret, code: Secret?)
+
+extension Session {
+  /// A session that has begun, with the code that came by mail if the server wants one.
+  ///
+  /// - Throws: `XRPCError` if the server refuses; `TransportError`.
+  static func begin(
+    service: String, network: Network, identifier: String, _ login: OwnLogin,
+    asking ask: (_ server: String, _ purpose: String) -> Secret?
+  ) async throws -> Session {
+    func begun(_ code: Secret?) async throws -> Session {
+      let session = Session(
+        service: service, network: network, identifier: identifier, password: login.password,
+        authFactorToken: code, allowTakendown: true)
+      _ = try await session.account()
+      return session
+    }
+    do {
+      return try await begun(login.code)
+    } catch let error as XRPCError
+      where error.declared(CreateSession.DeclaredError.self) == .authFactorTokenRequired
+    {
+      guard login.code == nil, let asked = ask(service, "logging in") else { throw error }
+      return try await begun(asked)
+    }
+  }
+}
+
+extension RequestBody {
+  /// A blob up to this length is held in memory while it is sent.
+  private static let maximumInMemory: UInt64 = 512 << 10
+
+  /// A blob of an archive, to be sent: all of it has been compared with its CID.
+  ///
+  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if it is not held, or there is no
+  ///   room for a temporary file.
+  fileprivate static func blob(_ cid: CID, _ state: BlobState, in archived: ArchivedSnapshot)
+    async throws -> RequestBody
+  {
+    try await onOwnThread {
+      defer { archived.reader.releasePages() }
+      if case .held(let length) = state, length <= maximumInMemory,
+        let bytes = try archived.reader.body(of: cid, limit: Int(length))
+      {
+        return RequestBody(bytes)
+      }
+      let file = try TemporaryFile()
+      guard try archived.reader.read(cid, each: { try file.write($0) }) else {
+        throw BackupError.notFound("\(cid)")
+      }
+      return RequestBody(byteCount: UInt64(file.count)) { offset, count in
+        try file.bytes(at: offset, count: count)
+      }
+    }
+  }
+}
