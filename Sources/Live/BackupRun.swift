@@ -18,9 +18,9 @@ final class BackupRun: Sendable {
   let client: XRPCClient
   /// The server at which this run is logged in, which is the only one; nil if it is at none.
   let loggedInAt: String?
-  /// Servers where the account was before, to ask for blobs that this one does not give out; nil for
-  /// a backup. A fill asks for missing blobs and nothing else, and tells of each that comes.
+  /// Servers where the account was before, to ask a fill's blobs of; nil for a backup.
   let earlierServers: [XRPCClient]?
+  /// Whether missing blobs are all that is asked for, and each that comes is told.
   var isFill: Bool { earlierServers != nil }
   /// The snapshot that the archive has of the account.
   let base: ArchivedSnapshot?

@@ -13,8 +13,7 @@ internal import XRPC
 final class BlobDownloads: Sendable {
   private struct State {
     var reconciliation: BlobReconciliation
-    /// What each server so far has said of the blobs, by their positions; 0 for nothing. The
-    /// account's own server comes first.
+    /// What each server has said of the blobs, by their positions; the account's own comes first.
     var answers: [(server: String, failures: [UInt32])] = []
     var progress = BackupProgress(.blobs)
   }

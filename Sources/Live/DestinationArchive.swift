@@ -78,11 +78,13 @@ final class DestinationArchive {
       try AtomicFile.refuseUnlessFile(path)
       let storage = try FileStorage.open(path)
       try storage.lock()
-      return try self.init(path, in: storage)
+      try self.init(path, in: storage)
+      return
     }
     let new = try AtomicFile(path, replacing: false)
     guard AtomicFile.isTaken(new.temporaryPath) else {
-      return self.init(path, name: path.string, isNew: true, reader: nil, new: new)
+      self.init(path, name: path.string, isNew: true, reader: nil, new: new)
+      return
     }
     let (storage, continued) = try new.storage { _ in true }
     let reader = try continued.flatMap { _ in
