@@ -13,7 +13,7 @@ struct AccountIdentity: Sendable {
   /// Its handle: the one that its DID document claims, unless that leads to another account.
   ///
   /// Whether it was confirmed both ways, ``warnings`` tell.
-  private(set) var handle: Handle?
+  var handle: Handle?
   /// The server to ask.
   let server: String
   /// The key that signs its commits; nil if none is known.
@@ -22,14 +22,14 @@ struct AccountIdentity: Sendable {
   let document: [UInt8]?
   /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked
   /// for yet.
-  private(set) var log: [UInt8]?
+  var log: [UInt8]? = nil
   /// Whether the handle that the account claims leads back to it; nil if nobody could be asked, or
   /// nobody was.
-  private(set) var isHandleConfirmed: Bool?
+  var isHandleConfirmed: Bool? = nil
   /// The handles that the newest known DID document claims.
-  private let claims: [Handle]
+  let claims: [Handle]
   /// What a person should know.
-  private(set) var warnings: [String]
+  var warnings: [String]
 
   /// What a snapshot says of the account.
   var facts: AccountFacts {
@@ -38,6 +38,9 @@ struct AccountIdentity: Sendable {
     return facts
   }
 
+}
+
+extension AccountIdentity {
   /// Finds out who an account is.
   ///
   /// Of a `did:plc` that the archive knows its log is fetched, and nothing else as long as it says
@@ -94,7 +97,7 @@ struct AccountIdentity: Sendable {
     async throws
   {
     let did = base.snapshot.did
-    var log: [UInt8]?
+    var log: [UInt8]? = nil
     if did.method == "plc", let known = try base.readable({ try $0.plcLog() }) {
       log = try await Self.log(of: did, resolver)
       if let log, try Self.isSame(log, known, of: did),
@@ -259,19 +262,6 @@ struct AccountIdentity: Sendable {
     self.init(
       did: did, handle: handle, server: server, key: document.signingKey, document: bytes,
       claims: document.handles, warnings: warnings)
-  }
-
-  private init(
-    did: DID, handle: Handle?, server: String, key: VerificationKey?, document: [UInt8]?,
-    claims: [Handle], warnings: [String]
-  ) {
-    self.claims = claims
-    self.did = did
-    self.handle = handle
-    self.server = server
-    self.key = key
-    self.document = document
-    self.warnings = warnings
   }
 }
 

@@ -53,11 +53,7 @@ struct PrivateDataFetcher {
   }
 
   /// That an answer of success is not what it should be.
-  private struct Malformed: Error {
-    let what: String
-
-    init(_ what: String) { self.what = what }
-  }
+  private struct Malformed: Error { let what: String }
 
   private static func fault(
     _ kind: PrivateData.Fault.Kind, _ why: String, of entry: PrivateData.Entry
@@ -93,30 +89,26 @@ struct PrivateDataFetcher {
       cursor = page?.cursor
       if let cursor {
         guard seen.insert(cursor).inserted, entry.answers.count < Self.maximumPages else {
-          throw Malformed("its pages have no end")
+          throw Malformed(what: "its pages have no end")
         }
       }
     } while cursor != nil
   }
 
-  /// What of a page tells how the list goes on.
-  private struct Page {
-    let cursor: String?
-    /// Whether it lists nothing.
-    let isEmpty: Bool
-  }
-
-  private static func page(_ body: [UInt8]) throws -> Page {
+  /// What of a page tells how the list goes on, and whether it lists nothing.
+  private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
     do {
       let answer = Answer(try DataModelJSON.decode(body))
-      guard let fields = answer.json.map?.entries else { throw Malformed("it is no JSON object") }
+      guard let fields = answer.json.map?.entries else {
+        throw Malformed(what: "it is no JSON object")
+      }
       let lists = fields.compactMap(\.value.array)
       let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
-      return Page(cursor: cursor, isEmpty: !lists.isEmpty && lists.allSatisfy(\.isEmpty))
+      return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
     } catch let error as JSONError {
-      throw Malformed("it is not JSON: \(error)")
+      throw Malformed(what: "it is not JSON: \(error)")
     } catch let fault as AnswerFault {
-      throw Malformed(fault.what)
+      throw Malformed(what: fault.what)
     }
   }
 
@@ -125,7 +117,7 @@ struct PrivateDataFetcher {
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
     guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
       body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
-    else { throw Malformed("it is no JSON object") }
+    else { throw Malformed(what: "it is no JSON object") }
   }
 
   private func fetchLines(
@@ -137,13 +129,13 @@ struct PrivateDataFetcher {
       // An answer that broke off comes again from its beginning.
       try received.goBack(to: begin)
       guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
-        throw Malformed("it is a page")
+        throw Malformed(what: "it is a page")
       }
       var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
       for try await bytes in response.body {
         count += UInt64(bytes.count)
         guard count <= Self.maximumLines else {
-          throw Malformed("it is longer than \(Self.maximumLines) bytes")
+          throw Malformed(what: "it is longer than \(Self.maximumLines) bytes")
         }
         piece += bytes
         guard piece.count >= PrivateData.maximumPiece else { continue }

@@ -4,16 +4,24 @@ internal import IPLD
 package import XRPC
 
 /// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`).
-package struct ServerAccounts: AsyncSequence, Sendable {
-  /// An account of the list, or one that the server lists and does not give out.
+package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
+  /// An account that the server gives out.
   package typealias Element = MultiAccountBackup.Account
 
   private let client: XRPCClient
   private let inactive: @Sendable (DID, String) -> Void
   private let malformed: @Sendable ([String]) -> Void
 
+  private var page: ArraySlice<ListRepos.Repo> = []
+  private var cursor: String?
+  /// The hashes of the cursors so far: a list that returns to one is circular.
+  private var cursors: Set<Int> = []
+  private var isAtEnd = false
+  /// How many pages in a row have brought no account.
+  private var emptyPages = 0
+
   /// How many pages in a row may bring no account before the list is taken for endless.
-  static let maximumBarrenPages = 100
+  static let maximumEmptyPages = 100
 
   /// The accounts of a server.
   ///
@@ -31,55 +39,41 @@ package struct ServerAccounts: AsyncSequence, Sendable {
     self.malformed = malformed
   }
 
-  /// An iterator at the first account.
-  package func makeAsyncIterator() -> Iterator { Iterator(self) }
+  /// The accounts, from the first on; a page is fetched when the one before has been read.
+  package func makeAsyncIterator() -> ServerAccounts { self }
 
-  /// Asks for a page when the one before has been gone through.
-  package struct Iterator: AsyncIteratorProtocol {
-    private let list: ServerAccounts
-    private var page: ArraySlice<ListRepos.Repo> = []
-    private var cursor: String?
-    /// The hashes of the cursors so far: a list that comes back to one goes round.
-    private var cursors: Set<Int> = []
-    private var isAtEnd = false
-    /// How many pages in a row have brought no account.
-    private var barrenPages = 0
-
-    init(_ list: ServerAccounts) { self.list = list }
-
-    /// The next account that the server gives out.
-    ///
-    /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
-    package mutating func next() async throws -> MultiAccountBackup.Account? {
-      while true {
-        guard let repo = page.popFirst() else {
-          if isAtEnd { return nil }
-          try await fetchPage()
-          continue
-        }
-        guard repo.active else {
-          list.inactive(repo.did, repo.status ?? "inactive")
-          continue
-        }
-        return MultiAccountBackup.Account(.did(repo.did), head: repo.head)
+  /// The next account that the server gives out.
+  ///
+  /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
+  package mutating func next() async throws -> MultiAccountBackup.Account? {
+    while true {
+      guard let repo = page.popFirst() else {
+        if isAtEnd { return nil }
+        try await fetchPage()
+        continue
       }
+      guard repo.active else {
+        inactive(repo.did, repo.status ?? "inactive")
+        continue
+      }
+      return MultiAccountBackup.Account(.did(repo.did), head: repo.head)
     }
+  }
 
-    private mutating func fetchPage() async throws {
-      let output = try await list.client.call(
-        ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
-      page = output.repos[...]
-      if !output.malformed.isEmpty { list.malformed(output.malformed) }
-      // A list that brings nothing, or begins again, has come to its end.
-      let next = output.cursor ?? ""
-      isAtEnd =
-        (output.repos.isEmpty && output.malformed.isEmpty) || next.isEmpty
-        || !cursors.insert(next.hashValue).inserted
-      cursor = next
-      barrenPages = output.repos.isEmpty ? barrenPages + 1 : 0
-      guard barrenPages < maximumBarrenPages else {
-        throw BackupError.endlessList(list.client.service)
-      }
+  private mutating func fetchPage() async throws {
+    let output = try await client.call(
+      ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
+    page = output.repos[...]
+    if !output.malformed.isEmpty { malformed(output.malformed) }
+    // A list that brings nothing, or begins again, has come to its end.
+    let next = output.cursor ?? ""
+    isAtEnd =
+      (output.repos.isEmpty && output.malformed.isEmpty) || next.isEmpty
+      || !cursors.insert(next.hashValue).inserted
+    cursor = next
+    emptyPages = output.repos.isEmpty ? emptyPages + 1 : 0
+    guard emptyPages < Self.maximumEmptyPages else {
+      throw BackupError.endlessList(client.service)
     }
   }
 }

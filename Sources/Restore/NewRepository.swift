@@ -141,40 +141,29 @@ struct OwnReferences {
 
   init(of old: DID, as new: DID) { (self.old, self.new) = (old.text, new.text) }
 
-  /// A record that is referred to by path and CID.
-  struct Target {
-    let path: String
-    let cid: CID
-  }
-
   /// Whether a value names the account anywhere.
   func occur(in value: IPLDValue) -> Bool {
-    var open = [value]
-    while let next = open.popLast() {
-      switch next {
-      case .string(let text): if names(text) { return true }
-      case .array(let items): open += items
-      case .map(let map): open += map.entries.map(\.value)
-      default: break
-      }
-    }
-    return false
+    Self.parts(of: value).contains { $0.string.map(names) ?? false }
   }
 
   /// The own records that a value refers to with their CIDs.
-  func strongTargets(of value: IPLDValue) -> [Target] {
-    var targets: [Target] = []
-    var open = [value]
-    while let next = open.popLast() {
-      switch next {
-      case .array(let items): open += items
-      case .map(let map):
-        if let target = target(map) { targets.append(target) }
-        open += map.entries.map(\.value)
+  func strongTargets(of value: IPLDValue) -> [(path: String, cid: CID)] {
+    Self.parts(of: value).compactMap { $0.map.flatMap(target) }
+  }
+
+  /// A value and all that is in it, without a call inside another.
+  private static func parts(of value: IPLDValue) -> [IPLDValue] {
+    var parts = [value]
+    var next = 0
+    while next < parts.count {
+      switch parts[next] {
+      case .array(let items): parts += items
+      case .map(let map): parts += map.entries.map(\.value)
       default: break
       }
+      next += 1
     }
-    return targets
+    return parts
   }
 
   /// The value with the other account's DID in the place of this one's, and the CIDs of records that
@@ -201,10 +190,10 @@ struct OwnReferences {
 
   private func names(_ text: String) -> Bool { text == old || text.hasPrefix("at://\(old)/") }
 
-  private func target(_ map: IPLDMap) -> Target? {
+  private func target(_ map: IPLDMap) -> (path: String, cid: CID)? {
     guard let uri = map["uri"]?.string, uri.hasPrefix("at://\(old)/"),
       let cid = Answer(.map(map)).optionalCID("cid")
     else { return nil }
-    return Target(path: String(uri.dropFirst("at://\(old)/".utf8.count)), cid: cid)
+    return (String(uri.dropFirst("at://\(old)/".utf8.count)), cid)
   }
 }

@@ -237,7 +237,7 @@ import XRPC
     await #expect(throws: BackupError.endlessList("https://pds.test")) {
       try await accounts(server)
     }
-    #expect(server.questions.count == ServerAccounts.maximumBarrenPages)
+    #expect(server.questions.count == ServerAccounts.maximumEmptyPages)
   }
 
   @Test(arguments: [
