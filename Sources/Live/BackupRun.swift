@@ -42,7 +42,7 @@ final class BackupRun: Sendable {
     (network, options, observer) = (backup.network, backup.options, backup.observer)
     (self.identity, self.base, self.begin) = (identity, base, begin)
     client = XRPCClient(service: identity.server, network: network, session: session)
-    loggedInAt = session == nil ? nil : identity.server
+    loggedInAt = session == nil ? nil : client.service
     self.earlierServers = earlierServers
   }
 

@@ -269,7 +269,9 @@ package struct AccountRestore {
     guard !journal.has(.preferences) else {
       return try finish(.preferences, "", wasDone: true)
     }
-    guard let json = try archived.preferences() else { return }
+    guard let answer = try archived.preferences() else { return }
+    var json: [UInt8] = []
+    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
     do {
       try await target.perform(PutPreferences(json))
       try finish(.preferences, "\(json.count) bytes")
@@ -303,14 +305,12 @@ package struct AccountRestore {
 }
 
 extension ArchivedSnapshot {
-  /// The settings of the app as the server gave them, as JSON; nil if all of them are not there.
-  func preferences() throws -> [UInt8]? {
+  /// The settings of the app as the server gave them, as JSON; nil if not all of them are there.
+  func preferences() throws -> [CID]? {
     let name = OwnerData.Kind.preferences.rawValue
     guard let entry = try privateData()?.entries.first(where: { $0.endpoint == name }),
-      entry.isWhole, let answer = entry.answers.first
+      entry.isWhole
     else { return nil }
-    var json: [UInt8] = []
-    try readPrivate(answer) { json.append(contentsOf: $0) }
-    return json
+    return entry.answers.first
   }
 }

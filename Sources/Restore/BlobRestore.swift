@@ -59,10 +59,11 @@ package struct BlobRestore {
     try report.note(source, tell)
     let server = try await DestinationServer.home(
       of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
+    let client = XRPCClient(service: server.client.service, network: network)
     let blobs = BlobTransfer(
       source: source, server: server,
-      limit: try await report.note(serverOf: server.client, tell).blobLimit,
-      connections: connections, tell: tell)
+      limit: try await report.note(serverOf: client, tell).blobLimit, connections: connections,
+      tell: tell)
     let sent = try await blobs.send()
     report.note(sent)
     finish(.blobs, "\(sent.count) sent, \(sent.missing.count) missing")
