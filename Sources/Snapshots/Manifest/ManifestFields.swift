@@ -174,8 +174,8 @@ struct ManifestFields {
     value = isAbsent ? nil : found
   }
 
-  /// Forgets fields without a description.
-  mutating func dropRest() { map = [:] }
+  /// Forgets fields without a description that were read.
+  mutating func dropRest() { if isReading { map = [:] } }
 
   private mutating func take(_ name: String) -> IPLDValue? {
     defer { map[name] = nil }
