@@ -304,12 +304,19 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(name: "TOMLTests", dependencies: ["TOML", "TestSupport"], swiftSettings: strict),
+    // The programs of the documentation, which see what any other package sees.
+    .target(
+      name: "KitPrograms",
+      dependencies: [
+        "CarpackKit", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/KitPrograms", packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "KitTests",
       dependencies: [
         "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
-        "Restore", "Snapshots", "Verification", "CarpackKit", "StandIn", "TestSupport", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
+        "Restore", "Snapshots", "Verification", "CarpackKit", "KitPrograms", "StandIn",
+        "TestSupport", "XRPC", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: strict),
     .testTarget(

@@ -13,20 +13,20 @@ package import Verification
 ///
 /// The module `Archive` has the same name. Its types are exported, too, and are written without it
 /// where this one is imported: `ArchiveReader`, not `Archive.ArchiveReader`.
-package struct Archive: Sendable {
+public struct Archive: Sendable {
   /// What reads the file.
-  package let reader: ArchiveReader
+  public let reader: ArchiveReader
 
   /// Opens an archive.
   ///
   /// - Throws: `ArchiveError` for a file that cannot be read, or is no archive.
-  package init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
+  public init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
 
   /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of
   /// them.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
-  package func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
+  public func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
 
   /// A snapshot.
   ///
@@ -36,7 +36,7 @@ package struct Archive: Sendable {
   ///   - account: of whom, a handle or a DID; nil if there is one account.
   /// - Throws: `SelectionError` if none is meant, or several; `SnapshotError` and `ArchiveError`
   ///   for a manifest that is damaged.
-  package func snapshot(_ selector: String = "latest", of account: String? = nil) throws
+  public func snapshot(_ selector: String = "latest", of account: String? = nil) throws
     -> ArchivedSnapshot
   {
     let history = try history()
@@ -49,20 +49,20 @@ package struct Archive: Sendable {
   ///
   /// - Throws: `BackupError` if there is no room for a temporary file; what is wrong with the
   ///   archive is in the report.
-  package func verify() throws -> SnapshotVerifier.Report {
+  public func verify() throws -> SnapshotVerifier.Report {
     try SnapshotVerifier().verify(reader, .full)
   }
 }
 
 extension ArchivedSnapshot {
   /// The records, in the order of the tree, read as they are asked for.
-  package var records: Records { Records(of: self) }
+  public var records: Records { Records(of: self) }
 
   /// The blobs that records refer to, each once, whether the archive holds them or not.
   ///
   /// - Throws: `ArchiveError` and `CARError` if the repository cannot be read; `BackupError` if
   ///   there is no room for a temporary file.
-  package func blobs() throws -> BlobTable.Entries {
+  public func blobs() throws -> BlobTable.Entries {
     try SnapshotBlocks(self).contents().blobs.entries
   }
 
@@ -72,7 +72,7 @@ extension ArchivedSnapshot {
   ///   - cid: which.
   ///   - limit: how long it may be, in bytes: all of it is held in memory.
   /// - Throws: `ArchiveError` if it is damaged, or too long.
-  package func blob(_ cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+  public func blob(_ cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
     try reader.body(of: cid, limit: limit)
   }
 
@@ -81,7 +81,7 @@ extension ArchivedSnapshot {
   /// - Returns: whether the archive holds it.
   /// - Throws: `ArchiveError` if it is damaged, which may be found out after pieces were handed
   ///   over; what `sink` throws.
-  package func readBlob(_ cid: CID, to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
+  public func readBlob(_ cid: CID, to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
     try reader.read(cid, each: sink)
   }
 }

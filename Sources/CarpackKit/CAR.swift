@@ -2,7 +2,7 @@ internal import Files
 package import Repository
 
 /// Repositories as servers export them, `NAME.car`.
-package enum CAR {
+public enum CAR {
   /// Checks a CAR: every hash, the commit, the whole tree, and which blobs its records refer to.
   ///
   /// - Parameter path: the file.
@@ -10,7 +10,7 @@ package enum CAR {
   ///   in a word. Whether the account signed it, `commit` tells with the account's key.
   /// - Throws: `BackupError` for a file that cannot be read; `CARError` for one that does not begin
   ///   as a CAR does.
-  package static func verify(_ path: String) throws -> RepositoryInspection {
+  public static func verify(_ path: String) throws -> RepositoryInspection {
     RepositoryInspection(of: try CARFile(InputFile(path).mapped))
   }
 }

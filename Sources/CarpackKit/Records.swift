@@ -9,23 +9,23 @@ internal import Snapshots
 /// The records of a snapshot, in the order of their keys.
 ///
 /// Reading one may find that it is damaged or missing, so that `for try await` is the way through.
-package struct Records: AsyncSequence, Sendable {
+public struct Records: AsyncSequence, Sendable {
   /// A record.
-  package struct Element: Sendable {
+  public struct Element: Sendable {
     /// Its path, `collection/rkey`.
-    package let path: String
+    public let path: String
     /// Its CID.
-    package let cid: CID
+    public let cid: CID
     /// Its block: DAG-CBOR.
-    package let bytes: [UInt8]
+    public let bytes: [UInt8]
 
     /// What it says.
     ///
     /// - Throws: `DAGCBORError` for a record that is no DAG-CBOR, which is kept all the same.
-    package func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
+    public func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
 
     /// The same as JSON, indented; nil for a record that cannot be read.
-    package var json: String? {
+    public var json: String? {
       let rendering = RecordRendering(bytes.span)
       return rendering.isJSON ? String(decoding: rendering.bytes, as: UTF8.self) : nil
     }
@@ -36,10 +36,10 @@ package struct Records: AsyncSequence, Sendable {
   init(of snapshot: ArchivedSnapshot) { self.snapshot = snapshot }
 
   /// A way through the records, from the first.
-  package func makeAsyncIterator() -> Iterator { Iterator(snapshot) }
+  public func makeAsyncIterator() -> Iterator { Iterator(snapshot) }
 
   /// A way through the records.
-  package struct Iterator: AsyncIteratorProtocol {
+  public struct Iterator: AsyncIteratorProtocol {
     private let snapshot: ArchivedSnapshot
     private var fold: TreeFold<LaidOutBlocks>?
     private var isOver = false
@@ -51,7 +51,7 @@ package struct Records: AsyncSequence, Sendable {
     /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
     ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks
     ///   its rules.
-    package mutating func next() async throws -> Element? {
+    public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {
         return try step()

@@ -1,7 +1,7 @@
 internal import SystemPackage
 
 /// What keeps a pack, a reading or an extraction from being done.
-package enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A system call failed: what was to be done, and the `errno`.
   case system(String, CInt)
   /// The repository is not one that can be packed: why.
@@ -78,7 +78,7 @@ package enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case ambiguousSelector(String, [String])
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     switch self {
     case .system(let operation, let code):
       "could not \(operation): \(Errno(rawValue: code))"

@@ -1,10 +1,10 @@
-package import ATProtocol
+public import ATProtocol
 internal import Archive
 internal import Files
-package import IPLD
+public import IPLD
 internal import ObjectStore
 package import Snapshots
-package import XRPC
+public import XRPC
 
 /// Backs up a live account: who it is, its repository, every blob, into an archive that is there or
 /// a new one.
@@ -18,21 +18,21 @@ package import XRPC
 ///    bytes hash to its CID.
 /// 2. What has been appended is not fetched again, however a backup ends: the next one takes it up.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
-package struct AccountBackup: Sendable {
+public struct AccountBackup: Sendable {
   /// How to back up.
-  package struct Options: Sendable {
+  public struct Options: Sendable {
     /// The zstd level.
     package var level = 3
     /// Whether what the archive holds is compared with its checksums before it is called up to
     /// date.
     package var checksHeld = true
     /// Whether to plan only, and write nothing.
-    package var isDryRun = false
+    public var isDryRun = false
     /// How old, in seconds, the last check against the server may be for an account to be skipped;
     /// nil to skip none.
     package var maximumAge: Int64?
     /// How many transfers are under way at a time.
-    package var connections = 16
+    public var connections = 16
     /// The memory for blobs that are on their way, shared by all accounts.
     package var memory = MemoryBudget(8 << 20)
     /// How long a blob may be, in bytes, whatever a record says.
@@ -64,7 +64,7 @@ package struct AccountBackup: Sendable {
     package static let largestRepository = 2 << 30
 
     /// Options with these facts.
-    package init(
+    public init(
       tool: String, hostSystem: String, now: @escaping @Sendable () -> String,
       milliseconds: @escaping @Sendable () -> Int
     ) {
@@ -83,7 +83,7 @@ package struct AccountBackup: Sendable {
   private static let maximumRaces = 5
 
   /// A backup.
-  package init(
+  public init(
     network: Network, options: Options, observer: @escaping @Sendable (BackupEvent) -> Void
   ) {
     self.network = network
@@ -100,7 +100,7 @@ package struct AccountBackup: Sendable {
   /// - Throws: what keeps the repository from being had (`IdentityError`, `XRPCError`,
   ///   `TransportError`, ``BackupError``, `CARError`), or the archive from being written
   ///   (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
-  package func run(
+  public func run(
     _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination
   ) async throws -> BackupReport {
     try await run(account, knownHead: knownHead, into: destination, locks: RunLocks())

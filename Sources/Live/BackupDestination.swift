@@ -1,13 +1,13 @@
 internal import ATProtocol
 internal import Files
 internal import ObjectStore
-package import Remote
-package import Snapshots
-package import SystemPackage
+public import Remote
+public import Snapshots
+public import SystemPackage
 
 extension AccountBackup {
   /// Where archives go.
-  package enum Destination: Sendable {
+  public enum Destination: Sendable {
     /// Into this file, unless it is another account's archive.
     case file(FilePath)
     /// Into this file, whatever accounts it has already.

@@ -1,9 +1,9 @@
-package import ATProtocol
-package import IPLD
-package import Snapshots
+public import ATProtocol
+public import IPLD
+public import Snapshots
 
 /// Something that happens while an account is backed up.
-package enum BackupEvent: Sendable {
+public enum BackupEvent: Sendable {
   /// It is known who the account is, and where.
   case resolved(DID, handle: Handle?, server: String)
   /// The repository has arrived and is what it should be.
@@ -21,7 +21,7 @@ package enum BackupEvent: Sendable {
 }
 
 /// How far a backup has come.
-package struct BackupProgress: Equatable, Sendable {
+public struct BackupProgress: Equatable, Sendable {
   /// What is being done.
   package enum Stage: String, Sendable {
     /// Finding out who the account is, and where.

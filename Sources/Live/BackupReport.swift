@@ -1,13 +1,13 @@
 internal import ATProtocol
 package import Archive
 internal import IPLD
-package import Snapshots
-package import SystemPackage
+public import Snapshots
+public import SystemPackage
 
 /// What came of the backup of one account.
-package struct BackupReport: Sendable {
+public struct BackupReport: Sendable {
   /// What came of it, in a word.
-  package enum Outcome: String, Sendable {
+  public enum Outcome: String, Sendable {
     /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was
     /// written.
     case upToDate = "up-to-date"
@@ -21,19 +21,19 @@ package struct BackupReport: Sendable {
   }
 
   /// What the archive is called: a file's path, or an address in a bucket.
-  package let name: String
+  public let name: String
   /// The file's path, if it is a file.
-  package var path: FilePath { FilePath(name) }
+  public var path: FilePath { FilePath(name) }
   /// The snapshot.
-  package let snapshot: Snapshot
+  public let snapshot: Snapshot
   /// What is committed.
   package let generation: Generation
   /// What came of it.
-  package let outcome: Outcome
+  public let outcome: Outcome
   /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
   package let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
-  package let bytesAdded: UInt64
+  public let bytesAdded: UInt64
   /// Whether damaged sections were written again.
   package let isHealed: Bool
   /// If damage was found: what of the archive is damaged still.
@@ -41,9 +41,9 @@ package struct BackupReport: Sendable {
   /// How long it took, in milliseconds.
   package let milliseconds: Int
   /// The blobs that are missing.
-  package let missing: BlobLedger.MissingList
+  public let missing: BlobLedger.MissingList
   /// What a person should know, and what did not keep the backup from being made.
-  package let warnings: [String]
+  public let warnings: [String]
   /// What is new about who the account is, a sentence each: its handle, server, key.
   package let identityChanges: [String]
   /// Whether private data was asked for, and something of it did not come that the server may have.

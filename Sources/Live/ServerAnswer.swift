@@ -1,7 +1,7 @@
 package import Snapshots
 
 /// What one server said of a blob that it did not give out.
-package struct ServerAnswer: Equatable, Sendable {
+public struct ServerAnswer: Equatable, Sendable {
   /// The server.
   package let server: String
   /// Why it did not come from there.

@@ -7,7 +7,7 @@ package import SystemPackage
 package import XRPC
 
 /// Where in a bucket the archives lie that backups go to.
-package final class BucketDestination: Sendable {
+public final class BucketDestination: Sendable {
   /// How it is written to.
   package struct Options: Sendable {
     /// Whether nothing else writes there, so that a store that knows no conditions will do.

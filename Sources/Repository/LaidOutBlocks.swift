@@ -45,7 +45,7 @@ package struct LaidOutBlocks: BlockSource {
   /// What was made of bytes that were fetched.
   private var fetched: UInt8 = 0
 
-  /// Lays out all blocks of an archive. They are not hashed.
+  /// Lays out all blocks of an archive, without hashing them.
   ///
   /// - Parameters:
   ///   - reader: the archive.

@@ -1,9 +1,9 @@
-package import ATProtocol
+public import ATProtocol
 package import IPLD
 
 /// Everything that was found out about a repository in a CAR: what is in it, whether it is whole,
 /// whether it is well-formed.
-package struct RepositoryInspection: Sendable {
+public struct RepositoryInspection: Sendable {
   /// The version of the CAR file: 1, or 2 around an inner CAR of version 1.
   package internal(set) var carVersion = 1
   /// Where in the input the CAR of version 1 lies.
@@ -26,7 +26,7 @@ package struct RepositoryInspection: Sendable {
   package internal(set) var carError: CARError?
 
   /// The commit.
-  package internal(set) var commit: Commit?
+  public internal(set) var commit: Commit?
   /// Why there is no commit.
   package internal(set) var commitError: RepositoryError?
 
@@ -44,7 +44,7 @@ package struct RepositoryInspection: Sendable {
   package internal(set) var treeProblemCount = 0
 
   /// How many records the tree names, whether their blocks are there or not.
-  package internal(set) var recordCount = 0
+  public internal(set) var recordCount = 0
   /// How many different blocks the records are.
   package internal(set) var distinctRecordCount = 0
   /// How many records each collection has.
@@ -52,7 +52,7 @@ package struct RepositoryInspection: Sendable {
   /// The first ``maximumListed`` of the records whose blocks are not in the CAR.
   package internal(set) var missingRecords: [String] = []
   /// How many records have no block in the CAR.
-  package internal(set) var missingRecordCount = 0
+  public internal(set) var missingRecordCount = 0
   /// The first ``maximumListed`` of the records that break the data model, with why; their blocks
   /// are kept all the same.
   package internal(set) var recordWarnings: [(record: String, why: String)] = []
@@ -67,7 +67,7 @@ package struct RepositoryInspection: Sendable {
   package internal(set) var recordWarningCount = 0
 
   /// The blobs that records refer to.
-  package internal(set) var blobs = BlobTable()
+  public internal(set) var blobs = BlobTable()
   /// How many distinct blocks are neither the commit nor in the tree nor a record.
   package internal(set) var unreachableBlockCount = 0
 
@@ -81,12 +81,12 @@ package struct RepositoryInspection: Sendable {
   package var whyNoCommit: String? { commitError.map { "\($0)" } }
 
   /// Whether everything that was read is what it must be: hashes, commit, tree.
-  package var isWellFormed: Bool {
+  public var isWellFormed: Bool {
     carError == nil && mismatchedBlocks.isEmpty && commit != nil && treeProblemCount == 0
   }
 
   /// Whether every tree node and every record is in the CAR.
-  package var isComplete: Bool {
+  public var isComplete: Bool {
     commit != nil && missingNodes.isEmpty && missingRecordCount == 0
   }
 }

@@ -11,7 +11,7 @@ package import Snapshots
 /// tree and its records are checked, and what snapshots share is not looked at again in each of
 /// them. The digest of a whole CAR says nothing of its blocks that their CIDs and the manifest do
 /// not say; it is computed for the snapshots that decide the verdict, or for all.
-package struct SnapshotVerifier {
+public struct SnapshotVerifier {
   /// How much is looked at.
   package typealias Depth = ArchiveVerifier.Depth
 

@@ -6,7 +6,7 @@ package import Snapshots
 /// What verifying comes to.
 extension SnapshotVerifier {
   /// The worst of what was found, in a word.
-  package enum Verdict: String, Sendable {
+  public enum Verdict: String, Sendable {
     /// Everything is there and as it was.
     case intact
     /// Something that is referred to is missing; what is there is as it was.
@@ -32,7 +32,7 @@ extension SnapshotVerifier {
   }
 
   /// What was found out about one snapshot.
-  package struct SnapshotReport: Sendable {
+  public struct SnapshotReport: Sendable {
     /// Which it is.
     package let entry: SnapshotHistory.Entry
     /// Whether the verdict on the whole counts what it lacks.
@@ -45,12 +45,12 @@ extension SnapshotVerifier {
     /// Whether the digest of its CAR was compared with the manifest's.
     package internal(set) var isCARDigested = false
     /// What is damaged or contradicts itself.
-    package internal(set) var damage: [String] = []
+    public internal(set) var damage: [String] = []
     /// Blobs that are referred to and not there, but for those that a newer snapshot in the report
     /// lacks too.
     package internal(set) var missingBlobs: [LostBlob] = []
     /// How many blobs are referred to and not there.
-    package internal(set) var missingBlobCount = 0
+    public internal(set) var missingBlobCount = 0
     /// How many records cannot be read.
     package internal(set) var unreadable = UnreadableRecords()
     /// How many blobs a server listed that no record refers to and that are not there.
@@ -69,7 +69,7 @@ extension SnapshotVerifier {
     package internal(set) var remains: (recordCount: Int, blobCount: Int)?
 
     /// What it comes to.
-    package var verdict: Verdict {
+    public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
       let isWhole =
         entry.isComplete && entry.blobs.listFault == nil
@@ -79,12 +79,12 @@ extension SnapshotVerifier {
   }
 
   /// What was found.
-  package struct Report: Sendable {
+  public struct Report: Sendable {
     /// What was found out about the file.
     package let archive: ArchiveVerification
     /// What was found out about each snapshot, the newest first; those whose manifests are lost are
     /// in ``fileDamage``.
-    package internal(set) var snapshots: [SnapshotReport] = []
+    public internal(set) var snapshots: [SnapshotReport] = []
     /// What is damaged beyond what ``archive`` says and what is damaged of a snapshot.
     package internal(set) var fileDamage: [String] = []
     /// Whether there are more snapshots than were looked at, because they are too many.
@@ -94,7 +94,7 @@ extension SnapshotVerifier {
     package internal(set) var recordWarnings: [(record: String, why: String)] = []
 
     /// Everything that is damaged beyond what ``archive`` says.
-    package var damage: [String] { fileDamage + snapshots.flatMap(\.damage) }
+    public var damage: [String] { fileDamage + snapshots.flatMap(\.damage) }
     /// Blobs that are referred to and not there, each once.
     package var missingBlobs: [LostBlob] { snapshots.flatMap(\.missingBlobs) }
     /// Blobs that are there and damaged, each once.
@@ -109,7 +109,7 @@ extension SnapshotVerifier {
 
     /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an
     /// account or in one that was chosen.
-    package var verdict: Verdict {
+    public var verdict: Verdict {
       let verdicts = snapshots.map(\.verdict)
       if archive.worst == .damaged || !fileDamage.isEmpty || verdicts.contains(.damaged) {
         return .damaged

@@ -6,7 +6,7 @@ internal import Synchronization
 /// A request goes through `Retry` (again, if it fails for a reason that may pass),
 /// `CircuitBreaker` (waits for a host that is away), `RateLimit` (no more than
 /// its host allows) and the transport.
-package final class Network: Sendable {
+public final class Network: Sendable {
   /// What the user set.
   package let options: NetworkOptions
 
@@ -21,7 +21,7 @@ package final class Network: Sendable {
   /// The way to servers under these options.
   ///
   /// - Throws: ``TransportError`` if there is no usable libcurl, or an option cannot be used.
-  package convenience init(_ options: NetworkOptions) throws {
+  public convenience init(_ options: NetworkOptions) throws {
     self.init(
       options, transport: try CurlTransport(options), clock: SystemClock(),
       maximumTransfers: DescriptorLimit.raise())

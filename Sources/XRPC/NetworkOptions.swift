@@ -1,15 +1,15 @@
 /// What a user sets about the network, from options and environment variables.
-package struct NetworkOptions: Sendable {
+public struct NetworkOptions: Sendable {
   /// The name and version the requests go by, with the project's URL.
   package var userAgent: String
   /// The base URL of the PLC directory.
-  package var plcDirectory = "https://plc.directory"
+  public var plcDirectory = "https://plc.directory"
   /// The base URL of a DNS-over-HTTPS resolver that answers `application/dns-json`; nil for the
   /// system's resolver.
   package var dnsOverHTTPS: String?
   /// The base URL of a server that resolves handles (`com.atproto.identity.resolveHandle`), instead
   /// of DNS and well-known files; nil for these.
-  package var handleResolver: String?
+  public var handleResolver: String?
   /// The base URL of the server to ask, whatever DID documents say; nil to go by them.
   package var pds: String?
   /// A file of certificates to trust, in PEM, instead of the system's.
@@ -23,7 +23,7 @@ package struct NetworkOptions: Sendable {
   /// on the public internet, such as an object store in the next room.
   package var plainServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
-  package var allowsLoopback = false
+  public var allowsLoopback = false
   /// How many requests a second may be sent to a host on average, `--rate`; nil for the reference
   /// server's 10.
   package var requestsPerSecond: Double?
@@ -45,7 +45,7 @@ package struct NetworkOptions: Sendable {
   package var observer: @Sendable (NetworkEvent) -> Void = { _ in }
 
   /// The defaults.
-  package init(userAgent: String) { self.userAgent = userAgent }
+  public init(userAgent: String) { self.userAgent = userAgent }
 }
 
 /// Something that happens on the network.

@@ -5,6 +5,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import KitPrograms
+
 @Suite struct `The programs of the overview` {
   private static let archive = "\(Command.packageRoot)/Fixtures/archives/one.car.zst"
 
@@ -116,14 +118,14 @@ import Testing
     ("ListRecords", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
     ("SavePictures", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
     ("CheckCAR", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
-    ("LatestCommit", "Sources/XRPC/XRPC.docc/XRPC.md"),
-    ("BackUp", "Sources/Live/Live.docc/Live.md"), ("PrintPaths", "README.md"),
+    ("LatestCommit", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"),
+    ("BackUp", "Sources/CarpackKit/CarpackKit.docc/CarpackKit.md"), ("PrintPaths", "README.md"),
   ])
   func `are the code that is tested`(_ name: String, in article: String) throws {
     func text(_ path: String) throws -> String {
       try String(contentsOf: URL(filePath: "\(Command.packageRoot)/\(path)"), encoding: .utf8)
     }
-    let code = try text("Tests/KitTests/Programs/\(name).swift")
+    let code = try text("Tests/KitPrograms/\(name).swift")
     #expect(code.split(separator: "\n").count <= 20)
     #expect(try text(article).contains("```swift\n\(code)```"))
   }

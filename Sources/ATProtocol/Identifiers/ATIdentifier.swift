@@ -3,7 +3,7 @@
 /// Lexicon calls this string format `at-identifier` (<https://atproto.com/specs/lexicon>, "String
 /// Formats"). The two cannot be confused, because a DID starts with `did:` and a handle has no
 /// colon.
-package enum ATIdentifier: Identifier {
+public enum ATIdentifier: Identifier {
   /// The permanent name.
   case did(DID)
   /// The name for people, which may change hands.

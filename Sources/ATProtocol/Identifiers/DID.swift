@@ -12,7 +12,7 @@
 /// Any method is accepted, since a repository may mention DIDs of methods that nothing here
 /// resolves. What follows a `%` is not looked at, as the specification allows. Case matters
 /// throughout.
-package struct DID: Identifier {
+public struct DID: Identifier {
   /// The most bytes in a DID ("an initial hard limit of 2048 characters").
   package static let maximumLength = 2048
 
@@ -20,7 +20,7 @@ package struct DID: Identifier {
   package static let kind = IdentifierError.Kind.did
 
   /// The DID as it is written.
-  package let text: String
+  public let text: String
 
   /// Takes text that is known to be a DID.
   package init(checked text: String) { self.text = text }

@@ -10,7 +10,7 @@
 /// Handles are not case-sensitive: a value holds its text in lower case. Names that look like
 /// handles but can never belong to an account are still handles in syntax; ask
 /// ``hasReservedTopLevel``.
-package struct Handle: Identifier {
+public struct Handle: Identifier {
   /// The most bytes in a handle, as in any domain name written out.
   package static let maximumLength = 253
 
@@ -18,7 +18,7 @@ package struct Handle: Identifier {
   package static let kind = IdentifierError.Kind.handle
 
   /// The handle in lower case.
-  package let text: String
+  public let text: String
 
   /// Takes text that is known to be a handle, in any case.
   package init(checked text: String) { self.text = text.lowercased() }

@@ -38,10 +38,10 @@ extension Identifier {
   }
 
   /// The identifier as it is written.
-  package var description: String { text }
+  public var description: String { text }
 
   /// Orders identifiers by the bytes of their text.
-  package static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+  public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
 
   /// Whether `bytes` spell an identifier of this type, found out without making one.
   package static func isValid(_ bytes: Span<UInt8>) -> Bool { fault(in: bytes) == nil }

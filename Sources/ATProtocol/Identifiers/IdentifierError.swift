@@ -1,5 +1,5 @@
 /// Why a text is not the identifier that it was taken for, and where.
-package struct IdentifierError: Error, Hashable, Sendable {
+public struct IdentifierError: Error, Hashable, Sendable {
   /// The kind of identifier whose grammar is broken.
   ///
   /// When the text is made of several identifiers, as an AT URI is, this is the innermost one.
@@ -73,7 +73,7 @@ package struct IdentifierError: Error, Hashable, Sendable {
 
 extension IdentifierError: CustomStringConvertible {
   /// One clause for people, such as `not a handle: an empty segment at byte 5`.
-  package var description: String {
+  public var description: String {
     let article = kind == .atURI || kind == .nsid ? "an" : "a"
     return "not \(article) \(kind.rawValue): \(complaint) at byte \(offset)"
   }

@@ -14,7 +14,7 @@
 /// TID is accepted, as it is everywhere in the network, and bit 63 is not part of its time.
 ///
 /// A server chooses its revisions and a client its record keys: the time is a claim, not a fact.
-package struct TID: Identifier {
+public struct TID: Identifier {
   /// The length of every TID.
   package static let maximumLength = 13
 
@@ -22,7 +22,7 @@ package struct TID: Identifier {
   package static let kind = IdentifierError.Kind.tid
 
   /// The 13 digits.
-  package let text: String
+  public let text: String
 
   /// Takes text that is known to be a TID.
   package init(checked text: String) { self.text = text }

@@ -1,4 +1,4 @@
-package import IPLD
+public import IPLD
 
 /// The blobs that a repository refers to, each once.
 ///
@@ -8,34 +8,34 @@ package import IPLD
 ///
 /// Invariant: the CIDs, keys and collections lie one after the other in a buffer each, in the order
 /// in which they came.
-package struct BlobTable: Sendable {
+public struct BlobTable: Sendable {
   /// One blob.
-  package struct Entry: Sendable {
+  public struct Entry: Sendable {
     /// Its CID.
-    package let cid: CID
+    public let cid: CID
     /// The media type in the first reference to it that names one.
-    package let mimeType: String?
+    public let mimeType: String?
     /// The length in the first reference to it that names one, in bytes.
-    package let size: Int?
+    public let size: Int?
     /// Whether some reference is in today's form.
     package let isTyped: Bool
     /// Whether some reference is in the form of 2022.
     package let isLegacy: Bool
     /// The record that refers to it first, `collection/rkey`.
-    package let firstRecord: String
+    public let firstRecord: String
   }
 
   /// The blobs, in the order of their first references, each made when it is asked for.
-  package struct Entries: RandomAccessCollection, Sendable {
+  public struct Entries: RandomAccessCollection, Sendable {
     fileprivate let table: BlobTable
 
     /// The first index: 0.
-    package var startIndex: Int { 0 }
+    public var startIndex: Int { 0 }
     /// How many there are.
-    package var endIndex: Int { table.rows.count }
+    public var endIndex: Int { table.rows.count }
 
     /// One of them.
-    package subscript(position: Int) -> Entry { table.entry(position) }
+    public subscript(position: Int) -> Entry { table.entry(position) }
   }
 
   /// What is kept of a blob.
@@ -89,7 +89,7 @@ package struct BlobTable: Sendable {
   package init() {}
 
   /// The blobs, in the order of their first references.
-  package var entries: Entries { Entries(table: self) }
+  public var entries: Entries { Entries(table: self) }
 
   /// How often each media type occurs among the blobs referred to in today's form.
   package var mimeTypeCounts: [String: Int] {

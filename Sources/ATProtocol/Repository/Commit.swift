@@ -1,29 +1,29 @@
-package import IPLD
+public import IPLD
 
 /// A repository's signed commit: whose it is, which revision, and the root of its tree.
 ///
 /// A DAG-CBOR map. Version 3: `did`, `rev`, `data`, `prev` (null, or a link), `version`, `sig`.
 /// Version 2 has the same fields but `rev`, which it may lack. Source:
 /// [repository](https://atproto.com/specs/repository), "commit objects".
-package struct Commit: Hashable, Sendable {
+public struct Commit: Hashable, Sendable {
   /// No commit is longer, in bytes: they take some 250, and a long one would be a great many values
   /// in memory.
   package static let maximumLength = 1 << 20
 
   /// The account.
-  package let did: DID
+  public let did: DID
   /// 3, or 2.
-  package let version: Int
+  public let version: Int
   /// The revision; a commit of version 2 has none.
-  package let rev: TID?
+  public let rev: TID?
   /// The root of the tree of records.
-  package let data: CID
+  public let data: CID
   /// The commit before this one, where one is named.
-  package let prev: CID?
+  public let prev: CID?
   /// Whether there is a `prev` field, null or not.
   package let hasPrev: Bool
   /// The signature, as it stands.
-  package let signature: [UInt8]
+  public let signature: [UInt8]
   /// What the signature is over: the commit's bytes without the field `sig`, everything else as it
   /// stands.
   package let unsignedBytes: [UInt8]
@@ -108,7 +108,7 @@ package struct Commit: Hashable, Sendable {
 }
 
 /// Why a block is not a commit that can be read.
-package enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The CAR names no root.
   case noRoot
   /// The block that the CAR names as its root is not in it.
@@ -127,7 +127,7 @@ package enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertibl
   case malformedField(String, String)
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     switch self {
     case .noRoot: "the CAR names no root, so it is not a repository"
     case .commitMissing(let cid): "the commit \(cid), the root of the CAR, is not in it"

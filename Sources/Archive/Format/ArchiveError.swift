@@ -2,7 +2,7 @@ package import IPLD
 internal import SystemPackage
 
 /// Why an archive could not be opened, read or written, and at which byte of the file.
-package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What went wrong.
   package enum Reason: Equatable, Sendable {
     // The file.
@@ -114,7 +114,7 @@ package struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible
   }
 
   /// What a person reads: one sentence, lower case, without a full stop.
-  package var description: String {
+  public var description: String {
     guard let offset else { return sentence }
     return "\(sentence), at byte \(offset)"
   }

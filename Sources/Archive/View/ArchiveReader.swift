@@ -16,7 +16,7 @@ package import SystemPackage
 /// 4. A reader never changes. If its index proves damaged, everything is read through another one,
 ///    ``surveyed()``, which is made once however many threads meet the damage. That one numbers
 ///    sections as the file does, as far as anything in it tells.
-package final class ArchiveReader: Sendable {
+public final class ArchiveReader: Sendable {
   /// What was committed.
   package let generation: Generation
   /// How many bytes the file has, what is not committed included.

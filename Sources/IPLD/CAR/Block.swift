@@ -1,9 +1,9 @@
 /// A block on its own: a CID and the bytes it names.
-package struct Block: Equatable, Sendable {
+public struct Block: Equatable, Sendable {
   /// What names it.
-  package let cid: CID
+  public let cid: CID
   /// Its bytes.
-  package let bytes: [UInt8]
+  public let bytes: [UInt8]
 
   /// A block of these parts; nothing is checked.
   package init(cid: CID, bytes: [UInt8]) {

@@ -1,5 +1,5 @@
 /// Why bytes are not a CAR, and at which byte of it.
-package struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
   package enum Reason: Equatable, Sendable {
     /// The bytes end before the header does.
@@ -40,7 +40,7 @@ package struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     switch reason {
     case .truncatedHeader: "the CAR ends inside its header, at byte \(offset)"
     case .truncatedSection: "the CAR is cut short: it ends inside the section at byte \(offset)"

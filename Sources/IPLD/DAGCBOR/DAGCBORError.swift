@@ -1,5 +1,5 @@
 /// Why bytes are not DAG-CBOR, and at which byte.
-package struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
   package enum Reason: Equatable, Sendable {
     /// The bytes end inside an item.
@@ -54,7 +54,7 @@ package struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible
   }
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     let what =
       switch reason {
       case .truncated: "the bytes end inside an item"

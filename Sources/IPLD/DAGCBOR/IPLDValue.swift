@@ -1,5 +1,5 @@
 /// A value of the IPLD data model, as DAG-CBOR carries it.
-package indirect enum IPLDValue: Hashable, Sendable {
+public indirect enum IPLDValue: Hashable, Sendable {
   /// null.
   case null
   /// false or true.
@@ -22,29 +22,29 @@ package indirect enum IPLDValue: Hashable, Sendable {
 
 extension IPLDValue {
   /// The entry of a map with this key; nil for any other value.
-  package subscript(key: String) -> IPLDValue? {
+  public subscript(key: String) -> IPLDValue? {
     if case .map(let map) = self { map[key] } else { nil }
   }
 
   /// The text of a string; nil for any other value.
-  package var string: String? { if case .string(let text) = self { text } else { nil } }
+  public var string: String? { if case .string(let text) = self { text } else { nil } }
 
   /// The integer, if it is one that fits into 64 bits.
-  package var integer: Int? {
+  public var integer: Int? {
     if case .integer(let value) = self { Int(exactly: value) } else { nil }
   }
 
   /// The bytes of a byte string; nil for any other value.
-  package var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
+  public var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 
   /// The CID of a link; nil for any other value.
-  package var link: CID? { if case .link(let cid) = self { cid } else { nil } }
+  public var link: CID? { if case .link(let cid) = self { cid } else { nil } }
 
   /// The items of an array; nil for any other value.
-  package var array: [IPLDValue]? { if case .array(let items) = self { items } else { nil } }
+  public var array: [IPLDValue]? { if case .array(let items) = self { items } else { nil } }
 
   /// The map; nil for any other value.
-  package var map: IPLDMap? { if case .map(let map) = self { map } else { nil } }
+  public var map: IPLDMap? { if case .map(let map) = self { map } else { nil } }
 }
 
 /// Equality is that of the encodings: texts are equal if their bytes are.
@@ -53,7 +53,7 @@ extension IPLDValue {
 /// do.
 extension IPLDValue {
   /// Whether both have the same encoding.
-  package static func == (left: Self, right: Self) -> Bool {
+  public static func == (left: Self, right: Self) -> Bool {
     switch (left, right) {
     case (.null, .null): true
     case (.boolean(let left), .boolean(let right)): left == right
@@ -71,13 +71,13 @@ extension IPLDValue {
 
 /// A map from text to values, its entries in DAG-CBOR's order: shorter keys first, keys of one
 /// length by their bytes.
-package struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// One entry.
-  package struct Entry: Hashable, Sendable {
+  public struct Entry: Hashable, Sendable {
     /// The key.
-    package let key: String
+    public let key: String
     /// What it leads to.
-    package var value: IPLDValue
+    public var value: IPLDValue
 
     /// An entry of a key and a value.
     package init(key: String, value: IPLDValue) {
@@ -86,19 +86,19 @@ package struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     }
 
     /// Whether both have the same encoding.
-    package static func == (left: Self, right: Self) -> Bool {
+    public static func == (left: Self, right: Self) -> Bool {
       left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
     }
   }
 
   /// The entries, in order, each key once.
-  package private(set) var entries: [Entry] = []
+  public private(set) var entries: [Entry] = []
 
   /// A map without entries.
-  package init() {}
+  public init() {}
 
   /// A map of these entries; of a key that comes twice, the last counts.
-  package init(dictionaryLiteral elements: (String, IPLDValue)...) {
+  public init(dictionaryLiteral elements: (String, IPLDValue)...) {
     for (key, value) in elements { self[key] = value }
   }
 
@@ -114,7 +114,7 @@ package struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   }
 
   /// The value for a key; setting nil removes the entry.
-  package subscript(key: String) -> IPLDValue? {
+  public subscript(key: String) -> IPLDValue? {
     get {
       let index = position(of: key)
       return hasKey(key, at: index) ? entries[index].value : nil
@@ -131,7 +131,7 @@ package struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   }
 
   /// The keys, in order.
-  package var keys: [String] { entries.map(\.key) }
+  public var keys: [String] { entries.map(\.key) }
 
   /// Where `key` stands or would stand.
   private func position(of key: String) -> Int {

@@ -1,19 +1,19 @@
 /// What a block's bytes are, by the code in the
 /// [multicodec table](https://github.com/multiformats/multicodec/blob/master/table.csv).
-package struct Codec: RawRepresentable, Hashable, Sendable {
+public struct Codec: RawRepresentable, Hashable, Sendable {
   /// The code.
-  package let rawValue: UInt64
+  public let rawValue: UInt64
 
   /// The codec with this code, known or not.
   @inlinable
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
+  public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Bytes without structure: AT Protocol's blobs.
-  package static let raw = Codec(rawValue: 0x55)
+  public static let raw = Codec(rawValue: 0x55)
   /// DAG-PB, the only codec of version 0.
-  package static let dagPB = Codec(rawValue: 0x70)
+  public static let dagPB = Codec(rawValue: 0x70)
   /// DAG-CBOR: AT Protocol's commits, tree nodes and records.
-  package static let dagCBOR = Codec(rawValue: 0x71)
+  public static let dagCBOR = Codec(rawValue: 0x71)
 }
 
 /// A content identifier: what bytes are, and the hash of the bytes.
@@ -23,9 +23,9 @@ package struct Codec: RawRepresentable, Hashable, Sendable {
 /// (`b…`) or base 58 (`z…`); version 0 in base 58 without a prefix (`Qm…`). The canonical text is
 /// base 32, or `Qm…` for version 0. Source: the [CID
 /// specification](https://github.com/multiformats/cid).
-package struct CID: Hashable, Sendable, CustomStringConvertible {
+public struct CID: Hashable, Sendable, CustomStringConvertible {
   /// The two versions there are.
-  package enum Version: UInt8, Sendable {
+  public enum Version: UInt8, Sendable {
     /// A bare SHA-256 multihash.
     case v0 = 0
     /// With a version and a codec in front.
@@ -33,18 +33,18 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The longest binary form that is read.
-  package static let maximumLength = 4 * Varint.maximumLength + Multihash.maximumDigestLength
+  public static let maximumLength = 4 * Varint.maximumLength + Multihash.maximumDigestLength
 
   /// The version.
-  package let version: Version
+  public let version: Version
   /// The codec.
-  package let codec: Codec
+  public let codec: Codec
   /// The hash of the bytes.
-  package let multihash: Multihash
+  public let multihash: Multihash
 
   /// A CID of version 1.
   @inlinable
-  package init(codec: Codec, multihash: Multihash) {
+  public init(codec: Codec, multihash: Multihash) {
     version = .v1
     self.codec = codec
     self.multihash = multihash
@@ -52,12 +52,12 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
 
   /// The CID of version 1, with SHA-256, of bytes that have this digest.
   @inlinable
-  package init(codec: Codec, digest: SHA256Digest) {
+  public init(codec: Codec, digest: SHA256Digest) {
     self.init(codec: codec, multihash: Multihash(digest))
   }
 
   /// The CID of version 1, with SHA-256, of `bytes`.
-  package init(codec: Codec, hashing bytes: Span<UInt8>) {
+  public init(codec: Codec, hashing bytes: Span<UInt8>) {
     self.init(codec: codec, digest: SHA256.digest(of: bytes))
   }
 
@@ -65,7 +65,7 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   ///
   /// - Throws: ``CIDError``; its offset counts from the start of `bytes`.
   @inlinable @inline(__always)
-  package init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
+  public init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
     // 36 bytes, version 1 with SHA-256 and a codec of one byte: every CID that AT Protocol makes.
     if bytes.count - offset >= 36, bytes[offset] == 1, bytes[offset + 1] < 0x80,
       bytes[offset + 2] == 0x12, bytes[offset + 3] == 32
@@ -83,7 +83,7 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   ///
   /// - Throws: ``CIDError``, also when bytes follow it.
   @inlinable
-  package init(_ bytes: Span<UInt8>) throws(CIDError) {
+  public init(_ bytes: Span<UInt8>) throws(CIDError) {
     var offset = 0
     try self.init(bytes, at: &offset)
     guard offset == bytes.count else { throw CIDError(.trailingBytes, offset: offset) }
@@ -113,7 +113,7 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The binary form.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(36)
     append(to: &result)
@@ -121,10 +121,10 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// How many bytes the binary form has.
-  package var byteCount: Int { CommonCID(self) != nil ? 36 : bytes.count }
+  public var byteCount: Int { CommonCID(self) != nil ? 36 : bytes.count }
 
   /// Appends the binary form.
-  package func append(to result: inout [UInt8]) {
+  public func append(to result: inout [UInt8]) {
     if version == .v1 {
       result.append(1)
       Varint.append(codec.rawValue, to: &result)
@@ -133,10 +133,10 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Whether `body` is the block that this CID names.
-  package func verify(_ body: Span<UInt8>) -> Multihash.Verification { multihash.verify(body) }
+  public func verify(_ body: Span<UInt8>) -> Multihash.Verification { multihash.verify(body) }
 
   /// Whether `body`, which has this SHA-256 digest, is the block that this CID names.
-  package func verify(_ body: Span<UInt8>, hashedTo digest: SHA256Digest)
+  public func verify(_ body: Span<UInt8>, hashedTo digest: SHA256Digest)
     -> Multihash.Verification
   {
     guard let expected = multihash.sha256 else { return verify(body) }
@@ -146,7 +146,7 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
   /// Whether AT Protocol's data model allows it as a link: version 1, SHA-256, DAG-CBOR or raw
   /// ([data model](https://atproto.com/specs/data-model), "link and CID formats").
   @inlinable
-  package var isATProtocolLink: Bool {
+  public var isATProtocolLink: Bool {
     version == .v1 && multihash.sha256 != nil && (codec == .dagCBOR || codec == .raw)
   }
 }
@@ -154,7 +154,7 @@ package struct CID: Hashable, Sendable, CustomStringConvertible {
 /// Hashing.
 extension CID {
   /// A digest is enough to tell CIDs apart, or nearly: what is equal has equal digests.
-  package func hash(into hasher: inout Hasher) {
+  public func hash(into hasher: inout Hasher) {
     if let digest = multihash.sha256 {
       digest.hash(into: &hasher)
     } else {
@@ -166,7 +166,7 @@ extension CID {
 /// Text.
 extension CID {
   /// The canonical text.
-  package var description: String {
+  public var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(59)
     appendText(to: &text)
@@ -174,7 +174,7 @@ extension CID {
   }
 
   /// Appends the canonical text, as ASCII.
-  package func appendText(to text: inout [UInt8]) {
+  public func appendText(to text: inout [UInt8]) {
     if version == .v0 {
       text.append(contentsOf: Base58.encode(bytes).utf8)
     } else {
@@ -187,7 +187,7 @@ extension CID {
   ///
   /// - Throws: ``CIDError``; offsets of text count characters, those of what it decodes to count
   ///   bytes.
-  package init(_ text: some StringProtocol) throws(CIDError) {
+  public init(_ text: some StringProtocol) throws(CIDError) {
     let characters = Array(text.utf8)
     guard characters.count <= Self.maximumLength * 2 else {
       throw CIDError(.textTooLong, offset: 0)

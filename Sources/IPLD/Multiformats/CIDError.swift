@@ -1,7 +1,7 @@
 /// Why bytes or a text are not a CID, and at which byte.
-package struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
-  package enum Reason: String, Sendable {
+  public enum Reason: String, Sendable {
     /// The bytes end inside the CID.
     case truncated = "the CID is cut short"
     /// A varint needs more than 63 bits.
@@ -23,18 +23,18 @@ package struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// The broken rule.
-  package let reason: Reason
+  public let reason: Reason
   /// Where, in bytes.
-  package let offset: Int
+  public let offset: Int
 
   /// An error with its place.
-  package init(_ reason: Reason, offset: Int) {
+  public init(_ reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
   }
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     "\(reason.rawValue), at byte \(offset)"
   }
 

@@ -1,12 +1,12 @@
 /// The function that made a multihash, by its code in the
 /// [multicodec table](https://github.com/multiformats/multicodec/blob/master/table.csv).
-package struct HashFunction: RawRepresentable, Hashable, Sendable {
+public struct HashFunction: RawRepresentable, Hashable, Sendable {
   /// The code.
-  package let rawValue: UInt64
+  public let rawValue: UInt64
 
   /// The function with this code, known or not.
   @inlinable
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
+  public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// The bytes themselves.
   package static let identity = HashFunction(rawValue: 0x00)
@@ -18,14 +18,14 @@ package struct HashFunction: RawRepresentable, Hashable, Sendable {
 ///
 /// SHA-256 and identity digests can be checked. Others are carried as they are, and ``verify(_:)``
 /// says that it cannot tell.
-package struct Multihash: Hashable, Sendable {
+public struct Multihash: Hashable, Sendable {
   /// The longest digest that is read.
   ///
   /// Hash functions stay below 128 bytes; identity digests hold any content.
-  package static let maximumDigestLength = 2048
+  public static let maximumDigestLength = 2048
 
   /// What comparing bytes with a digest came to.
-  package enum Verification: Sendable {
+  public enum Verification: Sendable {
     /// The bytes are those the digest was made of.
     case matches
     /// They are other bytes.
@@ -46,12 +46,12 @@ package struct Multihash: Hashable, Sendable {
 
   /// The multihash of a SHA-256 digest.
   @inlinable
-  package init(_ digest: SHA256Digest) {
+  public init(_ digest: SHA256Digest) {
     storage = .sha256(digest)
   }
 
   /// The multihash of a digest by any function.
-  package init(function: HashFunction, digest: [UInt8]) {
+  public init(function: HashFunction, digest: [UInt8]) {
     if function == .sha256 && digest.count == 32 {
       storage = .sha256(SHA256Digest(digest.span))
     } else {
@@ -60,7 +60,7 @@ package struct Multihash: Hashable, Sendable {
   }
 
   /// The function.
-  package var function: HashFunction {
+  public var function: HashFunction {
     switch storage {
     case .sha256: .sha256
     case .other(let function, _): function
@@ -68,7 +68,7 @@ package struct Multihash: Hashable, Sendable {
   }
 
   /// The digest's bytes.
-  package var digest: [UInt8] {
+  public var digest: [UInt8] {
     switch storage {
     case .sha256(let digest): digest.bytes
     case .other(_, let bytes): bytes
@@ -77,7 +77,7 @@ package struct Multihash: Hashable, Sendable {
 
   /// The digest, if it is a SHA-256 digest of full length.
   @inlinable
-  package var sha256: SHA256Digest? {
+  public var sha256: SHA256Digest? {
     if case .sha256(let digest) = storage { digest } else { nil }
   }
 
@@ -85,7 +85,7 @@ package struct Multihash: Hashable, Sendable {
   ///
   /// A truncated SHA-256 digest is one that cannot be verified: what it would prove is not what its
   /// function promises.
-  package func verify(_ bytes: Span<UInt8>) -> Verification {
+  public func verify(_ bytes: Span<UInt8>) -> Verification {
     switch storage {
     case .sha256(let digest):
       return SHA256.digest(of: bytes) == digest ? .matches : .mismatch
@@ -97,7 +97,7 @@ package struct Multihash: Hashable, Sendable {
   }
 
   /// Appends the binary form.
-  package func append(to bytes: inout [UInt8]) {
+  public func append(to bytes: inout [UInt8]) {
     Varint.append(function.rawValue, to: &bytes)
     switch storage {
     case .sha256(let digest):
@@ -113,7 +113,7 @@ package struct Multihash: Hashable, Sendable {
   ///
   /// - Throws: ``CIDError`` for a bad varint, a digest over ``maximumDigestLength`` or one that the
   ///   bytes cut short.
-  package init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
+  public init(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) {
     let code = try CIDError.varint(bytes, at: &offset)
     let start = offset
     let length = try CIDError.varint(bytes, at: &offset)

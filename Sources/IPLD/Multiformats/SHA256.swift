@@ -2,17 +2,16 @@ internal import CCrypto
 internal import CSHA256
 
 /// A SHA-256 digest, 32 bytes, kept inline.
-package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
+public struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// How many bytes a digest has.
-  package static let length = 32
+  public static let length = 32
 
   /// The digest's bytes in four words, each as it lies in memory.
-  @usableFromInline
-  package let words: (UInt64, UInt64, UInt64, UInt64)
+  public let words: (UInt64, UInt64, UInt64, UInt64)
 
   /// The digest made of four words as they lie in memory.
   @inlinable @inline(__always)
-  package init(words: (UInt64, UInt64, UInt64, UInt64)) {
+  public init(words: (UInt64, UInt64, UInt64, UInt64)) {
     self.words = words
   }
 
@@ -20,7 +19,7 @@ package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvert
   ///
   /// - Precondition: they lie within `bytes`.
   @inlinable @inline(__always)
-  package init(_ bytes: Span<UInt8>, at offset: Int = 0) {
+  public init(_ bytes: Span<UInt8>, at offset: Int = 0) {
     words = (
       bytes.load(at: offset), bytes.load(at: offset + 8), bytes.load(at: offset + 16),
       bytes.load(at: offset + 24)
@@ -28,7 +27,7 @@ package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvert
   }
 
   /// The 32 bytes.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(32)
     append(to: &result)
@@ -36,20 +35,20 @@ package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvert
   }
 
   /// Appends the 32 bytes.
-  package func append(to result: inout [UInt8]) {
+  public func append(to result: inout [UInt8]) {
     // The words lie in memory as the digest does.
     unsafe withUnsafeBytes(of: words) { unsafe result.append(contentsOf: $0) }
   }
 
   /// 64 hexadecimal digits.
-  package var description: String { Hex.encode(bytes) }
+  public var description: String { Hex.encode(bytes) }
 
   /// Whether all bytes are equal.
   @inlinable @inline(__always)
-  package static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+  public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
   /// Feeds the digest into a hasher.
-  package func hash(into hasher: inout Hasher) {
+  public func hash(into hasher: inout Hasher) {
     hasher.combine(words.0)
     hasher.combine(words.1)
     hasher.combine(words.2)
@@ -57,7 +56,7 @@ package struct SHA256Digest: Hashable, Sendable, Comparable, CustomStringConvert
   }
 
   /// The order of the bytes.
-  package static func < (left: Self, right: Self) -> Bool {
+  public static func < (left: Self, right: Self) -> Bool {
     (
       UInt64(bigEndian: left.words.0), UInt64(bigEndian: left.words.1),
       UInt64(bigEndian: left.words.2), UInt64(bigEndian: left.words.3)

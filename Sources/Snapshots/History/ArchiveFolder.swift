@@ -2,20 +2,20 @@ package import ATProtocol
 internal import Archive
 package import Files
 internal import Synchronization
-package import SystemPackage
+public import SystemPackage
 
 /// A folder of archives, one for each account.
 ///
 /// An archive is called after the account's handle, or its DID if it has none. Handles change; so
 /// an account that has an archive in the folder keeps it, whatever that is called.
-package final class ArchiveFolder: Sendable {
+public final class ArchiveFolder: Sendable {
   /// Where it is.
-  package let path: FilePath
+  public let path: FilePath
   /// Whose newest snapshot each archive has; nil before the folder has been looked through.
   private let known = Mutex<[DID: FilePath]?>(nil)
 
   /// A folder, which need not be there yet.
-  package init(_ path: FilePath) { self.path = path }
+  public init(_ path: FilePath) { self.path = path }
 
   /// All archives in a folder and the folders within, by their paths, in the order of these.
   ///

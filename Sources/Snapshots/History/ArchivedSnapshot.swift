@@ -1,7 +1,7 @@
 package import ATProtocol
 package import Archive
 internal import Files
-package import IPLD
+public import IPLD
 
 /// A snapshot in an archive: its manifest, and the way to its repository and its blobs.
 ///
@@ -10,14 +10,14 @@ package import IPLD
 /// let snapshot = try ArchivedSnapshot.newest(in: reader)
 /// let profile = try snapshot.record("app.bsky.actor.profile/self")
 /// ```
-package struct ArchivedSnapshot: Sendable {
+public struct ArchivedSnapshot: Sendable {
   /// The archive.
   package let reader: ArchiveReader
   /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is
   /// left.
-  package let cid: CID?
+  public let cid: CID?
   /// The manifest.
-  package let snapshot: Snapshot
+  public let snapshot: Snapshot
   /// Whether its CAR is put together even if it is much larger than the archive; see
   /// ``RestoredRepository/maximumLength(in:)``.
   package var allowsLarge: Bool { reader.limits.allowsLarge }
@@ -199,7 +199,7 @@ package struct ArchivedSnapshot: Sendable {
   /// snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
-  package func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
+  public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
 
   /// The same in little memory.
   package func ledger() throws -> BlobLedger.MissingList {
@@ -270,14 +270,14 @@ package struct ArchivedSnapshot: Sendable {
   /// The account's DID document as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
-  package func didDocument() throws -> [UInt8]? {
+  public func didDocument() throws -> [UInt8]? {
     try snapshot.didDocument.map { try block($0).bytes }
   }
 
   /// The account's PLC audit log as it was received; nil if it is not known.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
-  package func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
+  public func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
 
   /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
   package func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {
@@ -293,7 +293,7 @@ package struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
   ///   is damaged.
-  package func record(_ path: String) throws -> Block? {
+  public func record(_ path: String) throws -> Block? {
     try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0).bytes }.map(block)
   }
 

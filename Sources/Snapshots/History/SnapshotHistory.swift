@@ -1,7 +1,7 @@
-package import ATProtocol
+public import ATProtocol
 package import Archive
 package import Files
-package import IPLD
+public import IPLD
 
 /// All snapshots of an archive: what each is in a few words, and where the chain of them is broken.
 ///
@@ -18,36 +18,36 @@ package import IPLD
 /// let history = try SnapshotHistory(of: reader)
 /// for entry in history.entries.reversed() { print(entry.number, entry.createdAt, entry.did) }
 /// ```
-package struct SnapshotHistory: Sendable {
+public struct SnapshotHistory: Sendable {
   /// One snapshot in a few words; a manifest may be long, and there may be thousands.
-  package struct Entry: Equatable, Sendable {
+  public struct Entry: Equatable, Sendable {
     /// Its number, from 1 for the oldest.
-    package internal(set) var number = 0
+    public internal(set) var number = 0
     /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it
     /// was ever committed.
-    package internal(set) var isVouched = true
+    public internal(set) var isVouched = true
     /// The CID of its manifest.
-    package let cid: CID
+    public let cid: CID
     /// The account.
-    package let did: DID
+    public let did: DID
     /// The account's handle, as it was known.
-    package let handle: Handle?
+    public let handle: Handle?
     /// The revision; nil for a commit of version 2.
-    package let rev: TID?
+    public let rev: TID?
     /// The signed commit.
-    package let commit: CID
+    public let commit: CID
     /// When it was made, in RFC 3339; cut off if it is longer than that can be.
-    package let createdAt: String
+    public let createdAt: String
     /// The same as a moment; nil if it is none.
     package let moment: Moment?
     /// How many records, tree nodes and distinct blocks there are.
-    package let counts: Snapshot.Counts
+    public let counts: Snapshot.Counts
     /// How many blobs there are, and how many of them were there when it was made.
-    package let blobs: Snapshot.BlobCounts
+    public let blobs: Snapshot.BlobCounts
     /// How many records could not be read when it was made.
     package let unreadable: UnreadableRecords
     /// Whether every tree node and record was in the CAR.
-    package let isComplete: Bool
+    public let isComplete: Bool
     /// What spoke against it when it was made, and what of that was accepted.
     package let standing: Standing
     /// The length of the CAR.
@@ -63,7 +63,7 @@ package struct SnapshotHistory: Sendable {
   }
 
   /// Where the history cannot be followed.
-  package struct Break: Error, Equatable, Sendable, CustomStringConvertible {
+  public struct Break: Error, Equatable, Sendable, CustomStringConvertible {
     /// What is wrong.
     package enum Reason: Equatable, Sendable {
       /// This manifest is damaged.
@@ -90,7 +90,7 @@ package struct SnapshotHistory: Sendable {
     }
 
     /// What a person reads.
-    package var description: String {
+    public var description: String {
       let newest = after == nil ? "newest " : ""
       let place = after.map { ", which \($0) follows," } ?? ""
       return switch reason {
@@ -114,13 +114,13 @@ package struct SnapshotHistory: Sendable {
   /// manifest, the one that a survey of the whole file made.
   package private(set) var reader: ArchiveReader
   /// The snapshots, the oldest first.
-  package private(set) var entries: [Entry] = []
+  public private(set) var entries: [Entry] = []
   /// Where the history could not be followed, the newest first.
-  package private(set) var breaks: [Break] = []
+  public private(set) var breaks: [Break] = []
   /// The newest snapshot that a footer leads to; where none does, the newest that was found.
   ///
   /// Nil if there is none, or it is lost.
-  package var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
+  public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
 
   /// Reads the history of an archive.
   ///

@@ -90,7 +90,7 @@ package enum SnapshotSelector: Equatable, Sendable {
 }
 
 /// Why no snapshot, or no account, is chosen.
-package enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The text is no selector.
   case malformedSelector(String)
   /// No snapshot is meant by this: what was asked for, and what there is.
@@ -105,7 +105,7 @@ package enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible
   case ambiguousAccount(String, [String])
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     switch self {
     case .malformedSelector(let text):
       "\"\(text)\" names no snapshot: it is neither a number, a date, a revision nor a CID"

@@ -1,21 +1,21 @@
-package import IPLD
+public import IPLD
 
 /// Which blobs are referred to, listed, held, missing and why.
 ///
 /// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known
 /// otherwise, the reasons. A blob without an entry was simply not among the files given, as all of
 /// them are when a CAR is packed alone.
-package enum BlobLedger {
+public enum BlobLedger {
   /// The longest blob that a download keeps in memory, in bytes.
   package static let largeBlob = 4 << 20
 
   /// Why a blob is not held.
-  package struct Reason: RawRepresentable, Hashable, Sendable {
+  public struct Reason: RawRepresentable, Hashable, Sendable {
     /// The word that is written.
-    package let rawValue: String
+    public let rawValue: String
 
     /// A reason by its word, known or not.
-    package init(rawValue: String) { self.rawValue = rawValue }
+    public init(rawValue: String) { self.rawValue = rawValue }
 
     /// No file had its content; this is what the absence of an entry says.
     package static let notProvided = Reason(rawValue: "not-provided")
@@ -48,7 +48,7 @@ package enum BlobLedger {
     package static let notTried = Reason(rawValue: "not-tried")
 
     /// What a person reads.
-    package var sentence: String {
+    public var sentence: String {
       switch self {
       case .notFound: "the server does not have it"
       case .refused: "the server refuses to give it out"
@@ -70,23 +70,23 @@ package enum BlobLedger {
   }
 
   /// A blob that is referred to or listed, and not held.
-  package struct Missing: Equatable, Sendable {
+  public struct Missing: Equatable, Sendable {
     /// The blob.
-    package var cid: CID
+    public var cid: CID
     /// Why.
-    package var reason: Reason
+    public var reason: Reason
     /// Its length, as the record says.
-    package var size: Int?
+    public var size: Int?
     /// The HTTP status that a server answered with last.
-    package var status: Int?
+    public var status: Int?
     /// When it was first asked for in vain, in RFC 3339 and UTC.
     package var firstTried: String?
     /// When it was last asked for in vain.
     package var lastTried: String?
     /// Whether some record refers to it; if none does, a server lists it.
-    package var isReferenced = true
+    public var isReferenced = true
     /// That the archive's owner has accepted its loss; nil if not.
-    package var accepted: Acceptance?
+    public var accepted: Acceptance?
 
     /// An entry of these parts.
     package init(cid: CID, reason: Reason, size: Int?) {
@@ -98,11 +98,11 @@ package enum BlobLedger {
 
   /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup
   /// incomplete.
-  package struct Acceptance: Hashable, Sendable {
+  public struct Acceptance: Hashable, Sendable {
     /// When, in RFC 3339 and UTC.
-    package var date: String
+    public var date: String
     /// Why; nil if nobody said.
-    package var reason: String?
+    public var reason: String?
 
     /// An acceptance of these parts.
     package init(date: String, reason: String?) {

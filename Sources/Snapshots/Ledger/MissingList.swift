@@ -4,7 +4,7 @@ extension BlobLedger {
   /// Entries of the ledger in little memory: some seventy bytes each.
   ///
   /// An account may lack a million blobs; what is said of them repeats itself.
-  package struct MissingList: Sendable, RandomAccessCollection, Equatable, ExpressibleByArrayLiteral
+  public struct MissingList: Sendable, RandomAccessCollection, Equatable, ExpressibleByArrayLiteral
   {
     /// What is known of a blob; texts by their numbers.
     private struct Facts {
@@ -31,15 +31,15 @@ extension BlobLedger {
     }
 
     /// A list of these.
-    package init(arrayLiteral elements: Missing...) { self.init(elements) }
+    public init(arrayLiteral elements: Missing...) { self.init(elements) }
 
     /// The place of the first.
-    package var startIndex: Int { 0 }
+    public var startIndex: Int { 0 }
     /// The place behind the last.
-    package var endIndex: Int { facts.count }
+    public var endIndex: Int { facts.count }
 
     /// The entry in a place.
-    package subscript(place: Int) -> Missing {
+    public subscript(place: Int) -> Missing {
       let facts = facts[place]
       var entry = Missing(
         cid: cids[place], reason: Reason(rawValue: texts[facts.reason] ?? ""),
@@ -81,7 +81,7 @@ extension BlobLedger {
     }
 
     /// Whether both say the same.
-    package static func == (left: MissingList, right: MissingList) -> Bool {
+    public static func == (left: MissingList, right: MissingList) -> Bool {
       left.elementsEqual(right)
     }
   }

@@ -1,36 +1,36 @@
-package import ATProtocol
-package import IPLD
+public import ATProtocol
+public import IPLD
 
 /// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
 ///
 /// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one
 /// before it. The fields are described in `Docs/FORMAT.md`, section 6.
-package struct Snapshot: Equatable, Sendable {
+public struct Snapshot: Equatable, Sendable {
   /// The version of the structure that is written, and the only one that is read.
   package static let version = 1
 
   /// The account.
-  package var did: DID
+  public var did: DID
   /// The account's handle, as it was known.
-  package var handle: Handle?
+  public var handle: Handle?
   /// The server, as it was known.
-  package var pds: String?
+  public var pds: String?
   /// The revision; nil for a commit of version 2.
-  package var rev: TID?
+  public var rev: TID?
   /// The signed commit.
-  package var commit: CID
+  public var commit: CID
   /// The manifest before this one in the file.
-  package var previous: CID?
+  public var previous: CID?
   /// When the snapshot was made, in RFC 3339 and UTC.
-  package var createdAt = ""
+  public var createdAt = ""
   /// Name and version of the writer.
-  package var tool = ""
+  public var tool = ""
   /// The CAR that came in.
   package var car = CARDescription()
   /// How many records, tree nodes and distinct blocks there are.
-  package var counts = Counts()
+  public var counts = Counts()
   /// How many blobs there are, and how many of them are here.
-  package var blobs = BlobCounts()
+  public var blobs = BlobCounts()
   /// The account's DID document, as received.
   package var didDocument: CID?
   /// The account's PLC audit log, as received.
@@ -43,7 +43,7 @@ package struct Snapshot: Equatable, Sendable {
   /// Pages that list the blobs referred to and not held.
   package var missingPages: [CID] = []
   /// Whether every tree node and record was in the CAR.
-  package var isComplete = false
+  public var isComplete = false
   /// The operating system it was made on.
   package var hostSystem = ""
   /// How long making it took, in milliseconds.
@@ -149,13 +149,13 @@ package struct Snapshot: Equatable, Sendable {
   }
 
   /// What the repository consists of.
-  package struct Counts: Equatable, Sendable {
+  public struct Counts: Equatable, Sendable {
     /// Records.
-    package var records: Int
+    public var records: Int
     /// Tree nodes.
-    package var nodes: Int
+    public var nodes: Int
     /// Distinct blocks.
-    package var blocks: Int
+    public var blocks: Int
     /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not
     /// known.
     package var recordBlocks: Int?
@@ -168,23 +168,23 @@ package struct Snapshot: Equatable, Sendable {
   }
 
   /// The blobs in figures.
-  package struct BlobCounts: Equatable, Sendable {
+  public struct BlobCounts: Equatable, Sendable {
     /// Blobs that records refer to.
-    package var referenced = 0
+    public var referenced = 0
     /// Those of them that the archive holds.
-    package var held = 0
+    public var held = 0
     /// The bytes of these.
-    package var heldBytes: UInt64 = 0
+    public var heldBytes: UInt64 = 0
     /// Blobs that the archive holds though no record refers to them.
-    package var extras = 0
+    public var extras = 0
     /// The bytes of these.
-    package var extrasBytes: UInt64 = 0
+    public var extrasBytes: UInt64 = 0
     /// Blobs that the server lists; nil if it was not asked, or did not say.
-    package var listed: Int?
+    public var listed: Int?
     /// Those of them that no record refers to and the archive does not hold.
-    package var listedMissing = 0
+    public var listedMissing = 0
     /// Those of the missing ones, referenced or listed, whose loss is accepted.
-    package var accepted = 0
+    public var accepted = 0
     /// Why the server's list is not whole; nil if it is, or nobody asked for it.
     package var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if nobody counted.
@@ -192,9 +192,9 @@ package struct Snapshot: Equatable, Sendable {
     /// The bytes of these.
     package var newBytes: UInt64?
     /// Blobs that records refer to and the archive does not hold.
-    package var missing: Int { referenced - held }
+    public var missing: Int { referenced - held }
     /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
-    package var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
+    public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
     /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
     package var unaccepted: Int { max(0, missing + listedMissing - accepted) }
     /// Whether nothing is missing but what is accepted as lost.
@@ -210,11 +210,11 @@ extension Snapshot {
   package var hasEverythingKnown: Bool { isComplete && blobs.isSettled }
 
   /// Whether nothing is missing, and no record may refer to blobs that are not known.
-  package var isWhole: Bool { isComplete && blobs.isComplete && !unreadable.mayHideBlobs }
+  public var isWhole: Bool { isComplete && blobs.isComplete && !unreadable.mayHideBlobs }
 
   /// Whether nothing is missing but blobs that are accepted as lost, and no record may refer to
   /// blobs that are not known.
-  package var isSettled: Bool {
+  public var isSettled: Bool {
     hasEverythingKnown && !unreadable.mayHideBlobs && !standing.doubts.contains(.behind)
   }
 
@@ -242,7 +242,7 @@ extension Snapshot {
 }
 
 /// Why a manifest, or a block it leads to, cannot be used.
-package enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The block is not DAG-CBOR.
   case notDAGCBOR(DAGCBORError)
   /// The block is not a manifest.
@@ -265,7 +265,7 @@ package enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible 
   case noSnapshot
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     switch self {
     case .notDAGCBOR(let error): "the manifest is \(error)"
     case .notAManifest: "the block that should be the manifest is something else"

@@ -2,16 +2,16 @@ internal import ATProtocol
 internal import IPLD
 
 /// A server's answer that is not what was asked for.
-package struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The method that was called, such as `com.atproto.sync.getBlob`.
   package var endpoint: String
   /// The server that answered.
   package var host: String
   /// The status of the answer; 200 if its body is wrong.
-  package var status: Int
+  public var status: Int
   /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no
   /// XRPC error.
-  package var name: String?
+  public var name: String?
   /// What the server says about it, in one line.
   package var message: String?
   /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that
@@ -33,7 +33,7 @@ package struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   package var isTransient: Bool { fault == nil && Retry.isTransient(status: status) }
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     var text = "\(endpoint) at \(host): "
     if let fault {
       text += "the answer is not what it should be (\(fault))"

@@ -1,5 +1,5 @@
 /// Why no whole answer came.
-package struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
   package enum Reason: Equatable, Sendable {
     /// The URL is not one of `https`, or of `http` to a loopback address.
@@ -69,7 +69,7 @@ package struct TransportError: Error, Equatable, Sendable, CustomStringConvertib
   }
 
   /// What a person reads.
-  package var description: String {
+  public var description: String {
     "\(url): \(what)" + (attempts > 1 ? ", \(attempts) times" : "")
   }
 

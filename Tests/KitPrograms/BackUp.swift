@@ -1,9 +1,5 @@
-import ATProtocol
-import Files
-import Live
-internal import Snapshots
+import CarpackKit
 import SystemPackage
-import XRPC
 
 /// Backs an account up into a folder, and answers whether everything is there.
 func backUp(

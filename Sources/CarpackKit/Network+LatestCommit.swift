@@ -1,0 +1,18 @@
+public import ATProtocol
+public import IPLD
+public import XRPC
+
+extension Network {
+  /// Where the repository of an account stands.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - service: its server, as `https://host`.
+  /// - Returns: the CID and the revision of its newest commit.
+  /// - Throws: `XRPCError` if the server refuses; `TransportError` if no whole answer came.
+  public func latestCommit(of did: DID, at service: String) async throws -> (cid: CID, rev: TID) {
+    let client = XRPCClient(service: service, network: self)
+    let commit = try await client.call(GetLatestCommit(did: did))
+    return (commit.cid, commit.rev)
+  }
+}
