@@ -126,11 +126,13 @@ import Testing
     value = value.replacing(["doubts"], with: .array(words))
     var snapshot = try decode(value.map ?? [:])
     #expect(snapshot.standing.doubts == [.fork])
-    let again = try DAGCBORDecoder.decode(snapshot.encode().span)
+    let encoded = try snapshot.encode()
+    let again = try DAGCBORDecoder.decode(encoded.span)
     #expect(again == value)
     snapshot.blobs.listedMissing = 0
     snapshot.fetched?.leftOut = nil
-    let changed = try DAGCBORDecoder.decode(snapshot.encode().span)
+    let encodedAgain = try snapshot.encode()
+    let changed = try DAGCBORDecoder.decode(encodedAgain.span)
     #expect(changed["zzz"] == .integer(9))
     for name in ["blobs", "fetched"] { #expect(changed[name]?["later"] == .integer(9)) }
     #expect(changed["blobs"]?["listedMissing"] == nil)
