@@ -16,7 +16,7 @@ struct CompactCommand: ReportingCommand {
       """
       What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.
 
-      The new archive is written beside the old one, as .NAME.partial, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
+      The new archive is written into the same folder, without a name until it is whole, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
 
       With -o the result is another file, and the archive is only read. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
 
