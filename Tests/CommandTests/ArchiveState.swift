@@ -51,7 +51,7 @@ enum ArchiveState: String, CaseIterable {
       spoilt: self == .damaged ? (victim, Array("spoilt".utf8)) : nil
     ) { snapshot in
       snapshot.blobs.referenced = inspection.blobs.entries.count
-      snapshot.blobs.held = self == .incomplete ? 0 : 1
+      snapshot.blobs.held = self == .incomplete ? 0 : min(1, snapshot.blobs.referenced)
       snapshot.isComplete = inspection.isComplete
       snapshot.privateData = privateData
       snapshot.counts.records = self == .hostile ? 1 : inspection.recordCount

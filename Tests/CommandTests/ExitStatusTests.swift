@@ -18,7 +18,7 @@ struct `The exit status` {
     stats A                                        0     0          10      11      10        0       0
     find number A                                  0     0          10      11      10        0       0
     diff A 1 1                                     0     0          0       0       10        0       0
-    missing A                                      0     10         10      0       10        0       0
+    missing A                                      0     10         10      11      10        0       0
     verify A                                       0     10         10      11      10        0       11
     verify --quick A                               0     10         10      0       10        0       0
     prove A RECORD -o proof.car                    0     0          0       0       10        0       11
@@ -32,9 +32,9 @@ struct `The exit status` {
     extract A RECORD -d out                        0     0          0       0       10        0       0
     export --csv out A                             0     0          10      11      10        0       0
     export --html out A                            0     0          10      11      10        0       0
-    compact A -o out.car.zst                       0     0          0       11      0         0       11
+    compact A -o out.car.zst                       0     0          0       11      11        0       11
     prune --dry-run --keep-last 1 A                0     0          0       0       0         0       0
-    merge A -o out.car.zst                         0     0          0       11      0         0       11
+    merge A -o out.car.zst                         0     0          0       11      11        0       11
     repair A                                       0     0          0       11      0         0       0
     repair A -o out.car.zst                        0     0          0       10      0         0       0
     extract -q --car A -o c && carpack inspect c   0     0          10      11      10        0       11

@@ -27,5 +27,5 @@ package enum ArchiveTraces {
 extension ArchiveReader {
   /// Whether anything is committed, or anything behind the header holds: a loss of power during the
   /// first write leaves neither.
-  package var hasContent: Bool { generation.number > 0 || survey?.hasContent == true }
+  package var hasContent: Bool { generation.number > 0 || (survey ?? tail)?.hasContent == true }
 }
