@@ -102,7 +102,8 @@ struct ServedArchive {
     given[key] = account.car()
     let with = models.map { $0.union([key]) }
     try run(
-      "backup \(account.did) \(scene.flags) --into", isKilled: isKilled, leading: with, using: &random)
+      "backup \(account.did) \(scene.flags) --into", isKilled: isKilled, leading: with,
+      using: &random)
   }
 
   private mutating func prune(isKilled: Bool = false, using random: inout SeededGenerator) throws {
