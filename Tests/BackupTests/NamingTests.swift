@@ -53,7 +53,7 @@ import Testing
     try AtomicFile.save(to: path, replacing: false) { try $0([1].span) }
     try AtomicFile.save(to: path, replacing: true) { try $0([2].span) }
     #expect(try folder.read(name) == [2])
-    let next = try AtomicFile(FilePath(folder.file("語" + name.dropFirst())), replacing: false)
+    let next = try AtomicFile(FilePath(folder.file("漢" + name.dropFirst())), replacing: false)
     _ = try next.storage { _ in true }
     try next.publish()
   }
