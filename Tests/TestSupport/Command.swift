@@ -92,6 +92,8 @@ package struct Command: Sendable {
     variables["SOURCE_DATE_EPOCH"] = nil
     variables["XDG_CONFIG_HOME"] = configurationFolder
     variables["COLUMNS"] = "80"
+    // On a pseudo-terminal the command would write in colours.
+    variables["TERM"] = "dumb"
     process.environment = variables.merging(environment) { $1 }
     return try RunningCommand(process)
   }
