@@ -62,9 +62,10 @@ final class ArchiveLookup {
       archive = try await DestinationArchive.open(place, isReadOnly: isReadOnly)
     }
     base = try ArchivedSnapshot.newest(of: .did(identity.did), in: archive?.reader)
-    guard base == nil, let archive, let reader = archive.reader else { return }
+    guard base == nil, let archive else { return }
     if case .shared = destination { return }
     try archive.refuseLeftover(unlessOf: identity.did)
+    guard let reader = archive.reader else { return }
     if let name = destination.namedForOne { try reader.refuseOtherAccounts(named: name) }
   }
 

@@ -23,6 +23,9 @@ final class DestinationArchive {
   let isNew: Bool
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   private(set) var reader: ArchiveReader?
+  /// Whose repository an interrupted backup has left under the temporary name, committed or not;
+  /// nil if that cannot be told.
+  private var leftoverOwner: DID?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
   private let object: BucketStorage?
@@ -91,6 +94,7 @@ final class DestinationArchive {
       try Self.committed(isNew: true) { try ArchiveReader(storage.map(), ignoresTail: true) }
     }
     self.init(path, name: path.string, isNew: true, reader: reader, opened: storage, new: new)
+    leftoverOwner = continued?.owner
   }
 
   private convenience init(reading path: FilePath) throws {
@@ -177,9 +181,9 @@ final class DestinationArchive {
   ///
   /// - Throws: ``BackupError/leftover(_:_:)``.
   func refuseLeftover(unlessOf did: DID) throws {
-    guard isNew, let reader else { return }
-    let newest = try SnapshotHistory(of: reader).newest
-    guard let owner = newest?.did ?? reader.owner, owner != did else { return }
+    guard isNew else { return }
+    let newest = try reader.flatMap { (reader) throws in try SnapshotHistory(of: reader).newest }
+    guard let owner = newest?.did ?? leftoverOwner ?? reader?.owner, owner != did else { return }
     throw BackupError.leftover(new.map { "\($0.temporaryPath)" } ?? name, owner.text)
   }
 

@@ -234,28 +234,35 @@ import XRPC
     #expect(twice <= 2, "\(twice) of \(delivered.count)")
   }
 
-  @Test(.disabled("what is not committed yet is still emptied by a backup of another account"))
-  func `never take the place of what was begun of another account`() async throws {
-    let wrong = try StandInAccount("wrong", posts: 10, blobs: 30)
-    scene.server.add(wrong)
+  @Test(arguments: [true, false])
+  func `never take the place of what was begun of another account`(isCommitted: Bool) async throws {
+    let other = try StandInAccount("other", posts: 10, blobs: 30)
+    scene.server.add(other)
     scene.server.behaviour.latency = 0.1
     let backup = try scene.backup { $0.connectionsPerHost = 2 }
-    let (path, did) = (scene.path("mine.car.zst"), try ATIdentifier(wrong.did))
-    let task = Task { try await backup.run(did, into: .file(path)) }
+    let destination = AccountBackup.Destination.file(scene.path("mine.car.zst"))
+    let (his, mine) = (try ATIdentifier(other.did), try ATIdentifier(alice.did))
+    let task = Task { try await backup.run(his, into: destination) }
     while scene.requestCount("getBlob") < 4 { try await Task.sleep(for: .milliseconds(1)) }
     task.cancel()
     _ = await task.result
-    #expect(names == [".mine.car.zst.partial"])
+    let leftover = ".mine.car.zst.partial"
+    #expect(names == [leftover])
     scene.server.behaviour.latency = 0
-    let left = try scene.folder.read(".mine.car.zst.partial")
-    let temporary = scene.path(".mine.car.zst.partial").string
-    await #expect(throws: BackupError.leftover(temporary, wrong.did)) {
-      try await scene.backUp(alice, into: "mine.car.zst")
+    if !isCommitted {
+      // As if it had been killed in the middle of the repository.
+      let segments = try ArchiveReader(path: scene.path(leftover)).generation.segments
+      let end = try #require(segments.first?.offset)
+      try scene.folder.write(leftover, Array(scene.folder.read(leftover).prefix(Int(end))))
     }
-    #expect(try scene.folder.read(".mine.car.zst.partial") == left)
-    #expect(try await scene.backUp(wrong, into: "mine.car.zst").outcome == .complete)
+    let left = try scene.folder.read(leftover)
+    await #expect(throws: BackupError.leftover(scene.path(leftover).string, other.did)) {
+      try await scene.backup().run(mine, into: destination)
+    }
+    #expect(try scene.folder.read(leftover) == left)
+    #expect(try await scene.backup().run(his, into: destination).outcome == .complete)
     #expect(names == ["mine.car.zst"])
-    #expect(try scene.verdict(path) == .intact)
+    #expect(try scene.verdict(scene.path("mine.car.zst")) == .intact)
   }
 
   @Test func `belong to archives with a torn end, too`() async throws {
