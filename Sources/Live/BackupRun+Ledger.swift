@@ -22,10 +22,8 @@ extension BackupRun {
     let fault = base.snapshot.blobs.listFault
     if !missing.isEmpty || fault != nil {
       // Blobs that have come otherwise are counted with the repository at hand.
-      let reader = base.reader
-      let states = try reader.states(missing.count) { missing.cids[$0] }
-      guard reader.fileSize == reader.generation.committedLength,
-        states.allSatisfy({ if case .missing = $0 { true } else { false } })
+      guard base.reader.fileSize == base.reader.generation.committedLength,
+        try base.lacksAll(missing)
       else { return (nil, nil) }
     }
     if let fault {
@@ -54,25 +52,55 @@ extension BackupRun {
       .blobs(
         referenced: base.snapshot.blobs.referenced, listed: nil,
         wanted: reconciliation.wantedCount))
-    let header = try base.reader.carHeader
-    let report = try await appending(
-      to: target, ArchiveOptions(level: options.level), carHeader: { header }
-    ) { appender in
+    let report = try await appending(to: target, try base.reader.carHeader) { appender in
       observer(.progress(BackupProgress(.blobs)))
-      let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
-      let builder = SnapshotBuilder(identity.facts, ledger, after: base, provenance)
       return try await end(
-        builder, standing, ledger.missing, base.reader, with: appender, for: target)
+        reconciliation, standing, base.reader, with: appender, for: target
+      ) { [facts = identity.facts] ledger, provenance in
+        SnapshotBuilder(facts, ledger, after: base, provenance)
+      }
     }
     return (report, nil)
   }
 
-  /// Asks for blobs, and answers what the ledger says then, and of what the snapshot is made that
-  /// says it.
-  func fetchBlobs(
-    _ reconciliation: BlobReconciliation, with appender: ArchiveAppender,
-    for target: DestinationArchive
-  ) async throws -> (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) {
+  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
+  /// kept if that fails.
+  func appending(
+    to target: DestinationArchive, _ carHeader: [UInt8], startsOver: Bool = false,
+    _ append: (ArchiveAppender) async throws -> BackupReport
+  ) async throws -> BackupReport {
+    let storage = try target.storage()
+    if privateData?.isNews == true { try storage.restrictToOwner() }
+    var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.startsOver = startsOver
+    let appender = try await onOwnThread { [archiveOptions] in
+      try ArchiveAppender(storage, carHeader: carHeader, options: archiveOptions)
+    }
+    do {
+      let report = try await append(appender)
+      try await target.publish()
+      return report
+    } catch {
+      await appender.keepWhatArrived()
+      throw error
+    }
+  }
+
+  /// Fetches blobs and ends a backup: with a new snapshot if it says something that the one before
+  /// does not say.
+  ///
+  /// - Parameters:
+  ///   - reconciliation: which blobs are wanted.
+  ///   - standing: what speaks against the account.
+  ///   - archive: the archive before.
+  ///   - appender: what writes it.
+  ///   - target: the file.
+  ///   - build: makes the snapshot of what the ledger says of the blobs then.
+  func end(
+    _ reconciliation: BlobReconciliation, _ standing: Standing, _ archive: ArchiveReader,
+    with appender: ArchiveAppender, for target: DestinationArchive,
+    _ build: (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) -> SnapshotBuilder
+  ) async throws -> BackupReport {
     let moment = options.now()
     let downloads = BlobDownloads(
       reconciliation, loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
@@ -83,33 +111,18 @@ extension BackupRun {
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
     if isFill { ledger.counts.listed = nil }
-    let provenance = SnapshotBuilder.Provenance(
-      tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
-      milliseconds: { [options, begin] in options.milliseconds() - begin })
-    return (ledger, provenance)
-  }
-
-  /// Ends a backup: with a new snapshot if it says something that the one before does not say.
-  ///
-  /// - Parameters:
-  ///   - builder: what is to be said.
-  ///   - standing: what speaks against the account.
-  ///   - missing: the blobs that are missing.
-  ///   - archive: the archive before.
-  ///   - appender: what writes it.
-  ///   - target: the file.
-  func end(
-    _ builder: SnapshotBuilder, _ standing: Standing, _ missing: BlobLedger.MissingList,
-    _ archive: ArchiveReader, with appender: ArchiveAppender, for target: DestinationArchive
-  ) async throws -> BackupReport {
-    var builder = builder
+    var builder = build(
+      ledger,
+      SnapshotBuilder.Provenance(
+        tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
+        milliseconds: { [options, begin] in options.milliseconds() - begin }))
     builder.judge(standing)
     if let privateData { try builder.add(privateData) }
     let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
     let snapshot = ending.snapshot
     noteIdentity(snapshot, target)
     if let base, ending.isUnchanged {
-      remember(missing, on: target)
+      remember(ledger.missing, on: target)
       noteCurrent(base, target)
     } else if let head = ending.generation.head, !isFill, snapshot.blobs.listed == nil {
       // The repository was not fetched, so the snapshot itself does not say that it was checked.
@@ -124,7 +137,7 @@ extension BackupRun {
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: missing,
+      milliseconds: options.milliseconds() - begin, missing: ledger.missing,
       warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData)

@@ -75,8 +75,8 @@ final class BackupRun: Sendable {
     let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
-    } else if let latest, let kept = try await keptRepository(latest, in: target, verifier) {
-      fetched = kept
+    } else if let latest, let left = try await leftRepository(at: latest, in: target, verifier) {
+      fetched = left
     } else {
       fetched = try await fetchRepository(target, verifier)
     }
@@ -137,113 +137,29 @@ final class BackupRun: Sendable {
     plcLog: [UInt8]?, _ standing: Standing, to target: DestinationArchive
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
-    var archiveOptions = ArchiveOptions(level: options.level)
-    // What is committed to a file that has no name yet is gone on with, and the repository has been
+    // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
-    archiveOptions.startsOver = target.isNew && target.reader == nil
-    return try await appending(to: target, archiveOptions, carHeader: { fetched.header }) {
-      try await append(
-        fetched, listing: listing, schedule, plcLog: plcLog, standing, with: $0, for: target)
-    }
-  }
-
-  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
-  /// kept if that fails.
-  func appending(
-    to target: DestinationArchive, _ archiveOptions: ArchiveOptions,
-    carHeader: @escaping @Sendable () throws -> [UInt8],
-    _ append: (ArchiveAppender) async throws -> BackupReport
-  ) async throws -> BackupReport {
-    let storage = try target.storage()
-    if privateData?.isNews == true { try storage.restrictToOwner() }
-    let appender = try await onOwnThread {
-      try ArchiveAppender(storage, carHeader: carHeader(), options: archiveOptions)
-    }
-    do {
-      let report = try await append(appender)
-      try await target.publish()
-      return report
-    } catch {
-      await appender.keepWhatArrived()
-      throw error
+    let startsOver = target.isNew && target.reader == nil
+    return try await appending(to: target, fetched.header, startsOver: startsOver) { appender in
+      let description = try await appender.perform { writer in try fetched.pack(&writer) }
+      let archive = try await appender.reader()
+      let reconciliation = try fetched.reconcile(listing, archive, schedule)
+      observer(
+        .blobs(
+          referenced: fetched.facts.blobCount, listed: reconciliation.listedCount,
+          wanted: reconciliation.wantedCount))
+      var facts = identity.facts
+      facts.plcLog = plcLog
+      return try await end(reconciliation, standing, archive, with: appender, for: target) {
+        [base, facts] ledger, provenance in
+        SnapshotBuilder(
+          fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base,
+          provenance)
+      }
     }
   }
 
   // MARK: What the server has
-
-  /// The repository that the archive has already; a failure if it is damaged.
-  private func restored(
-    _ base: ArchivedSnapshot
-  ) async throws -> Result<FoundRepository, BackupError> {
-    try await onOwnThread {
-      let restored = try RestoredRepository(base)
-      if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
-      return .success(
-        FoundRepository(
-          .whole(
-            try CheckedRepository(
-              restored.mapped, archive: base.reader, isHashed: true, observer: { _ in })),
-          origin: base.snapshot.fetched ?? Snapshot.Fetched()))
-    }
-  }
-
-  /// The repository that an interrupted backup has left; nil if there is none that is what it
-  /// should be.
-  private func keptRepository(
-    _ latest: CID, in target: DestinationArchive, _ verifier: CommitVerifier
-  ) async throws -> FoundRepository? {
-    guard target.reader != nil else { return nil }
-    let storage = try target.storage()
-    return try await onOwnThread { [self] in
-      do {
-        let kept = try KeptRepository.find(latest, after: base, in: storage)
-        if let kept { try verifier.check(kept.facts.commit) }
-        return kept
-      } catch let error where error.isDamage || error is CARError || error is RepositoryError {
-        // What is damaged is fetched again.
-        return nil
-      } catch BackupError.malformedRepository, BackupError.notGenuine {
-        return nil
-      }
-    }
-  }
-
-  private func fetchRepository(_ target: DestinationArchive, _ verifier: CommitVerifier)
-    async throws
-    -> FoundRepository
-  {
-    let pace = ProgressPace()
-    let fetcher = RepositoryFetcher(
-      client: client, did: identity.did, verifier: verifier, folder: target.folder,
-      limit: options.maxRepository, isCompressed: options.isCompressed,
-      arrived: { [observer] count in
-        guard pace.isDue() else { return }
-        var progress = BackupProgress(.repository)
-        progress.bytes = UInt64(count)
-        observer(.progress(progress))
-      },
-      checking: { [observer] in observer(.progress(BackupProgress(.checking))) },
-      retrying: { [self] error in
-        observer(
-          .warning(
-            "the repository is fetched once more, for what came was not what it should be: \(error)"
-          ))
-      })
-    do {
-      let fetched = try await fetcher.fetch(after: base, archive: target.reader)
-      if let leftOut = fetched.origin.leftOut {
-        warn(
-          "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
-        )
-      }
-      return fetched
-    } catch let error as XRPCError {
-      throw error.unavailability(of: identity.did) ?? error
-    } catch let error as RefusedCommit {
-      throw BackupError.notGenuine(
-        "\(error.reason); \(RefusedCommits(of: target.path).keep(error))")
-    }
-  }
 
   /// The blobs that the server lists, as far as the list came.
   ///
@@ -314,30 +230,6 @@ final class BackupRun: Sendable {
       warn("the PLC audit log could not be had: \(error)")
       return nil
     }
-  }
-
-  // MARK: Into the archive
-
-  private func append(
-    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
-    plcLog: [UInt8]?, _ standing: Standing, with appender: ArchiveAppender,
-    for target: DestinationArchive
-  ) async throws -> BackupReport {
-    let description = try await appender.perform { [base] writer in
-      try fetched.pack(into: &writer, after: base)
-    }
-    let archive = try await appender.reader()
-    let reconciliation = try fetched.reconcile(listing, archive, after: base, schedule)
-    observer(
-      .blobs(
-        referenced: fetched.facts.blobCount, listed: reconciliation.listedCount,
-        wanted: reconciliation.wantedCount))
-    let (ledger, provenance) = try await fetchBlobs(reconciliation, with: appender, for: target)
-    var facts = identity.facts
-    facts.plcLog = plcLog
-    let builder = SnapshotBuilder(
-      fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base, provenance)
-    return try await end(builder, standing, ledger.missing, archive, with: appender, for: target)
   }
 
   func warn(_ text: String) {

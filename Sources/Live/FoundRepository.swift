@@ -1,76 +1,87 @@
-internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Repository
 internal import Snapshots
 
-/// A repository that is what it should be, on its way into a snapshot.
+/// A repository that is what it should be, on its way into a snapshot: one that was inspected as a
+/// whole, or one that is known by how it differs from the snapshot before (``RepositoryChanges``).
 struct FoundRepository: Sendable {
-  /// How it is at hand.
-  enum Content: Sendable {
-    /// As a CAR, all of which was inspected.
-    case whole(CheckedRepository)
-    /// By how it differs from the snapshot that the archive has.
-    case changes(RepositoryChanges)
-  }
-
-  /// How it is at hand.
-  let content: Content
+  /// What its manifest says of it.
+  let facts: RepositoryFacts
+  /// How many bytes there were to look at.
+  let byteCount: Int
+  /// The header of its CAR, with its length in front.
+  let header: [UInt8]
   /// How a server gave it.
   let origin: Snapshot.Fetched
-
-  /// A repository that came like this.
-  init(_ content: Content, origin: Snapshot.Fetched) {
-    (self.content, self.origin) = (content, origin)
-  }
-
-  /// What its manifest says of it.
-  var facts: RepositoryFacts {
-    switch content {
-    case .whole(let repository): RepositoryFacts(repository.inspection, repository.commit)
-    case .changes(let changes): changes.facts
-    }
-  }
-
-  /// How many bytes there were to look at.
-  var byteCount: Int {
-    switch content {
-    case .whole(let repository): Int(clamping: repository.byteCount)
-    case .changes(let changes): changes.byteCount
-    }
-  }
-
-  /// The header of its CAR, with its length in front.
-  var header: [UInt8] {
-    switch content {
-    case .whole(let repository): repository.header
-    case .changes(let changes): changes.header
-    }
-  }
-
-  /// Appends the blocks that an archive does not have; answers what the manifest says of the CAR.
-  func pack(into writer: inout ArchiveWriter, after base: ArchivedSnapshot?) throws
-    -> Snapshot.CARDescription
-  {
-    switch content {
-    case .whole(let repository):
-      try repository.pack(into: &writer, after: base)
-    case .changes(let changes): try changes.pack(into: &writer)
-    }
-  }
-
+  /// Appends the blocks that an archive does not have; returns what the manifest says of the CAR.
+  let pack: @Sendable (inout ArchiveWriter) throws -> Snapshot.CARDescription
   /// Sets the blobs that records refer to, and that a server lists, against what an archive holds.
-  func reconcile(
-    _ listing: BlobListing?, _ archive: ArchiveReader, after base: ArchivedSnapshot?,
-    _ schedule: RetrySchedule
-  ) throws -> BlobReconciliation {
-    switch content {
-    case .whole(let repository):
+  let reconcile: @Sendable (BlobListing?, ArchiveReader, RetrySchedule) throws -> BlobReconciliation
+}
+
+extension FoundRepository {
+  /// A repository at hand as a CAR, all of which was inspected.
+  init(
+    _ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched
+  ) {
+    facts = RepositoryFacts(repository.inspection, repository.commit)
+    (header, self.origin) = (repository.header, origin)
+    byteCount = Int(clamping: repository.byteCount)
+    pack = { try repository.pack(into: &$0, after: base) }
+    reconcile = { listing, archive, schedule in
       try BlobReconciliation(
         repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
         archive: archive, base: base, schedule: schedule)
-    case .changes(let changes):
-      try changes.reconcile(listing, archive, schedule)
+    }
+  }
+
+  /// The repository at a commit that an interrupted backup has left in the archive: it had arrived
+  /// and was checked, and only blobs were still to come.
+  ///
+  /// What was appended of it lies behind the manifest of the snapshot before, or makes up the
+  /// beginning of an archive without any.
+  ///
+  /// - Parameters:
+  ///   - commit: the account's newest.
+  ///   - base: the snapshot that the archive has of the account.
+  ///   - storage: the archive, with what lies behind its last footer.
+  /// - Returns: nil if the archive does not hold all of it.
+  /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or
+  ///   there is no room.
+  static func left(at commit: CID, after base: ArchivedSnapshot?, in storage: any ArchiveStorage)
+    throws -> FoundRepository?
+  {
+    let reader = try ArchiveReader(storage.map())
+    guard try reader.ordinal(of: commit) != nil else { return nil }
+    // The first section that the interrupted backup may have appended.
+    var start: UInt64 = 0
+    var known: ArchivedSnapshot?
+    if let base {
+      guard let manifest = base.cid, let ordinal = try reader.ordinal(of: manifest) else {
+        return nil
+      }
+      (start, known) = (ordinal, try ArchivedSnapshot(manifest, in: reader))
+    } else {
+      let header = try reader.carHeader
+      guard reader.generation.head == nil, try CARHeader(header.span).roots == [commit] else {
+        return nil
+      }
+    }
+    // The sections that may be blocks of a repository, as few ranges as possible.
+    var runs: [Range<UInt64>] = []
+    for ordinal in start..<reader.sectionCount
+    where try reader.section(at: ordinal).cid.codec == .dagCBOR {
+      let first = runs.last?.upperBound == ordinal ? runs.removeLast().lowerBound : ordinal
+      runs.append(first..<ordinal + 1)
+    }
+    do {
+      let repository = try CheckedRepository(runs, at: commit, over: known, in: reader)
+      var origin = Snapshot.Fetched()
+      origin.since = base?.snapshot.rev
+      return FoundRepository(repository, after: base, origin: origin)
+    } catch is IncompleteRepository {
+      return nil
     }
   }
 }

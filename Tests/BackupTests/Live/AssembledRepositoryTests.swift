@@ -188,7 +188,7 @@ internal import Verification
     func assembled(_ car: [UInt8]) throws -> CheckedRepository {
       try CheckedRepository(CARFile(MappedFile(copying: car)), over: base)
     }
-    #expect(try LeftOutBlocks.of(assembled(changes)) == nil)
+    #expect(try Snapshot.LeftOut(of: assembled(changes)) == nil)
     // The commit alone, which is of a tree that nobody has.
     var commitAlone: [UInt8] = []
     CARWriter.appendHeader(roots: [account.head], to: &commitAlone)

@@ -1,0 +1,184 @@
+internal import ATProtocol
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+internal import SystemPackage
+internal import XRPC
+
+/// The account's repository, or what has changed of it: fetched until what came is what it should
+/// be.
+///
+/// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
+/// repository that is written to while it is read arrives with holes. What came counts only if
+/// every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit
+/// is the account's, signed with its key. Whatever else came is fetched once more, as a whole.
+/// Blocks that are not part of the repository are stored only while they are few
+/// (`Snapshot.LeftOut`).
+extension BackupRun {
+  /// How often a repository is fetched that is not what it should be.
+  private static let repositoryAttempts = 3
+
+  /// The repository that the archive has already; a failure if it is damaged.
+  func restored(_ base: ArchivedSnapshot) async throws -> Result<FoundRepository, BackupError> {
+    try await onOwnThread {
+      let restored = try RestoredRepository(base)
+      if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
+      let repository = try CheckedRepository(
+        restored.mapped, archive: base.reader, isHashed: true, observer: { _ in })
+      let origin = base.snapshot.fetched ?? Snapshot.Fetched()
+      return .success(FoundRepository(repository, after: base, origin: origin))
+    }
+  }
+
+  /// The repository that an interrupted backup has left; nil if there is none that is what it
+  /// should be.
+  func leftRepository(
+    at latest: CID, in target: DestinationArchive, _ verifier: CommitVerifier
+  ) async throws -> FoundRepository? {
+    guard target.reader != nil else { return nil }
+    let storage = try target.storage()
+    return try await onOwnThread { [base] in
+      do {
+        let left = try FoundRepository.left(at: latest, after: base, in: storage)
+        if let left { try verifier.check(left.facts.commit) }
+        return left
+      } catch let error where error.isDamage || error is CARError || error is RepositoryError {
+        // What is damaged is fetched again.
+        return nil
+      } catch BackupError.malformedRepository, BackupError.notGenuine {
+        return nil
+      }
+    }
+  }
+
+  /// Fetches the repository.
+  ///
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and
+  ///   ``BackupError`` if what came was wrong each time.
+  func fetchRepository(_ target: DestinationArchive, _ verifier: CommitVerifier) async throws
+    -> FoundRepository
+  {
+    var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
+    var attempt = 1
+    while true {
+      do {
+        let fetched = try await fetchRepository(since: since, target, verifier)
+        if let leftOut = fetched.origin.leftOut {
+          warn(
+            "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
+          )
+        }
+        return fetched
+      } catch is IncompleteRepository {
+        since = nil
+      } catch is XRPCError where since != nil {
+        // Some servers refuse the parameter, each with words of its own.
+        since = nil
+      } catch let error where since != nil && Self.isAboutContent(error) {
+        since = nil
+        if error is RefusedCommit { attempt += 1 }
+      } catch let error where Self.isAboutContent(error) && attempt < Self.attempts(after: error) {
+        attempt += 1
+        observer(
+          .warning(
+            "the repository is fetched once more, for what came was not what it should be: \(error)"
+          ))
+        // A write to the repository may be done in a moment.
+        try await Task.sleep(for: .milliseconds(200 * (1 << attempt)))
+      } catch let error as XRPCError {
+        throw error.unavailability(of: identity.did) ?? error
+      } catch let error as RefusedCommit {
+        throw BackupError.notGenuine(
+          "\(error.reason); \(RefusedCommits(of: target.path).keep(error))")
+      }
+    }
+  }
+
+  /// How often it is asked for at most: a signature does not get better, but may have been that of
+  /// a commit that another has followed meanwhile.
+  private static func attempts(after error: any Error) -> Int {
+    error is RefusedCommit ? 2 : repositoryAttempts
+  }
+
+  private static func isAboutContent(_ error: any Error) -> Bool {
+    switch error {
+    case is CARError, is RepositoryError, is DAGCBORError, is RefusedCommit: true
+    case let error as BackupError: error.isAboutContent
+    default: false
+    }
+  }
+
+  private func fetchRepository(
+    since: TID?, _ target: DestinationArchive, _ verifier: CommitVerifier
+  ) async throws -> FoundRepository {
+    let pace = ProgressPace()
+    let received = ReceivedRepository(in: target.folder, limit: options.maxRepository) {
+      [observer] count in
+      guard pace.isDue() else { return }
+      var progress = BackupProgress(.repository)
+      progress.bytes = UInt64(count)
+      observer(.progress(progress))
+    }
+    let repoRev = try await client.stream(
+      GetRepo(did: identity.did, since: since), isCompressed: options.isCompressed
+    ) { response in
+      try await received.receive(response.body)
+      return response["atproto-repo-rev"]
+    }
+    let file = try await received.received()
+    observer(.progress(BackupProgress(.checking)))
+    let archive = target.reader
+    return try await onOwnThread { [base] in
+      let sent = try file.map()
+      let digest = try CheckedRepository.digest(of: sent)
+      let source = try CARFile(sent, verifying: false)
+      if let error = source.found.carError { throw error }
+      let found = RepositoryInspection(of: source)
+      var origin = Snapshot.Fetched(repoRev: repoRev)
+      let repository: CheckedRepository
+      // Some servers that are asked for changes send the whole repository.
+      if let since, let base, !(found.isComplete && found.treeProblemCount == 0) {
+        origin.since = since
+        if let changes = try RepositoryChanges.find(in: source, after: base, origin) {
+          try verifier.check(changes.facts.commit, in: source)
+          return changes
+        }
+        repository = try CheckedRepository(source, over: base)
+        origin.leftOut = Snapshot.LeftOut(of: repository)
+      } else if found.sectionCount > found.reached.count,
+        let leftOut = Snapshot.LeftOut(
+          of: source, using: found.reachedWithBlobs(in: source).map(source.start(of:)))
+      {
+        origin.leftOut = leftOut
+        repository = try CheckedRepository(inOrderOfTree: source, found, archive: archive)
+      } else {
+        repository = try CheckedRepository(source, archive: archive, digest) { found }
+      }
+      try verifier.check(repository.commit, in: source)
+      let inspection = repository.inspection
+      guard inspection.isComplete else {
+        throw BackupError.incompleteRepository(
+          nodes: inspection.missingNodes.count, records: inspection.missingRecordCount)
+      }
+      return FoundRepository(repository, after: base, origin: origin)
+    }
+  }
+}
+
+extension CommitVerifier {
+  /// Makes sure that the commit of a CAR is the account's own, as far as a key is known.
+  ///
+  /// - Throws: ``RefusedCommit`` with its block.
+  fileprivate func check(_ commit: Commit, in car: CARFile) throws {
+    do {
+      try check(commit)
+    } catch BackupError.notGenuine(let why) {
+      guard let root = car.header.roots.first, let block = car.body(of: root) else {
+        throw BackupError.notGenuine(why)
+      }
+      throw RefusedCommit(reason: why, cid: root, block: block)
+    }
+  }
+}
