@@ -86,7 +86,10 @@ package struct ArchiveSalvager {
     report.lostSnapshots = source.history.breaks.map { "\($0)" }
     var found: ArchivedSnapshot?
     if links.isEmpty {
-      found = try ArchivedSnapshot.salvaged(from: reader, by: provenance)
+      var snapshot = try ArchivedSnapshot.salvaged(from: reader).snapshot
+      (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
+      snapshot.hostSystem = provenance.hostSystem
+      found = ArchivedSnapshot(found: snapshot, in: reader)
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
     let links = ChainLink.chain(links)
@@ -94,55 +97,38 @@ package struct ArchiveSalvager {
     var copier = try SnapshotCopier(
       [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
       level: level, isSalvage: true, observer: observer)
-    var wholeLosses: [DID: ChainLink] = [:]
-    func copy(_ archived: ArchivedSnapshot, isVouched: Bool, strays: [CID]? = nil) throws {
-      let (new, loss) = try copier.copy(
-        archived, from: 0, isVouched: isVouched, strays: strays)
+    func isSaved(
+      _ archived: ArchivedSnapshot, isVouched: Bool, strays: [CID]? = nil
+    ) throws -> Bool {
+      let (did, rev) = (archived.snapshot.did, archived.snapshot.rev)
+      let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched, strays: strays)
       if let new {
         report.snapshots.append(
           Outcome(
-            did: archived.snapshot.did, rev: archived.snapshot.rev, old: archived.cid, new: new,
-            isVouched: isVouched, loss: loss))
+            did: did, rev: rev, old: archived.cid, new: new, isVouched: isVouched, loss: loss))
       } else {
         let name = archived.cid.map { "the snapshot \($0) of" } ?? "the newest snapshot of"
-        let rev = archived.snapshot.rev.map { " at \($0)" } ?? ""
         report.lostSnapshots.append(
-          "\(name) \(archived.snapshot.did)\(rev): \(loss.whole ?? "")")
+          "\(name) \(did)\(rev.map { " at \($0)" } ?? ""): \(loss.whole ?? "")")
       }
+      return new != nil
     }
-    if let found { try copy(found, isVouched: true) }
-    for link in links {
+    if let found { _ = try isSaved(found, isVouched: true) }
+    // The newest of each account that is lost altogether.
+    var lost: [DID: Int] = [:]
+    for (place, link) in links.enumerated() {
       let archived = try ArchivedSnapshot(link.manifest, in: reader)
-      let savedCount = report.snapshots.count
-      try copy(archived, isVouched: link.isVouched)
-      if report.snapshots.count == savedCount { wholeLosses[archived.snapshot.did] = link }
+      if try !isSaved(archived, isVouched: link.isVouched) { lost[archived.snapshot.did] = place }
     }
-    let saved = Set(report.snapshots.map(\.did))
-    for link in links {
+    for snapshot in report.snapshots { lost[snapshot.did] = nil }
+    for link in lost.values.sorted().map({ links[$0] }) {
       let archived = try ArchivedSnapshot(link.manifest, in: reader)
-      let did = archived.snapshot.did
-      guard !saved.contains(did), wholeLosses[did]?.manifest == link.manifest else { continue }
-      try copy(
-        archived, isVouched: link.isVouched,
-        strays: archived.strays(source.history) { _ in false })
+      _ = try isSaved(
+        archived, isVouched: link.isVouched, strays: archived.strays(source.history) { _ in false })
     }
-    try copier.sections.copyRest(of: 0)
+    try copier.copyRest(of: 0)
     report.generation = try copier.finish()
-    report.lostSectionCount = copier.sections.lostCount
-    report.lostSections = copier.sections.lost
+    (report.lostSectionCount, report.lostSections) = (copier.lostCount, copier.lost)
     return report
-  }
-}
-
-extension ArchivedSnapshot {
-  /// What is left of a repository without a manifest, described by who found it, and when.
-  fileprivate static func salvaged(
-    from reader: ArchiveReader, by provenance: SnapshotBuilder.Provenance
-  ) throws -> ArchivedSnapshot {
-    var snapshot = try salvaged(from: reader).snapshot
-    snapshot.createdAt = provenance.createdAt
-    snapshot.tool = provenance.tool
-    snapshot.hostSystem = provenance.hostSystem
-    return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

@@ -1,6 +1,7 @@
 internal import ATProtocol
 package import IPLD
 internal import Repository
+internal import Snapshots
 
 /// What salvage could not save of a snapshot.
 package struct SnapshotLoss: Sendable {
@@ -22,9 +23,11 @@ package struct SnapshotLoss: Sendable {
   package internal(set) var documents: [CID] = []
 
   /// The loss of a snapshot of whose CAR this is left.
-  init(_ car: CopiedCAR, _ tree: SharedTrees.Tree) {
-    (isExact, blockCount) = (car.isExact, car.lostCount)
-    guard !car.isExact else { return }
+  init(of snapshot: Snapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree) {
+    isExact = car.left == nil
+    blockCount =
+      isExact ? 0 : snapshot.car.sectionCount - min(car.order.count, snapshot.car.sectionCount)
+    guard !isExact else { return }
     (records, recordCount) = (tree.missingRecords, tree.missingRecordCount)
     switch tree.commitError {
     case .commitMissing(let commit): whole = "its commit \(commit) is lost"

@@ -147,7 +147,7 @@ import Testing
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o600], ofItemAtPath: series.path.string)
     var modes: [Int?] = []
-    let report = try ArchiveCompactor().compact(series.path) { modes.append(try? mode($0)) }
+    let report = try ArchiveCopier().compact(series.path) { modes.append(try? mode($0)) }
     #expect(report.isReplaced)
     #expect(modes == [0o600])
     #expect(try mode(series.path) == 0o600)

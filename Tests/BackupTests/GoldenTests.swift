@@ -113,7 +113,7 @@ private struct Listing: Decodable {
       #expect(report.lostSectionCount == 0)
       #expect(try [UInt8](Data(contentsOf: URL(filePath: path.string))) == bytes)
     }
-    #expect(try ArchiveCompactor().compact(path).isReplaced)
+    #expect(try ArchiveCopier().compact(path).isReplaced)
     let features = try ArchiveReader(path: path).generation.features
     #expect(features.required == FeatureFlags.packedIndex)
     #expect(try ArchiveVerifier(path: path).verify().findings == [])

@@ -176,8 +176,8 @@ import Testing
       case .pack, .save: try AtomicFile.save(to: path, replacing: false) { try $0([1].span) }
       case .merge:
         let archive = try SourceArchive(ArchiveReader(path: source), name: "a")
-        _ = try ArchiveMerger().merge([archive], to: target)
-      case .compact: _ = try ArchiveCompactor().compact(source, to: target)
+        _ = try ArchiveCopier().merge([archive], to: target)
+      case .compact: _ = try ArchiveCopier().compact(source, to: target)
       case .repair:
         let options = RepositoryPacker.Options(
           tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux",

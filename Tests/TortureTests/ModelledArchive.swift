@@ -253,7 +253,7 @@ struct ModelledArchive {
     try tidy()
     guard try reader?.generation.head != nil else { return }
     let path = FilePath(try folder.write("compacted.car.zst", bytes))
-    _ = try ArchiveCompactor().compact(path)
+    _ = try ArchiveCopier().compact(path)
     bytes = try folder.read("compacted.car.zst")
   }
 
@@ -278,7 +278,7 @@ struct ModelledArchive {
       try SourceArchive(image.open(bytes), name: name)
     }
     let path = FilePath(folder.file("merged.car.zst"))
-    _ = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
+    _ = try ArchiveCopier().merge(archives, to: AtomicFile(path, replacing: true))
     bytes = try folder.read("merged.car.zst")
     models = [model.merging(other)]
   }

@@ -43,7 +43,7 @@ package struct BlockOrder: Equatable, Sendable {
   package mutating func append(_ position: UInt64) { append(position..<position + 1) }
 
   /// Adds the positions of the next sections.
-  mutating func append(_ run: Range<UInt64>) {
+  package mutating func append(_ run: Range<UInt64>) {
     count = count.addingSaturated(run.upperBound - run.lowerBound)
     if let last = runs.indices.last, runs[last].upperBound == run.lowerBound {
       runs[last] = runs[last].lowerBound..<run.upperBound

@@ -69,7 +69,7 @@ import Testing
     _ = try SnapshotPruner(RetentionPolicy(), forgetting: [1]).prune(
       FileStorage.open(series.path), name: "a")
     #expect(try SnapshotHistory(of: series.reader).entries.count == 1)
-    _ = try ArchiveCompactor(level: 3).compact(series.path)
+    _ = try ArchiveCopier(level: 3).compact(series.path)
     let snapshot = try ArchivedSnapshot.newest(in: series.reader)
     try expectWhole(snapshot)
     #expect(

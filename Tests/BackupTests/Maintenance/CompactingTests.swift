@@ -76,7 +76,7 @@ import Verification
     #expect(before.entries.count == 4)
     let size = try series.bytes.count
     let held = try series.reader.contents()
-    let report = try ArchiveCompactor().compact(series.path)
+    let report = try ArchiveCopier().compact(series.path)
     #expect(report.isReplaced && report.snapshotCount == 4 && report.oldSize == UInt64(size))
     #expect(try UInt64(series.bytes.count) == report.generation.committedLength)
     #expect(report.generation.committedLength < UInt64(size))
@@ -98,7 +98,7 @@ import Verification
     #expect(try ZstdProgram.decompress(series.path.string).starts(with: cars[3].prefix(59)))
     // Once more there is nothing to gain, and then it is left as it is.
     let bytes = try series.bytes
-    let again = try ArchiveCompactor().compact(series.path)
+    let again = try ArchiveCopier().compact(series.path)
     #expect(!again.isReplaced && again.leftOutCount == 0)
     #expect(try series.bytes == bytes)
     #expect(
@@ -118,7 +118,7 @@ import Verification
       }
       try repository.advance()
     }
-    #expect(try ArchiveCompactor().compact(series.path).isReplaced)
+    #expect(try ArchiveCopier().compact(series.path).isReplaced)
     let reader = try series.reader
     let blocks = try repository.records.values.map { record in
       try #require(try reader.ordinal(of: CID(codec: .dagCBOR, hashing: record.span)))
@@ -141,7 +141,7 @@ import Verification
     let car = try repository.car()
     try series.pack(car) { $0.createdAt = "2026-02-01T00:00:00Z" }
     _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
-    #expect(try ArchiveCompactor().compact(series.path).isReplaced)
+    #expect(try ArchiveCopier().compact(series.path).isReplaced)
     let reader = try series.reader
     #expect(try reader.section(of: .blob(Self.blobs[0])) == nil)
     try check(reader, [car], held: [.blob(Self.blobs[0])])
@@ -170,7 +170,7 @@ import Verification
       return
     }
     // In that order the records do not compress as well, but what is forgotten is to go.
-    let report = try ArchiveCompactor().compact(series.path)
+    let report = try ArchiveCopier().compact(series.path)
     #expect(report.isReplaced && report.leftOutCount > 0)
     let reader = try series.reader
     try check(reader, [car], held: [])
@@ -185,7 +185,7 @@ import Verification
     // Somebody else may write to it meanwhile.
     let lock = try FileStorage.open(series.path)
     let target = try AtomicFile(path, replacing: false)
-    let report = try ArchiveCompactor().compact(series.path, to: target)
+    let report = try ArchiveCopier().compact(series.path, to: target)
     #expect(report.isReplaced && lock.path == series.path)
     #expect(try series.bytes == before)
     try check(ArchiveReader(path: path), cars, held: held)
@@ -204,7 +204,7 @@ import Verification
       guard round % 3 == 2 else { continue }
       _ = try SnapshotPruner(RetentionPolicy(last: 3)).prune(
         FileStorage.open(series.path), name: "a")
-      _ = try ArchiveCompactor().compact(series.path)
+      _ = try ArchiveCopier().compact(series.path)
       cars = cars.suffix(3)
       let reader = try series.reader
       try check(reader, cars, held: [])
@@ -224,7 +224,7 @@ import Verification
       try writer.append(.blob(stray), stray.span)
       try writer.checkpoint()
     }
-    let report = try ArchiveCompactor().compact(series.path)
+    let report = try ArchiveCopier().compact(series.path)
     #expect(report.isReplaced)
     #expect(try series.reader.section(of: .blob(stray)) == nil)
     try check(series.reader, [car], held: [])
@@ -240,7 +240,7 @@ import Verification
     bytes[bytes.count - 100] ^= 1
     let path = FilePath(try series.folder.write("tail.car.zst", bytes))
     #expect {
-      _ = try ArchiveCompactor().compact(path)
+      _ = try ArchiveCopier().compact(path)
     } throws: { error in
       guard case .unfinishedArchive? = error as? BackupError else { return false }
       return true
@@ -260,7 +260,7 @@ import Verification
     }
     archive.add([Block(cid: .blob([9]), bytes: [9])])
     try archive.commit()
-    #expect(try ArchiveCompactor().compact(archive.path).leftOutCount == 1)
+    #expect(try ArchiveCopier().compact(archive.path).leftOutCount == 1)
     try check(archive.reader(), archive.snapshots.map(\.car), held: [])
   }
 
@@ -273,7 +273,7 @@ import Verification
     archive.add([Block(cid: .blob([9]), bytes: [9])])
     let path = try archive.withFurtherFields(at: "2026-01-04T00:00:00Z")
     _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(FileStorage.open(path), name: "a")
-    #expect(try ArchiveCompactor().compact(path).isReplaced)
+    #expect(try ArchiveCopier().compact(path).isReplaced)
     let reader = try ArchiveReader(path: path)
     let head = try #require(reader.generation.head?.cid)
     let body = try #require(try reader.body(of: head))
@@ -303,7 +303,7 @@ import Verification
     #expect(features == FeatureFlags(required: FeatureFlags.packedIndex, optional: 1 << 40 | 1))
     _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
     #expect(try series.reader.generation.features == features)
-    #expect(try ArchiveCompactor().compact(series.path).isReplaced)
+    #expect(try ArchiveCopier().compact(series.path).isReplaced)
     #expect(try series.reader.generation.features == features)
   }
 
@@ -317,7 +317,7 @@ import Verification
       var isReached = true
       while isReached {
         var storage: FaultyStorage?
-        let compactor = ArchiveCompactor(observer: { _ in }) { file in
+        let compactor = ArchiveCopier(observer: { _ in }) { file in
           let faulty = FaultyStorage(try file.storage(), fault, at: place)
           storage = faulty
           return faulty
@@ -361,7 +361,7 @@ import Verification
       let path = FilePath(try series.folder.write("damaged.car.zst", damaged))
       do {
         // Damage to what nobody needs, as an older footer, is left behind.
-        let report = try ArchiveCompactor().compact(path)
+        let report = try ArchiveCopier().compact(path)
         #expect(try ArchiveReader(path: path).cars() == series.heads.map { series.cars[$0] })
         #expect(report.isReplaced)
       } catch {
@@ -370,7 +370,7 @@ import Verification
     }
     // Nor is one compacted of which only the beginning is left.
     let path = FilePath(try series.folder.write("damaged.car.zst", Array(bytes.prefix(1000))))
-    #expect(throws: BackupError.self) { _ = try ArchiveCompactor().compact(path) }
+    #expect(throws: BackupError.self) { _ = try ArchiveCopier().compact(path) }
     #expect(try series.folder.read("damaged.car.zst").count == 1000)
   }
 
@@ -391,7 +391,7 @@ import Verification
       }
       let before = try folder.read("made.car.zst")
       #expect {
-        _ = try ArchiveCompactor().compact(path)
+        _ = try ArchiveCopier().compact(path)
       } throws: { error in
         guard case .damagedArchive? = error as? BackupError else { return false }
         return true
@@ -417,7 +417,7 @@ import Verification
     }
     let before = try archive.bytes
     #expect(throws: SnapshotError.unknownVersion(2)) {
-      _ = try ArchiveCompactor().compact(archive.path)
+      _ = try ArchiveCopier().compact(archive.path)
     }
     #expect(throws: SnapshotError.unknownVersion(2)) {
       _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(
@@ -431,7 +431,7 @@ import Verification
     try series.pack(TestRepository(posts: 10).car())
     let before = try series.bytes
     let writer = try FileStorage.open(series.path)
-    #expect(throws: ArchiveError(.locked)) { _ = try ArchiveCompactor().compact(series.path) }
+    #expect(throws: ArchiveError(.locked)) { _ = try ArchiveCopier().compact(series.path) }
     #expect(try series.bytes == before && writer.size == UInt64(before.count))
   }
 
@@ -440,7 +440,7 @@ import Verification
     let (series, _) = try forgetful(&random)
     let path = series.path
     let other = Array("somebody else's".utf8)
-    let compactor = ArchiveCompactor(observer: { _ in }) { file in
+    let compactor = ArchiveCopier(observer: { _ in }) { file in
       // While it is being compacted, another file takes its name.
       try FileManager.default.removeItem(atPath: path.string)
       try series.folder.write("a.car.zst", other)
@@ -458,7 +458,7 @@ import Verification
     let link = series.folder.file("link.car.zst")
     try manager.createSymbolicLink(atPath: link, withDestinationPath: "a.car.zst")
     let size = try series.bytes.count
-    #expect(try ArchiveCompactor().compact(FilePath(link)).isReplaced)
+    #expect(try ArchiveCopier().compact(FilePath(link)).isReplaced)
     #expect(try series.bytes.count < size)
     #expect(try manager.destinationOfSymbolicLink(atPath: link) == "a.car.zst")
     let attributes = try manager.attributesOfItem(atPath: series.path.string)

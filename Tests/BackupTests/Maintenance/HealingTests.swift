@@ -67,7 +67,7 @@ import Testing
     }
     for blob in blobs.values { #expect(try reader.body(of: .blob(blob)) == blob, comment) }
     let copy = FilePath(series.folder.file("copy.car.zst"))
-    _ = try ArchiveCompactor().compact(
+    _ = try ArchiveCopier().compact(
       series.path, to: AtomicFile(copy, replacing: true))
     let compacted = try ArchiveReader(path: copy)
     #expect(!compacted.generation.features.isRepaired, comment)

@@ -143,7 +143,7 @@ private struct ArchiveModel {
           FileStorage.open(pairs[place].series.path), name: "a")
         pairs[place].model.prune(policy)
       } else if choice < 9 || pairs[1 - place].model.entries.isEmpty {
-        _ = try ArchiveCompactor().compact(pairs[place].series.path)
+        _ = try ArchiveCopier().compact(pairs[place].series.path)
         try pairs[place].model.compact()
         try check(pairs[place], "step \(step), \(round)", isCompact: true)
       } else {
@@ -151,7 +151,7 @@ private struct ArchiveModel {
         let archives = try [path, other].map {
           try SourceArchive(ArchiveReader(path: $0), name: $0.string)
         }
-        _ = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
+        _ = try ArchiveCopier().merge(archives, to: AtomicFile(path, replacing: true))
         pairs[place].model.merge(pairs[1 - place].model)
         try pairs[place].model.compact()
         try check(pairs[place], "step \(step), \(round)", isCompact: true)

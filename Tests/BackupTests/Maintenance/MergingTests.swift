@@ -15,18 +15,18 @@ import Verification
   private static let bob = "did:plc:z72i7hdynmk6r22z27h6tvur"
 
   /// Merges archives into a file of the first one's folder.
-  private func merge(_ series: [Series]) throws -> (ArchiveMerger.Report, ArchiveReader) {
+  private func merge(_ series: [Series]) throws -> (ArchiveCopier.MergeReport, ArchiveReader) {
     try merge(series.map(\.path), in: series[0].folder)
   }
 
   private func merge(
     _ paths: [FilePath], in folder: TemporaryFolder
-  ) throws -> (ArchiveMerger.Report, ArchiveReader) {
+  ) throws -> (ArchiveCopier.MergeReport, ArchiveReader) {
     let path = FilePath(folder.file("merged.car.zst"))
     let archives = try paths.map { path in
       try SourceArchive(ArchiveReader(path: path), name: path.string)
     }
-    let report = try ArchiveMerger().merge(archives, to: AtomicFile(path, replacing: true))
+    let report = try ArchiveCopier().merge(archives, to: AtomicFile(path, replacing: true))
     let reader = try ArchiveReader(path: path)
     #expect(try ArchiveVerifier(reader).verify().findings == [])
     #expect(try isAccepted(path.string))
@@ -76,7 +76,7 @@ import Verification
     var second = try Series()
     try second.folder.write("a.car.zst", first.bytes)
     _ = try SnapshotPruner(RetentionPolicy(last: 3)).prune(FileStorage.open(second.path), name: "b")
-    _ = try ArchiveCompactor().compact(second.path)
+    _ = try ArchiveCopier().compact(second.path)
     var other = try TestRepository(posts: 20)
     other.did = Self.bob
     try second.pack(other.car()) { $0.createdAt = "2025-01-01T00:00:00Z" }
@@ -200,7 +200,7 @@ import Verification
     for fault in [FaultyStorage.Fault.failure, .flip] {
       var place = 0
       while !AtomicFile.isTaken(path) {
-        let merger = ArchiveMerger(observer: { _ in }) { file in
+        let merger = ArchiveCopier(observer: { _ in }) { file in
           FaultyStorage(try file.storage(), fault, at: place)
         }
         do {

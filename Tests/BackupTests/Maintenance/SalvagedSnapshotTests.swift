@@ -39,7 +39,7 @@ import Verification
       #expect(verified.damage == [])
       #expect(try isAccepted(path.string))
       let target = FilePath(folder.file("merged.car.zst"))
-      _ = try ArchiveMerger().merge(
+      _ = try ArchiveCopier().merge(
         [SourceArchive(reader, name: "a")], to: AtomicFile(target, replacing: true))
       return verified.verdict
     }
@@ -264,10 +264,10 @@ import Verification
     _ = try SnapshotPruner(RetentionPolicy(last: 4)).prune(
       FileStorage.open(archive.path), name: "a")
     #expect(try chain(archive.reader()) == Array(expected.dropFirst()))
-    #expect(try ArchiveCompactor().compact(archive.path).isReplaced)
+    #expect(try ArchiveCopier().compact(archive.path).isReplaced)
     #expect(try chain(archive.reader()) == Array(expected.dropFirst()))
     let target = FilePath(archive.folder.file("merged.car.zst"))
-    let report = try ArchiveMerger().merge(
+    let report = try ArchiveCopier().merge(
       [1, 2].map { try SourceArchive(archive.reader(), name: "\($0)") },
       to: AtomicFile(target, replacing: false))
     #expect(report.sharedCount == 4)

@@ -42,16 +42,16 @@ struct CompactCommand: ReportingCommand {
 
   func run() throws {
     try archives.each(common) { file in
-      let compactor = ArchiveCompactor(
+      let copier = ArchiveCopier(
         level: compression.level, limits: limits.limits,
         observer: ProgressLine.observer(quiet: common.quiet))
-      let report: ArchiveCompactor.Report
+      let report: ArchiveCopier.CompactReport
       if let target = try destination.target(for: file) {
-        report = try compactor.compact(FilePath(file), to: target) {
+        report = try copier.compact(FilePath(file), to: target) {
           Interruption.removeIfInterrupted($0.string)
         }
       } else {
-        report = try compactor.compact(FilePath(file)) {
+        report = try copier.compact(FilePath(file)) {
           Interruption.removeIfInterrupted($0.string)
         }
       }
@@ -61,7 +61,7 @@ struct CompactCommand: ReportingCommand {
     }
   }
 
-  private func printSummary(_ report: ArchiveCompactor.Report, _ file: String) {
+  private func printSummary(_ report: ArchiveCopier.CompactReport, _ file: String) {
     let new = report.generation.committedLength
     let snapshots = Quantity.count(report.snapshotCount, "snapshot")
     guard report.isReplaced else {
@@ -77,7 +77,7 @@ struct CompactCommand: ReportingCommand {
     )
   }
 
-  private func printJSON(_ report: ArchiveCompactor.Report, _ file: String) {
+  private func printJSON(_ report: ArchiveCopier.CompactReport, _ file: String) {
     var json = JSONWriter.ofResults
     json.begin(.compact)
     json.field("file", destination.path(for: file) ?? file)

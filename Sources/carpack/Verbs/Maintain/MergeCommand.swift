@@ -66,9 +66,9 @@ struct MergeCommand: ReportingCommand {
     let target = try AtomicFile(
       FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
-    let merger = ArchiveMerger(
+    let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let report = try merger.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
+    let report = try copier.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
@@ -100,7 +100,7 @@ struct MergeCommand: ReportingCommand {
       status: .usage)
   }
 
-  private func printSummary(_ report: ArchiveMerger.Report) {
+  private func printSummary(_ report: ArchiveCopier.MergeReport) {
     common.say(
       "\(output): \(Quantity.bytes(report.generation.committedLength)) from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
     )
@@ -110,7 +110,7 @@ struct MergeCommand: ReportingCommand {
           ? "; \(Quantity.grouped(report.sharedCount)) more were the same" : ""))
   }
 
-  private func sayWhatIsLeftOut(_ report: ArchiveMerger.Report) {
+  private func sayWhatIsLeftOut(_ report: ArchiveCopier.MergeReport) {
     guard report.withoutPrivateCount > 0 else { return }
     common.say(
       .note,
@@ -118,7 +118,7 @@ struct MergeCommand: ReportingCommand {
     )
   }
 
-  private func printJSON(_ report: ArchiveMerger.Report) {
+  private func printJSON(_ report: ArchiveCopier.MergeReport) {
     var json = JSONWriter.ofResults
     json.begin(.merge)
     json.field("file", output)

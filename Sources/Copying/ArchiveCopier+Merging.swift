@@ -11,9 +11,9 @@ package import SystemPackage
 /// Snapshots that differ only in what comes before them, where their blocks lie and which of their
 /// blobs are there are kept once. A blob that one archive lacks and another holds is held
 /// afterwards, and the manifest says so.
-package struct ArchiveMerger {
+extension ArchiveCopier {
   /// The result of merging.
-  package struct Report: Sendable {
+  package struct MergeReport: Sendable {
     /// How many snapshots there are.
     package let snapshotCount: Int
     /// How many were in more than one archive.
@@ -26,16 +26,6 @@ package struct ArchiveMerger {
     package let withoutPrivateCount: Int
     /// What is in the new file.
     package let generation: Generation
-  }
-
-  private let copier: ArchiveCopier
-
-  /// A merger that compresses at a zstd level, to a storage of another kind in tests.
-  package init(
-    level: Int = 3, observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
-  ) {
-    copier = ArchiveCopier(level: level, observer: observer, storage: storage)
   }
 
   /// Merges archives into a new one, and verifies it before it gets its name.
@@ -51,7 +41,7 @@ package struct ArchiveMerger {
   package func merge(
     _ archives: [SourceArchive], to target: AtomicFile, keepsPrivateData: Bool? = nil,
     willWrite: (FilePath) -> Void = { _ in }
-  ) throws -> Report {
+  ) throws -> MergeReport {
     let accounts = Set(archives.flatMap { $0.history.entries.map(\.did) })
     let keepsPrivateData = keepsPrivateData ?? (accounts.count == 1)
     let withoutPrivateCount =
@@ -63,11 +53,11 @@ package struct ArchiveMerger {
         }
       ).count
     let (links, sharedCount) = try Self.order(archives, keepsPrivateData: keepsPrivateData)
-    var copier = copier
-    copier.keepsPrivateData = keepsPrivateData
-    return try copier.copy(links, of: archives, to: target, willWrite) { generation, _ in
+    return try copy(
+      links, of: archives, to: target, keepsPrivateData: keepsPrivateData, willWrite
+    ) { generation, _ in
       try target.publishArchive()
-      return Report(
+      return MergeReport(
         snapshotCount: links.count, sharedCount: sharedCount,
         accountCount: accounts.count,
         sourceSize: archives.reduce(0) { $0 + $1.reader.generation.committedLength },

@@ -11,9 +11,9 @@ package import SystemPackage
 ///
 /// 1. The old file is not written to, and keeps its name until the new one has been verified.
 /// 2. It is locked meanwhile, and must still be in its place before it is replaced.
-package struct ArchiveCompactor {
+extension ArchiveCopier {
   /// The result of compacting.
-  package struct Report: Sendable {
+  package struct CompactReport: Sendable {
     /// How many snapshots there are.
     package let snapshotCount: Int
     /// How many bytes the old file has.
@@ -29,19 +29,6 @@ package struct ArchiveCompactor {
     package let isReplaced: Bool
   }
 
-  private let copier: ArchiveCopier
-  private let limits: ReadLimits
-
-  /// A compactor that compresses at a zstd level, to a storage of another kind in tests.
-  package init(
-    level: Int = 3, limits: ReadLimits = ReadLimits(),
-    observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
-  ) {
-    self.limits = limits
-    copier = ArchiveCopier(level: level, observer: observer, storage: storage)
-  }
-
   /// Compacts the archive at `path` in place.
   ///
   /// - Parameters:
@@ -50,7 +37,8 @@ package struct ArchiveCompactor {
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if another process is
   ///   writing to it, or the new one cannot be written. The archive is unchanged then.
-  package func compact(_ path: FilePath, willWrite: (FilePath) -> Void = { _ in }) throws -> Report
+  package func compact(_ path: FilePath, willWrite: (FilePath) -> Void = { _ in }) throws
+    -> CompactReport
   {
     let old = try FileStorage.open(path)
     return try withExtendedLifetime(old) {
@@ -79,7 +67,7 @@ package struct ArchiveCompactor {
   /// - Throws: as ``compact(_:willWrite:)`` does.
   package func compact(
     _ path: FilePath, to target: AtomicFile, willWrite: (FilePath) -> Void = { _ in }
-  ) throws -> Report {
+  ) throws -> CompactReport {
     let archive = try SourceArchive(
       try ArchiveReader(path: path, limits: limits), name: path.string)
     return try copy(archive, to: target, willWrite) { _, _ in true }
@@ -88,13 +76,13 @@ package struct ArchiveCompactor {
   private func copy(
     _ archive: SourceArchive, to target: AtomicFile, _ willWrite: (FilePath) -> Void,
     isWanted: (Generation, Int) throws -> Bool
-  ) throws -> Report {
+  ) throws -> CompactReport {
     let links = archive.history.entries.map { ChainLink($0) }
-    return try copier.copy(links, of: [archive], to: target, willWrite) {
+    return try copy(links, of: [archive], to: target, willWrite) {
       generation, leftOutCount in
       let isReplaced = try isWanted(generation, leftOutCount)
       if isReplaced { try target.publishArchive() } else { target.discard() }
-      return Report(
+      return CompactReport(
         snapshotCount: links.count, oldSize: archive.reader.fileSize,
         oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
         generation: generation, isReplaced: isReplaced)

@@ -8,30 +8,44 @@ internal import Verification
 /// Verifies a new archive against those that its snapshots were copied from.
 ///
 /// It relies on nothing that the copier knows.
-struct CopyVerification {
-  let sources: [SourceArchive]
-  /// The snapshots that were copied, the oldest first.
-  let links: [ChainLink]
-  /// Whether what is the account owner's alone was copied, too.
-  let keepsPrivateData: Bool
-  let observer: Progress.Observer
-
+extension ArchiveCopier {
   /// Verifies every byte, every snapshot, and that every blob is there that a source holds.
   ///
+  /// - Parameters:
+  ///   - storage: the new archive.
+  ///   - sources: the archives that its snapshots were copied from.
+  ///   - links: the snapshots that were copied, the oldest first.
+  ///   - keepsPrivateData: whether what is the account owner's alone was copied, too.
   /// - Throws: ``BackupError/copyFailed(_:)`` for the first thing that is wrong;
   ///   ``BackupError/damagedArchive(_:_:)`` if it is so in a source, too.
-  func verify(_ storage: any ArchiveStorage) throws {
+  func verify(
+    _ storage: any ArchiveStorage, against sources: [SourceArchive], _ links: [ChainLink],
+    keepsPrivateData: Bool
+  ) throws {
     do {
       let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
       let reader = try ArchiveReader(
         try storage.map(), limits: ReadLimits(allowsLarge: allowsLarge))
       let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
-      try check(report)
+      try check(report, sources, links.count)
       for (new, link) in zip(report.snapshots.reversed(), links) {
-        try checkManifest(try ArchivedSnapshot.manifest(new.entry.cid, in: reader), link)
+        let source = sources[link.source]
+        var old = try source.reading {
+          try ArchivedSnapshot.manifest(link.manifest, in: source.reader)
+        }
+        if !keepsPrivateData { old.privateData = nil }
+        try compare(try ArchivedSnapshot.manifest(new.entry.cid, in: reader), old, link)
       }
       // What a server only listed may be held by another archive, for another account.
-      try checkMissing(report.missingBlobs.filter { $0.record != nil }.map(\.cid))
+      let missing = report.missingBlobs.filter { $0.record != nil }.map(\.cid)
+      for source in sources {
+        let states = try source.reading {
+          try source.reader.states(missing.count) { missing[$0] }
+        }
+        if let index = states.firstIndex(where: { $0.bodyLength != nil }) {
+          throw BackupError.copyFailed("the blob \(missing[index]) is not in it")
+        }
+      }
     } catch let error as ArchiveError where error.reason.isDamage {
       throw BackupError.copyFailed("\(error)")
     } catch let error as SnapshotError {
@@ -39,7 +53,9 @@ struct CopyVerification {
     }
   }
 
-  private func check(_ report: SnapshotVerifier.Report) throws {
+  private func check(
+    _ report: SnapshotVerifier.Report, _ sources: [SourceArchive], _ count: Int
+  ) throws {
     if let what = report.firstDamage {
       // A source may say of itself what is not so.
       for source in sources {
@@ -48,35 +64,20 @@ struct CopyVerification {
       }
       throw BackupError.copyFailed(what)
     }
-    guard report.snapshots.count == links.count else {
+    guard report.snapshots.count == count else {
       throw BackupError.copyFailed(
-        "it holds \(report.snapshots.count) snapshots, and \(links.count) were copied")
+        "it holds \(report.snapshots.count) snapshots, and \(count) were copied")
     }
   }
 
   /// Compares a manifest with the one it is made of.
-  private func checkManifest(_ new: Snapshot, _ link: ChainLink) throws {
-    let source = sources[link.source]
-    var old = try source.reading {
-      try ArchivedSnapshot.manifest(link.manifest, in: source.reader)
-    }
-    if !keepsPrivateData { old.privateData = nil }
+  private func compare(_ new: Snapshot, _ old: Snapshot, _ link: ChainLink) throws {
     // What one archive lacks another may have brought.
     let countsBlobs = new.blobs.held <= old.blobs.held
     guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
       new.isUnvouched != link.isVouched
     else {
       throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
-    }
-  }
-
-  /// Looks in the sources for blobs that are referred to and not in the new archive.
-  private func checkMissing(_ cids: [CID]) throws {
-    for source in sources {
-      let states = try source.reading { try source.reader.states(cids.count) { cids[$0] } }
-      if let index = states.firstIndex(where: { $0.bodyLength != nil }) {
-        throw BackupError.copyFailed("the blob \(cids[index]) is not in it")
-      }
     }
   }
 }

@@ -1,0 +1,224 @@
+internal import Archive
+internal import Files
+internal import IPLD
+internal import Repository
+internal import Snapshots
+
+/// Copying sections, each once.
+///
+/// What is read has been hashed by the reader before it is appended, and is hashed again by the
+/// writer. Damage ends the copy; in salvage it is noted, and the copy goes on behind it.
+extension SnapshotCopier {
+  /// How many lost sections are named.
+  private static var maximumNamed: Int { 1000 }
+  /// The body length from which a body is not held in memory.
+  private static var largeBody: UInt64 { 1 << 16 }
+  /// The longest block whose links are followed.
+  private static var maximumBlock: UInt64 { 16 << 20 }
+
+  // MARK: By their ordinals
+
+  /// Copies the sections of a CAR in their order; in salvage in that of the file.
+  ///
+  /// - Parameter limit: the most bytes that they may have.
+  mutating func copy(_ runs: [Range<UInt64>], from source: Int, limit: UInt64) throws {
+    let new = sources[source].untouched(
+      of: isSalvage ? runs.sorted { $0.lowerBound < $1.lowerBound } : runs)
+    guard !isSalvage, new.count > GatheredSections.maximumRuns else {
+      for run in new { try copy(run, from: source) }
+      return
+    }
+    // In an order of its own each section would cost the whole pack that it lies in.
+    let (archive, observer) = (sources[source].archive, observer)
+    let sections = try archive.reading {
+      try GatheredSections(new, of: archive.reader, limit: limit) { done in
+        observer(Progress(stage: "reading", done: UInt64(done), total: 0))
+      }
+    }
+    for run in new {
+      var ordinal = run.lowerBound
+      try sections.copy(run) { bytes in
+        var offset = 0
+        while offset < bytes.count {
+          let prefix = try SectionPrefix(bytes, at: offset, place: 0)
+          let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
+          if isWanted(prefix.cid, ordinal, source) {
+            sources[source][ordinal] = try append(prefix.cid, bytes.extracting(body))
+          }
+          ordinal += 1
+          offset = body.upperBound
+        }
+      }
+    }
+  }
+
+  /// Copies sections that follow one another.
+  mutating func copy(_ ordinals: Range<UInt64>, from source: Int) throws {
+    let archive = sources[source].archive
+    var (next, body): (UInt64, [UInt8]) = (ordinals.lowerBound, [])
+    while next < ordinals.upperBound {
+      var (current, isStreamed): (Section?, Bool) = (nil, false)
+      do {
+        let rest = next..<ordinals.upperBound
+        return try archive.reading {
+          try archive.reader.forEachSection(in: rest) { section in
+            (current, next) = (section, section.ordinal)
+            guard isWanted(section.cid, section.ordinal, source) else { return .skip }
+            body.removeAll(keepingCapacity: true)
+            isStreamed = section.bodyLength >= Self.largeBody
+            guard isStreamed else { return .read }
+            let known = try Self.writing {
+              try writer.begin(section.cid, length: section.bodyLength)
+            }
+            guard let known else { return .read }
+            sources[source][section.ordinal] = known
+            return .skip
+          } chunk: { bytes in
+            if isStreamed {
+              try Self.writing { try writer.take(bytes) }
+            } else {
+              body.append(bytes)
+            }
+          } end: { section in
+            sources[source][section.ordinal] =
+              isStreamed
+              ? try Self.writing { try writer.finish() } : try append(section.cid, body.span)
+          }
+        }
+      } catch BackupError.damagedArchive where isSalvage {
+        try writer.cancel()
+        // The next one could not even be located, unless what was read last is not in the new
+        // archive.
+        if current != nil, !sources[source].isUntouched(next) { (current, next) = (nil, next + 1) }
+        sources[source][next] = nil
+        lostCount += 1
+        if let current, lost.count < Self.maximumNamed { lost.append(current.cid) }
+        next += 1
+      }
+    }
+  }
+
+  /// Copies everything that has been neither copied nor made again.
+  mutating func copyRest(of source: Int) throws {
+    let end = sources[source].capacity
+    for run in sources[source].untouched(of: [0..<end]) {
+      var start = run.lowerBound
+      // Bookkeeping that is made again divides the runs.
+      for ordinal in run where sources[source].replaced.contains(ordinal) {
+        try copy(start..<ordinal, from: source)
+        start = ordinal + 1
+      }
+      try copy(start..<run.upperBound, from: source)
+      observer(Progress(stage: "salvaging", done: min(run.upperBound, end), total: end))
+    }
+  }
+
+  /// Whether a section is still to be copied. One that was copied from another archive is noted.
+  ///
+  /// The writer would find it too, by reading back the pack it is in.
+  private mutating func isWanted(_ cid: CID, _ ordinal: UInt64, _ source: Int) -> Bool {
+    guard sources[source].isUntouched(ordinal) else { return false }
+    for other in sources.indices where other != source {
+      guard let place = sources[other].ordinal(of: cid), let new = sources[other][place] else {
+        continue
+      }
+      sources[source][ordinal] = new
+      return false
+    }
+    return true
+  }
+
+  // MARK: By their CIDs
+
+  /// Copies a section, if the archive holds it.
+  mutating func copy(_ cid: CID, from source: Int) throws -> CopyOutcome {
+    let archive = sources[source].archive
+    do {
+      let known = sources[source].ordinal(of: cid)
+      let found = try known ?? archive.reading { try archive.reader.section(of: cid)?.ordinal }
+      guard let ordinal = found else { return .absent }
+      if sources[source].isUntouched(ordinal) { try copy(ordinal..<ordinal + 1, from: source) }
+      return sources[source][ordinal] == nil ? .lost : .copied
+    } catch BackupError.damagedArchive where isSalvage {
+      return .lost
+    }
+  }
+
+  /// Copies a section that has to be there.
+  ///
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is not, except in salvage.
+  /// - Returns: whether it is in the new archive.
+  mutating func require(_ cid: CID, from source: Int) throws -> Bool {
+    let isCopied = try copy(cid, from: source) == .copied
+    guard isCopied || isSalvage else {
+      throw BackupError.damagedArchive(
+        sources[source].archive.name, "\(SnapshotError.blockMissing(cid))")
+    }
+    return isCopied
+  }
+
+  /// Copies what fields of unknown meaning lead to: each block that is there, and what it links to.
+  ///
+  /// A later version may have lists that this one does not know. Too much is kept rather than too
+  /// little.
+  mutating func follow(_ links: [CID], from source: Int) throws {
+    let archive = sources[source].archive
+    var open = links
+    while let cid = open.popLast() {
+      guard try copy(cid, from: source) == .copied, cid.codec == .dagCBOR,
+        let number = sources[source].blocks.number(of: cid),
+        !sources[source].followed.contains(number)
+      else { continue }
+      sources[source].followed.insert(number)
+      open += try archive.reading {
+        guard let section = try archive.reader.section(of: cid),
+          section.bodyLength <= Self.maximumBlock, let body = try archive.reader.body(of: cid)
+        else { return [] }
+        return Self.links(in: body)
+      }
+    }
+  }
+
+  /// The links of a block; none of one that is not DAG-CBOR.
+  private static func links(in block: [UInt8]) -> [CID] {
+    var links: [CID] = []
+    var scanner = DAGCBORScanner()
+    do {
+      while let token = try scanner.next(in: block.span) {
+        if case .link(let range) = token { links.append(try CID(block.span.extracting(range))) }
+      }
+    } catch {
+      // What cannot be read leads nowhere.
+      return []
+    }
+    return links
+  }
+
+  // MARK: Writing
+
+  /// Appends a section to the new archive; answers its ordinal there.
+  @discardableResult
+  mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
+    try Self.writing { try writer.append(cid, body) }
+  }
+
+  /// Appends blocks to the new archive; answers their CIDs.
+  mutating func append(_ blocks: [Block]) throws -> [CID] {
+    try blocks.map { block in
+      try append(block.cid, block.bytes.span)
+      return block.cid
+    }
+  }
+
+  /// Writes to the new archive, and tells damage there from damage of a source.
+  ///
+  /// - Throws: ``BackupError/copyFailed(_:)`` in place of an error about what was read back; any
+  ///   other as it is.
+  static func writing<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error as ArchiveError where error.reason.isDamage {
+      throw BackupError.copyFailed("\(error)")
+    }
+  }
+}
