@@ -1,9 +1,9 @@
 internal import Archive
 package import Files
 internal import IPLD
-package import ObjectStore
+internal import ObjectStore
 package import SystemPackage
-package import XRPC
+internal import XRPC
 
 /// Brings an object in a bucket up to date with an archive that lies here, by sending what it lacks.
 ///
@@ -12,24 +12,9 @@ package import XRPC
 ///    replaced; then the archive is sent under another key, read back, and put in its place by the
 ///    store.
 package struct ArchivePush: Sendable {
-  /// What is done.
-  package struct Options: Sendable {
-    /// Whether nothing else writes to the object, so that a store that knows no conditions will do.
-    package var isExclusive = false
-    /// Whether the object is read back and compared, all of it, and what is damaged replaced.
-    package var isVerifying = false
-    /// Whether an object that is something else is replaced.
-    package var replaces = false
-    /// The folder for what is kept between runs.
-    package var cache: FilePath
-
-    /// Options.
-    package init(cache: FilePath) { self.cache = cache }
-  }
-
-  private let options: Options
-  private let place: BucketAddress
-  private let client: BucketClient
+  private let destination: BucketDestination
+  private let isVerifying: Bool
+  private let replaces: Bool
   private let bytes: CommittedBytes
   private let observer: @Sendable (Progress) -> Void
 
@@ -40,31 +25,29 @@ package struct ArchivePush: Sendable {
   ///
   /// - Parameters:
   ///   - path: the archive.
-  ///   - place: the object.
-  ///   - store: how the store is asked.
-  ///   - network: what the user set about the network.
-  ///   - options: what is done.
+  ///   - destination: the object.
+  ///   - isVerifying: whether the object is read back and compared, all of it, and what is damaged
+  ///     replaced.
+  ///   - replaces: whether an object that is something else is replaced.
   ///   - observer: is told how far it has come.
-  /// - Throws: `ArchiveError` if the file is no archive; `StoreError`.
+  /// - Throws: `ArchiveError` if the file is no archive.
   package init(
-    _ path: FilePath, to place: BucketAddress, _ store: StoreOptions, network: NetworkOptions,
-    options: Options, observer: @escaping @Sendable (Progress) -> Void = { _ in }
+    _ path: FilePath, to destination: BucketDestination, isVerifying: Bool, replaces: Bool,
+    observer: @escaping @Sendable (Progress) -> Void = { _ in }
   ) throws {
-    self.options = options
-    self.place = place
+    (self.destination, self.isVerifying, self.replaces) = (destination, isVerifying, replaces)
     self.observer = observer
     bytes = try CommittedBytes(path)
-    client = try BucketClient(place.bucket, store, network: network)
   }
 
   /// Pushes.
   ///
   /// - Throws: ``PushError``; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
   package func run() async throws -> TransferReport {
-    guard let mark = try UploadMark("\(place)", in: options.cache) else {
+    guard let mark = try UploadMark("\(place)", in: destination.options.cache) else {
       throw PushError.busy("\(place)")
     }
-    if mark.wasLeft { try await writer(place.key).giveUpLeftovers() }
+    if mark.wasLeft { try await writer.giveUpLeftovers() }
     var races = 0
     while true {
       do {
@@ -79,110 +62,97 @@ package struct ArchivePush: Sendable {
     }
   }
 
-  private var server: BucketObject { BucketObject(client: client, key: place.key) }
+  private var place: BucketAddress { destination.place }
+  private var writer: BucketWriter { destination.writer(place.key) }
 
   private func push() async throws -> TransferReport {
-    guard let head = try await FarHead.of(server) else {
-      try await writer(place.key).requireConditionalWrites()
-      let written = try await writer(place.key).replace(nil, by: content())
-      return try await checked(
-        TransferReport(outcome: .created, count: bytes.count, transferred: written.sent))
+    guard let object = try await RemoteObject.find(writer.object) else {
+      return try await checked(.created, sent: write(nil, content()))
     }
-    if head.count == bytes.count, head.ending == (try bytes.ending(at: head.count)) {
-      return try await checked(
-        TransferReport(outcome: .unchanged, count: head.count, transferred: 0))
+    let count = object.count
+    if count <= bytes.count, object.ending == (try bytes.ending(at: count)) {
+      if count == bytes.count { return try await checked(.unchanged, sent: 0) }
+      if count > 0, let tag = object.tag {
+        return try await checked(
+          .appended, sent: write(tag, content(kept: (place.key, tag, count))))
+      }
     }
-    if head.count < bytes.count, head.count > 0,
-      head.ending == (try bytes.ending(at: head.count)), let tag = head.tag
+    // Whether the object begins with the archive and goes on.
+    if count > bytes.count,
+      try await object.has(bytes.ending(at: bytes.count), before: bytes.count)
     {
-      try await writer(place.key).requireConditionalWrites()
-      var content = content()
-      content.kept = (place.key, tag, head.count)
-      let written = try await writer(place.key).replace(tag, by: content)
-      return try await checked(
-        TransferReport(outcome: .appended, count: bytes.count, transferred: written.sent))
+      return TransferReport(outcome: .ahead, count: count, transferred: 0)
     }
-    if try await isAhead(head) {
-      return TransferReport(outcome: .ahead, count: head.count, transferred: 0)
-    }
-    guard options.replaces else { throw PushError.otherObject("\(place)") }
-    let sent = try await replace(head)
+    guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
-      outcome: .replaced, count: bytes.count, transferred: sent, isVerified: true)
+      outcome: .replaced, count: bytes.count, transferred: try await replace(object.tag),
+      isVerified: true)
   }
 
-  private func content() -> BucketWriter.Content {
-    let (bytes, observer) = (bytes, observer)
-    return BucketWriter.Content(count: bytes.count, kept: nil) { offset, count in
+  /// Puts the new object in the place of the old; returns how many bytes were sent.
+  private func write(_ tag: String?, _ content: BucketWriter.Content) async throws -> UInt64 {
+    try await writer.requireConditionalWrites()
+    return try await writer.replace(tag, by: content).sent
+  }
+
+  private func content(
+    kept: (key: String, tag: String, count: UInt64)? = nil
+  ) -> BucketWriter.Content {
+    BucketWriter.Content(count: bytes.count, kept: kept) { [bytes, observer] offset, count in
       observer(Progress(stage: "sending", done: offset, total: bytes.count))
       return try bytes.read(offset, count)
     }
   }
 
-  private func writer(_ key: String) -> BucketWriter {
-    BucketWriter(client: client, key: key, isExclusive: options.isExclusive)
-  }
-
-  /// Whether the object begins with the archive and goes on.
-  private func isAhead(_ head: FarHead) async throws -> Bool {
-    guard head.count > bytes.count else { return false }
-    let ending = try bytes.ending(at: bytes.count)
-    let range = bytes.count - UInt64(ending.count)..<bytes.count
-    return try await head.bytes(range, from: server) == ending
-  }
-
-  // MARK: Replacing
-
-  private var temporaryKey: String { BucketWriter.temporaryKey(place.key) }
-
-  /// Sends everything under another key, reads it back, and has the store put it in place.
-  private func replace(_ old: FarHead) async throws -> UInt64 {
-    try await writer(place.key).requireConditionalWrites()
-    let sent: UInt64
-    let writer = BucketWriter(client: client, key: temporaryKey, isExclusive: true)
-    sent = try await writer.replace(nil, by: content()).sent
-    guard let new = try await client.head(of: temporaryKey) else {
+  /// Sends everything under another key, reads it back, and has the store put it in the place of the
+  /// object with a tag; returns how many bytes were sent.
+  private func replace(_ old: String?) async throws -> UInt64 {
+    try await writer.requireConditionalWrites()
+    let client = destination.client
+    let key = BucketWriter.temporaryKey(place.key)
+    let temporary = BucketWriter(client: client, key: key, isExclusive: true)
+    let sent = try await temporary.replace(nil, by: content()).sent
+    guard let new = try await client.head(of: key) else { throw PushError.notKept("\(place)") }
+    guard try await isSame(temporary.object, new.tag) else {
+      try await client.remove(key)
       throw PushError.notKept("\(place)")
     }
-    let copy = BucketObject(client: client, key: temporaryKey)
-    guard try await firstDifference(copy, new.tag) == nil else {
-      try await client.remove(temporaryKey)
-      throw PushError.notKept("\(place)")
-    }
-    var content = content()
-    content.kept = (temporaryKey, new.tag, bytes.count)
-    _ = try await self.writer(place.key).replace(old.tag, by: content)
-    try await client.remove(temporaryKey)
+    _ = try await writer.replace(old, by: content(kept: (key, new.tag, bytes.count)))
+    try await client.remove(key)
     return sent
   }
 
   // MARK: Reading back
 
-  private func checked(_ report: TransferReport) async throws -> TransferReport {
-    guard options.isVerifying else { return report }
-    var report = report
-    if try await firstDifference(server, nil) != nil {
-      guard let head = try await FarHead.of(server) else { throw PushError.notKept("\(place)") }
-      report.transferred += try await replace(head)
+  private func checked(_ outcome: TransferReport.Outcome, sent: UInt64) async throws
+    -> TransferReport
+  {
+    var report = TransferReport(outcome: outcome, count: bytes.count, transferred: sent)
+    guard isVerifying else { return report }
+    if try await !isSame(writer.object, nil) {
+      guard let found = try await RemoteObject.find(writer.object) else {
+        throw PushError.notKept("\(place)")
+      }
+      report.transferred += try await replace(found.tag)
       report.outcome = .healed
     }
     report.isVerified = true
     return report
   }
 
-  /// Where an object differs first from the archive; nil if it does not.
-  private func firstDifference(_ object: BucketObject, _ tag: String?) async throws -> UInt64? {
+  /// Whether an object has the bytes of the archive, all of them and no others.
+  private func isSame(_ object: BucketObject, _ tag: String?) async throws -> Bool {
     try await object.get(nil, tag: tag) { response in
       var offset: UInt64 = 0
       for try await piece in response.body {
         let end = offset + UInt64(piece.count)
         guard end <= bytes.count, piece == (try bytes.read(offset, piece.count)) else {
-          return offset
+          return false
         }
         offset = end
         observer(Progress(stage: "reading back", done: offset, total: bytes.count))
       }
-      return offset == bytes.count ? nil : offset
+      return offset == bytes.count
     }
   }
 }

@@ -67,8 +67,7 @@ public final class BucketDestination: Sendable {
   /// - Throws: `FetchFailure`; ``BackupError``.
   package func map(_ object: BucketAddress) async throws -> MappedFile? {
     do {
-      let server = BucketObject(client: client, key: object.key)
-      return try MappedFile(await FarObject.open(server))
+      return try await RemoteObject.open(writer(object.key).object)
     } catch let failure as FetchFailure where failure.kind == .absent {
       return nil
     }

@@ -25,9 +25,6 @@ package final class BucketStorage: ArchiveStorage {
   private let file: FetchedFile
   private let base: Mutex<Base>
 
-  /// After how many bytes that were read to be sent their pages are let go of.
-  private static let releaseInterval = 8 << 20
-
   /// The object that is there.
   private struct Base {
     /// What names its content; nil if there is none.
@@ -54,21 +51,21 @@ package final class BucketStorage: ArchiveStorage {
     if mark.wasLeft {
       try await destination.writer(address.key).giveUpLeftovers()
     }
-    let server = BucketObject(client: destination.client, key: address.key)
-    let head = try await FarHead.of(server)
-    if let head, head.tag == nil {
+    let server = destination.writer(address.key).object
+    let found = try await RemoteObject.find(server)
+    if let found, found.tag == nil {
       throw FetchFailure(.refused, "\(address): the store gives the object no ETag")
     }
-    return try BucketStorage(address, destination, mark, head, server)
+    return try BucketStorage(address, destination, mark, found ?? RemoteObject(server))
   }
 
   private init(
     _ address: BucketAddress, _ destination: BucketDestination, _ mark: UploadMark,
-    _ head: FarHead?, _ server: BucketObject
+    _ object: RemoteObject
   ) throws {
     (self.address, self.destination, self.mark) = (address, destination, mark)
-    let count = head?.count ?? 0
-    let base = Base(tag: head?.tag, count: count, kept: count)
+    let count = object.count
+    let base = Base(tag: object.tag, count: count, kept: count)
     self.base = Mutex(base)
     scratch = mark.file(ending: "tail")
     do {
@@ -80,8 +77,7 @@ package final class BucketStorage: ArchiveStorage {
         try descriptor.resize(to: 0)
         end = 0
       }
-      let object = head.map { FarObject(server, $0) }
-      file = try FetchedFile(object ?? NoSource(), count: Int(count), scratch: descriptor)
+      file = try FetchedFile(object, count: Int(count), scratch: descriptor)
       if end == 0 {
         // Should the power fail, what an older tail had must not be there with the new note.
         try file.synchronize()
@@ -109,9 +105,7 @@ package final class BucketStorage: ArchiveStorage {
     guard offset <= UInt64(map.count), count <= map.count - Int(offset) else {
       throw ArchiveError(.truncated, offset: offset)
     }
-    let bytes = map.withBytes { $0.extracting(Int(offset)..<Int(offset) + count).array }
-    try map.checkFetched()
-    return bytes
+    return try map.read(offset, count)
   }
 
   func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
@@ -164,16 +158,7 @@ package final class BucketStorage: ArchiveStorage {
     try await destination.requireConditionalWrites(for: address.key)
     var content = BucketWriter.Content(
       count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
-    ) { offset, count in
-      let range = Int(offset)..<Int(offset) + count
-      let bytes = map.withBytes { $0.extracting(range).array }
-      try map.checkFetched()
-      // So that no more of a large archive stays in memory than is on its way.
-      if range.lowerBound / Self.releaseInterval != range.upperBound / Self.releaseInterval {
-        map.releasePages()
-      }
-      return bytes
-    }
+    ) { offset, count in try map.read(offset, count) }
     content.fetchKept = {
       try await onOwnThread {
         map.willReadAll()
@@ -181,20 +166,9 @@ package final class BucketStorage: ArchiveStorage {
       }
     }
     let written = try await destination.writer(address.key).replace(base.tag, by: content)
-    let tag: String?
-    if let its = written.tag {
-      tag = its
-    } else {
-      tag = try await destination.client.head(of: address.key)?.tag
-    }
+    var tag = written.tag
+    if tag == nil { tag = try await destination.client.head(of: address.key)?.tag }
     try file.cut(to: Int(end))
-    self.base.withLock { $0 = Base(tag: tag, count: end, kept: end) }
+    self.base.withLock { [tag] in $0 = Base(tag: tag, count: end, kept: end) }
   }
-}
-
-/// What an object that is not there is fetched from: nothing is ever asked of it.
-private struct NoSource: ByteSource {
-  func fetch(
-    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
-  ) throws {}
 }

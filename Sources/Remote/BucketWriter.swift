@@ -26,6 +26,12 @@ struct BucketWriter: Sendable {
     /// Makes what is kept readable here, for a store that has to be sent it, too: reading must not
     /// wait for what itself is transferred.
     var fetchKept: @Sendable () async throws -> Void = {}
+
+    /// The last bytes, which tell whether an object is the one that was written.
+    fileprivate func ending() throws -> [UInt8] {
+      let length = min(count, UInt64(RemoteObject.endingLength))
+      return try read(count - length, Int(length))
+    }
   }
 
   let client: BucketClient
@@ -33,14 +39,15 @@ struct BucketWriter: Sendable {
   /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
   let isExclusive: Bool
 
+  /// What is there, for reading.
+  var object: BucketObject { BucketObject(client: client, key: key) }
+
   /// Up to this length an object is put at once.
   private static let largestPut: UInt64 = 16 << 20
   /// How long the parts are that are sent, at the least.
   private static let partLength: UInt64 = 16 << 20
   /// How many parts are sent at a time.
   private static let parallelParts = 4
-  /// How many bytes of the end tell whether an object is the one that was written.
-  private static let endingLength: UInt64 = 4 << 10
 
   /// How many bytes were sent, and what names the new object, if the store said.
   typealias Written = (sent: UInt64, tag: String?)
@@ -74,10 +81,10 @@ struct BucketWriter: Sendable {
       }
     } catch let error as StoreError where Self.mayBeDone(error) {
       // The answer to a write that was done may have been lost, and the write sent again.
-      guard let head = try await client.head(of: key), try await holds(content, head) else {
-        throw error
-      }
-      return (sent: content.count - (content.kept?.count ?? 0), tag: head.tag)
+      guard let found = try await RemoteObject.find(object), found.count == content.count,
+        found.ending == (try content.ending())
+      else { throw error }
+      return (sent: content.count - (content.kept?.count ?? 0), tag: found.tag)
     }
   }
 
@@ -92,16 +99,6 @@ struct BucketWriter: Sendable {
 
   private static func mayBeDone(_ error: StoreError) -> Bool {
     error.kind == .conditionFailed || error.kind == .noSuchUpload
-  }
-
-  /// Whether the object that is there ends as the new one does, and is as long.
-  private func holds(_ content: Content, _ head: BucketClient.ObjectHead) async throws -> Bool {
-    guard head.size == content.count else { return false }
-    let start = content.count - min(content.count, Self.endingLength)
-    guard start < content.count else { return false }
-    let object = BucketObject(client: client, key: key)
-    let theirs = try await object.part(start..<content.count, tag: head.tag).bytes
-    return theirs == (try content.read(start, Int(content.count - start)))
   }
 
   // MARK: Parts

@@ -30,7 +30,7 @@ struct ArchiveArgument: ParsableArguments {
 
   /// Opens it, and does something with it.
   func read<Value>(_ body: (OpenedArchive) throws -> Value) throws -> Value {
-    let name = file == "-" ? InputFile.standardInputName : FarArchive.shown(file)
+    let name = file == "-" ? InputFile.standardInputName : RemoteArchive.shown(file)
     return try Failure.naming(name) {
       let opened = try OpenedArchive(file, limits.limits, store)
       return try opened.checkingFetched { try body(opened) }
@@ -67,7 +67,7 @@ extension OpenedArchive {
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
   ///   and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(_ file: String, _ limits: ReadLimits, _ store: StoreArguments? = nil) throws {
-    let isFar = FarArchive.isAddress(file)
+    let isFar = RemoteArchive.isAddress(file)
     if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
     let input = isFar ? try Self.fetching(file, store) : try InputFile(file)
     // Of what lies elsewhere, the beginning is asked for only if the end is not an archive's.
@@ -85,9 +85,9 @@ extension OpenedArchive {
   private static func fetching(_ address: String, _ store: StoreArguments?) throws -> InputFile {
     guard let store else {
       throw Failure(
-        "\(FarArchive.shown(address)) lies elsewhere, and this reads archives that lie here",
+        "\(RemoteArchive.shown(address)) lies elsewhere, and this reads archives that lie here",
         hint: "\"carpack pull\" fetches it", status: .usage)
     }
-    return try InputFile(far: address, store.options, network: StoreArguments.network())
+    return try InputFile(remote: address, store.options, network: StoreArguments.network())
   }
 }

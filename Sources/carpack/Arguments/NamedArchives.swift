@@ -67,17 +67,17 @@ struct NamedArchives {
     var outcomes = searched
     for file in files {
       guard !isOne else {
-        let name = file == "-" ? InputFile.standardInputName : FarArchive.shown(file)
+        let name = file == "-" ? InputFile.standardInputName : RemoteArchive.shown(file)
         outcomes.add(try Failure.naming(name) { try look(file) })
         continue
       }
-      try Subject.$current.withValue(FarArchive.shown(file)) {
+      try Subject.$current.withValue(RemoteArchive.shown(file)) {
         do {
           outcomes.add(try look(file))
         } catch let status as ExitStatus where status != .interrupted {
           outcomes.add(status)
         } catch let error where Failure.isOurs(error) {
-          let failure = Failure(error).of(FarArchive.shown(file))
+          let failure = Failure(error).of(RemoteArchive.shown(file))
           failure.say()
           outcomes.add(failure.status)
         }

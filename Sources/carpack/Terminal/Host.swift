@@ -47,7 +47,7 @@ enum Host {
   }
 
   /// The folder for what is kept between runs and can be done without.
-  static var cacheFolder: FilePath { FarArchive.cacheFolder { environment($0)?.value } }
+  static var cacheFolder: FilePath { RemoteArchive.cacheFolder { environment($0)?.value } }
 
   /// The first of these environment variables that has text.
   static func environment(_ names: String...) -> (name: String, value: String)? {

@@ -39,7 +39,7 @@ struct PullCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard FarArchive.isAddress(address) else {
+    guard RemoteArchive.isAddress(address) else {
       throw ValidationError("\"\(address)\" is no address: s3://bucket/key or https://…")
     }
   }
@@ -48,7 +48,7 @@ struct PullCommand: ReportingCommand {
     let pull = try ArchivePull(
       address, to: FilePath(file), store.options, network: StoreArguments.network(),
       replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
-    let report = try Failure.naming(FarArchive.shown(address)) { try pull.run() }
+    let report = try Failure.naming(RemoteArchive.shown(address)) { try pull.run() }
     Console.endProgress()
     if json { printJSON(report) } else { printText(report) }
   }
@@ -59,7 +59,7 @@ struct PullCommand: ReportingCommand {
     let what =
       switch report.outcome {
       case .unchanged: "up to date, \(size)"
-      case .ahead: "has all of \(FarArchive.shown(address)), and more: \(size)"
+      case .ahead: "has all of \(RemoteArchive.shown(address)), and more: \(size)"
       case .created: "\(size) fetched and verified"
       case .appended: "\(fetched) appended and verified, \(size) now"
       case .replaced, .healed: "replaced, \(fetched) fetched and verified"
@@ -71,7 +71,7 @@ struct PullCommand: ReportingCommand {
     var json = JSONWriter.ofResults
     json.begin(.pull)
     json.field("file", file)
-    json.field("address", FarArchive.shown(address))
+    json.field("address", RemoteArchive.shown(address))
     json.field("outcome", report.outcome.rawValue)
     json.field("bytes", report.count)
     json.field("fetched", report.transferred)

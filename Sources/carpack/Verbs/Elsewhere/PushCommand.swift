@@ -54,14 +54,15 @@ struct PushCommand: ReportingCommand {
       place = BucketAddress(
         bucket: place.bucket, key: place.key + (FilePath(file).lastComponent?.string ?? ""))
     }
-    var options = ArchivePush.Options(cache: Host.cacheFolder)
+    var options = BucketDestination.Options(cache: Host.cacheFolder)
     options.isExclusive = exclusive.exclusive
-    options.isVerifying = verify
-    options.replaces = replace
     let push = try Failure.naming(file) {
       try ArchivePush(
-        FilePath(file), to: place, store.options, network: StoreArguments.network(),
-        options: options, observer: ProgressLine.sharedObserver(quiet: common.quiet))
+        FilePath(file),
+        to: BucketDestination(
+          place, store.options, network: StoreArguments.network(), options: options),
+        isVerifying: verify, replaces: replace,
+        observer: ProgressLine.sharedObserver(quiet: common.quiet))
     }
     let report = try runBlocking { try await push.run() }
     Console.endProgress()

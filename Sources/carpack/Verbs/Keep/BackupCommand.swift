@@ -128,7 +128,7 @@ struct BackupCommand: ParsableCommand {
       throw ValidationError(
         "--into takes a file; in a bucket each account has an object of its own")
     }
-    if let output, FarArchive.isAddress(output), heads.signHead != nil {
+    if let output, RemoteArchive.isAddress(output), heads.signHead != nil {
       throw ValidationError("--sign-head writes beside the archive, and takes a file")
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
@@ -241,7 +241,7 @@ struct BackupCommand: ParsableCommand {
       guard isSingle || bucket.isFolder else { throw Self.notForSeveral(output) }
       return .bucket(bucket)
     }
-    if FarArchive.isAddress(output) {
+    if RemoteArchive.isAddress(output) {
       throw Failure(
         "\(output) is on a web server, which takes no backups",
         hint: "-o s3://bucket/prefix/ writes to an object store", status: .usage)
@@ -254,7 +254,7 @@ struct BackupCommand: ParsableCommand {
   }
 
   private static func notForSeveral(_ output: String) -> Failure {
-    let isObject = FarArchive.isAddress(output)
+    let isObject = RemoteArchive.isAddress(output)
     return Failure(
       "\(output) is \(isObject ? "an object" : "a file"), and there are several accounts",
       hint: isObject

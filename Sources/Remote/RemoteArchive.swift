@@ -1,11 +1,11 @@
-package import Archive
-internal import Files
+internal import Archive
+package import Files
 package import ObjectStore
 package import SystemPackage
 package import XRPC
 
 /// An archive that lies elsewhere: in a bucket, or on a web server.
-package enum FarArchive {
+package enum RemoteArchive {
   /// Whether a name is the address of something that lies elsewhere.
   package static func isAddress(_ name: String) -> Bool {
     [BucketAddress.scheme, "https://", "http://"].contains { name.hasPrefix($0) }
@@ -25,32 +25,14 @@ package enum FarArchive {
     return TemporaryFile.defaultFolder.appending("carpack-cache")
   }
 
-  /// Opens it for reading; its end is fetched, and the rest when it is read.
+  /// What it is read from.
   ///
-  /// - Parameters:
-  ///   - address: `s3://bucket/key`, or a URL of `https`, or of `http` on this machine or in a
-  ///     private network.
-  ///   - store: How stores are asked.
-  ///   - network: What the user set about the network.
-  /// - Throws: `FetchFailure` if it is not there, or cannot be read; ``BackupError`` if there is no
-  ///   room for it.
-  /// - Returns: The file.
-  package static func open(_ address: String, _ store: StoreOptions, network: NetworkOptions) throws
-    -> MappedFile
-  {
-    do {
-      let server = try server(address, store, network)
-      return try MappedFile(TransferThread.shared.wait { try await FarObject.open(server) })
-    } catch let error as StoreError {
-      throw FetchFailure(error)
-    } catch let error as TransportError {
-      throw FetchFailure(error)
-    }
-  }
-
-  static func server(
+  /// - Parameter address: `s3://bucket/key`, or a URL of `https`, or of `http` on this machine or in
+  ///   a private network.
+  /// - Throws: `StoreError` or `TransportError` if the address cannot be used.
+  static func reader(
     _ address: String, _ store: StoreOptions, _ network: NetworkOptions
-  ) throws -> any RangeServer {
+  ) throws -> any RangeReader {
     guard !address.hasPrefix(BucketAddress.scheme) else {
       let place = try BucketAddress(address)
       guard !place.key.isEmpty, !place.key.hasSuffix("/") else {
@@ -63,5 +45,26 @@ package enum FarArchive {
     // The user has named it.
     network.plainServers.append(address)
     return WebFile(network: try Network(network), url: try HTTPURL(address))
+  }
+}
+
+extension InputFile {
+  /// Opens an archive that lies elsewhere: its end is fetched, and the rest when it is read.
+  ///
+  /// - Parameters:
+  ///   - address: where it lies.
+  ///   - store: how stores are asked.
+  ///   - network: what the user set about the network.
+  /// - Throws: `FetchFailure` if it is not there, or cannot be read; ``BackupError`` if there is no
+  ///   room for it.
+  package convenience init(remote address: String, _ store: StoreOptions, network: NetworkOptions)
+    throws
+  {
+    let file = try BlockingBridge.shared.wait {
+      try await FetchFailure.telling {
+        try await RemoteObject.open(RemoteArchive.reader(address, store, network))
+      }
+    }
+    self.init(file, named: RemoteArchive.shown(address))
   }
 }

@@ -3,7 +3,7 @@ package import ObjectStore
 internal import XRPC
 
 /// What one object can be asked for, part by part.
-protocol RangeServer: Sendable {
+protocol RangeReader: Sendable {
   /// What a message calls the object; without what could be secret.
   var name: String { get }
 
@@ -19,44 +19,33 @@ protocol RangeServer: Sendable {
   ) async throws -> Value
 }
 
-extension RangeServer {
-  /// Reads a part of the object.
+extension RangeReader {
+  /// Which part of the object an answer brings; nil for all of it.
   ///
-  /// - Parameter tag: the content that is meant; nil for any.
-  /// - Returns: its bytes, and what names the content.
-  /// - Throws: ``FetchFailure`` if another part comes; `TransportError` if not all of it does.
-  func part(_ range: Range<UInt64>, tag: String?) async throws -> (
-    bytes: [UInt8], version: ContentVersion
-  ) {
-    try await get("bytes=\(range.lowerBound)-\(range.upperBound - 1)", tag: tag) { response in
-      guard let part = response["content-range"].flatMap({ ContentRange($0) }),
-        part.first == range.lowerBound, part.last == range.upperBound - 1
-      else { throw otherPart("than it was asked for") }
-      return (try await bytes(of: response, count: range.count), ContentVersion(response))
+  /// - Throws: ``FetchFailure`` if it does not say so, or brings it compressed once more.
+  func part(of response: HTTPResponse) throws -> ContentRange? {
+    let encoding = response["content-encoding"]?.lowercased() ?? "identity"
+    guard encoding == "identity" || encoding == "aws-chunked" else {
+      throw refused("the server sends it compressed once more (\(Excerpt.of(encoding)))")
     }
-  }
-
-  /// The bytes of an answer, of which there have to be so many.
-  func bytes(of response: HTTPResponse, count: Int) async throws -> [UInt8] {
-    let bytes = try await response.body.collect(upTo: count, of: name)
-    guard bytes.count == count else { throw cutOff(bytes.count, count) }
-    return bytes
+    guard let text = response["content-range"] else {
+      if response.status == 200 { return nil }
+      throw refused("the server does not say which part it sends")
+    }
+    guard let part = ContentRange(text) else { throw otherPart("than it was asked for") }
+    return part
   }
 
   func otherPart(_ than: String) -> FetchFailure {
-    FetchFailure(.refused, "\(name): the server sends another part \(than)")
+    refused("the server sends another part \(than)")
+  }
+
+  private func refused(_ why: String) -> FetchFailure {
+    FetchFailure(.refused, "\(name): \(why)")
   }
 
   func cutOff(_ received: Int, _ expected: Int) -> TransportError {
     TransportError(.cutOff("\(received) of \(expected) bytes came"), url: name)
-  }
-
-  func refuseEncoded(_ response: HTTPResponse) throws {
-    let encoding = response["content-encoding"]?.lowercased() ?? "identity"
-    guard encoding == "identity" || encoding == "aws-chunked" else {
-      throw FetchFailure(
-        .refused, "\(name): the server sends it compressed once more (\(Excerpt.of(encoding)))")
-    }
   }
 }
 
@@ -67,11 +56,6 @@ struct ContentVersion: Equatable {
   /// When it was written.
   var date: String?
 
-  init(_ response: HTTPResponse) {
-    tag = response["etag"]
-    date = response["last-modified"]
-  }
-
   /// Whether an answer is of the same content, as far as it says.
   func agrees(with other: ContentVersion) -> Bool {
     if let tag, let its = other.tag { return tag == its }
@@ -80,8 +64,14 @@ struct ContentVersion: Equatable {
   }
 }
 
+extension ContentVersion {
+  init(_ response: HTTPResponse) {
+    self.init(tag: response["etag"], date: response["last-modified"])
+  }
+}
+
 /// An object in a bucket.
-struct BucketObject: RangeServer {
+struct BucketObject: RangeReader {
   let client: BucketClient
   let key: String
 
@@ -90,18 +80,14 @@ struct BucketObject: RangeServer {
   func get<Value>(
     _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value
   ) async throws -> Value {
-    do {
-      return try await client.object(key, range: range, tag: tag, receive: receive)
-    } catch let error as StoreError {
-      throw FetchFailure(error)
-    } catch let error as TransportError {
-      throw FetchFailure(error)
+    try await FetchFailure.telling {
+      try await client.object(key, range: range, tag: tag, receive: receive)
     }
   }
 }
 
 /// A file on a web server.
-struct WebFile: RangeServer {
+struct WebFile: RangeReader {
   let network: Network
   let url: HTTPURL
 
@@ -117,17 +103,35 @@ struct WebFile: RangeServer {
     var request = HTTPRequest(
       .get, url.text, fields: fields, acceptsCompression: false, isStreamed: true)
     request.asksForPart = range != nil
-    do {
-      let (delivery, value) = try await network.send(request, receive: receive)
-      if let value { return value }
-      throw FetchFailure(status: delivery.response.status, of: name)
-    } catch let error as TransportError {
-      throw FetchFailure(error)
+    let (delivery, value) = try await FetchFailure.telling { [request] in
+      try await network.send(request, receive: receive)
     }
+    if let value { return value }
+    let status = delivery.response.status
+    let (kind, what): (FetchFailure.Kind, String) =
+      switch status {
+      case 404, 410: (.absent, "there is nothing there")
+      case 401, 403: (.forbidden, "the server does not let it be read")
+      case 412: (.replaced, "it is another one by now")
+      case 429, 500...: (.unavailable, "the server cannot answer now")
+      default: (.refused, "the server refuses")
+      }
+    throw FetchFailure(kind, "\(name): \(what) (status \(status))", status: status)
   }
 }
 
 extension FetchFailure {
+  /// Does something, and tells what a store or the way there refused in words for one who reads.
+  static func telling<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do {
+      return try await body()
+    } catch let error as StoreError {
+      throw FetchFailure(error)
+    } catch let error as TransportError {
+      throw FetchFailure(error)
+    }
+  }
+
   /// What a store's refusal means for one who reads.
   package init(_ error: StoreError) {
     let kind: Kind =
@@ -150,17 +154,5 @@ extension FetchFailure {
       default: .unavailable
       }
     self.init(kind, "\(error)")
-  }
-
-  init(status: Int, of name: String) {
-    let (kind, what): (Kind, String) =
-      switch status {
-      case 404, 410: (.absent, "there is nothing there")
-      case 401, 403: (.forbidden, "the server does not let it be read")
-      case 412: (.replaced, "it is another one by now")
-      case 429, 500...: (.unavailable, "the server cannot answer now")
-      default: (.refused, "the server refuses")
-      }
-    self.init(kind, "\(name): \(what) (status \(status))", status: status)
   }
 }

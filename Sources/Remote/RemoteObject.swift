@@ -1,0 +1,219 @@
+internal import Archive
+internal import Files
+internal import Synchronization
+internal import SystemPackage
+internal import XRPC
+
+/// An object that lies on a server, read part by part: its end first, which one request tells, then
+/// what is wanted.
+///
+/// 1. Every part is of the same content: of the one that was there when it was opened, or of one
+///    that goes on where that ended (``regain()``).
+/// 2. What the server says of a part is checked before its bytes are taken; an answer that is
+///    shorter than it says is asked for again.
+final class RemoteObject: ByteSource {
+  private let server: any RangeReader
+  /// How many bytes it has.
+  let count: UInt64
+  /// The bytes of the end that came first.
+  private let received: [UInt8]
+  /// Whether the server knows no parts, so that all of it came.
+  private let isWhole: Bool
+  private let version: Mutex<ContentVersion>
+
+  /// How many of the last bytes tell it from all others: more than a footer has.
+  static let endingLength = 4 << 10
+  /// How many bytes of the end are asked for first: the footer, and with it the index of an archive
+  /// that is not large.
+  private static let firstPart = 256 << 10
+  /// How many parts are asked for at a time.
+  private static let parallelParts = 8
+
+  /// An object of which this is known; with nothing known, one that is not there.
+  init(
+    _ server: any RangeReader, count: UInt64 = 0, received: [UInt8] = [], isWhole: Bool = false,
+    _ version: ContentVersion = ContentVersion()
+  ) {
+    (self.server, self.count, self.received) = (server, count, received)
+    self.isWhole = isWhole
+    self.version = Mutex(version)
+  }
+
+  /// Its last bytes, by which another content is known to go on where it ended.
+  var ending: [UInt8] { Array(received.suffix(Self.endingLength)) }
+
+  /// What names its content; nil if the server does not say.
+  var tag: String? { version.withLock { $0.tag } }
+
+  /// Asks for the end of an object; nil if there is none.
+  ///
+  /// - Throws: `FetchFailure`.
+  static func find(_ server: any RangeReader) async throws -> RemoteObject? {
+    do {
+      return try await find(server, length: endingLength, spool: nil)
+    } catch let failure as FetchFailure where failure.kind == .absent {
+      return nil
+    }
+  }
+
+  /// Opens an object: asks for its end, which says how long it is.
+  ///
+  /// A server that answers with the whole is read to its end.
+  ///
+  /// - Parameter server: the server, asked for this object.
+  /// - Throws: ``FetchFailure``; ``BackupError`` if there is no room for what comes.
+  /// - Returns: the file, of which the end, or all, is here.
+  static func open(_ server: any RangeReader) async throws -> MappedFile {
+    let spool = try TemporaryFile()
+    let object = try await find(server, length: firstPart, spool: spool)
+    let file = try FetchedFile(object, count: Int(object.count), scratch: spool.duplicate())
+    if object.isWhole {
+      file.keepAll()
+    } else {
+      try file.keep(object.received, at: Int(object.count) - object.received.count)
+    }
+    return try MappedFile(file)
+  }
+
+  /// Asks for the end of an object.
+  ///
+  /// - Parameters:
+  ///   - server: the server, asked for this object.
+  ///   - length: how many bytes are asked for.
+  ///   - spool: where all of it goes that comes from a server that knows no parts.
+  /// - Throws: `FetchFailure`; ``BackupError`` if there is no room for what comes.
+  private static func find(_ server: any RangeReader, length: Int, spool: TemporaryFile?)
+    async throws -> RemoteObject
+  {
+    func read(_ response: HTTPResponse) async throws -> RemoteObject {
+      let version = ContentVersion(response)
+      guard let part = try server.part(of: response) else {
+        var (count, received) = (UInt64(0), [UInt8]())
+        try spool?.truncate(to: 0)
+        for try await piece in response.body {
+          count += UInt64(piece.count)
+          received = Array((received + piece.suffix(length)).suffix(length))
+          try spool?.write(piece.span)
+        }
+        return RemoteObject(server, count: count, received: received, isWhole: true, version)
+      }
+      guard let total = part.total, part.last == total - 1, total <= UInt64(Int.max),
+        part.last - part.first < UInt64(2 * length)
+      else { throw server.otherPart("than its end") }
+      let count = Int(part.last - part.first + 1)
+      let received = try await response.body.collect(upTo: count, of: server.name)
+      guard received.count == count else { throw server.cutOff(received.count, count) }
+      return RemoteObject(server, count: total, received: received, version)
+    }
+    do {
+      return try await server.get("bytes=-\(length)", tag: nil, receive: read)
+    } catch let failure as FetchFailure where failure.status == 416 {
+      // Nothing lies before the end of an empty file; some servers say so of any short one.
+      return try await server.get(nil, tag: nil, receive: read)
+    }
+  }
+
+  /// Whether these are the bytes of the object before a place.
+  ///
+  /// - Throws: `FetchFailure`; `TransportError`.
+  func has(_ ending: [UInt8], before end: UInt64) async throws -> Bool {
+    var found: [UInt8] = []
+    _ = try await read(end - UInt64(ending.count)..<end, of: version.withLock { $0 }) {
+      found += $1
+    }
+    return found == ending
+  }
+
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
+  ) throws {
+    try BlockingBridge.shared.wait { [self] in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (number, range) in ranges.enumerated() {
+          if number >= Self.parallelParts { try await group.next() }
+          group.addTask { try await self.fetch(range, take) }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  private func fetch(
+    _ range: Range<UInt64>, _ take: @Sendable (UInt64, [UInt8]) throws -> Void
+  ) async throws {
+    do {
+      _ = try await read(range, of: version.withLock { $0 }, take)
+    } catch let failure as FetchFailure where failure.kind == .replaced {
+      guard try await regain() else { throw failure }
+      _ = try await read(range, of: version.withLock { $0 }, take)
+    }
+  }
+
+  /// Reads a part.
+  ///
+  /// - Parameters:
+  ///   - range: which.
+  ///   - known: of which content it has to be; nil for any.
+  ///   - take: called with an offset and the bytes from there on.
+  /// - Returns: Of which content it is.
+  private func read(
+    _ range: Range<UInt64>, of known: ContentVersion?, _ take: (UInt64, [UInt8]) throws -> Void
+  ) async throws -> ContentVersion {
+    let text = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+    return try await server.get(text, tag: known?.tag) { response in
+      let version = ContentVersion(response)
+      if let known, !known.agrees(with: version) { throw replaced }
+      let part = try server.part(of: response)
+      if let part {
+        guard part.first == range.lowerBound, part.last == range.upperBound - 1 else {
+          throw server.otherPart("than it was asked for")
+        }
+        // Where nothing names the content, its length does.
+        if let known, let total = part.total,
+          total < count || known.tag == nil && total != count
+        {
+          throw replaced
+        }
+      }
+      let start = part?.first ?? 0
+      // What comes before is passed over; what comes behind is not waited for.
+      var place = start
+      for try await piece in response.body {
+        let end = place + UInt64(piece.count)
+        let wanted = range.clamped(to: place..<end)
+        if !wanted.isEmpty {
+          let part = piece[Int(wanted.lowerBound - place)..<Int(wanted.upperBound - place)]
+          try take(wanted.lowerBound, part.count == piece.count ? piece : Array(part))
+        }
+        place = end
+        if place >= range.upperBound { break }
+      }
+      guard place >= range.upperBound else {
+        throw server.cutOff(Int(place - start), range.count)
+      }
+      return version
+    }
+  }
+
+  private var replaced: FetchFailure {
+    FetchFailure(.replaced, "\(server.name): it was replaced while it was read; read it again")
+  }
+
+  /// Whether what is there now goes on where this ended, as an archive does to which a backup was
+  /// added: then it is what is read from now on.
+  ///
+  /// The last bytes of an archive are its footer, which holds checksums of all that lies before.
+  private func regain() async throws -> Bool {
+    let ending = ending
+    guard !isWhole, !ending.isEmpty else { return false }
+    do {
+      var found: [UInt8] = []
+      let now = try await read(count - UInt64(ending.count)..<count, of: nil) { found += $1 }
+      guard found == ending else { return false }
+      version.withLock { $0 = now }
+      return true
+    } catch let failure as FetchFailure where failure.kind == .refused {
+      return false
+    }
+  }
+}
