@@ -22,6 +22,8 @@ extension AccountRestore {
     try checkInvite(server)
     (journal.handle, report.handle) = (handle, handle)
     let token = try await voucher(for: server)
+    var failure: (any Error)?
+    var wasDone = false
     do {
       let made = try await create(did, handle, email: email, as: token)
       guard made.did == did else {
@@ -31,22 +33,15 @@ extension AccountRestore {
       where error.declared(CreateAccount.DeclaredError.self) == .alreadyExists
     {
       tell(.warning("\(server.url) has an account of this DID already"))
-      guard let target = try await logIn(mayBeAbsent: true) else {
-        throw RestoreError.otherPassword(server.url)
-      }
-      try finish(.account, "\(handle)", wasDone: true)
-      return target
+      (failure, wasDone) = (RestoreError.otherPassword(server.url), true)
     } catch let error where Self.isUncertain(error) {
-      if let target = try await logIn(mayBeAbsent: true) {
-        try finish(.account, "\(handle)")
-        return target
-      }
-      throw error
+      failure = error
     }
-    guard let target = try await logIn(mayBeAbsent: false) else {
-      throw RestoreError.cannotVouch("the new server does not know the account that it made")
+    guard let target = try await logIn(mayBeAbsent: failure != nil) else {
+      throw failure
+        ?? RestoreError.cannotVouch("the new server does not know the account that it made")
     }
-    try finish(.account, "\(handle)")
+    try finish(.account, "\(handle)", wasDone: wasDone)
     return target
   }
 
@@ -79,15 +74,14 @@ extension AccountRestore {
 
   /// As the account's owner on the new server; nil if there is no such account, and need not be.
   mutating func logIn(mayBeAbsent: Bool) async throws -> DestinationServer? {
-    let target: DestinationServer
     do {
-      target = try await logIn(as: did.text)
+      let target = try await logIn(as: did.text)
+      report.handle = report.handle ?? journal.handle
+      return DestinationServer(client: target.client, did: did, tell: tell)
     } catch let error as XRPCError where mayBeAbsent && [400, 401].contains(error.status) {
       // The same answer as for a wrong password: making the account tells them apart.
       return nil
     }
-    report.handle = report.handle ?? journal.handle
-    return DestinationServer(client: target.client, did: did, tell: tell)
   }
 
   func logIn(as identifier: String) async throws -> DestinationServer {
@@ -130,8 +124,7 @@ extension AccountRestore {
 
   /// The handle that the account goes by.
   func presentHandle() async throws -> Handle? {
-    let document = try await IdentityResolver(network: network).dids.document(of: did).document
-    return document.handle ?? archived.snapshot.handle
+    try await document().handle ?? archived.snapshot.handle
   }
 
   private func chooseEmail() async throws -> String {
@@ -148,10 +141,7 @@ extension AccountRestore {
       return try await client.call(
         GetServiceAuth(audience: server.did, method: Self.createAccount))
     }
-    return try voucher(for: server, with: try await ownSigningKey())
-  }
-
-  private func voucher(for server: RestoreServer, with key: PrivateKey) throws -> Secret {
+    let key = try await ownSigningKey()
     let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)
     return Secret(
       try ServiceToken.make(
@@ -161,7 +151,7 @@ extension AccountRestore {
   /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made to
   /// name.
   private mutating func ownSigningKey() async throws -> PrivateKey {
-    let document = try await IdentityResolver(network: network).dids.document(of: did).document
+    let document = try await document()
     if let key = options.signingKey {
       guard document.signingKey == key.verificationKey else {
         throw RestoreError.strangeKey("the signing key given is not the one that the DID names")

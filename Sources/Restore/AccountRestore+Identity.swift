@@ -78,7 +78,7 @@ extension AccountRestore {
   /// An operation that was signed in an earlier run, if it says what is wanted and follows the log
   /// still.
   func kept(
-    for purpose: RestoreJournal.Operation.Purpose, saying state: PLCState, after log: PLCLog
+    for purpose: RestoreJournal.Purpose, saying state: PLCState, after log: PLCLog
   ) -> PLCSuccessor? {
     guard let kept = journal.operation(for: purpose) else { return nil }
     do { return try directory.check(kept, says: state, after: log) } catch {
@@ -87,21 +87,11 @@ extension AccountRestore {
     }
   }
 
-  /// The code that the old server sends by mail.
-  private func mailCode(_ old: SourceServer, _ client: XRPCClient) async throws -> Secret {
-    if let code = options.mailCode { return code }
-    try await client.perform(RequestPLCOperationSignature())
-    guard let code = options.asksForCode(old.url, "signing the operation") else {
-      throw RestoreError.codeSent(old.url)
-    }
-    return code
-  }
-
   /// Shows an operation, asks, and sends it once; answers whether it was sent.
   ///
   /// - Parameter submit: hands it to the directory; nil to do that here.
   mutating func send(
-    _ operation: PLCSuccessor, _ changes: [String], for purpose: RestoreJournal.Operation.Purpose,
+    _ operation: PLCSuccessor, _ changes: [String], for purpose: RestoreJournal.Purpose,
     by submit: (() async throws -> Void)?
   ) async throws -> Bool {
     tell(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
@@ -109,12 +99,8 @@ extension AccountRestore {
     if let dryRun = options.dryRun {
       try dryRun(operation)
       report.stoppedBefore = .identity
-      return false
     }
-    guard options.agrees(.identity) else {
-      report.stoppedBefore = .identity
-      return false
-    }
+    guard options.dryRun == nil, agrees(.identity) else { return false }
     try await directory.send(operation, by: submit)
     return true
   }
@@ -184,10 +170,7 @@ extension AccountRestore {
     guard status.isDIDValid != false else {
       throw RestoreError.notActivated("the new server does not find the DID's document in order")
     }
-    guard options.agrees(.activation) else {
-      report.stoppedBefore = .activation
-      return false
-    }
+    guard agrees(.activation) else { return false }
     try await target.perform(ActivateAccount())
     let after = try await target.call(CheckAccountStatus())
     guard after.isActivated != false else {
@@ -208,14 +191,8 @@ extension AccountRestore {
       tell(.warning("the old server is not asked to deactivate the account: there is no login"))
       return
     }
-    guard options.agrees(.deactivation) else {
-      report.stoppedBefore = .deactivation
-      return
-    }
-    if let time = options.deleteOldAfter, !options.agrees(.deletion(after: time)) {
-      report.stoppedBefore = .deletion(after: time)
-      return
-    }
+    guard agrees(.deactivation) else { return }
+    if let time = options.deleteOldAfter, !agrees(.deletion(after: time)) { return }
     try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
     if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))

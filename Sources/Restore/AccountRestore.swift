@@ -51,11 +51,10 @@ package struct AccountRestore {
     (self.archived, self.archive, self.options) = (archived, archive, options)
     (self.network, self.tell) = (network, tell)
     did = archived.snapshot.did
-    directory = PLCUpdate(
-      did: did, directory: PLCDirectory(network: network), now: options.now)
+    directory = PLCUpdate(did: did, network: network, now: options.now)
     let path = Self.journalPath(of: archive)
     let (manifest, commit) = (archived.cid, archived.snapshot.commit)
-    if var found = try RestoreJournal(at: path) {
+    if !options.sendsBlobsOnly, var found = try RestoreJournal(at: path) {
       guard found.did == did, found.to == options.target else {
         throw RestoreError.otherJournal(path.string, found.to)
       }
@@ -94,6 +93,7 @@ package struct AccountRestore {
 
   private mutating func goThroughSteps() async throws {
     try await readSource()
+    guard !options.sendsBlobsOnly else { return try await sendBlobs() }
     guard !options.asNew else { return try await runAsNew() }
     try await findOldServer()
     let target = try await account(try await describeServer())
@@ -133,9 +133,10 @@ package struct AccountRestore {
 
   /// Reads the snapshot.
   private mutating func readSource() async throws {
-    let source = try await onOwnThread { [archived, tell] in
+    let source = try await onOwnThread {
+      [archived, tell, sendsBlobsOnly = options.sendsBlobsOnly] in
       var source = try RestoreSource(archived) { tell(.progress($0)) }
-      if let why = source.whyCommitIsUnfit {
+      if !sendsBlobsOnly, let why = source.whyCommitIsUnfit {
         tell(.warning("\(why): the records are given a new commit"))
         source = try RestoreSource(source, as: source.did, rewritesReferences: false)
       }
@@ -144,7 +145,10 @@ package struct AccountRestore {
       return source
     }
     self.source = source
-    try report.note(source, tell)
+    let facts = try RestoreReport.Source(source)
+    report.source = facts
+    tell(.source(facts))
+    guard !options.sendsBlobsOnly else { return }
     for oddity in source.oddities { tell(.warning(oddity)) }
   }
 
@@ -193,10 +197,17 @@ package struct AccountRestore {
   }
 
   mutating func describeServer() async throws -> RestoreServer {
-    let client = XRPCClient(service: options.target, network: network)
-    let server = try await report.note(serverOf: client, tell)
+    let server = try await describeServer(at: options.target)
     // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
     report.steps.append(.server)
+    return server
+  }
+
+  mutating func describeServer(at url: String) async throws -> RestoreServer {
+    let server = try await RestoreServer(
+      asking: XRPCClient(service: url, network: network))
+    report.server = server
+    tell(.server(server))
     return server
   }
 
@@ -208,7 +219,7 @@ package struct AccountRestore {
     try finish(.repository, "\(source.head)", wasDone: wasDone)
   }
 
-  private func blobs(on target: DestinationServer) throws -> BlobTransfer {
+  func blobs(on target: DestinationServer) throws -> BlobTransfer {
     BlobTransfer(
       source: try have(), server: target, limit: report.server?.blobLimit,
       connections: options.connections, tell: tell)
@@ -216,10 +227,13 @@ package struct AccountRestore {
 
   mutating func putBlobs(_ target: DestinationServer) async throws {
     let sent = try await blobs(on: target).send()
-    report.note(sent)
+    report.sentBlobs += sent.count
+    report.sentBytes += sent.bytes
+    report.unrestored += sent.missing
+    let run = options.sendsBlobsOnly ? "" : " in this run"
     try finish(
-      .blobs, "\(sent.count) sent in this run, \(sent.missing.count) missing",
-      wasDone: sent.count == 0)
+      .blobs, "\(sent.count) sent\(run), \(sent.missing.count) missing",
+      wasDone: !options.sendsBlobsOnly && sent.count == 0)
   }
 
   /// Reads back what the server has; of blobs, from where an interrupted run had come to.
@@ -287,10 +301,24 @@ package struct AccountRestore {
     return source
   }
 
+  /// Asks whether something may be done; the report says what it stopped before.
+  mutating func agrees(_ question: RestoreQuestion) -> Bool {
+    if options.agrees(question) { return true }
+    report.stoppedBefore = question
+    return false
+  }
+
+  /// The account's present DID document.
+  func document() async throws -> DIDDocument {
+    try await IdentityResolver(network: network).dids.document(of: did).document
+  }
+
   /// Notes that a step is done.
   mutating func finish(_ step: RestoreStep, _ answer: String, wasDone: Bool = false) throws {
     if !report.steps.contains(step) { report.steps.append(step) }
-    if !wasDone || !journal.has(step) { try journal.note(step, answer, at: options.now()) }
+    if !options.sendsBlobsOnly, !wasDone || !journal.has(step) {
+      try journal.note(step, answer, at: options.now())
+    }
     tell(.step(step, answer, wasDone: wasDone))
   }
 

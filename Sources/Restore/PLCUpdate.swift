@@ -9,9 +9,15 @@ internal import XRPC
 /// 2. Before anything is sent the directory is asked for the account's history: what is in it is not
 ///    sent again, and an operation that does not follow its last one is not sent at all.
 struct PLCUpdate: Sendable {
-  let did: DID
-  let directory: PLCDirectory
-  let now: @Sendable () -> String
+  private let did: DID
+  private let directory: PLCDirectory
+  private let now: @Sendable () -> String
+
+  /// Changes of an account, at the moment that `now` says in RFC 3339 and UTC.
+  init(did: DID, network: Network, now: @escaping @Sendable () -> String) {
+    (self.did, self.now) = (did, now)
+    directory = PLCDirectory(network: network)
+  }
 
   /// How often the directory is asked for what it was told, and how long it is waited between, in
   /// seconds.

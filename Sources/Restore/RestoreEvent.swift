@@ -142,30 +142,6 @@ package struct RestoreReport: Sendable {
   /// A report of nothing.
   package init() {}
 
-  /// Notes what is to be restored.
-  mutating func note(_ source: RestoreSource, _ tell: (RestoreEvent) -> Void) throws {
-    let facts = try Source(source)
-    self.source = facts
-    tell(.source(facts))
-  }
-
-  /// Notes what a server says of itself.
-  mutating func note(serverOf client: XRPCClient, _ tell: (RestoreEvent) -> Void) async throws
-    -> RestoreServer
-  {
-    let server = try await RestoreServer(asking: client)
-    self.server = server
-    tell(.server(server))
-    return server
-  }
-
-  /// Notes which blobs were sent.
-  mutating func note(_ sent: (count: Int, bytes: UInt64, missing: UnrestoredBlobs)) {
-    sentBlobs += sent.count
-    sentBytes += sent.bytes
-    unrestored += sent.missing
-  }
-
   /// Whether a step is done.
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
 

@@ -18,19 +18,8 @@ internal import XRPC
 struct RestoreJournal {
   static let version = 1
 
-  /// A signed operation that was sent, or was to be.
-  struct Operation {
-    /// What it is for.
-    enum Purpose: String { case signingKey = "signing-key", identity }
-    var purpose: Purpose
-    var operation: IPLDValue
-  }
-
-  struct Entry {
-    var step: String
-    var at: String
-    var answer: String
-  }
+  /// What a signed operation is for.
+  enum Purpose: String { case signingKey = "signing-key", identity }
 
   let path: FilePath
   /// The journal's file, locked, so that no other run restores from the archive; nil if nothing was
@@ -44,8 +33,9 @@ struct RestoreJournal {
   var newDID: DID?
   var manifest: CID?
   var commit: CID
-  private(set) var entries: [Entry] = []
-  private(set) var operations: [Operation] = []
+  private var entries: [(step: String, at: String, answer: String)] = []
+  /// The signed operations that were sent, or were to be.
+  private var operations: [(purpose: Purpose, operation: IPLDValue)] = []
   /// Whether the account was asked for, whatever came of that.
   var hasAskedForAccount = false
   /// How many of the snapshot's blobs were read back and are equal, in the order of their first
@@ -97,16 +87,14 @@ struct RestoreJournal {
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
     for item in json["steps"]?.array ?? [] {
-      entries.append(
-        Entry(
-          step: item["step"]?.string ?? "", at: item["at"]?.string ?? "",
-          answer: item["answer"]?.string ?? ""))
+      func text(_ key: String) -> String { item[key]?.string ?? "" }
+      entries.append((text("step"), text("at"), text("answer")))
     }
     for item in json["operations"]?.array ?? [] {
-      guard let purpose = item["purpose"]?.string.flatMap(Operation.Purpose.init),
+      guard let purpose = item["purpose"]?.string.flatMap(Purpose.init),
         let operation = item["operation"]
       else { throw malformed("an operation in it has no purpose") }
-      operations.append(Operation(purpose: purpose, operation: operation))
+      operations.append((purpose, operation))
     }
   }
 
@@ -116,7 +104,7 @@ struct RestoreJournal {
   /// Notes that a step is done, and saves that.
   mutating func note(_ step: RestoreStep, _ answer: String, at time: String) throws {
     entries.removeAll { $0.step == step.rawValue }
-    entries.append(Entry(step: step.rawValue, at: time, answer: answer))
+    entries.append((step.rawValue, time, answer))
     try save()
   }
 
@@ -125,22 +113,20 @@ struct RestoreJournal {
     guard commit != self.commit || manifest != self.manifest else { return }
     (self.manifest, self.commit) = (manifest, commit)
     comparedCount = 0
-    let kept: Set<String> = [
-      RestoreStep.server.rawValue, RestoreStep.signingKey.rawValue, RestoreStep.account.rawValue,
-    ]
-    entries.removeAll { !kept.contains($0.step) }
+    let kept: [RestoreStep] = [.server, .signingKey, .account]
+    entries.removeAll { entry in !kept.contains { $0.rawValue == entry.step } }
   }
 
   /// The operation of a purpose that was signed last.
-  func operation(for purpose: Operation.Purpose) -> IPLDValue? {
+  func operation(for purpose: Purpose) -> IPLDValue? {
     operations.last { $0.purpose == purpose }?.operation
   }
 
   /// Keeps an operation, before it is sent.
-  mutating func keep(_ operation: IPLDValue, for purpose: Operation.Purpose) throws {
+  mutating func keep(_ operation: IPLDValue, for purpose: Purpose) throws {
     guard !operations.contains(where: { $0.purpose == purpose && $0.operation == operation })
     else { return }
-    operations.append(Operation(purpose: purpose, operation: operation))
+    operations.append((purpose, operation))
     try save()
   }
 

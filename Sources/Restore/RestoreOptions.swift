@@ -43,6 +43,11 @@ package struct RestoreOptions: Sendable {
   package var deleteOldAfter: String?
   /// Whether it ends with the comparison, before the identity is touched.
   package var isRehearsal = false
+  /// Whether the account's own server is sent the blobs that it lacks, and nothing else is done;
+  /// ``password`` and ``authFactorToken`` are those of this server then.
+  package var sendsBlobsOnly = false
+  /// Whether records may then be deleted and written again, if that is agreed to.
+  package var rewritesRecords = false
   /// Whether blobs are read back and compared.
   package var comparesBlobs = true
   /// Is given an operation instead of the directory; nothing is sent then that changes the identity.

@@ -80,8 +80,7 @@ package struct RestorePlan: Sendable {
     let document = try await resolver.dids.document(of: did).document
     handle = document.handle ?? archived.snapshot.handle
     if did.method == "plc" {
-      let directory = PLCUpdate(
-        did: did, directory: PLCDirectory(network: network), now: { "" })
+      let directory = PLCUpdate(did: did, network: network, now: { "" })
       rotationKeys = try await directory.log().state?.rotationKeys ?? []
     }
     oldServer = document.pds

@@ -29,9 +29,10 @@ struct RestoreSource: Sendable {
   let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
-  /// The CAR, and which of its blocks the tree leads to; nil where it is going to be another
-  /// repository.
-  private let blocks: (file: CARFile, reached: BlockSet)?
+  /// The snapshot's CAR.
+  let file: CARFile
+  /// Which of its blocks the tree leads to; nil where it is going to be another repository.
+  private let reached: BlockSet?
 
   /// How many bytes of the CAR are sent before their pages are let go of.
   private static let releaseInterval: UInt64 = 8 << 20
@@ -74,7 +75,7 @@ struct RestoreSource: Sendable {
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
     (recordCount, rewrittenCount) = (tree.recordCount, 0)
     blobs = tree.blobs
-    blocks = (file, tree.reached)
+    (self.file, reached) = (file, tree.reached)
     car.releasePages()
     accepted = Set(try archived.acceptances().keys)
     did = archived.snapshot.did
@@ -91,14 +92,56 @@ struct RestoreSource: Sendable {
   }
 
   /// The records of the same snapshot as the repository of another account.
+  ///
+  /// A commit names the account that it is of, and a server that imports one takes it as it is; so
+  /// there is a new commit. What a server puts into its first write's commit is its own signature:
+  /// the one in here is the old one, which does not hold.
+  ///
+  /// - Parameters:
+  ///   - other: the snapshot.
+  ///   - did: the other account.
+  ///   - rewritesReferences: whether records that refer to their own account are rewritten.
+  /// - Throws: ``BackupError`` if there is no room for it; `MSTProblem`.
   init(_ other: RestoreSource, as did: DID, rewritesReferences: Bool) throws {
-    let new = try NewRepository(
-      of: other.archived, as: did, rewritesReferences: rewritesReferences)
     (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
-    (oddities, rewrittenCount) = (other.oddities, new.rewrittenCount)
-    (blobs, commit, head, body) = (other.blobs, new.commit, new.head, new.body)
-    self.did = did
-    blocks = nil
+    (oddities, blobs, file) = (other.oddities, other.blobs, other.file)
+    (self.did, reached) = (did, nil)
+    let old = try file.commit(archived.snapshot.commit).commit
+    var records = RewrittenRecords(in: file, below: old.data, from: archived.snapshot.did, to: did)
+    let spool = try TemporaryFile()
+    var builder = MSTBuilder()
+    func put(_ block: Block) throws {
+      var bytes: [UInt8] = []
+      CARWriter.appendSection(block.cid, block.bytes.span, to: &bytes)
+      try spool.write(bytes.span)
+    }
+    var descent = MSTDescent(root: old.data, .ascending)
+    while let (key, cid) = try descent.next(file.body) {
+      var block = try file.block(cid)
+      if rewritesReferences {
+        block = try records.record(String(decoding: key, as: UTF8.self), block)
+      }
+      try put(block)
+      try builder.append(key: key, value: block.cid) { try put($0) }
+    }
+    let fields: IPLDMap = [
+      "did": .string(did.text), "version": .integer(3),
+      "data": .link(try builder.finish { try put($0) }),
+      "rev": .string((old.rev ?? TID(integer: 0)).text), "prev": .null,
+      "sig": .bytes(old.signature),
+    ]
+    let bytes = try DAGCBOREncoder.encode(.map(fields))
+    let head = CID(codec: .dagCBOR, hashing: bytes.span)
+    var beginning: [UInt8] = []
+    CARWriter.appendHeader(roots: [head], to: &beginning)
+    CARWriter.appendSection(head, bytes.span, to: &beginning)
+    (commit, self.head, rewrittenCount) = (try Commit(bytes.span), head, records.count)
+    let start = UInt64(beginning.count)
+    body = RequestBody(byteCount: start + UInt64(spool.count)) { [beginning] offset, count in
+      guard offset < start else { return try spool.bytes(at: offset - start, count: count) }
+      let first = beginning[Int(offset)...].prefix(count)
+      return Array(first) + (try spool.bytes(at: 0, count: count - first.count))
+    }
   }
 
   /// Why a server would take the commit and could not write to the repository afterwards, or would
@@ -121,8 +164,7 @@ struct RestoreSource: Sendable {
   ///
   /// - Parameter read: gives the CAR, piece by piece; nil at its end.
   func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
-    guard let (file, reached) = blocks else { return false }
-    var missing = reached
+    guard var missing = reached else { return false }
     var checker = CARStreamChecker(limits: .mapped)
     while let piece = try read() {
       file.file.releasePages()
@@ -142,5 +184,15 @@ struct RestoreSource: Sendable {
     let isUsable =
       named.contains("/") && named.utf8.allSatisfy { 0x21..<0x7f ~= $0 } && named.utf8.count <= 255
     return isUsable ? named : "application/octet-stream"
+  }
+}
+
+extension CARFile {
+  /// A block that has to be here.
+  ///
+  /// - Throws: ``SnapshotError``.
+  func block(_ cid: CID) throws -> Block {
+    guard let bytes = body(of: cid) else { throw SnapshotError.blockMissing(cid) }
+    return Block(cid: cid, bytes: bytes)
   }
 }

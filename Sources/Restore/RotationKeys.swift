@@ -21,7 +21,7 @@ package struct RotationKeys: Sendable {
   package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
     self.did = did
     self.network = network
-    update = PLCUpdate(did: did, directory: PLCDirectory(network: network), now: now)
+    update = PLCUpdate(did: did, network: network, now: now)
     (log, state) = try await update.present()
     keys = state.rotationKeys
   }

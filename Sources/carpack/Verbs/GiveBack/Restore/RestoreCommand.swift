@@ -152,20 +152,7 @@ struct RestoreCommand: ParsableCommand {
       if !records.isEmpty {
         try RecordRestoring(command: self).run(snapshot, networkOptions)
       } else if blobsOnly {
-        let login = (password: try login.password() ?? Secret(""), code: login.code)
-        let connections = network.connections
-        let (comparesBlobs, rewritesRecords) = (!skipBlobComparison, rewriteRecords)
-        let (archive, agreement) = (FilePath(argument.file), agreement)
-        try run.run { tell in
-          var restore = BlobRestore(
-            snapshot, in: archive, network: try Network(networkOptions),
-            connections: connections, comparesBlobs: comparesBlobs,
-            rewritesRecords: rewritesRecords, agrees: { agreement.agrees($0) }, tell: tell)
-          let result = await Self.outcome {
-            try await restore.run(login, asksForCode: MailCode.ask)
-          }
-          return (restore.report, result)
-        }
+        try run.run(try blobOptions(), networkOptions)
       } else if plan {
         try RestorePlanning(command: self).run(snapshot, networkOptions)
       } else {
@@ -194,6 +181,17 @@ struct RestoreCommand: ParsableCommand {
   func networkOptions() throws -> NetworkOptions {
     var options = try network.options()
     if let to { options.namedServers.append(to) }
+    return options
+  }
+
+  /// How the account's own server is sent its blobs.
+  private func blobOptions() throws -> RestoreOptions {
+    var options = RestoreOptions(
+      target: "", password: try login.password() ?? Secret(""), now: { Host.now },
+      agrees: { [agreement] in agreement.agrees($0) }, asksForCode: MailCode.ask)
+    (options.sendsBlobsOnly, options.rewritesRecords) = (true, rewriteRecords)
+    (options.comparesBlobs, options.authFactorToken) = (!skipBlobComparison, login.code)
+    options.connections = network.connections
     return options
   }
 
