@@ -188,15 +188,13 @@ package struct AtomicFile: Sendable {
   }
 
   private func rename(_ temporary: FilePath) throws {
-    do {
+    try BackupError.attempting("write \(path)") {
       do {
         try Self.rename(temporary.string, to: path.string, replacing: false)
       } catch Errno.fileExists {
         try refuseExisting()
         try Self.rename(temporary.string, to: path.string, replacing: true)
       }
-    } catch let error as Errno {
-      throw BackupError.system("write \(path)", error.rawValue)
     }
   }
 

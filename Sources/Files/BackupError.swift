@@ -1,3 +1,4 @@
+internal import LibC
 internal import SystemPackage
 
 /// What keeps a pack, a reading or an extraction from being done.
@@ -140,6 +141,31 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension BackupError {
+  /// Returns what `work` returns; an error of the system becomes a ``system(_:_:)`` that names
+  /// `operation`.
+  @discardableResult
+  package static func attempting<Value>(
+    _ operation: @autoclosure () -> String, _ work: () throws -> Value
+  ) throws -> Value {
+    do {
+      return try work()
+    } catch let error as Errno {
+      throw Self.system(operation(), error.rawValue)
+    }
+  }
+
+  /// Returns the result of a system call.
+  ///
+  /// - Throws: ``system(_:_:)`` with `operation` and `errno` for a negative one.
+  @discardableResult
+  package static func check(
+    _ result: CInt, _ operation: @autoclosure () -> String
+  ) throws(BackupError) -> CInt {
+    guard result < 0 else { return result }
+    let code = errno
+    throw .system(operation(), code)
+  }
+
   /// Whether what a server sent was wrong, so that fetching it again may help.
   package var isAboutContent: Bool {
     switch self {

@@ -82,22 +82,35 @@ package struct BlobFolder: Sendable {
 
   /// Makes a folder, and those around it that are not there.
   ///
+  /// - Returns: Whether it was not there.
   /// - Throws: ``BackupError`` if one cannot be made.
-  package static func make(_ path: String) throws {
+  @discardableResult
+  package static func make(_ path: String) throws -> Bool {
     var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
+    var isNew = false
     for component in FilePath(path).components {
       made.append(component)
-      guard unsafe mkdir(made.string, 0o777) == 0 || errno == EEXIST else {
+      isNew = unsafe mkdir(made.string, 0o777) == 0
+      guard isNew || errno == EEXIST else {
         throw BackupError.system("make the folder \(made)", errno)
       }
     }
+    return isNew
   }
 
   /// The names of everything in a folder.
   ///
+  /// - Parameters:
+  ///   - folder: its path.
+  ///   - descriptor: the same folder, if it is open.
   /// - Throws: ``BackupError`` if it cannot be opened, or not be read to its end.
-  package static func names(in folder: String) throws -> [String] {
-    guard let stream = unsafe opendir(folder) else {
+  package static func names(in folder: String, open descriptor: CInt? = nil) throws -> [String] {
+    // Reading it moves the place in the file, so it is opened by itself.
+    let raw = try BackupError.check(
+      unsafe openat(
+        descriptor ?? AT_FDCWD, descriptor == nil ? folder : ".",
+        O_RDONLY | O_DIRECTORY | O_CLOEXEC), "read the folder \(folder)")
+    guard let stream = unsafe fdopendir(raw) else {
       throw BackupError.system("read the folder \(folder)", errno)
     }
     defer { unsafe closedir(stream) }

@@ -145,7 +145,7 @@ package final class InputFile {
   private static func spool(_ descriptor: FileDescriptor, _ name: String) throws -> TemporaryFile {
     let file = try TemporaryFile()
     var buffer = [UInt8](repeating: 0, count: 1 << 18)
-    do {
+    try BackupError.attempting("read \(name)") {
       while true {
         let count = try unsafe buffer.withUnsafeMutableBytes { buffer in
           try unsafe descriptor.read(into: buffer)
@@ -154,8 +154,6 @@ package final class InputFile {
         try file.write(buffer.span.extracting(0..<count))
       }
       try file.flush()
-    } catch let error as Errno {
-      throw BackupError.system("read \(name)", error.rawValue)
     }
     return file
   }

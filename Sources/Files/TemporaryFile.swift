@@ -22,10 +22,8 @@ package final class TemporaryFile: @unchecked Sendable {
   /// - Throws: ``BackupError`` if none can be made.
   package init(in folder: FilePath? = nil) throws {
     let folder = folder ?? Self.defaultFolder
-    do {
-      descriptor = try FileDescriptor.openNameless(in: folder) ?? Self.openUnlinked(in: folder)
-    } catch let error as Errno {
-      throw BackupError.system("create a temporary file in \(folder)", error.rawValue)
+    descriptor = try BackupError.attempting("create a temporary file in \(folder)") {
+      try FileDescriptor.openNameless(in: folder) ?? Self.openUnlinked(in: folder)
     }
     buffer.reserveCapacity(1 << 18)
   }
@@ -69,15 +67,21 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Forgets everything behind the first `count` bytes.
   package func truncate(to count: Int) throws {
     try flush()
-    try system("cut a temporary file off") { try descriptor.resize(to: Int64(count)) }
-    try system("move in a temporary file") { try descriptor.seek(offset: 0, from: .end) }
+    try BackupError.attempting("cut a temporary file off") {
+      try descriptor.resize(to: Int64(count))
+    }
+    try BackupError.attempting("move in a temporary file") {
+      try descriptor.seek(offset: 0, from: .end)
+    }
     self.count = count
   }
 
   /// The bytes, mapped.
   package func map() throws -> MappedFile {
     try flush()
-    return try system("map a temporary file") { try MappedFile(descriptor, closing: false) }
+    return try BackupError.attempting("map a temporary file") {
+      try MappedFile(descriptor, closing: false)
+    }
   }
 
   /// Calls `body` with the bytes, piece by piece, without ever having many of them in memory, as a
@@ -95,7 +99,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// So many bytes from an offset on.
   package func bytes(at offset: UInt64, count: Int) throws -> [UInt8] {
     try flush()
-    return try system("read a temporary file") {
+    return try BackupError.attempting("read a temporary file") {
       let bytes = try descriptor.read(count, at: offset)
       guard bytes.count == count else { throw Errno.ioError }
       return bytes
@@ -105,7 +109,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Another descriptor of the file, which keeps it when this one is gone.
   package func duplicate() throws -> FileDescriptor {
     try flush()
-    return try system("open a temporary file once more") {
+    return try BackupError.attempting("open a temporary file once more") {
       let copy = fcntl(descriptor.rawValue, F_DUPFD_CLOEXEC, 0)
       guard copy >= 0 else { throw Errno(rawValue: errno) }
       return FileDescriptor(rawValue: copy)
@@ -119,7 +123,9 @@ package final class TemporaryFile: @unchecked Sendable {
   /// long as the file is.
   package func beginReading() throws -> CInt {
     try flush()
-    try system("move in a temporary file") { try descriptor.seek(offset: 0, from: .start) }
+    try BackupError.attempting("move in a temporary file") {
+      try descriptor.seek(offset: 0, from: .start)
+    }
     return descriptor.rawValue
   }
 
@@ -132,17 +138,8 @@ package final class TemporaryFile: @unchecked Sendable {
   }
 
   private func put(_ bytes: Span<UInt8>) throws {
-    try system("write to a temporary file") {
+    try BackupError.attempting("write to a temporary file") {
       _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
-    }
-  }
-
-  @discardableResult
-  private func system<Value>(_ operation: String, _ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch let error as Errno {
-      throw BackupError.system(operation, error.rawValue)
     }
   }
 }

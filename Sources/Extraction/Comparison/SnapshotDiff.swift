@@ -2,6 +2,7 @@ package import ATProtocol
 internal import Archive
 package import Files
 internal import IPLD
+internal import Repository
 package import Snapshots
 
 /// What changed between two snapshots: records, and the blobs that records refer to.
@@ -32,9 +33,9 @@ package struct SnapshotDiff: Sendable {
   package private(set) var goneBlobs: [BlobTable.Entry] = []
   /// What could not be read; blobs may be missing from the lists because of it, or be listed in
   /// error.
-  package private(set) var gaps: [Gap] = []
+  package fileprivate(set) var gaps: [Gap] = []
   /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
-  package private(set) var gapCount = 0
+  package fileprivate(set) var gapCount = 0
 
   /// Records that could not be searched for blobs.
   package struct Gap: Equatable, Sendable {
@@ -64,11 +65,10 @@ package struct SnapshotDiff: Sendable {
     visit: (MSTDiff.RecordChange) throws -> Void = { _ in },
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> SnapshotDiff {
+    var blobs = BlobDifference(
+      old: SnapshotBlocks(old, observer: observer), new: SnapshotBlocks(new, observer: observer))
     var diff = SnapshotDiff()
-    let oldBlocks = SnapshotBlocks(old, observer: observer)
-    let newBlocks = SnapshotBlocks(new, observer: observer)
-    var blobs = BlobDifference(old: oldBlocks, new: newBlocks)
-    try SnapshotBlocks.compare(oldBlocks, newBlocks) { change in
+    try SnapshotBlocks.compare(blobs.old, blobs.new) { change in
       switch change {
       case .createdNode: diff.createdNodeCount += 1
       case .deletedNode: diff.deletedNodeCount += 1
@@ -78,13 +78,111 @@ package struct SnapshotDiff: Sendable {
         case (_, nil): diff.deletedCount += 1
         default: diff.updatedCount += 1
         }
-        try blobs.read(record)
+        if let cid = record.old { try blobs.read(cid, record, .old, &diff) }
+        if let cid = record.new { try blobs.read(cid, record, .new, &diff) }
         try visit(record)
       }
     }
-    (diff.addedBlobs, diff.goneBlobs) = try blobs.settle()
-    (diff.gaps, diff.gapCount) = (blobs.gaps, blobs.gapCount)
+    try blobs.finish(&diff)
+    diff.addedBlobs = try blobs.only(in: .new, not: .old, &diff)
+    diff.goneBlobs = try blobs.only(in: .old, not: .new, &diff)
     return diff
   }
+}
 
+extension SnapshotDiff {
+  fileprivate mutating func note(_ side: MSTDiff.Side, _ what: String, isDamage: Bool) {
+    gapCount += 1
+    if gaps.count < RepositoryInspection.maximumListed {
+      gaps.append(Gap(side: side, what: what, isDamage: isDamage))
+    }
+  }
+}
+
+/// Finds the blobs that only one of two snapshots refers to, given the records that are not the
+/// same in both.
+///
+/// A blob that came or went is one that a changed record refers to, before or after. It did come or
+/// go unless another record of the other snapshot refers to it as well; to know that, all records
+/// of it are looked through, in one go.
+///
+/// When much has changed, both snapshots are looked through from the start. What that takes is
+/// known beforehand, however often a hostile tree names one long record.
+private struct BlobDifference {
+  /// How many records are read one by one.
+  private static let maximumReads = 1000
+  /// How many bytes of records are read one by one.
+  private static let maximumReadLength = 16 << 20
+
+  let old: SnapshotBlocks
+  let new: SnapshotBlocks
+  private var found: [MSTDiff.Side: BlobTable] = [:]
+  private var scanner = RecordScanner()
+  private var (readCount, readLength) = (0, 0)
+
+  init(old: SnapshotBlocks, new: SnapshotBlocks) { (self.old, self.new) = (old, new) }
+
+  private func blocks(_ side: MSTDiff.Side) -> SnapshotBlocks { side == .old ? old : new }
+
+  /// Whether there was too much to read one by one.
+  private var isLarge: Bool {
+    readCount > Self.maximumReads || readLength > Self.maximumReadLength
+  }
+
+  /// Takes in the blobs that a record refers to, before or after.
+  mutating func read(
+    _ cid: CID, _ record: MSTDiff.RecordChange, _ side: MSTDiff.Side, _ diff: inout SnapshotDiff
+  ) throws {
+    let blocks = blocks(side)
+    guard !isLarge, !blocks.isPlainRecord(cid) else { return }
+    readCount += 1
+    do {
+      guard let bytes = try blocks.body(of: cid) else {
+        // What was not there when the snapshot was made is no damage.
+        let isDamage = blocks.archived.snapshot.isComplete
+        return diff.note(side, "\(record.path) is not in the archive", isDamage: isDamage)
+      }
+      readLength += bytes.count
+      _ = scanner.scan(bytes.span) { ref in
+        _ = found[side, default: BlobTable()].insert(ref, from: record.key)
+      }
+    } catch let error as ArchiveError {
+      diff.note(side, "\(record.path): \(error)", isDamage: true)
+    }
+  }
+
+  /// Looks through both snapshots if there was too much to read one by one.
+  mutating func finish(_ diff: inout SnapshotDiff) throws {
+    guard isLarge else { return }
+    // What was not there one by one is not there all at once.
+    (diff.gaps, diff.gapCount) = ([], 0)
+    for side in [MSTDiff.Side.old, .new] { found[side] = try allBlobs(side, &diff) }
+  }
+
+  /// The blobs of one side, once all changes have been taken in, in the order of their CIDs as
+  /// text.
+  func only(
+    in side: MSTDiff.Side, not other: MSTDiff.Side, _ diff: inout SnapshotDiff
+  ) throws -> [BlobTable.Entry] {
+    var entries = found[side]?.entries.filter { found[other]?.contains($0.cid) != true } ?? []
+    if !isLarge, !entries.isEmpty {
+      let all = try allBlobs(other, &diff)
+      entries.removeAll { all.contains($0.cid) }
+    }
+    return entries.map { ($0, text: "\($0.cid)") }.sorted { $0.text < $1.text }.map(\.0)
+  }
+
+  /// The blobs that any record of a snapshot refers to.
+  private func allBlobs(_ side: MSTDiff.Side, _ diff: inout SnapshotDiff) throws -> BlobTable {
+    let contents = try blocks(side).contents()
+    if let flaw = contents.flaw { diff.note(side, flaw, isDamage: true) }
+    let tree = contents.tree
+    if !tree.isComplete {
+      diff.note(
+        side,
+        "\(tree.missingRecordCount) records and \(tree.missingNodes.count) tree nodes are not in the archive",
+        isDamage: blocks(side).archived.snapshot.isComplete)
+    }
+    return contents.blobs
+  }
 }

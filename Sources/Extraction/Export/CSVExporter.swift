@@ -18,59 +18,33 @@ package struct CSVExporter {
     package let rows: Int
   }
 
-  /// What came of it.
+  /// The result.
   package struct Report: Sendable {
     /// The tables, in the order of the collections.
-    package var tables: [Table] = []
+    package let tables: [Table]
     /// How many records are not in the archive, so that only their names are in a table.
-    package var missing = 0
+    package let missing: Int
     /// How many parts of the tree are not in the archive, so that their records are in no table.
-    package var missingNodes = 0
+    package let missingNodes: Int
     /// Why there may be records that are in no table; nil if all are.
-    package var flaw: String?
+    package let flaw: String?
   }
 
-  /// A table that is being written.
-  private struct Open {
-    /// How many bytes are gathered before they are written.
-    private static let piece = 1 << 18
+  /// How many bytes are gathered before they are written.
+  private static let piece = 1 << 18
 
-    let collection: ArraySlice<UInt8>?
-    private let table: CSVTable
-    private let name: String
-    let file: AtomicFile
-    private let storage: FileStorage
-    private var content: [UInt8]
-    private var offset: UInt64 = 0
-    private var rows = 0
+  private let folder: FilePath
+  private let replacing: Bool
+  private var tables: [Table] = []
+  /// The table that is being written.
+  private var open: (table: CSVTable, name: String, file: AtomicFile, storage: FileStorage)?
+  private var collection: ArraySlice<UInt8>?
+  /// What of it is not written yet, and where that belongs.
+  private var (content, offset): ([UInt8], UInt64) = ([], 0)
+  private var rows = 0
 
-    init(_ collection: ArraySlice<UInt8>?, in folder: FilePath, _ replacing: Bool) throws {
-      self.collection = collection
-      table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
-      name = FileNaming.component(collection, ending: ".csv", for: .any)
-      file = try AtomicFile(folder.appending(name), replacing: replacing)
-      storage = try file.storage()
-      content = table.header
-    }
-
-    mutating func append(_ record: TableRecord) throws {
-      content += table.row(of: record)
-      rows += 1
-      if content.count >= Self.piece { try flush() }
-    }
-
-    private mutating func flush() throws {
-      let pending = content
-      try storage.write(pending.span, at: offset)
-      offset += UInt64(pending.count)
-      content.removeAll(keepingCapacity: true)
-    }
-
-    mutating func finish() throws -> Table {
-      try flush()
-      try file.publish()
-      return Table(name: name, rows: rows)
-    }
+  private init(to folder: FilePath, replacing: Bool) {
+    (self.folder, self.replacing) = (folder, replacing)
   }
 
   /// Writes the tables of a snapshot.
@@ -86,46 +60,52 @@ package struct CSVExporter {
     observer: @escaping Progress.Observer
   ) throws -> Report {
     try BlobFolder.make(folder.string)
-    var report = Report()
-    var open: Open?
-    let did = archived.snapshot.did
-    let times = RecordTimes(of: archived.snapshot)
+    var exporter = CSVExporter(to: folder, replacing: replacing)
+    let (did, times) = (archived.snapshot.did, RecordTimes(of: archived.snapshot))
     do {
       let contents = try SnapshotBlocks(archived, keepsRecords: true, observer: observer)
         .contents { record, body in
-          let collection = FileNaming.parts(of: record.key).collection
-          if open == nil || open?.collection != collection {
-            if let table = try open?.finish() { report.tables.append(table) }
-            open = nil
-            open = try Open(collection, in: folder, replacing)
-          }
-          if record.length == nil { report.missing += 1 }
-          let row = TableRecord(record.key, record.cid, body, of: did, times)
-          try open?.append(row)
+          try exporter.add(TableRecord(record.key, record.cid, body, of: did, times), record.key)
         }
-      if let table = try open?.finish() { report.tables.append(table) }
-      report.flaw = contents.flaw
-      report.missingNodes = contents.tree.missingNodes.count
-      if contents.tree.commit == nil { report.missingNodes += 1 }
-      return report
+      try exporter.finishTable()
+      let tree = contents.tree
+      return Report(
+        tables: exporter.tables, missing: tree.missingRecordCount,
+        missingNodes: tree.missingNodes.count + (tree.commit == nil ? 1 : 0), flaw: contents.flaw)
     } catch {
-      open?.file.discard()
+      exporter.open?.file.discard()
       throw error
     }
   }
-}
 
-extension TableRecord {
-  /// A record by its key and its block, which is empty if it is not in the archive.
-  fileprivate init(
-    _ key: [UInt8], _ cid: CID, _ block: Span<UInt8>, of did: DID, _ times: RecordTimes
-  ) {
-    // The row of a record that cannot be read has its name and CID, and nothing else.
-    let value = try? DAGCBORDecoder.decode(block)
-    let time = times.time(of: key, createdAt: value?["createdAt"]?.string)
-    self.init(
-      uri: "at://\(did)/\(String(decoding: key, as: UTF8.self))", cid: cid,
-      created: value?["createdAt"]?.string ?? time?.text ?? "", value: value,
-      json: value?.json() ?? "")
+  private mutating func add(_ record: TableRecord, _ key: [UInt8]) throws {
+    let collection = FileNaming.parts(of: key).collection
+    if open == nil || self.collection != collection {
+      try finishTable()
+      let name = FileNaming.component(collection, ending: ".csv", for: .any)
+      let file = try AtomicFile(folder.appending(name), replacing: replacing)
+      let table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
+      open = (table, name, file, try file.storage())
+      self.collection = collection
+      (content, offset, rows) = (table.header, 0, 0)
+    }
+    content += open?.table.row(of: record) ?? []
+    rows += 1
+    if content.count >= Self.piece { try flush() }
+  }
+
+  private mutating func flush() throws {
+    let pending = content
+    try open?.storage.write(pending.span, at: offset)
+    offset += UInt64(pending.count)
+    content.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func finishTable() throws {
+    guard let (_, name, file, _) = open else { return }
+    try flush()
+    try file.publish()
+    open = nil
+    tables.append(Table(name: name, rows: rows))
   }
 }

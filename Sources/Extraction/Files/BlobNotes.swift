@@ -55,7 +55,7 @@ package struct BlobNotes {
       moments.append(time.map { $0.seconds * 1_000_000_000 + $0.nanoseconds } ?? .min)
       guard let texts else { continue }
       for isWhole in [false, true] {
-        let name = ReadableName.make(number: number, of: key, time, texts[cid], isWhole: isWhole)
+        let name = Self.name(number: number, of: key, time, texts[cid], isWhole: isWhole)
         names.append(contentsOf: name.utf8)
         ends.append(names.count)
       }
@@ -82,11 +82,36 @@ package struct BlobNotes {
     guard hasNames, let place = places[Self.place(of: cid)] else {
       guard let record else { return nil }
       let time = times.time(of: record, createdAt: nil)
-      return ReadableName.make(number: 1, of: record, time, "", isWhole: isWhole)
+      return Self.name(number: 1, of: record, time, "", isWhole: isWhole)
     }
     let index = 2 * Int(place) + (isWhole ? 1 : 0)
     let start = index > 0 ? ends[index - 1] : 0
     return String(decoding: names[start..<ends[index]], as: UTF8.self)
+  }
+
+  /// How much of a key that tells a time is enough: within half a minute.
+  private static let shortKey = 8
+  /// How much there is of any other key.
+  private static let longestKey = 40
+
+  /// The name of a blob: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`.
+  ///
+  /// The day of the record that refers to the blob first, the beginning of its key, which of the
+  /// record's blobs it is, and the words that belong to it.
+  private static func name(
+    number: Int, of key: [UInt8], _ time: FileTime?, _ text: String, isWhole: Bool
+  ) -> String {
+    let rest = FileNaming.parts(of: key).rest.prefix(longestKey)
+    let isShort = !isWhole && rest.count == TID.maximumLength
+    let shown = String(
+      decoding: rest.prefix(isShort ? shortKey : longestKey).map { byte in
+        let lower = byte | 0x20
+        if UInt8(ascii: "a")...UInt8(ascii: "z") ~= lower { return lower }
+        return UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte ? byte : UInt8(ascii: "-")
+      }, as: UTF8.self)
+    let words = Slug.make(text)
+    let name = "\(time?.day ?? "undated")_\(shown)_\(number)"
+    return words.isEmpty ? name : "\(name)_\(words)"
   }
 
   private static func place(of cid: CID) -> UInt64 {
@@ -119,9 +144,7 @@ struct BlobTexts {
     var isOutermost = true
     while let place = waiting.popLast() {
       if let items = place.value.array {
-        for item in items.reversed() {
-          waiting.append((item, place.key, place.alt, place.title))
-        }
+        waiting += items.reversed().map { ($0, place.key, place.alt, place.title) }
       } else if let map = place.value.map {
         if let cid = Self.blob(place.value), texts[cid] == nil {
           texts[cid] =
@@ -131,9 +154,7 @@ struct BlobTexts {
         }
         let alt = text(place.value, ["alt"]) ?? place.alt
         let title = isOutermost ? nil : text(place.value, ["title", "name"]) ?? place.title
-        for entry in map.entries.reversed() {
-          waiting.append((entry.value, entry.key, alt, title))
-        }
+        waiting += map.entries.reversed().map { ($0.value, $0.key, alt, title) }
       }
       isOutermost = false
     }

@@ -16,6 +16,8 @@ final class ExtractedFiles {
   private let folder: OutputFolder
   private let account: String
   private var lists: [ExtractedList] = []
+  /// Which files are still among those that are extracted: a digest of the path of each.
+  private var noted: Set<Int> = []
   private var writer: ExtractedListWriter?
   private var lock: FileDescriptor?
   /// Whether the list that was there says all that is to be said.
@@ -47,15 +49,10 @@ final class ExtractedFiles {
         // A disk that was full at its first write leaves an empty list.
         size > 0
       else { continue }
-      let raw = unsafe openat(
-        folder.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-      guard raw >= 0 else { throw BackupError.system("read \(shown)", errno) }
-      do {
-        let file = try MappedFile(FileDescriptor(rawValue: raw), closing: true)
-        lists.append(try ExtractedList(file, shown, isUnfinished: isUnfinished))
-      } catch let error as Errno {
-        throw BackupError.system("read \(shown)", error.rawValue)
+      let file = try BackupError.attempting("read \(shown)") {
+        try MappedFile(self.folder.openFile(name, in: folder.descriptor, shown), closing: true)
       }
+      lists.append(try ExtractedList(file, shown, isUnfinished: isUnfinished))
     }
   }
 
@@ -70,12 +67,12 @@ final class ExtractedFiles {
       // An earlier run was interrupted. What it knew must not be lost to another interruption.
       let temporary = folder.temporaryName()
       let both = try create(temporary)
-      for list in lists { try list.append(to: both) }
+      for list in lists { try list.forEach(both.append) }
       try both.synchronize()
       try rename(temporary, ExtractedName.list)
-      guard unsafe unlinkat(opened.descriptor, ExtractedName.unfinishedList, 0) == 0 else {
-        throw BackupError.system("remove \(shown(ExtractedName.unfinishedList))", errno)
-      }
+      try BackupError.check(
+        unsafe unlinkat(opened.descriptor, ExtractedName.unfinishedList, 0),
+        "remove \(shown(ExtractedName.unfinishedList))")
       isUnchanged = false
     }
     if lists.isEmpty { isUnchanged = false }
@@ -98,7 +95,7 @@ final class ExtractedFiles {
   /// - Parameter isWritten: whether its line was written before it took the place of another.
   func note(_ path: String, _ digest: SHA256Digest, isWritten: Bool) throws {
     if isWritten || !holds(path, digest) { isUnchanged = false }
-    for list in lists { list.note(path) }
+    if !lists.isEmpty { noted.insert(ExtractedList.hash(path)) }
     if !isWritten { try writer?.append(path, digest) }
   }
 
@@ -115,7 +112,8 @@ final class ExtractedFiles {
     var changed: [String] = []
     var emptied: Set<[String]> = []
     for list in lists {
-      try list.visitOthers { path, digest in
+      try list.forEach { path, digest in
+        guard !noted.contains(ExtractedList.hash(path)) else { return }
         let components = path.split(separator: "/").map(String.init)
         if isUnwanted(path) {
           switch try folder.remove([account] + components, holding: digest) {
@@ -164,22 +162,17 @@ final class ExtractedFiles {
   }
 
   private func create(_ name: String) throws -> ExtractedListWriter {
-    let opened = try folder.folder([account])
-    let raw = unsafe openat(
-      opened.descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
-    guard raw >= 0 else { throw BackupError.system("write \(shown(name))", errno) }
-    return ExtractedListWriter(FileDescriptor(rawValue: raw), shown(name))
+    let raw = try folder.create(name, in: folder.folder([account]), shown(name))
+    return ExtractedListWriter(raw, shown(name))
   }
 
   private func rename(_ name: String, _ new: String) throws {
     let opened = try folder.folder([account])
-    do {
+    try BackupError.attempting("write \(shown(new))") {
       try AtomicFile.rename(
         name, in: opened.descriptor, to: new, in: opened.descriptor, replacing: true)
-    } catch let error as Errno {
-      throw BackupError.system("write \(shown(new))", error.rawValue)
     }
   }
 
-  private func shown(_ path: String) -> String { "\(folder.path)/\(account)/\(path)" }
+  private func shown(_ path: String) -> String { folder.shown([account, path]) }
 }

@@ -22,23 +22,26 @@ extension OutputFolder {
   ///
   /// - Parameter size: how many bytes it had a moment ago.
   func digest(of name: String, size: Int, in folder: CInt, _ shown: String) throws -> SHA256Digest {
-    let raw = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard raw >= 0 else { throw BackupError.system("read \(shown)", errno) }
-    defer { _ = close(raw) }
+    let file = try openFile(name, in: folder, shown)
+    defer { _ = close(file.rawValue) }
     var hash = SHA256()
     var buffer = [UInt8](repeating: 0, count: max(1, min(size, Self.pieceLength)))
-    do {
-      while true {
-        try stopIfAsked()
-        let count = try unsafe buffer.withUnsafeMutableBytes {
-          try unsafe FileDescriptor(rawValue: raw).read(into: $0)
-        }
-        if count == 0 { return hash.finish() }
-        hash.update(buffer.span.extracting(0..<count))
+    while true {
+      try stopIfAsked()
+      let count = try BackupError.attempting("read \(shown)") {
+        try unsafe buffer.withUnsafeMutableBytes { try unsafe file.read(into: $0) }
       }
-    } catch let error as Errno {
-      throw BackupError.system("read \(shown)", error.rawValue)
+      if count == 0 { return hash.finish() }
+      hash.update(buffer.span.extracting(0..<count))
     }
+  }
+
+  /// Opens a file that is there to be read.
+  func openFile(_ name: String, in folder: CInt, _ shown: String) throws -> FileDescriptor {
+    FileDescriptor(
+      rawValue: try BackupError.check(
+        unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
+        "read \(shown)"))
   }
 
   /// How much of a file is read at a time.
@@ -46,8 +49,7 @@ extension OutputFolder {
 
   /// Whether a file, or something else, has this name.
   func isThere(_ components: [String]) throws -> Bool {
-    guard let name = components.last else { return false }
-    try check(name)
+    let name = try name(of: components)
     do {
       guard let folder = try openFolder(components.dropLast()) else { return false }
       var status = stat()
@@ -63,9 +65,7 @@ extension OutputFolder {
   /// - Returns: Whether it does, and is gone; nil if it was not there.
   /// - Throws: ``BackupError``.
   func remove(_ components: [String], holding digest: SHA256Digest) throws -> Bool? {
-    guard let name = components.last else { throw BackupError.hostileName("") }
-    try check(name)
-    let shown = ([path] + components).joined(separator: "/")
+    let (name, shown) = (try name(of: components), shown(components))
     do {
       guard let folder = try openFolder(components.dropLast()),
         let size = try size(of: name, in: folder.descriptor, shown)
@@ -73,9 +73,7 @@ extension OutputFolder {
       guard try self.digest(of: name, size: size, in: folder.descriptor, shown) == digest else {
         return false
       }
-      guard unsafe unlinkat(folder.descriptor, name, 0) == 0 else {
-        throw BackupError.system("remove \(shown)", errno)
-      }
+      try BackupError.check(unsafe unlinkat(folder.descriptor, name, 0), "remove \(shown)")
     } catch BackupError.inTheWay {
       return false
     }
@@ -97,10 +95,11 @@ extension OutputFolder {
   /// Removes what interrupted runs have left of files in a folder.
   func removeLeftovers(in folder: String) throws {
     guard let opened = try openFolder([folder]), !opened.isNew else { return }
-    for name in try names(in: opened, "\(path)/\(folder)")
+    let shown = shown([folder])
+    for name in try BlobFolder.names(in: shown, open: opened.descriptor)
     where Self.isTemporary(name) {
       guard unsafe unlinkat(opened.descriptor, name, 0) == 0 || errno == ENOENT else {
-        throw BackupError.system("remove \(path)/\(folder)/\(name)", errno)
+        throw BackupError.system("remove \(shown)/\(name)", errno)
       }
     }
   }
@@ -110,22 +109,6 @@ extension OutputFolder {
     guard name.hasPrefix(temporaryPrefix), name.hasSuffix(temporaryEnding) else { return false }
     return name.utf8.dropFirst(temporaryPrefix.utf8.count).dropLast(temporaryEnding.utf8.count)
       .allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || $0 == UInt8(ascii: "-") }
-  }
-
-  private func names(in folder: Opened, _ shown: String) throws -> [String] {
-    let raw = unsafe openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard raw >= 0, let stream = unsafe fdopendir(raw) else {
-      throw BackupError.system("read the folder \(shown)", errno)
-    }
-    defer { unsafe closedir(stream) }
-    return try BlobFolder.names(in: shown) {
-      guard let entry = unsafe readdir(stream) else { return nil }
-      return unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
-          unsafe String(cString: $0)
-        }
-      }
-    }
   }
 
   /// Whether the file system takes names for the same that differ in upper and lower case only.
@@ -145,12 +128,14 @@ extension OutputFolder {
   /// - Throws: ``BackupError/busy(_:)`` if one does.
   func lock(_ folder: String) throws -> FileDescriptor? {
     guard let opened = try openFolder([folder]) else { return nil }
-    let raw = unsafe openat(opened.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard raw >= 0 else { throw BackupError.system("open the folder \(path)/\(folder)", errno) }
+    let shown = shown([folder])
+    let raw = try BackupError.check(
+      unsafe openat(opened.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+      "open the folder \(shown)")
     // Some file systems have no locks; there, nothing tells of another run.
     if flock(raw, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
       _ = close(raw)
-      throw BackupError.busy("\(path)/\(folder)")
+      throw BackupError.busy(shown)
     }
     return FileDescriptor(rawValue: raw)
   }

@@ -70,20 +70,11 @@ package final class OutputFolder {
   package init(
     _ path: String, overwriting: Bool = false, isStopping: @escaping () -> Bool = { false }
   ) throws {
-    self.path = path
-    self.overwriting = overwriting
-    self.isStopping = isStopping
-    var prefix = path.hasPrefix("/") ? "/" : ""
-    var isNew = false
-    for component in path.split(separator: "/") {
-      prefix += component
-      isNew = unsafe mkdir(prefix, 0o777) == 0
-      if !isNew, errno != EEXIST { throw BackupError.system("make the folder \(prefix)", errno) }
-      prefix += "/"
-    }
-    self.isNew = isNew
-    root = unsafe open(path.isEmpty ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard root >= 0 else { throw BackupError.system("open the folder \(path)", errno) }
+    (self.path, self.overwriting, self.isStopping) = (path, overwriting, isStopping)
+    isNew = try BlobFolder.make(path)
+    root = try BackupError.check(
+      unsafe open(path.isEmpty ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+      "open the folder \(path)")
   }
 
   deinit {
@@ -103,29 +94,21 @@ package final class OutputFolder {
   func put(
     _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
   ) throws -> (outcome: Outcome, digest: SHA256Digest) {
-    guard let name = file.components.last else { throw BackupError.hostileName("") }
-    try check(name)
-    let shown = shown(file)
+    let (name, shown) = (try name(of: file.components), shown(file.components))
     let folder = try self.folder(file.components.dropLast(), isPrivate: file.isPrivate)
+    func alreadyThere(_ digest: SHA256Digest) -> (Outcome, SHA256Digest) {
+      tally.alreadyThere += 1
+      return (.alreadyThere, digest)
+    }
     var digest = file.digest
-    var isReplacing = false
     // What lies in a folder that was made here was written here: a name that is taken there is
     // found out when it is given.
-    if !folder.isNew,
-      let isSame = try holds(name, in: folder, shown, &digest, produce, mayReplace)
-    {
-      if isSame, let digest {
-        tally.alreadyThere += 1
-        return (.alreadyThere, digest)
-      }
-      isReplacing = true
-    }
+    var isSame =
+      try folder.isNew ? nil : holds(name, in: folder, shown, &digest, produce, mayReplace)
+    if isSame == true, let digest { return alreadyThere(digest) }
     let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
     let temporary = temporaryName()
-    let raw = unsafe openat(
-      stage.descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-      file.isPrivate ? 0o600 : 0o666)
-    guard raw >= 0 else { throw BackupError.system("write \(shown)", errno) }
+    let raw = try create(temporary, in: stage, shown, mode: file.isPrivate ? 0o600 : 0o666)
     var isKept = false
     defer {
       if !isKept { _ = unsafe unlinkat(stage.descriptor, temporary, 0) }
@@ -134,32 +117,28 @@ package final class OutputFolder {
     let (count, found) = try fill(raw, shown, isHashing: digest == nil, produce)
     let new = digest ?? found
     file.time?.set(raw)
-    if file.isDurable, fsync(raw) != 0 { throw BackupError.system("write \(shown)", errno) }
+    if file.isDurable { try BackupError.check(fsync(raw), "write \(shown)") }
     func rename(replacing: Bool) throws -> Bool {
-      do {
-        try AtomicFile.rename(
-          temporary, in: stage.descriptor, to: name, in: folder.descriptor, replacing: replacing)
-        return true
-      } catch Errno.fileExists where !replacing {
-        return false
-      } catch let error as Errno {
-        throw BackupError.system("write \(shown)", error.rawValue)
+      try BackupError.attempting("write \(shown)") {
+        do {
+          try AtomicFile.rename(
+            temporary, in: stage.descriptor, to: name, in: folder.descriptor, replacing: replacing)
+          return true
+        } catch Errno.fileExists where !replacing {
+          return false
+        }
       }
     }
-    if !isReplacing {
+    if isSame == nil {
       isKept = try rename(replacing: false)
       if !isKept {
-        var known: SHA256Digest? = new
-        let isSame = try holds(name, in: folder, shown, &known, produce, mayReplace)
-        if isSame == true {
-          tally.alreadyThere += 1
-          return (.alreadyThere, new)
-        }
-        isReplacing = isSame != nil
+        digest = new
+        isSame = try holds(name, in: folder, shown, &digest, produce, mayReplace)
+        if isSame == true { return alreadyThere(new) }
       }
     }
     if !isKept { isKept = try rename(replacing: true) }
-    if isReplacing { tally.replaced += 1 }
+    if isSame != nil { tally.replaced += 1 }
     tally.written += 1
     tally.bytes += count
     return (.written, new)
@@ -172,13 +151,12 @@ package final class OutputFolder {
   func check(
     _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
   ) throws -> Bool {
-    guard let name = file.components.last else { throw BackupError.hostileName("") }
-    try check(name)
+    let (name, shown) = (try name(of: file.components), shown(file.components))
     guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else {
       return false
     }
     var digest = file.digest
-    return try holds(name, in: folder, shown(file), &digest, produce, mayReplace) == true
+    return try holds(name, in: folder, shown, &digest, produce, mayReplace) == true
   }
 
   /// Returns when everything that was written is on the medium.
@@ -187,9 +165,7 @@ package final class OutputFolder {
   package func synchronize() throws {
     guard tally.written > 0 else { return }
     #if canImport(Glibc)
-      guard carpack_synchronize_file_system(root) == 0 else {
-        throw BackupError.system("write the files in \(path)", errno)
-      }
+      try BackupError.check(carpack_synchronize_file_system(root), "write the files in \(path)")
     #else
       // There is no call for one file system, and the one for all cannot fail.
       sync()
@@ -203,8 +179,26 @@ package final class OutputFolder {
     if !isEnding, isStopping() { throw CancellationError() }
   }
 
-  private func shown(_ file: OutputFile) -> String {
-    ([path] + file.components).joined(separator: "/")
+  /// What a message calls a file.
+  func shown(_ components: [String]) -> String { ([path] + components).joined(separator: "/") }
+
+  /// Creates a file under a temporary name.
+  func create(
+    _ name: String, in folder: Opened, _ shown: String, mode: mode_t = 0o666
+  ) throws -> CInt {
+    try BackupError.check(
+      unsafe openat(
+        folder.descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode),
+      "write \(shown)")
+  }
+
+  /// Writes all of these bytes.
+  static func write(_ bytes: Span<UInt8>, to raw: CInt, _ shown: String) throws {
+    try BackupError.attempting("write \(shown)") {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe FileDescriptor(rawValue: raw).writeAll($0)
+      }
+    }
   }
 
   /// A name that no other file has; what an interruption leaves of them is removed by the next run.
@@ -221,17 +215,12 @@ package final class OutputFolder {
   private func fill(_ raw: CInt, _ shown: String, isHashing: Bool, _ produce: Content) throws
     -> (count: UInt64, digest: SHA256Digest)
   {
-    let descriptor = FileDescriptor(rawValue: raw)
     var count: UInt64 = 0
     var buffer: [UInt8] = []
     var hash = SHA256()
     func put(_ bytes: Span<UInt8>) throws {
       try stopIfAsked()
-      do {
-        _ = try unsafe bytes.withUnsafeBytes { try unsafe descriptor.writeAll($0) }
-      } catch let error as Errno {
-        throw BackupError.system("write \(shown)", error.rawValue)
-      }
+      try Self.write(bytes, to: raw, shown)
       if isHashing { hash.update(bytes) }
       count += UInt64(bytes.count)
     }
@@ -271,12 +260,20 @@ package final class OutputFolder {
 
   // MARK: Folders within
 
-  /// One component, and an ordinary one.
-  func check(_ name: String) throws {
+  /// Whether a name is one component, and an ordinary one.
+  static func isName(_ name: some StringProtocol) -> Bool {
     let bytes = name.utf8
-    guard !bytes.isEmpty, name != ".", name != "..", bytes.count <= 255,
-      !bytes.contains(UInt8(ascii: "/")), !bytes.contains(0)
-    else { throw BackupError.hostileName(name) }
+    return !bytes.isEmpty && name != "." && name != ".." && bytes.count <= 255
+      && !bytes.contains(UInt8(ascii: "/")) && !bytes.contains(0)
+  }
+
+  /// The name of a file.
+  ///
+  /// - Throws: ``BackupError/hostileName(_:)`` for one that no file may have.
+  func name(of components: [String]) throws -> String {
+    let name = components.last ?? ""
+    guard Self.isName(name) else { throw BackupError.hostileName(name) }
+    return name
   }
 
   /// A folder within, which is made if it is not there.
@@ -297,7 +294,7 @@ package final class OutputFolder {
     var current: Opened = (root, isNew)
     var shown = ""
     for (index, name) in zip(components.indices, components) {
-      try check(name)
+      guard Self.isName(name) else { throw BackupError.hostileName(name) }
       shown += "/" + name
       if let open = folders[shown] {
         current = open

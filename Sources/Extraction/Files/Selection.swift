@@ -1,3 +1,4 @@
+internal import Files
 package import IPLD
 
 /// What to extract from an archive, or show of it.
@@ -26,15 +27,37 @@ package struct Selection: Sendable {
   /// Whether everything is selected, be it with ``privateData`` or without.
   package var isAll: Bool { car && records && blobs && metadata }
 
+  /// Everything but ``privateData``.
+  package static let all = {
+    var all = Selection()
+    (all.car, all.records, all.blobs, all.metadata) = (true, true, true, true)
+    return all
+  }()
+
   /// Nothing selected.
   package init() {}
+}
 
-  /// Everything but ``privateData``.
-  package static var all: Selection {
-    var selection = Selection()
-    (selection.car, selection.records, selection.blobs, selection.metadata) = (
-      true, true, true, true
-    )
-    return selection
+/// How things are extracted.
+package struct ExtractionOptions: Sendable {
+  /// What blobs are called.
+  package enum Names: String, CaseIterable, Sendable {
+    /// By their CIDs.
+    case cid
+    /// By the day, the key and the words of the record that refers to them.
+    case readable
   }
+
+  /// What blobs are called.
+  package var names = Names.cid
+  /// Whether files get the times of the records.
+  package var setsTimes = true
+  /// Whether files go that carpack wrote there, and that belong to the snapshot no longer.
+  package var isDeleting = false
+
+  /// As by default.
+  package init() {}
+
+  /// What has to take the names.
+  var target: FileNaming.Target { names == .readable ? .any : .unix }
 }

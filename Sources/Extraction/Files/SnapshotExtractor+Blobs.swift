@@ -33,17 +33,17 @@ extension SnapshotExtractor {
   /// What is wrong is reported in the order of `blobs`.
   mutating func writeBlobs(_ blobs: [Blob]) throws {
     let earlier = report
-    var findings: [(index: Int, report: Report)] = []
+    var found: [Int: Report] = [:]
     let order = try archiveOrder(of: blobs)
     for (done, (index, _)) in order.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
       archived.reader.willReadSections(order[done...].lazy.map(\.ordinal))
       report = Report()
       try writeBlob(blobs[index])
-      if !report.isEmpty { findings.append((index, report)) }
+      if !report.isEmpty { found[index] = report }
     }
     report = earlier
-    for finding in findings.sorted(by: { $0.index < $1.index }) { report.add(finding.report) }
+    for (_, later) in found.sorted(by: { $0.key < $1.key }) { report.add(later) }
   }
 
   /// The indices and numbers of blobs in the order in which these lie in the archive; those that are
@@ -58,28 +58,38 @@ extension SnapshotExtractor {
     return order.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
   }
 
+  /// Blobs up to this length are read once, into memory: it takes their beginning to know their
+  /// names.
+  private static let maximumInMemory: UInt64 = 1 << 16
+
   mutating func writeBlob(_ blob: Blob) throws {
-    let cid = blob.cid
+    let (cid, reader) = (blob.cid, archived.reader)
+    let isShort: Bool
     switch archived.state(of: cid) {
-    case .held(let length) where length <= Self.maximumInMemory:
-      try writeSmallBlob(blob)
-      return
-    case .held: break
+    case .held(let length): isShort = length <= Self.maximumInMemory
     case .missing: return report.missing.append("\(cid)")
     case .damaged(let why): return report.damaged.append(("\(cid)", why))
     }
-    let reader = archived.reader
-    guard let start = try notingDamage(of: cid, { try Self.beginning(of: cid, in: reader) }) else {
-      return
+    let content: [UInt8]
+    do {
+      let found =
+        try isShort
+        ? reader.body(of: cid, limit: Int(Self.maximumInMemory))
+        : Self.beginning(of: cid, in: reader)
+      guard let found else { return report.missing.append("\(cid)") }
+      content = found
+    } catch let error where Self.isOfArchive(error) {
+      return report.damaged.append(("\(cid)", "\(error)"))
     }
-    let ending = fileExtension(cid, blob.mimeType, beginning: start)
+    let ending = fileExtension(cid, blob.mimeType, content.prefix(MediaType.signatureLength))
     try write(
-      ["blobs", name(of: blob, ending)], digest: cid.multihash.sha256, time: time(of: blob)
-    ) { sink in try reader.read(cid, each: sink) }
-  }
-
-  private func time(of blob: Blob) -> FileTime? {
-    notes?.time(of: blob.cid, record: blob.record.map { Array($0.utf8) })
+      ["blobs", name(of: blob, ending)], durably: !isShort, digest: cid.multihash.sha256,
+      time: notes?.time(of: cid, record: blob.record.map { Array($0.utf8) })
+    ) { sink in
+      guard isShort else { return _ = try reader.read(cid, each: sink) }
+      let bytes = content
+      try sink(bytes.span)
+    }
   }
 
   /// The name of a blob's file.
@@ -97,29 +107,6 @@ extension SnapshotExtractor {
     return plain
   }
 
-  /// Blobs up to this length are read once, into memory: it takes their beginning to know their
-  /// names.
-  private static let maximumInMemory: UInt64 = 1 << 16
-
-  mutating func writeSmallBlob(_ blob: Blob) throws {
-    let cid = blob.cid
-    let reader = archived.reader
-    guard
-      let found = try notingDamage(
-        of: cid, { try reader.body(of: cid, limit: Int(Self.maximumInMemory)) })
-    else { return }
-    guard let body = found else { return report.missing.append("\(cid)") }
-    let ending = fileExtension(
-      cid, blob.mimeType, beginning: Array(body.prefix(MediaType.signatureLength)))
-    try write(
-      ["blobs", name(of: blob, ending)], durably: false, digest: cid.multihash.sha256,
-      time: time(of: blob)
-    ) { sink in
-      let bytes = body
-      try sink(bytes.span)
-    }
-  }
-
   /// As much of a blob as tells its type.
   private static func beginning(of cid: CID, in reader: ArchiveReader) throws -> [UInt8] {
     var beginning: [UInt8] = []
@@ -135,7 +122,7 @@ extension SnapshotExtractor {
   }
 
   private mutating func fileExtension(
-    _ cid: CID, _ mimeType: String?, beginning: [UInt8]
+    _ cid: CID, _ mimeType: String?, _ beginning: ArraySlice<UInt8>
   ) -> String {
     let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
     if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {

@@ -40,10 +40,9 @@ package struct SnapshotExtractor {
     _ archived: ArchivedSnapshot, into folder: OutputFolder, _ options: ExtractionOptions,
     observer: @escaping Progress.Observer
   ) throws {
-    self.archived = archived
-    self.folder = folder
-    self.options = options
-    self.observer = observer
+    (self.archived, self.folder, self.options, self.observer) = (
+      archived, folder, options, observer
+    )
     account = FileNaming.account(archived.snapshot.did, for: options.target)
     files = try ExtractedFiles(folder, account)
     times = RecordTimes(of: archived.snapshot)
@@ -184,16 +183,6 @@ package struct SnapshotExtractor {
     error is ArchiveError || error is SnapshotError
   }
 
-  /// Returns what is read of a blob; nil, and notes why, if it is damaged.
-  mutating func notingDamage<Value>(of blob: CID, _ read: () throws -> Value) throws -> Value? {
-    do {
-      return try read()
-    } catch let error where Self.isOfArchive(error) {
-      report.damaged.append(("\(blob)", "\(error)"))
-      return nil
-    }
-  }
-
   private mutating func writeCAR() throws {
     let snapshot = archived.snapshot
     let name = FileNaming.car(of: snapshot, for: options.target)
@@ -230,10 +219,10 @@ package struct SnapshotExtractor {
         archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
     // Once they are laid out, they serve again.
     self.blocks = blocks
-    let wantsNotes = selection.blobs || !wanted.isEmpty
+    let isReadable = options.names == .readable
     notes =
-      wantsNotes && (options.setsTimes || options.names == .readable)
-      ? BlobNotes(of: archived.snapshot, hasNames: options.names == .readable) : nil
+      (selection.blobs || !wanted.isEmpty) && (options.setsTimes || isReadable)
+      ? BlobNotes(of: archived.snapshot, hasNames: isReadable) : nil
     var done: UInt64 = 0
     let total = UInt64(clamping: archived.snapshot.counts.records)
     let contents = try blocks.contents { record, body in
@@ -250,17 +239,7 @@ package struct SnapshotExtractor {
       guard selection.records || isNamed else { return }
       try write(record, key, body)
     }
-    if let flaw = contents.flaw {
-      noteLosses(contents.tree, unseen, selection, flaw)
-    } else {
-      for path in unseen.sorted() { throw BackupError.notFound(path) }
-      if selection.records || selection.blobs {
-        report.missingNodes = contents.tree.missingNodes.map { "\($0)" }
-        if case .commitMissing(let commit)? = contents.tree.commitError {
-          report.missingNodes.append("\(commit)")
-        }
-      }
-    }
+    try noteLosses(contents, unseen, selection)
     let blobs = contents.blobs
     if selection.blobs {
       try writeBlobs(
@@ -278,20 +257,32 @@ package struct SnapshotExtractor {
     }
   }
 
-  /// Says what a damaged repository has lost of the selection, so that less than everything never
-  /// passes for everything.
+  /// Says what is not there of the selection, so that less than everything never passes for
+  /// everything.
+  ///
+  /// - Throws: ``BackupError/notFound(_:)`` if a record is not in a repository that is not damaged.
   private mutating func noteLosses(
-    _ tree: RepositoryInspection, _ unseen: Set<String>, _ selection: Selection, _ flaw: String
-  ) {
+    _ contents: SnapshotBlocks.Contents, _ unseen: Set<String>, _ selection: Selection
+  ) throws {
+    let (tree, takesTree) = (contents.tree, selection.records || selection.blobs)
+    guard let flaw = contents.flaw else {
+      if let path = unseen.min() { throw BackupError.notFound(path) }
+      guard takesTree else { return }
+      report.missingNodes = tree.missingNodes.map { "\($0)" }
+      if case .commitMissing(let commit)? = tree.commitError {
+        report.missingNodes.append("\(commit)")
+      }
+      return
+    }
     if let error = tree.commitError { report.damaged.append(("records", "\(error)")) }
     // What the snapshot never had was missing before any damage.
     if archived.snapshot.isComplete || archived.cid == nil {
-      for node in tree.missingNodes where selection.records || selection.blobs {
+      for node in tree.missingNodes where takesTree {
         report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
       }
       for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
       report.missingRecords = []
-    } else if selection.records || selection.blobs {
+    } else if takesTree {
       report.missingNodes = tree.missingNodes.map { "\($0)" }
       report.damaged.append(("records", flaw))
     }

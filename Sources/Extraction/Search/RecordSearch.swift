@@ -72,11 +72,11 @@ package struct RecordSearch {
         gaps.append(("snapshot \(entry.number): \(error)", true))
         continue
       }
-      if let before, try readChanges(from: before, to: snapshot, entry.number, each) {
-        // Only what changed had to be read.
-      } else {
-        try readAll(of: snapshot, entry.number, each)
-      }
+      // Only what changed has to be read, if that can be told.
+      let ended =
+        try before.flatMap { try readChanges(from: $0, to: snapshot, entry.number) }
+        ?? readAll(of: snapshot, entry.number)
+      for match in ended { try each(self.ended(match)) }
       (before, lastNumber) = (snapshot, entry.number)
     }
     for match in open.values.sorted(by: { $0.path < $1.path }) {
@@ -84,63 +84,60 @@ package struct RecordSearch {
     }
   }
 
-  /// Reads what changed between two snapshots; false, and nothing is done, if that cannot be told.
+  /// Reads what changed between two snapshots.
+  ///
+  /// - Returns: The matches that are not in the new one any more; nil, and nothing is done, if that
+  ///   cannot be told.
   private mutating func readChanges(
-    from old: ArchivedSnapshot, to new: ArchivedSnapshot, _ number: Int,
-    _ each: (Match) throws -> Void
-  ) throws -> Bool {
+    from old: ArchivedSnapshot, to new: ArchivedSnapshot, _ number: Int
+  ) throws -> [Match]? {
     let oldBlocks = SnapshotBlocks(old, observer: observer)
     let newBlocks = SnapshotBlocks(new, keepsRecords: true, observer: observer)
-    let (openBefore, gapCount) = (open, gaps.count)
+    let (openBefore, gapsBefore) = (open, gaps)
     var ended: [Match] = []
     do {
       try SnapshotBlocks.compare(oldBlocks, newBlocks) { change in
         guard case .record(let record) = change else { return }
-        if let match = open.removeValue(forKey: record.key) { ended.append(self.ended(match)) }
+        if let match = open.removeValue(forKey: record.key) { ended.append(match) }
         guard let cid = record.new else { return }
-        guard let body = try newBlocks.body(of: cid) else {
+        if let body = try newBlocks.body(of: cid) {
+          read(record.key, cid, body.span, number)
+        } else {
           let what = "snapshot \(number): \(record.path) is not in the archive"
           gaps.append((what, new.snapshot.isComplete))
-          return
         }
-        read(record.key, cid, body.span, number)
       }
+      return ended
     } catch let error where error is MSTDiffError || error.isDamage {
-      open = openBefore
-      gaps.removeLast(gaps.count - gapCount)
-      return false
+      (open, gaps) = (openBefore, gapsBefore)
+      return nil
     }
-    try ended.forEach(each)
-    return true
   }
 
-  /// Reads all records of a snapshot, and closes what is not in it any more.
-  private mutating func readAll(
-    of snapshot: ArchivedSnapshot, _ number: Int, _ each: (Match) throws -> Void
-  ) throws {
+  /// Reads all records of a snapshot, and returns the matches that are not in it any more.
+  private mutating func readAll(of snapshot: ArchivedSnapshot, _ number: Int) throws -> [Match] {
     let earlier = open
     open = [:]
-    let contents: SnapshotBlocks.Contents
     do {
       let blocks = SnapshotBlocks(snapshot, keepsRecords: true, observer: observer)
-      contents = try blocks.contents { record, body in
+      let contents = try blocks.contents { record, body in
         if let match = earlier[record.key], match.cid == record.cid {
           open[record.key] = match
         } else {
           read(record.key, record.cid, body, number)
         }
       }
+      if let flaw = contents.flaw {
+        gaps.append(("snapshot \(number): \(flaw)", true))
+      } else if !contents.tree.isComplete {
+        let what = "snapshot \(number): not all of its records are in the archive"
+        gaps.append((what, snapshot.snapshot.isComplete))
+      }
+      return earlier.filter { open[$0.key]?.cid != $0.value.cid }.map(\.value)
     } catch let error where error.isDamage {
       gaps.append(("snapshot \(number): \(error)", true))
       open = earlier
-      return
-    }
-    for (key, match) in earlier where open[key]?.cid != match.cid { try each(ended(match)) }
-    if let flaw = contents.flaw {
-      gaps.append(("snapshot \(number): \(flaw)", true))
-    } else if !contents.tree.isComplete {
-      let what = "snapshot \(number): not all of its records are in the archive"
-      gaps.append((what, snapshot.snapshot.isComplete))
+      return []
     }
   }
 

@@ -30,13 +30,8 @@ package struct TextPattern: Sendable {
     guard let value = try? DAGCBORDecoder.decode(block) else { return nil }
     var waiting = [value]
     while let next = waiting.popLast() {
-      switch next {
-      case .string(let text):
-        if let excerpt = excerpt(of: text) { return excerpt }
-      case .array(let items): waiting += items.reversed()
-      case .map(let map): waiting += map.entries.reversed().map(\.value)
-      default: continue
-      }
+      if let text = next.string, let excerpt = excerpt(of: text) { return excerpt }
+      waiting += next.children.reversed()
     }
     return nil
   }

@@ -16,7 +16,7 @@ package import SystemPackage
 /// OUT/style.css
 /// ```
 package struct PageExporter {
-  /// What came of it.
+  /// The result.
   package struct Report: Sendable {
     /// How many pages there are.
     package var pages = 0
@@ -36,7 +36,9 @@ package struct PageExporter {
     package var flaws: [String] = []
   }
 
-  private typealias Entry = PostWriter.Entry
+  private typealias Entry = RecordWriter.Entry
+  /// The name of a page or of a part of a page's title, and how many records are on it.
+  private typealias Part = (name: String, count: Int)
 
   /// How much of a page is gathered before it is written.
   private static let piece = 1 << 18
@@ -49,7 +51,7 @@ package struct PageExporter {
   private let observer: Progress.Observer
   private let times: RecordTimes
   private let layout: PageLayout
-  private var media: PageMedia
+  private var writer: RecordWriter
   private var report = Report()
   private var profile: IPLDValue?
   private var done: UInt64 = 0
@@ -69,9 +71,9 @@ package struct PageExporter {
     try BlobFolder.make(folder.string)
     var exporter = try PageExporter(archived, folder, replacing, observer)
     try exporter.run()
-    exporter.report.media = exporter.media.count
-    exporter.report.missingMedia = exporter.media.missingCount
-    exporter.report.flaws += exporter.media.damaged
+    let media = exporter.writer.media
+    (exporter.report.media, exporter.report.missingMedia) = (media.count, media.missingCount)
+    exporter.report.flaws += media.damaged
     return exporter.report
   }
 
@@ -83,7 +85,9 @@ package struct PageExporter {
     (self.folder, self.replacing, self.observer) = (folder, replacing, observer)
     times = RecordTimes(of: archived.snapshot)
     layout = PageLayout(account: archived.snapshot.handle?.text ?? archived.snapshot.did.text)
-    media = try PageMedia(of: archived, in: folder, replacing: replacing)
+    writer = RecordWriter(
+      did: archived.snapshot.did,
+      media: try PageMedia(of: archived, in: folder, replacing: replacing))
     if let flaw = repository.flaw { report.flaws.append(flaw) }
   }
 
@@ -92,46 +96,30 @@ package struct PageExporter {
       let style = Array(PageLayout.style.utf8)
       try $0(style.span)
     }
-    var collections: [(name: String, years: [(String, Int)])] = []
-    var months: [(String, Int)] = []
+    var collections: [(name: String, parts: [Part])] = []
     var (collection, entries): (String?, [Entry]) = (nil, [])
-    func writeCollection(_ exporter: inout PageExporter) throws {
+    func finishCollection(_ exporter: inout PageExporter) throws {
       guard let collection else { return }
-      let sorted = Self.byTime(entries)
-      if collection == Self.posts {
-        months = try exporter.writePosts(sorted)
-      } else {
-        collections.append((collection, try exporter.writeRecords(sorted, of: collection)))
-      }
+      collections.append((collection, try exporter.writePages(entries, of: collection)))
     }
     // All records of a collection follow one another.
     let lostNodes = try repository.forEachRecord { path, cid, bytes in
       let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
       if parts[0] != collection {
-        try writeCollection(&self)
+        try finishCollection(&self)
         (collection, entries) = (parts[0], [])
       }
       let value = Self.value(bytes?.span)
       if path == Self.profile { profile = value }
       let time = times.time(of: Array(path.utf8), createdAt: value?["createdAt"]?.string)
-      entries.append(Entry(key: parts.count > 1 ? parts[1] : "", cid: cid, time: time))
+      entries.append((parts.count > 1 ? parts[1] : "", cid, time))
     }
-    try writeCollection(&self)
+    try finishCollection(&self)
     if lostNodes > 0, repository.flaw == nil { report.missingNodes = lostNodes }
-    try writeIndex(months, collections)
-  }
-
-  private static func byTime(_ entries: [Entry]) -> [Entry] {
-    entries.enumerated().sorted {
-      ($0.element.time?.seconds ?? 0, $0.offset) < ($1.element.time?.seconds ?? 0, $1.offset)
-    }.map(\.element)
+    try writeIndex(collections)
   }
 
   /// What a record says; nil if it is not there, or cannot be read.
-  private func value(_ cid: CID) -> IPLDValue? {
-    repository.withBlock(cid) { Self.value($0) } ?? nil
-  }
-
   private static func value(_ block: Span<UInt8>?) -> IPLDValue? {
     guard let block else { return nil }
     return try? DAGCBORDecoder.decode(block)
@@ -139,16 +127,67 @@ package struct PageExporter {
 
   /// Divides entries in the order of time where the beginnings of their days differ.
   private static func divide(_ entries: [Entry], _ length: Int) -> [(String, ArraySlice<Entry>)] {
+    let sorted = entries.enumerated().sorted {
+      ($0.element.time?.seconds ?? 0, $0.offset) < ($1.element.time?.seconds ?? 0, $1.offset)
+    }.map(\.element)
     var parts: [(name: String, entries: ArraySlice<Entry>)] = []
-    for (index, entry) in entries.enumerated() {
+    for (index, entry) in sorted.enumerated() {
       let name = entry.time.map { String($0.day.prefix(length)) } ?? "undated"
       let start = parts.last?.name == name ? parts.removeLast().entries.startIndex : index
-      parts.append((name, entries[start...index]))
+      parts.append((name, sorted[start...index]))
     }
     return parts
   }
 
-  private mutating func count() {
+  /// The file of a page.
+  private static func file(_ collection: String, _ part: String) -> String {
+    collection == posts
+      ? "\(part).html"
+      : FileNaming.component(Array(collection.utf8)[...], ending: "-\(part).html", for: .any)
+  }
+
+  /// Writes the pages of a collection: of posts by month, of others by year.
+  private mutating func writePages(_ entries: [Entry], of collection: String) throws -> [Part] {
+    let isPosts = collection == Self.posts
+    let parts = Self.divide(entries, isPosts ? 7 : 4)
+    let files = parts.map { Self.file(collection, $0.0) }
+    if isPosts {
+      for ((_, entries), file) in zip(parts, files) {
+        for entry in entries { writer.pages[entry.key] = file }
+      }
+    }
+    for (index, (part, entries)) in parts.enumerated() {
+      var links = [(file: "index.html", name: "Contents")]
+      if isPosts, index > 0 { links.append((files[index - 1], "Earlier")) }
+      if isPosts, index + 1 < parts.count { links.append((files[index + 1], "Later")) }
+      let title =
+        isPosts
+        ? PageLayout.name(ofMonth: part) : "\(PageLayout.name(ofCollection: collection)), \(part)"
+      try AtomicFile.save(to: folder.appending(files[index]), replacing: replacing) { sink in
+        writer.html = layout.begin(title, links: links)
+        writer.html.element("h1", [:], title)
+        for entry in entries {
+          try write(entry, isPost: isPosts)
+          if writer.html.bytes.count >= Self.piece { try writer.html.move(to: sink) }
+        }
+        writer.html.markup(PageLayout.ending)
+        try writer.html.move(to: sink)
+      }
+      report.pages += 1
+    }
+    return parts.map { ($0.0, $0.1.count) }
+  }
+
+  private mutating func write(_ entry: Entry, isPost: Bool) throws {
+    let value = repository.withBlock(entry.cid) { Self.value($0) } ?? nil
+    if value == nil { report.missingRecords += 1 }
+    if isPost {
+      report.posts += 1
+      try writer.write(post: entry, value)
+    } else {
+      report.others += 1
+      writer.write(record: entry, value)
+    }
     done += 1
     if done % 64 == 0 {
       let total = UInt64(clamping: repository.archived.snapshot.counts.records)
@@ -156,110 +195,13 @@ package struct PageExporter {
     }
   }
 
-  // MARK: Posts
-
-  private mutating func writePosts(_ entries: [Entry]) throws -> [(String, Int)] {
-    let months = Self.divide(entries, 7)
-    var pages: [String: String] = [:]
-    for (month, entries) in months { for entry in entries { pages[entry.key] = "\(month).html" } }
-    let writer = PostWriter(did: repository.archived.snapshot.did) { pages[$0] }
-    for (index, (month, entries)) in months.enumerated() {
-      var links = [(file: "index.html", name: "Contents")]
-      if index > 0 { links.append(("\(months[index - 1].0).html", "Earlier")) }
-      if index + 1 < months.count { links.append(("\(months[index + 1].0).html", "Later")) }
-      let title = PageLayout.name(ofMonth: month)
-      try write("\(month).html", title, links, entries) { exporter, entry, html in
-        let value = exporter.value(entry.cid)
-        if value == nil { exporter.report.missingRecords += 1 }
-        exporter.report.posts += 1
-        try writer.write(entry, value, &exporter.media, to: &html)
-      }
-    }
-    return months.map { ($0.0, $0.1.count) }
-  }
-
-  /// Writes a page record by record.
-  private mutating func write(
-    _ name: String, _ title: String, _ links: [(file: String, name: String)],
-    _ entries: ArraySlice<Entry>,
-    _ record: (inout PageExporter, Entry, inout HTMLText) throws -> Void
-  ) throws {
-    try AtomicFile.save(to: folder.appending(name), replacing: replacing) { sink in
-      var html = layout.begin(title, links: links)
-      html.element("h1", [:], title)
-      for entry in entries {
-        try record(&self, entry, &html)
-        count()
-        if html.bytes.count >= Self.piece { try html.move(to: sink) }
-      }
-      html.markup(PageLayout.ending)
-      try html.move(to: sink)
-    }
-    report.pages += 1
-  }
-
-  // MARK: Other records
-
-  private mutating func writeRecords(_ entries: [Entry], of collection: String) throws -> [(
-    String, Int
-  )] {
-    let years = Self.divide(entries, 4)
-    for (year, entries) in years {
-      let title = "\(PageLayout.name(ofCollection: collection)), \(year)"
-      try write(Self.file(collection, year), title, [("index.html", "Contents")], entries) {
-        exporter, entry, html in
-        exporter.report.others += 1
-        exporter.write(entry, to: &html)
-      }
-    }
-    return years.map { ($0.0, $0.1.count) }
-  }
-
-  private static func file(_ collection: String, _ year: String) -> String {
-    FileNaming.component(Array(collection.utf8)[...], ending: "-\(year).html", for: .any)
-  }
-
-  private mutating func write(_ entry: Entry, to html: inout HTMLText) {
-    html.open("article", ["id": entry.key])
-    if let time = entry.time {
-      html.element("time", ["datetime": time.text], PageLayout.name(of: time))
-    }
-    guard let value = value(entry.cid) else {
-      report.missingRecords += 1
-      html.element("p", ["class": "lost"], "\(entry.key) is not in the archive, or cannot be read.")
-      html.markup("</article>\n")
-      return
-    }
-    html.markup("<p dir=\"auto\">")
-    let subject = value["subject"]?["uri"]?.string ?? value["subject"]?.string
-    if let subject {
-      let uri = subject.hasPrefix("did:") ? "at://\(subject)" : subject
-      html.link(to: HTMLText.page(of: uri), subject)
-    }
-    for field in ["displayName", "name", "title", "text", "description"] {
-      guard let text = value[field]?.string, !text.isEmpty else { continue }
-      html.text("\(text) ")
-    }
-    html.markup("</p><details><summary class=\"soft\">")
-    html.text(entry.key)
-    html.markup("</summary>")
-    html.element("pre", [:], value.json(pretty: true))
-    html.markup("</details></article>\n")
-  }
-
-  // MARK: The index
-
-  private mutating func writeIndex(
-    _ months: [(String, Int)], _ collections: [(name: String, years: [(String, Int)])]
-  ) throws {
+  private mutating func writeIndex(_ collections: [(name: String, parts: [Part])]) throws {
     let snapshot = repository.archived.snapshot
     var html = layout.begin("Contents", links: [])
     html.markup("<header>")
-    if let banner = try media.file(profile?["banner"], "image/")?.path {
-      html.open("img", ["class": "banner", "src": banner, "alt": ""])
-    }
-    if let avatar = try media.file(profile?["avatar"], "image/")?.path {
-      html.open("img", ["class": "avatar", "src": avatar, "alt": ""])
+    for name in ["banner", "avatar"] {
+      guard let file = try writer.media.file(profile?[name], ["image/"])?.path else { continue }
+      html.open("img", ["class": name, "src": file, "alt": ""])
     }
     let name = profile?["displayName"]?.string ?? ""
     html.element("h1", ["dir": "auto"], name.isEmpty ? layout.account : name)
@@ -270,18 +212,18 @@ package struct PageExporter {
     let moment = FileTime(snapshot.createdAt).map(PageLayout.name) ?? snapshot.createdAt
     html.element("p", ["class": "soft"], "As it was backed up on \(moment).")
     html.markup("</header>\n")
-    var year = ""
-    for (month, count) in months {
+    var year: Substring?
+    for (month, count) in collections.first(where: { $0.name == Self.posts })?.parts ?? [] {
       if month.prefix(4) != year {
-        if !year.isEmpty { html.markup("</ul>") }
-        year = String(month.prefix(4))
-        html.element("h2", [:], year == "unda" ? "Without a date" : year)
+        if year != nil { html.markup("</ul>") }
+        year = month.prefix(4)
+        html.element("h2", [:], month == "undated" ? "Without a date" : String(month.prefix(4)))
         html.markup("<ul class=\"months\">")
       }
-      html.item("\(month).html", PageLayout.name(ofMonth: month), count)
+      html.item(Self.file(Self.posts, month), PageLayout.name(ofMonth: month), count)
     }
-    if !year.isEmpty { html.markup("</ul>\n") }
-    for (collection, years) in collections {
+    if year != nil { html.markup("</ul>\n") }
+    for (collection, years) in collections where collection != Self.posts {
       html.element("h2", ["title": collection], PageLayout.name(ofCollection: collection))
       html.markup("<ul class=\"months\">")
       for (year, count) in years { html.item(Self.file(collection, year), year, count) }

@@ -47,7 +47,7 @@ struct PageMedia {
   ///   - value: the reference in the record.
   ///   - kinds: beginnings of media types that it may have; a file of another kind could do more
   ///     than be looked at.
-  mutating func file(_ value: IPLDValue?, _ kinds: String...) throws -> Found? {
+  mutating func file(_ value: IPLDValue?, _ kinds: [String]) throws -> Found? {
     guard let cid = Self.cid(value) else { return nil }
     if let known = found[cid] { return known }
     let type = value?["mimeType"]?.string ?? ""

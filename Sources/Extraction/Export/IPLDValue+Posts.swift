@@ -1,0 +1,24 @@
+internal import IPLD
+
+/// What exports look for in records.
+extension IPLDValue {
+  /// What a list or a map holds, in its order.
+  var children: [IPLDValue] { array ?? map?.entries.map(\.value) ?? [] }
+
+  /// The texts in the list under a key.
+  func texts(_ key: String) -> [String] { (self[key]?.array ?? []).compactMap(\.string) }
+
+  /// What a post shows beside a quote.
+  var shownMedia: IPLDValue? { self["embed"]?["media"] ?? self["embed"] }
+
+  /// The record that a post quotes.
+  var quotedURI: String? {
+    let embedded = self["embed"]?["record"]
+    return (embedded?["record"] ?? embedded)?["uri"]?.string
+  }
+
+  /// The labels that a post's author has given it.
+  var labels: [String] {
+    (self["labels"]?["values"]?.array ?? []).compactMap { $0["val"]?.string }
+  }
+}
