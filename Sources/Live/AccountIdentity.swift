@@ -64,7 +64,10 @@ extension AccountIdentity {
   ) async throws {
     let resolver = IdentityResolver(network: network)
     guard let base else {
-      try self.init(await resolver.resolve(account, confirmingHandle: true), network)
+      let found = try await resolver.resolve(account, confirmingHandle: true)
+      try self.init(found.did, found.document, bytes: found.documentBytes, network)
+      take(found.warnings, isConfirmed: found.handle != nil)
+      handle = found.handle ?? handle
       return
     }
     do {
@@ -72,11 +75,15 @@ extension AccountIdentity {
     } catch let error as IdentityError
       where error.kind == .temporary || (mayBeGone && error.kind == .unavailable)
     {
-      // Who keeps the directory of names may be away, while the account's server is not.
-      guard let known = try Self(known: base, network: network, because: error) else {
-        throw error
-      }
-      self = known
+      // DNS or the directory may be down while the account's server is not.
+      guard let server = network.options.pds ?? base.snapshot.pds else { throw error }
+      let document = try base.didDocument().flatMap(Self.document)
+      self.init(
+        did: base.snapshot.did, handle: base.snapshot.handle, server: server,
+        key: document?.signingKey, document: nil, claims: document?.handles ?? [],
+        warnings: [
+          "the DID document could not be had (\(error)); server and key are those of the last backup"
+        ])
       return
     }
     if case .handle(let asked) = account, !claims.contains(asked) {
@@ -84,11 +91,17 @@ extension AccountIdentity {
         "the account of this archive, \(did), claims the handle \(asked) no more; the backup goes on with the account, and whoever has the handle now is backed up by the DID"
       )
     }
-    if handle != base.snapshot.handle || base.snapshot.standing.doubts.contains(.handle)
-      || !base.snapshot.hasFreshIdentity(at: Moment(now), in: path)
-    {
-      try await confirmHandle(resolver)
+    guard
+      handle != base.snapshot.handle || base.snapshot.standing.doubts.contains(.handle)
+        || !base.snapshot.hasFreshIdentity(at: Moment(now), in: path)
+    else { return }
+    // Whether the handle that the account claims leads back to it.
+    guard let claimed = claims.first else {
+      isHandleConfirmed = true
+      return
     }
+    let (source, found) = try await resolver.confirm(claimed, of: did)
+    take(found, isConfirmed: source != nil)
   }
 
   /// What is known of an account whose archive there is: by its log, if that says what it said
@@ -104,27 +117,36 @@ extension AccountIdentity {
         let document = try base.readable({ try $0.didDocument() }).flatMap(Self.document),
         try PLCLog(known.span, of: did).entries.last.map(document.follows(from:)) ?? false
       {
-        try self.init(
-          did: did, handle: document.handle, document: document, bytes: nil, warnings: [],
-          network: network)
+        try self.init(did, document, bytes: nil, network)
         self.log = known
         return
       }
     }
     let found = try await resolver.dids.document(of: did)
-    try self.init(
-      did: did, handle: found.document.handle, document: found.document, bytes: found.bytes,
-      warnings: [], network: network)
+    try self.init(did, found.document, bytes: found.bytes, network)
     self.log = log
   }
 
-  /// What was found out about an account that no archive knows.
-  private init(_ resolved: ResolvedIdentity, _ network: Network) throws {
-    try self.init(
-      did: resolved.did, handle: resolved.claimedHandle, document: resolved.document,
-      bytes: resolved.documentBytes, warnings: [], network: network)
-    take(resolved.warnings, isConfirmed: resolved.handle != nil)
-    handle = resolved.handle ?? (Self.leadsElsewhere(resolved.warnings) ? nil : handle)
+  /// What a DID document says of an account.
+  ///
+  /// - Throws: ``BackupError`` with the reason, if it names no server that may be asked.
+  private init(_ did: DID, _ document: DIDDocument, bytes: [UInt8]?, _ network: Network) throws {
+    let server: String
+    switch (network.options.pds, document.pdsResult) {
+    case (let named?, _): server = named
+    case (nil, .success(let origin)):
+      guard try AddressPolicy(network.options).permits(HTTPURL(origin.text), isRedirected: false)
+      else {
+        throw BackupError.unusableServer(
+          did.text, "the DID document's server, \"\(origin)\", is not on the public internet")
+      }
+      server = origin.text
+    case (nil, .failure(.noServer)): throw BackupError.noServer(did.text)
+    case (nil, .failure(let gap)): throw BackupError.unusableServer(did.text, "\(gap)")
+    }
+    self.init(
+      did: did, handle: document.handle, server: server, key: document.signingKey,
+      document: bytes, claims: document.handles, warnings: [])
   }
 
   /// The account's log; nil if the directory keeps none of it.
@@ -168,25 +190,16 @@ extension AccountIdentity {
     }
   }
 
-  // MARK: The handle
-
-  /// Asks whether the handle that the account claims leads back to it.
-  private mutating func confirmHandle(_ resolver: IdentityResolver) async throws {
-    guard let claimed = claims.first else {
-      isHandleConfirmed = true
-      return
-    }
-    let (source, found) = try await resolver.confirm(claimed, of: did)
-    take(found, isConfirmed: source != nil)
-    if Self.leadsElsewhere(found) { handle = nil }
-  }
-
+  /// Takes in what was found out about the handle that the account claims.
   private mutating func take(_ found: [IdentityWarning], isConfirmed: Bool) {
     warnings += found.map { "\($0)" }
     if found.contains(where: \.isContradiction) {
       isHandleConfirmed = false
     } else if isConfirmed || claims.isEmpty {
       isHandleConfirmed = true
+    }
+    if found.contains(where: { if case .handleLeadsElsewhere = $0 { true } else { false } }) {
+      handle = nil
     }
   }
 
@@ -210,58 +223,6 @@ extension AccountIdentity {
       throw BackupError.unclaimedHandle(handle.text, did.text)
     }
     return try await begin(did, server, network)
-  }
-
-  /// What the archive says of an account; nil if it does not say where it was.
-  private init?(known base: ArchivedSnapshot, network: Network, because error: IdentityError) throws
-  {
-    guard let server = network.options.pds ?? base.snapshot.pds else { return nil }
-    let bytes = try base.didDocument()
-    var key: VerificationKey?
-    var claims: [Handle] = []
-    if let document = bytes.flatMap(Self.document) {
-      (key, claims) = (document.signingKey, document.handles)
-    }
-    self.init(
-      did: base.snapshot.did, handle: base.snapshot.handle, server: server, key: key,
-      document: nil, claims: claims,
-      warnings: [
-        "the DID document could not be had (\(error)); server and key are those of the last backup"
-      ])
-  }
-
-  /// The server that a DID document names.
-  ///
-  /// - Throws: ``BackupError`` with the reason, if it names none that may be asked.
-  private static func server(of did: DID, _ document: DIDDocument, _ network: Network) throws
-    -> String
-  {
-    switch document.pdsResult {
-    case .success(let origin):
-      guard try AddressPolicy(network.options).permits(HTTPURL(origin.text), isRedirected: false)
-      else {
-        throw BackupError.unusableServer(
-          did.text,
-          "the DID document's server, \"\(origin)\", is not on the public internet")
-      }
-      return origin.text
-    case .failure(.noServer): throw BackupError.noServer(did.text)
-    case .failure(let gap): throw BackupError.unusableServer(did.text, "\(gap)")
-    }
-  }
-
-  private static func leadsElsewhere(_ warnings: [IdentityWarning]) -> Bool {
-    warnings.contains { if case .handleLeadsElsewhere = $0 { true } else { false } }
-  }
-
-  private init(
-    did: DID, handle: Handle?, document: DIDDocument, bytes: [UInt8]?, warnings: [String],
-    network: Network
-  ) throws {
-    let server = try network.options.pds ?? Self.server(of: did, document, network)
-    self.init(
-      did: did, handle: handle, server: server, key: document.signingKey, document: bytes,
-      claims: document.handles, warnings: warnings)
   }
 }
 

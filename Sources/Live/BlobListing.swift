@@ -70,18 +70,6 @@ extension BlobListing {
     }
   }
 
-  /// Asks for all pages, of which each has to come.
-  ///
-  /// - Throws: what the client throws.
-  static func fetch(
-    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
-  ) async throws -> BlobListing {
-    var listing = try await gather(of: did, from: client, referenced: referenced, page: page)
-    if let error = listing.fault?.error { throw error }
-    if listing.fault != nil { listing.isDoubtful = true }
-    return listing
-  }
-
   /// What of a page is more than it may be; nil if nothing is.
   private static func excess(of page: ListBlobs.Output) -> String? {
     let count = page.cids.count + page.malformed.count

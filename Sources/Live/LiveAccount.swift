@@ -54,8 +54,8 @@ package struct LiveAccount: Sendable {
     }
     let file = try await received.received()
     guard since == nil else { return (.file(file), 0) }
-    let verifier = try CommitVerifier(
-      did: did, key: identity.key, log: try await history(), now: now)
+    let log = did.method == "plc" ? try await logBytes() : nil
+    let verifier = try CommitVerifier(did: did, key: identity.key, log: log, now: now)
     return try await onOwnThread {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
@@ -67,10 +67,8 @@ package struct LiveAccount: Sendable {
     }
   }
 
-  /// The account's log in the PLC directory; nil if it has none.
-  private func history() async throws -> [UInt8]? {
-    guard did.method == "plc" else { return nil }
-    return try await IdentityResolver(network: network).dids.plcLog(of: did)
+  private func logBytes() async throws -> [UInt8] {
+    try await IdentityResolver(network: network).dids.plcLog(of: did)
   }
 
   /// A blob, compared with its CID.
@@ -100,17 +98,18 @@ package struct LiveAccount: Sendable {
   ///
   /// - Throws: `XRPCError`, `TransportError`.
   package func blobs() async throws -> (cids: [CID], isDoubtful: Bool) {
-    let listing = try await BlobListing.fetch(
+    let listing = try await BlobListing.gather(
       of: did, from: client, referenced: nil, page: { _ in })
-    return (listing.cids, listing.isDoubtful || listing.malformedCount > 0)
+    if let error = listing.fault?.error { throw error }
+    let isDoubtful = listing.isDoubtful || listing.fault != nil || listing.malformedCount > 0
+    return (listing.cids, isDoubtful)
   }
 
   /// The newest commit.
   ///
   /// - Throws: `XRPCError`, `TransportError`.
-  package func latestCommit() async throws -> (rev: TID, cid: CID) {
-    let latest = try await client.call(GetLatestCommit(did: did))
-    return (latest.rev, latest.cid)
+  package func latestCommit() async throws -> GetLatestCommit.Output {
+    try await client.call(GetLatestCommit(did: did))
   }
 
   /// The DID document.
@@ -125,6 +124,6 @@ package struct LiveAccount: Sendable {
   ///
   /// - Throws: `IdentityError`.
   package func plcLog() async throws -> DownloadedFile {
-    .memory([try await IdentityResolver(network: network).dids.plcLog(of: did)])
+    .memory([try await logBytes()])
   }
 }

@@ -9,20 +9,9 @@ package import XRPC
 /// One that fails does not keep the others from being backed up, and one whose servers are slow
 /// leaves its place to another.
 package struct MultiAccountBackup: Sendable {
-  /// An account to be backed up.
-  package struct Account: Sendable {
-    /// What it is called.
-    package let account: ATIdentifier
-    /// Its newest commit, if a server has said so already: an archive that has it is up to date
-    /// without another question.
-    package let head: CID?
-
-    /// An account.
-    package init(_ account: ATIdentifier, head: CID? = nil) {
-      self.account = account
-      self.head = head
-    }
-  }
+  /// An account to be backed up: what it is called, and its newest commit, if a server has said so
+  /// already; an archive that has it is up to date without another question.
+  package typealias Account = (account: ATIdentifier, head: CID?)
 
   /// What came of an account.
   package enum Outcome: Sendable {
@@ -36,26 +25,12 @@ package struct MultiAccountBackup: Sendable {
     case duplicate(DID)
   }
 
-  /// Is told what happens to each account.
-  package struct Observer: Sendable {
-    /// An account's turn has come.
-    package var began: @Sendable (ATIdentifier) -> Void
-    /// Something happens.
-    package var happened: @Sendable (ATIdentifier, BackupEvent) -> Void
-    /// It is done.
-    package var ended: @Sendable (ATIdentifier, Outcome) -> Void
-
-    /// An observer.
-    package init(
-      began: @escaping @Sendable (ATIdentifier) -> Void,
-      happened: @escaping @Sendable (ATIdentifier, BackupEvent) -> Void,
-      ended: @escaping @Sendable (ATIdentifier, Outcome) -> Void
-    ) {
-      self.began = began
-      self.happened = happened
-      self.ended = ended
-    }
-  }
+  /// Is called with what happens to each account: its turn has come; something happens; it is done.
+  package typealias Observer = (
+    began: @Sendable (ATIdentifier) -> Void,
+    happened: @Sendable (ATIdentifier, BackupEvent) -> Void,
+    ended: @Sendable (ATIdentifier, Outcome) -> Void
+  )
 
   private let network: Network
   private let options: AccountBackup.Options
@@ -75,10 +50,7 @@ package struct MultiAccountBackup: Sendable {
   package init(
     network: Network, options: AccountBackup.Options, jobs: Int, observer: Observer
   ) {
-    self.network = network
-    self.options = options
-    self.jobs = jobs
-    self.observer = observer
+    (self.network, self.options, self.jobs, self.observer) = (network, options, jobs, observer)
   }
 
   /// Backs up accounts as they come.
@@ -126,24 +98,25 @@ package struct MultiAccountBackup: Sendable {
       }
     }
     defer { watch?.cancel() }
-    let backup = AccountBackup(network: network, options: options) { [observer] event in
+    let backup = AccountBackup(network: network, options: options) {
+      [happened = observer.happened, account = account.account] event in
       pace.note(event)
-      observer.happened(account.account, event)
+      happened(account, event)
     }
+    let outcome: Outcome
     do {
-      if options.isDryRun {
-        let plan = try await backup.plan(account.account, into: destination, locks: locks)
-        observer.ended(account.account, .planned(plan))
-        return
-      }
-      let report = try await backup.run(
-        account.account, knownHead: account.head, into: destination, locks: locks)
-      observer.ended(account.account, .success(report))
+      outcome =
+        try await options.isDryRun
+        ? .planned(backup.plan(account.account, into: destination, locks: locks))
+        : .success(
+          backup.run(
+            account.account, knownHead: account.head, into: destination, locks: locks))
     } catch let taken as RunLocks.Taken {
-      observer.ended(account.account, .duplicate(taken.did))
+      outcome = .duplicate(taken.did)
     } catch {
       observer.ended(account.account, .failure(error))
-      try Task.checkCancellation()
+      return try Task.checkCancellation()
     }
+    observer.ended(account.account, outcome)
   }
 }

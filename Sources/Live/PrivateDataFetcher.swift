@@ -42,7 +42,7 @@ struct PrivateDataFetcher {
         entry.fault = Self.fault(isRefused ? .notGiven : .notFetched, "\(error)", of: entry)
       } catch let error as TransportError {
         entry.fault = Self.fault(.notFetched, "\(error)", of: entry)
-      } catch let error as Malformed {
+      } catch let error as AnswerFault {
         entry.fault = Self.fault(
           .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))",
           of: entry)
@@ -51,9 +51,6 @@ struct PrivateDataFetcher {
     }
     return received
   }
-
-  /// That an answer of success is not what it should be.
-  private struct Malformed: Error { let what: String }
 
   private static func fault(
     _ kind: PrivateData.Fault.Kind, _ why: String, of entry: PrivateData.Entry
@@ -89,7 +86,7 @@ struct PrivateDataFetcher {
       cursor = page?.cursor
       if let cursor {
         guard seen.insert(cursor).inserted, entry.answers.count < Self.maximumPages else {
-          throw Malformed(what: "its pages have no end")
+          throw AnswerFault("its pages have no end")
         }
       }
     } while cursor != nil
@@ -97,19 +94,14 @@ struct PrivateDataFetcher {
 
   /// What of a page tells how the list goes on, and whether it lists nothing.
   private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
-    do {
-      let answer = Answer(try DataModelJSON.decode(body))
-      guard let fields = answer.json.map?.entries else {
-        throw Malformed(what: "it is no JSON object")
-      }
-      let lists = fields.compactMap(\.value.array)
-      let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
-      return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
-    } catch let error as JSONError {
-      throw Malformed(what: "it is not JSON: \(error)")
-    } catch let fault as AnswerFault {
-      throw Malformed(what: fault.what)
+    let answer: Answer
+    do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
+      throw AnswerFault("it is not JSON: \(error)")
     }
+    guard let fields = answer.json.map?.entries else { throw AnswerFault("it is no JSON object") }
+    let lists = fields.compactMap(\.value.array)
+    let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
+    return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
   }
 
   /// Refuses the page of a proxy; what an object says is the owner's, whatever it is.
@@ -117,7 +109,7 @@ struct PrivateDataFetcher {
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
     guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
       body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
-    else { throw Malformed(what: "it is no JSON object") }
+    else { throw AnswerFault("it is no JSON object") }
   }
 
   private func fetchLines(
@@ -129,13 +121,13 @@ struct PrivateDataFetcher {
       // An answer that broke off comes again from its beginning.
       try received.goBack(to: begin)
       guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
-        throw Malformed(what: "it is a page")
+        throw AnswerFault("it is a page")
       }
       var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
       for try await bytes in response.body {
         count += UInt64(bytes.count)
         guard count <= Self.maximumLines else {
-          throw Malformed(what: "it is longer than \(Self.maximumLines) bytes")
+          throw AnswerFault("it is longer than \(Self.maximumLines) bytes")
         }
         piece += bytes
         guard piece.count >= PrivateData.maximumPiece else { continue }

@@ -34,9 +34,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
     malformed: @escaping @Sendable ([String]) -> Void
   ) {
-    self.client = client
-    self.inactive = inactive
-    self.malformed = malformed
+    (self.client, self.inactive, self.malformed) = (client, inactive, malformed)
   }
 
   /// The accounts, from the first on; a page is fetched when the one before has been read.
@@ -56,7 +54,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
         inactive(repo.did, repo.status ?? "inactive")
         continue
       }
-      return MultiAccountBackup.Account(.did(repo.did), head: repo.head)
+      return (.did(repo.did), repo.head)
     }
   }
 

@@ -50,7 +50,7 @@ import XRPC
     var underWay: Int { state.withLock { $0.underWay } }
 
     var observer: MultiAccountBackup.Observer {
-      MultiAccountBackup.Observer(
+      (
         began: { [self] _ in
           state.withLock { state in
             state.underWay += 1
@@ -64,7 +64,8 @@ import XRPC
             state.outcomes[account.text] = outcome
             state.order.append(account.text)
           }
-        })
+        }
+      )
     }
 
     func outcome(_ account: StandInAccount) -> BackupReport.Outcome? {
@@ -83,7 +84,7 @@ import XRPC
   private func list(_ error: Broken? = nil) throws -> List {
     List(
       accounts: try accounts.map {
-        MultiAccountBackup.Account(try ATIdentifier($0.did), head: $0.head)
+        (try ATIdentifier($0.did), $0.head)
       },
       error: error)
   }
@@ -115,7 +116,7 @@ import XRPC
   /// The first account by each of its names, again and again.
   private func names(of account: StandInAccount) throws -> List {
     let names = [account.did, account.handle, account.handle.uppercased(), account.did]
-    return List(accounts: try names.map { MultiAccountBackup.Account(try ATIdentifier($0)) })
+    return List(accounts: try names.map { (try ATIdentifier($0), nil) })
   }
 
   @Test(arguments: [1, 4], [true, false])

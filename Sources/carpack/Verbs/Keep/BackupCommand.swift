@@ -278,7 +278,7 @@ struct NamedAccounts: AsyncSequence, Sendable {
     var rest: ArraySlice<ATIdentifier>
 
     mutating func next() async -> MultiAccountBackup.Account? {
-      rest.popFirst().map { MultiAccountBackup.Account($0) }
+      rest.popFirst().map { ($0, nil) }
     }
   }
 }

@@ -36,10 +36,11 @@ final class BackupOutcomes: Sendable {
 
   /// What observes the run.
   var observer: MultiAccountBackup.Observer {
-    MultiAccountBackup.Observer(
+    (
       began: { [display] in display.begin($0.text) },
       happened: { [display] in display.show($1, of: $0.text) },
-      ended: { [self] in ended($0.text, $1) })
+      ended: { [self] in ended($0.text, $1) }
+    )
   }
 
   /// Notes an account that the server lists and does not give out.

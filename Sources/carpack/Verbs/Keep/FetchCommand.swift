@@ -228,12 +228,12 @@ struct FetchLatestCommand: ParsableCommand {
   func run() throws {
     let isJSON = list.json
     try options.run { account in
-      let (rev, cid) = try await account.latestCommit()
-      guard isJSON else { return Console.print("\(rev) \(cid)") }
+      let latest = try await account.latestCommit()
+      guard isJSON else { return Console.print("\(latest.rev) \(latest.cid)") }
       Console.printJSON(.fetch) {
         $0.field("did", account.did.text)
-        $0.field("rev", rev.text)
-        $0.field("commit", "\(cid)")
+        $0.field("rev", latest.rev.text)
+        $0.field("commit", "\(latest.cid)")
       }
     }
   }
