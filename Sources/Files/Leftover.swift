@@ -18,7 +18,7 @@ enum Leftover {
       let reader = try ArchiveReader(file)
       return reader.hasContent ? reader : nil
     } catch let error as ArchiveError {
-      if error.reason == .notAnArchive, !ArchiveTraces.are(in: file) { return nil }
+      if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
       throw BackupError.leftover(storage.path.string, nil)
     }
   }

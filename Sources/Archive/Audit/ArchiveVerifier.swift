@@ -9,12 +9,7 @@ package import SystemPackage
 /// goes on behind damage, so that what it reports is all there is.
 package struct ArchiveVerifier: Sendable {
   /// How much is looked at.
-  package enum Depth: Sendable {
-    /// Everything.
-    case full
-    /// The stored bytes against their checksums: nothing is decompressed, and no section hashed.
-    case quick
-  }
+  package typealias Depth = Survey.Depth
 
   private let reader: ArchiveReader
   private let workers: Int
@@ -51,7 +46,7 @@ package struct ArchiveVerifier: Sendable {
     _ depth: Depth, intake: FrameIntake?, progress: (UInt64, UInt64) -> Void
   ) throws -> ArchiveVerification {
     let survey = try Survey(
-      reader.file, depth: depth == .full ? .full : .stored, limits: reader.limits,
+      reader.file, depth: depth, limits: reader.limits,
       workers: workers, intake: intake, progress: progress)
     var audit = SurveyAudit(survey, reader, isComplete: depth == .full)
     try reader.file.withBytes { (bytes) throws in try audit.run(in: bytes) }

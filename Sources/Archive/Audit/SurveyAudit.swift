@@ -56,7 +56,7 @@ struct SurveyAudit {
 
   private mutating func noteFrames() {
     var told = Set<UInt64>()
-    for error in survey.observations.frames where counts(error.offset) {
+    for error in survey.malformations where counts(error.offset) {
       if let place = error.offset { told.insert(place) }
       verification.note(.damaged, error)
     }
@@ -69,14 +69,14 @@ struct SurveyAudit {
           ? .damagedFrame("no frame is there") : .damagedFrame("its checksum does not hold"),
         at: entry.offset)
     }
-    for (cid, place) in survey.observations.damaged {
+    for (cid, place) in survey.damaged {
       guard counts(place), !isHeldElsewhere(cid) else { continue }
       verification.noteDamaged(cid, at: place)
     }
-    for (cid, place) in survey.observations.unverifiable where counts(place) {
+    for (cid, place) in survey.unverifiable where counts(place) {
       verification.noteUnverifiable(cid, at: place)
     }
-    verification.unverifiableCount = survey.observations.unverifiableCount
+    verification.unverifiableCount = survey.unverifiableCount
   }
 
   /// Whether a section that is damaged was written again.
@@ -160,6 +160,6 @@ struct SurveyAudit {
     verification.sectionCount += UInt64(survey.salvaged.count)
     verification.sectionCount -= min(
       verification.sectionCount,
-      UInt64(survey.observations.mismatchCount + survey.incomplete.count))
+      UInt64(survey.mismatchCount + survey.incomplete.count))
   }
 }

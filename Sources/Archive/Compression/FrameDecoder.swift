@@ -1,13 +1,9 @@
 internal import IPLD
-internal import Synchronization
 
 /// Turns the stored bytes of data frames into content, from as many threads as ask.
 package final class FrameDecoder: Sendable {
-  /// Contexts at rest.
-  ///
-  /// Each is a few hundred kilobytes, and there are never more than threads that decompress at a
-  /// time.
-  private let idle = Mutex<[ZstdDecompressor]>([])
+  /// Each is a few hundred kilobytes.
+  private let decompressors = Pool { ZstdDecompressor() }
 
   package init() {}
 
@@ -16,11 +12,8 @@ package final class FrameDecoder: Sendable {
   /// - Throws: ``ArchiveError`` if it does not decompress.
   package func content(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError) -> [UInt8] {
     if frame.isRaw { return RawFrame.content(of: frame, in: file) }
-    let decompressor = idle.withLock { $0.popLast() } ?? ZstdDecompressor()
-    defer { idle.withLock { $0.append(decompressor) } }
-    guard
-      let content = decompressor.decompress(
-        file.extracting(frame.range), size: frame.contentSize)
+    let stored = file.extracting(frame.range)
+    guard let content = decompressors.with({ $0.decompress(stored, size: frame.contentSize) })
     else {
       throw ArchiveError(
         .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))
@@ -28,11 +21,36 @@ package final class FrameDecoder: Sendable {
     return content
   }
 
+  /// The prefix of the first section of a frame; and the content, if all of it had to be
+  /// decompressed for that.
+  ///
+  /// - Throws: ``ArchiveError`` if it does not decompress, or no section begins it.
+  func beginning(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError)
+    -> (prefix: SectionPrefix, content: [UInt8]?)
+  {
+    let content =
+      frame.isRaw
+      ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+      : try content(of: frame, in: file)
+    let prefix = try SectionPrefix(content.span, at: 0, place: UInt64(frame.offset))
+    return (prefix, frame.isRaw ? nil : content)
+  }
+
+  /// The sections of a frame, whose content may be here already.
+  ///
+  /// - Throws: ``ArchiveError`` if it does not decompress, or holds something else.
+  func sections(
+    of frame: DataFrame, _ content: [UInt8]? = nil, firstOrdinal: UInt64 = 0, in file: Span<UInt8>
+  ) throws(ArchiveError) -> DecodedFrame {
+    let bytes: [UInt8]
+    if let content { bytes = content } else { bytes = try self.content(of: frame, in: file) }
+    return try DecodedFrame(bytes, firstOrdinal: firstOrdinal, place: UInt64(frame.offset))
+  }
+
   /// What can be had of the content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
   package func salvage(_ frame: DataFrame, in file: Span<UInt8>) -> [UInt8] {
     if frame.isRaw { return RawFrame.content(of: frame, in: file) }
-    let decompressor = idle.withLock { $0.popLast() } ?? ZstdDecompressor()
-    defer { idle.withLock { $0.append(decompressor) } }
-    return decompressor.salvage(file.extracting(frame.range), size: frame.contentSize)
+    let stored = file.extracting(frame.range)
+    return decompressors.with { $0.salvage(stored, size: frame.contentSize) }
   }
 }

@@ -41,33 +41,9 @@ package final class DecodedFrame: Sendable {
       return
     }
     large = nil
-    var bounds: [UInt32] = []
-    bounds.reserveCapacity(content.count / 256 + 2)
-    var offset = 0
-    while offset < content.count {
-      bounds.append(UInt32(offset))
-      guard case .value(let total) = Varint.read(content, at: &offset), total > 0 else {
-        throw ArchiveError(.malformedSection("its length is not a varint"), offset: place)
-      }
-      guard total <= UInt64(content.count - offset) else {
-        throw ArchiveError(.malformedSection("it does not end in its frame"), offset: place)
-      }
-      offset += Int(total)
-      guard try !Self.isLarge(content, Int(bounds[bounds.count - 1]), total, place) else {
-        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
-      }
-    }
-    bounds.append(UInt32(offset))
+    let (bounds, malformation) = Self.bounds(of: content)
+    if let malformation { throw ArchiveError(.malformedSection(malformation), offset: place) }
     self.bounds = bounds
-  }
-
-  /// Whether the section at `start`, of so many bytes behind its length, has to have frames of its
-  /// own.
-  private static func isLarge(
-    _ content: Span<UInt8>, _ start: Int, _ total: UInt64, _ place: UInt64
-  ) throws(ArchiveError) -> Bool {
-    guard total >= UInt64(ArchiveLimits.largeBody) else { return false }
-    return try SectionPrefix(content, at: start, place: place).isLarge
   }
 
   /// Finds the sections that can still be told apart in what is left of a damaged pack.
@@ -79,16 +55,33 @@ package final class DecodedFrame: Sendable {
     self.place = place
     self.failure = failure
     large = nil
-    let content = bytes.span
-    var bounds: [UInt32] = [0]
+    bounds = Self.bounds(of: bytes.span).bounds
+  }
+
+  /// Where each section begins and the last ends, up to the first of which that cannot be told, and
+  /// what is wrong with that one.
+  private static func bounds(of content: Span<UInt8>) -> (bounds: [UInt32], malformation: String?) {
+    var bounds: [UInt32] = []
+    bounds.reserveCapacity(content.count / 256 + 2)
+    bounds.append(0)
     var offset = 0
-    while case .value(let total) = Varint.read(content, at: &offset), total > 0,
-      total < UInt64(ArchiveLimits.largeBody), total <= UInt64(content.count - offset)
-    {
+    while offset < content.count {
+      let start = offset
+      guard case .value(let total) = Varint.read(content, at: &offset), total > 0 else {
+        return (bounds, "its length is not a varint")
+      }
+      guard total <= UInt64(content.count - offset) else {
+        return (bounds, "it does not end in its frame")
+      }
+      if total >= UInt64(ArchiveLimits.largeBody),
+        (try? SectionPrefix(content, at: start, place: 0))?.isLarge ?? true
+      {
+        return (bounds, "a large one shares its frame")
+      }
       offset += Int(total)
       bounds.append(UInt32(offset))
     }
-    self.bounds = bounds
+    return (bounds, nil)
   }
 
   /// Whether the lengths of its sections add up to the content.
@@ -119,5 +112,38 @@ package final class DecodedFrame: Sendable {
     if let large { return large }
     let bytes = bytes
     return try SectionPrefix(bytes.span, at: Int(bounds[index]), place: place)
+  }
+
+  /// The CID of section number `index` of a pack, and where its body lies in ``bytes``.
+  ///
+  /// - Throws: ``ArchiveError`` if its prefix is malformed.
+  func section(_ index: Int) throws(ArchiveError) -> (cid: CID, body: Range<Int>) {
+    let prefix = try prefix(index)
+    let range = range(index)
+    return (prefix.cid, range.lowerBound + prefix.length..<range.upperBound)
+  }
+
+  /// Hashes sections of a pack.
+  ///
+  /// - Throws: ``ArchiveError`` at the first whose prefix is malformed.
+  /// - Returns: For each its CID, where its body lies in ``bytes``, and whether it hashes to the CID.
+  func verify(_ numbers: Range<Int>) throws(ArchiveError) -> [(
+    cid: CID, body: Range<Int>, verification: Multihash.Verification
+  )] {
+    var cids: [CID] = []
+    var bodies: [Range<Int>] = []
+    cids.reserveCapacity(numbers.count)
+    bodies.reserveCapacity(numbers.count)
+    for number in numbers {
+      let section = try section(number)
+      cids.append(section.cid)
+      bodies.append(section.body)
+    }
+    let bytes = bytes
+    let digests = SHA256.digests(of: bodies, in: bytes.span)
+    return cids.indices.map { index in
+      let body = bytes.span.extracting(bodies[index])
+      return (cids[index], bodies[index], cids[index].verify(body, hashedTo: digests[index]))
+    }
   }
 }

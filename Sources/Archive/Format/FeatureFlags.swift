@@ -38,6 +38,11 @@ package struct FeatureFlags: Hashable, Sendable {
     self.optional = optional
   }
 
+  /// These features and some more.
+  func adding(required: UInt64, optional: UInt64 = 0) -> FeatureFlags {
+    FeatureFlags(required: self.required | required, optional: self.optional | optional)
+  }
+
   /// Refuses required features that are not known here.
   ///
   /// - Throws: ``ArchiveError`` that names the bits.

@@ -5,14 +5,6 @@ internal import IPLD
 /// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a
 /// footer was there, or got to the medium in part: nobody can tell which, so it counts as damage.
 extension Footer {
-  /// Where a footer seems to have been.
-  struct Remains: Equatable {
-    let offset: Int
-    /// Whether it can only have been one of this file, that ended the generation after the last
-    /// that is committed.
-    let isNext: Bool
-  }
-
   /// Where footers seem to have been, behind the last that holds.
   ///
   /// One is known by its first 28 bytes, or by its own offset, which stands before its checksum, so
@@ -22,8 +14,10 @@ extension Footer {
   ///   - file: The file.
   ///   - start: Where to begin.
   ///   - generation: What the last footer that holds says; nil if there is none.
+  /// - Returns: Where each begins, and whether it can only have been one of this file, that ended the
+  ///   generation after the last that is committed.
   static func remains(in file: Span<UInt8>, from start: Int, after generation: Generation?)
-    -> [Remains]
+    -> [(offset: Int, isNext: Bool)]
   {
     var found: [Int: Bool] = [:]
     var place = start
@@ -44,7 +38,7 @@ extension Footer {
       else { continue }
       found[Int(offset)] = true
     }
-    return found.map { Remains(offset: $0, isNext: $1) }.sorted { $0.offset < $1.offset }
+    return found.map { ($0, $1) }.sorted { $0.offset < $1.offset }
   }
 
   /// Whether a footer says that it comes after this generation, as far as it can still be read.
@@ -63,25 +57,21 @@ extension Footer {
 /// which of them is the newest. So when it is made again, what can still be read of it is asked
 /// first.
 extension Footer {
-  /// What a footer that may be damaged says of the newest manifest.
-  struct HeadClaim {
-    let frameOffset: UInt64
-    let ordinal: UInt64
-    let cid: CID
-
-    /// Whether a manifest is the one that is meant: two of three numbers are right, so that one may
-    /// be damaged.
-    func means(_ head: Generation.Head) -> Bool {
-      [head.frameOffset == frameOffset, head.ordinal == ordinal, head.cid == cid].count { $0 } >= 2
-    }
-  }
-
-  /// What the bytes at `offset` say, as those of a footer; nil if the file ends before that.
-  static func headClaim(in file: Span<UInt8>, at offset: Int) -> HeadClaim? {
+  /// What the bytes at `offset` say of the newest manifest, as those of a footer; nil if the file
+  /// ends before that.
+  static func headClaim(in file: Span<UInt8>, at offset: Int) -> Generation.Head? {
     guard offset >= 0, offset <= file.count - segmentsOffset else { return nil }
     let digest = SHA256Digest(file.extracting(offset + 96..<offset + 128))
-    return HeadClaim(
-      frameOffset: file.u64(offset + 80), ordinal: file.u64(offset + 88),
-      cid: CID(codec: .dagCBOR, digest: digest))
+    return Generation.Head(
+      cid: CID(codec: .dagCBOR, digest: digest), ordinal: file.u64(offset + 88),
+      frameOffset: file.u64(offset + 80))
+  }
+}
+
+extension Generation.Head {
+  /// Whether a manifest is the one that a damaged footer means: two of three numbers are right, so
+  /// that one may be damaged.
+  func means(_ head: Generation.Head) -> Bool {
+    [head.frameOffset == frameOffset, head.ordinal == ordinal, head.cid == cid].count { $0 } >= 2
   }
 }

@@ -50,24 +50,18 @@ package enum Footer {
 
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5
   /// asks for.
-  package static func frame(_ file: Span<UInt8>, at offset: Int) -> SkippableFrame? {
+  ///
+  /// - Parameter place: Where it was written, if that is not `offset`, because the bytes are a part of
+  ///   the file.
+  package static func frame(_ file: Span<UInt8>, at offset: Int, writtenAt place: Int? = nil)
+    -> SkippableFrame?
+  {
     // An error here says only that no footer begins at this place, which is the answer.
-    guard let frame = try? SkippableFrame(file, at: offset) else { return nil }
-    guard frame.kind == .footer, segmentCount(length: frame.length) != nil,
-      file.u64(frame.end - trailerLength) == UInt64(offset), frame.holds(in: file)
+    guard let frame = try? SkippableFrame(file, at: offset), frame.kind == .footer,
+      segmentCount(length: frame.length) != nil,
+      file.u64(frame.end - trailerLength) == UInt64(place ?? offset), frame.holds(in: file)
     else { return nil }
     return frame
-  }
-
-  /// How long the footer is with which `bytes` begin, if they are one that was written at `place`
-  /// and holds.
-  static func length(of bytes: Span<UInt8>, writtenAt place: Int) -> Int? {
-    // An error here says only that no footer begins there, which is the answer.
-    guard let frame = try? SkippableFrame(bytes, at: 0), frame.kind == .footer,
-      segmentCount(length: frame.length) != nil,
-      bytes.u64(frame.end - trailerLength) == UInt64(place), frame.holds(in: bytes)
-    else { return nil }
-    return frame.length
   }
 
   /// The footer that ends at `end`, if one does: what stands before its checksum says where it

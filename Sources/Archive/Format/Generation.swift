@@ -88,6 +88,25 @@ package struct Generation: Equatable, Sendable {
 }
 
 extension Generation {
+  /// The generation that follows another, or the first, with its footer at a place.
+  ///
+  /// - Throws: ``ArchiveError`` if there are more segments or generations than can be.
+  init(
+    after previous: Generation?, footerAt place: UInt64, sectionCount: UInt64,
+    streamLength: UInt64, head: Head?, segments: [Segment], features: FeatureFlags
+  ) throws(ArchiveError) {
+    guard segments.count <= ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
+    let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
+    guard !overflow else { throw ArchiveError(.tooManyGenerations) }
+    self.init(
+      number: number, footerOffset: place, previousFooterOffset: previous?.footerOffset,
+      committedLength: place + UInt64(Footer.length(segments: segments.count)),
+      sectionCount: sectionCount, streamLength: streamLength, head: head, segments: segments,
+      minorVersion: max(
+        previous?.minorVersion ?? Footer.minorVersion, features.required == 0 ? 0 : 1),
+      features: features)
+  }
+
   /// What is committed in a file without anything in it.
   static let none = Generation(
     number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: 0, sectionCount: 0,

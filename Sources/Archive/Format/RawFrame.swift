@@ -91,6 +91,27 @@ package enum RawFrame {
     return content
   }
 
+  /// Frame 0 of a file, and the CAR header that it holds, its varint in front.
+  ///
+  /// - Throws: ``ArchiveError`` if it is damaged, or does not hold one header and nothing else.
+  static func carHeader(in file: Span<UInt8>) throws(ArchiveError) -> (DataFrame, [UInt8]) {
+    let frame = try DataFrame(file, at: 0, limit: file.count)
+    guard frame.isRaw, checksumHolds(of: frame, in: file) else {
+      throw ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
+    }
+    let content = content(of: frame, in: file)
+    try checkHeader(content.span)
+    return (frame, content)
+  }
+
+  /// Refuses what is not a varint and as many bytes as it says, one at least.
+  static func checkHeader(_ content: Span<UInt8>) throws(ArchiveError) {
+    var offset = 0
+    guard case .value(let length) = Varint.read(content, at: &offset), length > 0,
+      length <= UInt64(ArchiveLimits.carHeader), length == UInt64(content.count - offset)
+    else { throw ArchiveError(.malformedHeader) }
+  }
+
   /// Whether the content's checksum holds.
   package static func checksumHolds(of frame: DataFrame, in file: Span<UInt8>) -> Bool {
     var hash = XXH64.Stream()

@@ -127,28 +127,16 @@ package struct IndexSegmentBuilder {
 
   /// Whether the bytes at `offset` are this segment's frame.
   package func isEncoded(in file: Span<UInt8>, at offset: Int, length: Int) -> Bool {
-    guard count > 0 else { return false }
-    return SegmentEncoder.isEncoded(self, in: Span(), as: file, at: offset, length: length)
+    MergedSegment(newer: self).isEncoded(in: file, at: offset, length: length)
   }
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
-  /// of them.
+  /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
+  /// them.
   ///
   /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink`
   ///   throws.
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
-    try SegmentEncoder.encode(self, in: Span(), to: sink)
-  }
-}
-
-extension IndexSegmentBuilder: SegmentContents {
-  func forEachEntry(in _: Span<UInt8>, _ body: (IndexEntry) throws -> Void) throws {
-    var entries = entries
-    while let entry = entries.next() { try body(entry) }
-  }
-
-  func forEachFrame(in _: Span<UInt8>, _ body: (FrameEntry) throws -> Void) throws {
-    for frame in frames { try body(frame) }
+    try MergedSegment(newer: self).encode(sink)
   }
 }

@@ -24,45 +24,46 @@ struct MergedSegment {
   ///   - older: segments that follow one another.
   ///   - file: where they lie.
   ///   - newer: the sections behind them.
-  init(older: [IndexSegment], in file: MappedFile?, newer: IndexSegmentBuilder) {
+  init(older: [IndexSegment] = [], in file: MappedFile? = nil, newer: IndexSegmentBuilder) {
     self.older = older
     self.file = file
     self.newer = newer
   }
 
-  /// - Throws: ``ArchiveError`` if they have not the same form.
-  private func check() throws(ArchiveError) {
-    guard let other = older.first(where: { $0.form != newer.form }) else { return }
-    throw ArchiveError(
-      .damagedIndex("it has another form than the file"), offset: UInt64(other.frame.offset))
-  }
-
   /// Whether the bytes at `offset` are this segment's frame.
   func isEncoded(in file: Span<UInt8>, at offset: Int, length: Int) -> Bool {
-    guard !older.isEmpty, let source = self.file else {
-      return newer.isEncoded(in: file, at: offset, length: length)
+    guard count > 0, length == layout.length else { return false }
+    var place = offset
+    var isEqual = true
+    do {
+      _ = try encode { piece in
+        isEqual = isEqual && piece.equals(file.extracting(place..<place + piece.count))
+        place += piece.count
+      }
+    } catch {
+      return false
     }
-    guard older.allSatisfy({ $0.form == newer.form }) else { return false }
-    return source.withBytes { bytes in
-      SegmentEncoder.isEncoded(self, in: bytes, as: file, at: offset, length: length)
-    }
+    return isEqual
   }
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
-  /// of them.
+  /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
+  /// them.
   ///
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink`
-  ///   throws.
+  /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than a
+  ///   frame can be; and what `sink` throws.
   func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
-    guard !older.isEmpty, let file else { return try newer.encode(sink) }
-    try check()
+    if let other = older.first(where: { $0.form != newer.form }) {
+      throw ArchiveError(
+        .damagedIndex("it has another form than the file"), offset: UInt64(other.frame.offset))
+    }
+    guard !older.isEmpty, let file else {
+      return try SegmentEncoder.encode(self, in: Span(), to: sink)
+    }
     return try file.withBytes { (bytes) throws in
       try SegmentEncoder.encode(self, in: bytes, to: sink)
     }
   }
-}
 
-extension MergedSegment: SegmentContents {
   var layout: SegmentLayout {
     SegmentLayout(newer.form, base: base, count: count, frameCount: frameCount)
   }
@@ -72,6 +73,10 @@ extension MergedSegment: SegmentContents {
     var entries: [IndexEntry?] = []
     for index in places.indices { entries.append(try places[index].next(in: file)) }
     var place = newer.entries
+    if older.isEmpty {
+      while let entry = place.next() { try body(entry) }
+      return
+    }
     entries.append(place.next())
     let shifts = older.map { UInt32($0.base - base) } + [UInt32(newer.base - base)]
     while true {
@@ -96,4 +101,41 @@ extension MergedSegment: SegmentContents {
     }
     for frame in newer.frames { try body(frame) }
   }
+}
+
+/// When index segments are merged.
+///
+/// Every backup adds a segment. A lookup asks each of them, and every footer names them all, so
+/// they must not become many; but merging writes them again. As long as there are few, nothing is
+/// merged. Beyond that the newest ones become one, as many as it takes until the one before is as
+/// large as they are together: so sizes fall off geometrically, and in a thousand generations of
+/// like size an entry is written four times.
+extension MergedSegment {
+  /// How many segments there may be before some are merged; fewer than a footer can name.
+  static let maximumCount = 12
+
+  /// How many of the live segments stay as they are when there are so many new sections, in so many
+  /// frames.
+  static func keptCount(_ live: [Generation.Segment], newSections: Int, newFrames: Int) -> Int {
+    guard live.count >= maximumCount else { return live.count }
+    var kept = live.count
+    var (sections, frames) = (newSections, newFrames)
+    while kept > 0 {
+      let next = live[kept - 1]
+      let isOneTooMany = kept == live.count
+      guard isOneTooMany || UInt64(next.sectionCount) < UInt64(sections),
+        IndexSegment.fits(
+          count: sections + Int(next.sectionCount), frameCount: frames + Int(next.frameCount))
+      else { break }
+      sections += Int(next.sectionCount)
+      frames += Int(next.frameCount)
+      kept -= 1
+    }
+    return kept
+  }
+}
+
+extension Generation.Segment {
+  /// The first ordinal behind those covered.
+  var end: UInt64 { base + UInt64(sectionCount) }
 }

@@ -1,15 +1,5 @@
 internal import IPLD
 
-/// What an index segment is made of.
-protocol SegmentContents {
-  /// Where things lie in it.
-  var layout: SegmentLayout { get }
-  /// Calls `body` with each entry, in the order of keys, then ordinals.
-  func forEachEntry(in file: Span<UInt8>, _ body: (IndexEntry) throws -> Void) throws
-  /// Calls `body` with each data frame.
-  func forEachFrame(in file: Span<UInt8>, _ body: (FrameEntry) throws -> Void) throws
-}
-
 /// Puts an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the
 /// entries, the frame table, the checksum.
 ///
@@ -33,7 +23,7 @@ struct SegmentEncoder: ~Copyable {
   /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, or the entries are
   ///   not as many as its layout says, and in order; and what `sink` throws.
   static func encode(
-    _ contents: some SegmentContents, in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void
+    _ contents: MergedSegment, in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void
   ) throws -> UInt64 {
     var encoder = try SegmentEncoder(contents.layout)
     var counts = Counts(contents.layout)
@@ -55,25 +45,6 @@ struct SegmentEncoder: ~Copyable {
       if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
     }
     return try encoder.finish(sink)
-  }
-
-  /// Whether the bytes at `offset` of a file are the frame of such a segment.
-  static func isEncoded(
-    _ contents: some SegmentContents, in source: Span<UInt8>, as file: Span<UInt8>, at offset: Int,
-    length: Int
-  ) -> Bool {
-    guard length == contents.layout.length else { return false }
-    var place = offset
-    var isEqual = true
-    do {
-      _ = try encode(contents, in: source) { piece in
-        isEqual = isEqual && piece.equals(file.extracting(place..<place + piece.count))
-        place += piece.count
-      }
-    } catch {
-      return false
-    }
-    return isEqual
   }
 
   private init(_ layout: SegmentLayout) throws(ArchiveError) {

@@ -201,7 +201,7 @@ package struct ArchiveRepair {
       survey.table.last.map({ $0.firstOrdinal >= generation.sectionCount }) ?? false
     {
       let live = generation.segments
-      let count = SegmentMerging.keptCount(
+      let count = MergedSegment.keptCount(
         live, newSections: Int(survey.sectionCount - generation.sectionCount),
         newFrames: survey.frames.count)
       kept = Array(live[..<count])
@@ -217,10 +217,14 @@ package struct ArchiveRepair {
       older: older, in: file,
       newer: survey.segmentBuilder(
         (generation?.features ?? .ofNewFile).indexForm, from: base, in: bytes))
-    try GenerationEnding(storage: storage, previous: generation).write(
-      base < survey.sectionCount ? segment : nil, at: UInt64(end), keeping: kept,
-      sectionCount: survey.sectionCount, streamLength: survey.contentLength, head: head,
-      required: required)
+    var log = FrameLog(
+      storage: storage, end: UInt64(end), streamLength: survey.contentLength)
+    if base < survey.sectionCount, segment.count > 0 { kept.append(try log.append(segment)) }
+    try log.commit(
+      Generation(
+        after: generation, footerAt: log.end, sectionCount: survey.sectionCount,
+        streamLength: survey.contentLength, head: head, segments: kept,
+        features: (generation?.features ?? .ofNewFile).adding(required: required)))
   }
 
   /// Cuts off what follows everything that holds.
@@ -235,7 +239,7 @@ package struct ArchiveRepair {
   /// Makes what is no frame into frames that count no more.
   private mutating func void(_ survey: Survey, before end: Int) throws {
     for range in survey.gaps where range.lowerBound < end {
-      report.bytesVoided += UInt64(try GenerationEnding.void(range, in: storage))
+      report.bytesVoided += UInt64(try storage.void(range))
     }
     if report.bytesVoided > 0 { try storage.synchronize() }
   }

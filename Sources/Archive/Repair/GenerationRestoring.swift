@@ -159,19 +159,16 @@ struct GenerationRestoring {
     let isDetermined =
       frames.allSatisfy(\.state.isIntact) && hasNoGapBefore(start)
       && segment.end == frames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
-    let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
-    guard !overflow else { return false }
+    guard previous?.number ?? 0 < .max else { return false }
     let ofForm = form == .wide ? 0 : FeatureFlags.packedIndex
     let before = previous?.features.required ?? ofForm
     let (undigested, repaired) = (FeatureFlags.undigested, FeatureFlags.repaired)
     let additions = [0, undigested, repaired, undigested | repaired]
     for required in Set(additions.map { before | $0 } + [ofForm | repaired]).sorted() {
-      let generation = Generation(
-        number: number, footerOffset: UInt64(start),
-        previousFooterOffset: previous?.footerOffset, committedLength: UInt64(start + length),
-        sectionCount: segment.end, streamLength: streamLength,
-        head: head(remainingAt: start, in: file), segments: live + [segment],
-        minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, required == 0 ? 0 : 1),
+      let generation = try Generation(
+        after: previous, footerAt: UInt64(start), sectionCount: segment.end,
+        streamLength: streamLength, head: head(remainingAt: start, in: file),
+        segments: live + [segment],
         features: FeatureFlags(
           required: required, optional: previous?.features.optional ?? 0))
       let bytes = try Footer.encode(generation)

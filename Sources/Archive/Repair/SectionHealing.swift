@@ -59,7 +59,7 @@ struct SectionHealing {
     else { return 0 }
     var count = 0
     for range in try reader.withFile({ (file) in survey.rubble(in: file) }) {
-      count += try GenerationEnding.void(range, in: storage)
+      count += try storage.void(range)
     }
     if count > 0 { try storage.synchronize() }
     return UInt64(count)

@@ -32,15 +32,14 @@ package final class FileStorage: ArchiveStorage {
   package static func create(_ path: FilePath, permissions: FilePermissions = .newFile) throws
     -> FileStorage
   {
-    let descriptor: FileDescriptor
-    do {
-      descriptor = try FileDescriptor.open(
-        path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
-        permissions: permissions)
-    } catch Errno.fileExists {
-      throw ArchiveError(.alreadyExists(path.string))
-    } catch let error as Errno {
-      throw failure("create \(path)", error.rawValue)
+    let descriptor = try attempt("create \(path)") {
+      do {
+        return try FileDescriptor.open(
+          path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
+          permissions: permissions)
+      } catch Errno.fileExists {
+        throw ArchiveError(.alreadyExists(path.string))
+      }
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
@@ -85,9 +84,7 @@ package final class FileStorage: ArchiveStorage {
     } catch let error as ArchiveError where error.reason == .alreadyExists(path.string) {
       do {
         let storage = try open(path, options: [.closeOnExec, .noFollow])
-        if let code = SystemCalls.restrict(storage.descriptor, to: permissions) {
-          throw failure("change the mode of \(path)", code)
-        }
+        try storage.restrict(to: permissions)
         return storage
       } catch let error as ArchiveError where error.reason == .changedMeanwhile {
         // It has just been given another name, so this one is free.
@@ -107,11 +104,8 @@ package final class FileStorage: ArchiveStorage {
   private static func open(_ path: FilePath, options: FileDescriptor.OpenOptions) throws
     -> FileStorage
   {
-    let descriptor: FileDescriptor
-    do {
-      descriptor = try FileDescriptor.open(path, .readWrite, options: options)
-    } catch let error as Errno {
-      throw failure("write to \(path)", error.rawValue)
+    let descriptor = try attempt("write to \(path)") {
+      try FileDescriptor.open(path, .readWrite, options: options)
     }
     let storage = FileStorage(path: path, descriptor: descriptor)
     try storage.lock()
@@ -132,10 +126,10 @@ package final class FileStorage: ArchiveStorage {
   /// Takes the file from everybody but its owner.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
-  package func restrictToOwner() throws {
-    if let code = SystemCalls.restrict(descriptor, to: .ownerReadWrite) {
-      throw Self.failure("change the mode of \(path)", code)
-    }
+  package func restrictToOwner() throws { try restrict(to: .ownerReadWrite) }
+
+  private func restrict(to permissions: FilePermissions) throws {
+    try Self.check("change the mode of \(path)", SystemCalls.restrict(descriptor, to: permissions))
   }
 
   /// How many bytes the file has.
@@ -143,10 +137,8 @@ package final class FileStorage: ArchiveStorage {
   /// - Throws: ``ArchiveError`` if the system does not say.
   package var size: UInt64 {
     get throws {
-      do {
-        return UInt64(try descriptor.seek(offset: 0, from: .end))
-      } catch let error as Errno {
-        throw Self.failure("find the length of \(path)", error.rawValue)
+      try Self.attempt("find the length of \(path)") {
+        UInt64(try descriptor.seek(offset: 0, from: .end))
       }
     }
   }
@@ -155,32 +147,21 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system refuses, or the file ends first.
   package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
-    do {
-      let bytes = try descriptor.read(count, at: offset)
-      guard bytes.count == count else { throw ArchiveError(.truncated, offset: offset) }
-      return bytes
-    } catch let error as Errno {
-      throw Self.failure("read \(path)", error.rawValue)
-    }
+    let bytes = try Self.attempt("read \(path)") { try descriptor.read(count, at: offset) }
+    guard bytes.count == count else { throw ArchiveError(.truncated, offset: offset) }
+    return bytes
   }
 
   /// Writes all of `bytes` at `offset`.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses; some of the bytes may have been written.
   package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
-    do {
-      try unsafe bytes.withUnsafeBytes { buffer in
-        var done = 0
-        while done < buffer.count {
-          let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
-          done += try unsafe descriptor.write(
-            toAbsoluteOffset: Int64(offset) + Int64(done), rest)
-        }
+    try Self.attempt("write to \(path)") {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe descriptor.writeAll(toAbsoluteOffset: Int64(offset), $0)
       }
-      beginSynchronizing(offset..<offset + UInt64(bytes.count))
-    } catch let error as Errno {
-      throw Self.failure("write to \(path)", error.rawValue)
     }
+    beginSynchronizing(offset..<offset + UInt64(bytes.count))
   }
 
   /// Has what was written go to the medium while more is written, so that the next barrier is not a
@@ -201,32 +182,24 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronize() throws {
-    if let code = SystemCalls.synchronizeData(descriptor) {
-      throw Self.failure("sync \(path)", code)
-    }
+    try Self.check("sync \(path)", SystemCalls.synchronizeData(descriptor))
   }
 
   /// Cuts the file off.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func truncate(to size: UInt64) throws {
-    do {
-      try descriptor.resize(to: Int64(size))
-    } catch let error as Errno {
-      throw Self.failure("cut \(path) off", error.rawValue)
-    }
+    try Self.attempt("cut \(path) off") { try descriptor.resize(to: Int64(size)) }
   }
 
   /// Takes the lock; having it already is fine.
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
   package func lock() throws {
-    guard let code = SystemCalls.lock(descriptor) else {
-      SystemCalls.markAsWritten(descriptor)
-      return
-    }
-    throw SystemCalls.isLockedByAnother(code)
-      ? ArchiveError(.locked) : Self.failure("lock \(path)", code)
+    let code = SystemCalls.lock(descriptor)
+    if let code, SystemCalls.isLockedByAnother(code) { throw ArchiveError(.locked) }
+    try Self.check("lock \(path)", code)
+    SystemCalls.markAsWritten(descriptor)
   }
 
   /// Gives the lock back before the storage itself goes, which another owner of it may
@@ -243,9 +216,8 @@ package final class FileStorage: ArchiveStorage {
   package var isInPlace: Bool {
     get throws {
       if isNameless { return true }
-      switch SystemCalls.isSameFile(descriptor, path) {
-      case .success(let isSame): return isSame
-      case .failure(let error): throw Self.failure("look for \(path)", error.rawValue)
+      return try Self.attempt("look for \(path)") {
+        try SystemCalls.isSameFile(descriptor, path).get()
       }
     }
   }
@@ -254,11 +226,7 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func map() throws -> MappedFile {
-    do {
-      return try MappedFile(descriptor, closing: false)
-    } catch let error as Errno {
-      throw Self.failure("read \(path)", error.rawValue)
-    }
+    try Self.attempt("read \(path)") { try MappedFile(descriptor, closing: false) }
   }
 
   /// Returns when the file's entry in its folder would survive a loss of power.
@@ -268,14 +236,11 @@ package final class FileStorage: ArchiveStorage {
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronizeName() throws {
     let folder = Self.folder(of: SystemCalls.resolved(path) ?? path)
-    let code: CInt?
-    do {
+    let code = try Self.attempt("open \(folder)") {
       let directory = try FileDescriptor.open(folder, .readOnly, options: [.directory])
-      code = try directory.closeAfter { SystemCalls.synchronizeDirectory(directory) }
-    } catch let error as Errno {
-      throw Self.failure("open \(folder)", error.rawValue)
+      return try directory.closeAfter { SystemCalls.synchronizeDirectory(directory) }
     }
-    if let code { throw Self.failure("sync \(folder)", code) }
+    try Self.check("sync \(folder)", code)
   }
 
   private static func folder(of path: FilePath) -> FilePath {
@@ -283,8 +248,19 @@ package final class FileStorage: ArchiveStorage {
     return parent.isEmpty ? "." : parent
   }
 
-  private static func failure(_ operation: String, _ code: CInt) -> ArchiveError {
-    ArchiveError(.system(operation: operation, code: code))
+  /// Says of a system call that fails what was being done.
+  private static func attempt<Value>(_ operation: String, _ body: () throws -> Value) throws
+    -> Value
+  {
+    do {
+      return try body()
+    } catch let error as Errno {
+      throw ArchiveError(.system(operation: operation, code: error.rawValue))
+    }
+  }
+
+  private static func check(_ operation: String, _ code: CInt?) throws {
+    if let code { throw ArchiveError(.system(operation: operation, code: code)) }
   }
 }
 

@@ -46,7 +46,7 @@ package final class MappedFile: @unchecked Sendable {
   ) throws {
     do {
       let size = Int(try descriptor.seek(offset: 0, from: .end))
-      let committed = watchesWriter ? try CommittedLength.find(descriptor, size: size) : nil
+      let committed = watchesWriter ? try descriptor.committedLength(size: size) : nil
       isBeingWritten = committed != nil
       fileSize = UInt64(size)
       let length = committed ?? size

@@ -22,18 +22,14 @@ struct BlockLinks {
     guard linked.count < candidates.count, end <= UInt64(file.count) else { return }
     do throws(ArchiveError) {
       let frame = try DataFrame(file, at: Int(offset), limit: Int(end))
-      if frame.isRaw {
-        // Media is passed over by its prefix.
-        let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-        let prefix = try SectionPrefix(beginning.span, at: 0, place: offset)
-        if prefix.isLarge, prefix.cid.codec != .dagCBOR { return }
-      }
-      let content = try decoder.content(of: frame, in: file)
-      let decoded = try DecodedFrame(content, firstOrdinal: 0, place: offset)
+      let (first, beginning) = try decoder.beginning(of: frame, in: file)
+      // Media is passed over by its prefix.
+      if first.isLarge, first.cid.codec != .dagCBOR { return }
+      let decoded = try decoder.sections(of: frame, beginning, in: file)
+      let content = decoded.bytes
       for index in 0..<decoded.count {
-        let prefix = try decoded.prefix(index)
-        guard prefix.cid.codec == .dagCBOR else { continue }
-        search(prefix.cid, content.span.extracting(decoded.range(index).dropFirst(prefix.length)))
+        let (cid, body) = try decoded.section(index)
+        if cid.codec == .dagCBOR { search(cid, content.span.extracting(body)) }
       }
     } catch {
       // What cannot be read links to nothing.

@@ -3,30 +3,20 @@ internal import IPLD
 /// Examines data frames, one at a time, on whichever thread: form, checksums, and the hash of every
 /// section.
 struct FrameExaminer: Sendable {
-  /// How closely frames are looked at.
-  enum Depth: Sendable {
-    /// The XXH64 of the stored bytes, to be compared with a frame table.
-    case stored
-    /// Everything.
-    case full
-  }
-
   let decoder: FrameDecoder
-  let depth: Depth
+  let depth: Survey.Depth
   /// Is given the sections that were found.
   var intake: FrameIntake?
 
   /// Examines frame 0, which holds the CAR header and can be written in one way only.
   func examineHeader(_ frame: DataFrame, in file: Span<UInt8>) -> ArchiveError? {
-    guard frame.isRaw, RawFrame.checksumHolds(of: frame, in: file),
-      RawFrame.isCanonical(frame, in: file)
-    else { return ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0) }
-    let content = RawFrame.content(of: frame, in: file)
-    var offset = 0
-    guard case .value(let length) = Varint.read(content.span, at: &offset), length > 0,
-      length == UInt64(content.count - offset), length <= UInt64(ArchiveLimits.carHeader)
-    else { return ArchiveError(.malformedHeader, offset: 0) }
-    return nil
+    do throws(ArchiveError) {
+      _ = try RawFrame.carHeader(in: file)
+      return RawFrame.isCanonical(frame, in: file)
+        ? nil : ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
+    } catch {
+      return ArchiveError(error.reason, offset: 0)
+    }
   }
 
   /// Examines a frame that holds whole sections, or a large one that has no other.
@@ -39,23 +29,14 @@ struct FrameExaminer: Sendable {
       return report
     }
     do throws(ArchiveError) {
-      if frame.isRaw {
-        let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-        let prefix = try SectionPrefix(beginning.span, at: 0, place: UInt64(frame.offset))
-        if prefix.isLarge {
-          try examineLarge(frame, prefix, in: file, &report)
-          return report
-        }
+      let (prefix, content) = try decoder.beginning(of: frame, in: file)
+      if prefix.isLarge {
+        try examineLarge(frame, prefix, content, in: file, &report)
+      } else {
+        try examineSections(decoder.sections(of: frame, content, in: file), &report)
       }
-      let content = try decoder.content(of: frame, in: file)
-      try examineSections(content, frame, &report)
     } catch {
-      report.keys = []
-      report.unproved = []
-      report.damaged = []
-      report.unverifiable = []
-      report.delivery = nil
-      report.failure = error
+      report = FrameReport(failure: error, flaws: report.flaws, checksum: report.checksum)
       salvage(frame, in: file, &report)
     }
     return report
@@ -93,7 +74,7 @@ struct FrameExaminer: Sendable {
   }
 
   private func examineLarge(
-    _ frame: DataFrame, _ prefix: SectionPrefix, in file: Span<UInt8>,
+    _ frame: DataFrame, _ prefix: SectionPrefix, _ content: [UInt8]?, in file: Span<UInt8>,
     _ report: inout FrameReport
   ) throws(ArchiveError) {
     guard UInt64(frame.contentSize) == prefix.sectionLength else {
@@ -101,15 +82,18 @@ struct FrameExaminer: Sendable {
         .malformedSection("it does not end with its frame"), offset: UInt64(frame.offset))
     }
     var hash = BodyHash(prefix.cid)
-    Self.update(&hash, with: frame, prefix.length, in: file)
+    if let content {
+      hash.update(content.span.extracting(droppingFirst: prefix.length))
+    } else {
+      Self.update(&hash, with: frame, prefix.length, in: file)
+    }
     let verification = hash.finish()
     note(verification, prefix.cid, &report)
-    report.keys = [SectionKey(prefix.cid).prefix]
-    report.delivery = delivery(ofLarge: prefix)
+    report.delivery = delivery(ofLarge: prefix, content)
     guard verification == .matches, prefix.cid.codec == .dagCBOR else { return }
-    let content = RawFrame.content(of: frame, in: file)
+    let whole = content ?? RawFrame.content(of: frame, in: file)
     report.manifest = ManifestShape(
-      prefix.cid, content.span.extracting(droppingFirst: prefix.length))
+      prefix.cid, whole.span.extracting(droppingFirst: prefix.length))
   }
 
   /// Adds the content of a raw frame, less its first `skipped` bytes, from where it lies.
@@ -125,54 +109,36 @@ struct FrameExaminer: Sendable {
   }
 
   private func examineSections(
-    _ content: [UInt8], _ frame: DataFrame, _ report: inout FrameReport
+    _ decoded: DecodedFrame, _ report: inout FrameReport
   ) throws(ArchiveError) {
-    let place = UInt64(frame.offset)
-    let decoded = try DecodedFrame(content, firstOrdinal: 0, place: place)
-    if let large = decoded.large, large.sectionLength != UInt64(content.count) {
-      throw ArchiveError(.malformedSection("it does not end with its frame"), offset: place)
-    }
+    let content = decoded.bytes
     report.keys.reserveCapacity(decoded.count)
-    var cids: [CID] = []
-    var bodies: [Range<Int>] = []
-    cids.reserveCapacity(decoded.count)
-    bodies.reserveCapacity(decoded.count)
-    for index in 0..<decoded.count {
-      let range = decoded.range(index)
-      let prefix = try decoded.prefix(index)
-      guard large(decoded) || !prefix.isLarge else {
-        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
-      }
-      cids.append(prefix.cid)
-      bodies.append(range.lowerBound + prefix.length..<range.upperBound)
-    }
-    let bytes = content.span
-    let digests = SHA256.digests(of: bodies, in: bytes)
-    for (index, cid) in cids.enumerated() {
-      let body = bytes.extracting(bodies[index])
-      let verification = cid.verify(body, hashedTo: digests[index])
-      note(verification, cid, &report)
-      report.keys.append(SectionKey(cid).prefix)
-      if cids.count == 1, verification == .matches { report.manifest = ManifestShape(cid, body) }
+    let sections = try decoded.verify(0..<decoded.count)
+    for section in sections { note(section.verification, section.cid, &report) }
+    if sections.count == 1, sections[0].verification == .matches {
+      report.manifest = ManifestShape(
+        sections[0].cid, content.span.extracting(sections[0].body))
     }
     report.delivery = intake?.read(
       FrameIntake.Sections(
-        content: content, cids: cids, bodies: bodies, bodyLengths: bodies.map { UInt64($0.count) }))
+        content: content, cids: sections.map(\.cid), bodies: sections.map(\.body),
+        bodyLengths: sections.map { UInt64($0.body.count) }))
   }
 
-  /// What is done with a section that has frames of its own.
-  func delivery(ofLarge prefix: SectionPrefix) -> FrameIntake.Delivery? {
+  /// What is done with a section that has frames of its own; its content may be here.
+  func delivery(ofLarge prefix: SectionPrefix, _ content: [UInt8]? = nil) -> FrameIntake.Delivery? {
     intake?.read(
       FrameIntake.Sections(
-        content: [], cids: [prefix.cid], bodies: [0..<0], bodyLengths: [prefix.bodyLength]))
+        content: content ?? [], cids: [prefix.cid],
+        bodies: [content.map { prefix.length..<$0.count } ?? 0..<0],
+        bodyLengths: [prefix.bodyLength]))
   }
-
-  private func large(_ frame: DecodedFrame) -> Bool { frame.large != nil }
 
   private func note(
     _ verification: Multihash.Verification, _ cid: CID, _ report: inout FrameReport
   ) {
     if verification != .matches { report.unproved.append(report.keys.count) }
+    report.keys.append(SectionKey(cid).prefix)
     switch verification {
     case .matches: break
     case .mismatch: report.damaged.append(cid)
@@ -198,17 +164,14 @@ struct FrameExaminer: Sendable {
     if decoded.isComplete { report.likelyCount = decoded.count }
     for index in 0..<decoded.count {
       // Beyond the first prefix that cannot be read nothing can be told apart.
-      guard let prefix = try? decoded.prefix(index) else { return }
-      let range = decoded.range(index)
-      let body = bytes.extracting(range.lowerBound + prefix.length..<range.upperBound)
-      switch prefix.cid.verify(body) {
+      guard let (cid, range) = try? decoded.section(index) else { return }
+      let body = bytes.extracting(range)
+      switch cid.verify(body) {
       case .matches:
-        report.salvaged.append(.init(index: index, key: SectionKey(prefix.cid).prefix))
-        if decoded.isComplete, decoded.count == 1 {
-          report.manifest = ManifestShape(prefix.cid, body)
-        }
-      case .mismatch: report.damaged.append(prefix.cid)
-      case .cannotVerify: report.unverifiable.append(prefix.cid)
+        report.salvaged.append((index, SectionKey(cid).prefix))
+        if decoded.isComplete, decoded.count == 1 { report.manifest = ManifestShape(cid, body) }
+      case .mismatch: report.damaged.append(cid)
+      case .cannotVerify: report.unverifiable.append(cid)
       }
     }
   }

@@ -2,19 +2,6 @@ package import IPLD
 
 /// What the examination of one data frame came to.
 package struct FrameReport: Sendable {
-  /// A section that begins in the frame, by its place among those that do.
-  package struct Found: Sendable {
-    package let index: Int
-    package let key: UInt64
-  }
-
-  /// A large section of several frames that ended, well or not.
-  package struct Ended: Sendable {
-    /// Its CID; nil if the frame that says it does not hold.
-    package let cid: CID?
-    package let verification: Multihash.Verification
-  }
-
   /// Why the frame does not hold; nil if it does.
   package var failure: ArchiveError?
   /// What is wrong with it although it holds: another form than the one it should have.
@@ -29,8 +16,9 @@ package struct FrameReport: Sendable {
   package var keys: [UInt64] = []
   /// The numbers, in ``keys``, of sections that did not prove to hash to their CIDs.
   package var unproved: [Int] = []
-  /// The sections of it that hash to their CIDs, if it does not hold.
-  package var salvaged: [Found] = []
+  /// The sections of it that hash to their CIDs, if it does not hold: the number of each among those
+  /// that begin in it, and its key.
+  package var salvaged: [(index: Int, key: UInt64)] = []
   /// How many sections it seems to have had, if it does not hold and their lengths add up; 0 if
   /// they do not.
   package var likelyCount = 0
@@ -42,6 +30,7 @@ package struct FrameReport: Sendable {
   package var manifest: ManifestShape?
   /// What is done with its sections, in the order of the file.
   var delivery: FrameIntake.Delivery?
-  /// The large section that ends here.
-  package var ended: Ended?
+  /// The large section of several frames that ends here, well or not; its CID is nil if the frame
+  /// that says it does not hold.
+  package var ended: (cid: CID?, verification: Multihash.Verification)?
 }

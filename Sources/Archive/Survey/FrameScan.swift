@@ -29,25 +29,21 @@ struct FrameScan {
   /// How much content of packs a batch may have if something of it is to be delivered.
   private static let batchContent = 8 << 20
 
-  /// Which sections a data frame holds bytes of.
-  private enum Role {
-    case whole
-    case part(LargeSectionScan, number: UInt64, isLast: Bool)
-  }
+  /// Which frame of a large section of several a data frame is.
+  private typealias Part = (section: LargeSectionScan, number: UInt64, isLast: Bool)
 
   /// A unit on its way through a batch; written by one worker, or by the scan itself.
   private final class Item: @unchecked Sendable {
     let unit: FrameWalk.Unit
-    let role: Role
+    /// Nil for a frame that holds whole sections.
+    let part: Part?
     /// A large section that this unit cuts short.
     let cutShort: LargeSectionScan?
     var report = FrameReport()
     var headerFailure: ArchiveError?
 
-    init(_ unit: FrameWalk.Unit, _ role: Role, cutShort: LargeSectionScan?) {
-      self.unit = unit
-      self.role = role
-      self.cutShort = cutShort
+    init(_ unit: FrameWalk.Unit, _ part: Part?, cutShort: LargeSectionScan?) {
+      (self.unit, self.part, self.cutShort) = (unit, part, cutShort)
     }
 
     /// The frame, if it does not hold.
@@ -81,7 +77,7 @@ struct FrameScan {
   ///   - workers: How many threads.
   ///   - intake: Is given the sections that are found.
   init(
-    from start: Int = 0, limit: Int, depth: FrameExaminer.Depth = .full, limits: ReadLimits,
+    from start: Int = 0, limit: Int, depth: Survey.Depth = .full, limits: ReadLimits,
     workers: Int = Parallel.processorCount, intake: FrameIntake? = nil
   ) {
     self.limit = limit
@@ -118,9 +114,7 @@ struct FrameScan {
           walk.resume(after: frame, in: bytes.extracting(first: limit))
         }
         guard isMoved else { continue }
-        if case .part(let large, _, isLast: false) = item.role {
-          try consume(.cutShort(large.cid))
-        }
+        if let part = item.part, !part.isLast { try consume(.cutShort(part.section.cid)) }
         large = nil
         break
       }
@@ -143,7 +137,7 @@ struct FrameScan {
         if examiner.intake != nil, !frame.isRaw || frame.contentSize <= ArchiveLimits.packContent {
           contentInPacks += frame.contentSize
         }
-        guard examiner.depth == .stored || size <= contentBudget else {
+        guard examiner.depth == .quick || size <= contentBudget else {
           throw ArchiveError(.tooMuchContent(limit: contentLimit), offset: UInt64(frame.offset))
         }
         contentBudget -= min(contentBudget, size)
@@ -155,50 +149,40 @@ struct FrameScan {
 
   /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
-    guard examiner.depth == .full else { return Item(unit, .whole, cutShort: nil) }
+    guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
     guard case .data(let frame) = unit else {
       // A void is where something was, and a large section may go on behind nothing else.
       defer { large = nil }
-      return Item(unit, .whole, cutShort: large)
+      return Item(unit, nil, cutShort: large)
     }
     if let large {
       if frame.contentSize == large.prefix.contentSize(ofFrame: large.framesMet) {
         return part(unit, of: large)
       }
       self.large = nil
-      return Item(unit, role(frame, in: file), cutShort: large)
+      return Item(unit, beginning(frame, in: file), cutShort: large)
     }
-    return Item(unit, role(frame, in: file), cutShort: nil)
+    return Item(unit, beginning(frame, in: file), cutShort: nil)
   }
 
-  private mutating func role(_ frame: DataFrame, in file: Span<UInt8>) -> Role {
+  private mutating func beginning(_ frame: DataFrame, in file: Span<UInt8>) -> Part? {
     // Only a frame that is full of one section can have others after it.
-    guard frame.contentSize > ArchiveLimits.bodyPerFrame else { return .whole }
-    do throws(ArchiveError) {
-      let content =
-        frame.isRaw
-        ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-        : try examiner.decoder.content(of: frame, in: file)
-      let prefix = try SectionPrefix(content.span, at: 0, place: UInt64(frame.offset))
-      guard prefix.isLarge, prefix.frameCount > 1,
-        frame.contentSize == prefix.contentSize(ofFrame: 0)
-      else { return .whole }
-      let begun = LargeSectionScan(prefix)
-      begun.framesMet = 1
-      large = begun
-      return .part(begun, number: 0, isLast: false)
-    } catch {
-      // The examination will say what is wrong with it.
-      return .whole
-    }
+    guard frame.contentSize > ArchiveLimits.bodyPerFrame else { return nil }
+    // If there is none, the examination will say what is wrong.
+    guard let prefix = (try? examiner.decoder.beginning(of: frame, in: file))?.prefix,
+      prefix.isLarge, prefix.frameCount > 1, frame.contentSize == prefix.contentSize(ofFrame: 0)
+    else { return nil }
+    let begun = LargeSectionScan(prefix)
+    begun.framesMet = 1
+    large = begun
+    return (begun, 0, isLast: false)
   }
 
   private mutating func part(_ unit: FrameWalk.Unit, of large: LargeSectionScan) -> Item {
     let number = large.framesMet
     large.framesMet += 1
     if large.isComplete { self.large = nil }
-    return Item(
-      unit, .part(large, number: number, isLast: large.isComplete), cutShort: nil)
+    return Item(unit, (large, number, large.isComplete), cutShort: nil)
   }
 
   /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any
@@ -208,10 +192,9 @@ struct FrameScan {
   private mutating func examine(_ batch: [Item], _ mapped: MappedFile) throws {
     var bodies: [(LargeSectionScan, [(DataFrame, UInt64)])] = []
     for item in batch {
-      guard case .data(let frame) = item.unit, case .part(let large, let number, _) = item.role
-      else { continue }
-      if bodies.last?.0 !== large { bodies.append((large, [])) }
-      bodies[bodies.count - 1].1.append((frame, number))
+      guard case .data(let frame) = item.unit, let part = item.part else { continue }
+      if bodies.last?.0 !== part.section { bodies.append((part.section, [])) }
+      bodies[bodies.count - 1].1.append((frame, part.number))
     }
     // The bodies first: they are what takes longest.
     let (work, examiner, limit, deliveries) = (bodies, examiner, limit, deliveries)
@@ -229,11 +212,12 @@ struct FrameScan {
           return
         }
         let item = batch[index - work.count]
-        switch (item.unit, item.role) {
-        case (.header(let frame), _):
-          item.headerFailure = examiner.examineHeader(frame, in: file)
-        case (.data(let frame), .whole): item.report = examiner.examine(frame, in: file)
-        case (.data(let frame), .part): item.report = examiner.examinePart(frame, in: file)
+        switch item.unit {
+        case .header(let frame): item.headerFailure = examiner.examineHeader(frame, in: file)
+        case .data(let frame):
+          item.report =
+            item.part == nil
+            ? examiner.examine(frame, in: file) : examiner.examinePart(frame, in: file)
         default: break
         }
       }
@@ -250,18 +234,14 @@ struct FrameScan {
     case .void(let void): try consume(.void(void.range))
     case .gap(let range, let error): try consume(.gap(range, error))
     case .data(let frame):
-      if case .part(let large, let number, let isLast) = item.role {
-        complete(item, frame, large, number, isLast)
-      }
+      if let part = item.part { complete(item, frame, part) }
       if let delivery = item.report.delivery { deliveries.append(delivery) }
       try consume(.frame(frame, item.report))
     }
   }
 
-  private func complete(
-    _ item: Item, _ frame: DataFrame, _ large: LargeSectionScan, _ number: UInt64,
-    _ isLast: Bool
-  ) {
+  private func complete(_ item: Item, _ frame: DataFrame, _ part: Part) {
+    let (large, number, isLast) = part
     if item.report.failure == nil, large.broken.contains(number) {
       item.report.failure = ArchiveError(
         .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))

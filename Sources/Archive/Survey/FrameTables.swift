@@ -12,13 +12,9 @@ package struct FrameTables: Sendable {
     let shift: Int
   }
 
-  /// A frame as a table knows it, whatever its place.
-  package struct KnownFrame: Sendable {
-    /// The ordinal of the first section that has bytes in it.
-    package let firstOrdinal: UInt64
-    /// Whether it continues the section of the frame before it.
-    package let isContinuation: Bool
-  }
+  /// A frame as a table knows it, whatever its place: the ordinal of the first section that has
+  /// bytes in it, and whether it continues the section of the frame before it.
+  package typealias KnownFrame = (firstOrdinal: UInt64, isContinuation: Bool)
 
   private var tables: [Table] = []
   /// How many lookups are left: a file made of nothing but segments would take forever.
@@ -116,7 +112,7 @@ package struct FrameTables: Sendable {
       let isContinuation =
         number > 0
         && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
-      let known = KnownFrame(firstOrdinal: entry.firstOrdinal, isContinuation: isContinuation)
+      let known: KnownFrame = (entry.firstOrdinal, isContinuation)
       if entry.offset == offset { return known }
       moved = moved ?? known
     }

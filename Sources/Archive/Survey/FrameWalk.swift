@@ -90,16 +90,7 @@ struct FrameWalk {
   /// Whether what a frame holds begins as a section does: then frame 0 is gone, and another stands
   /// in its place.
   private func beginsWithSection(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
-    do throws(ArchiveError) {
-      let content =
-        frame.isRaw
-        ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-        : try decoder.content(of: frame, in: file)
-      _ = try SectionPrefix(content.span, at: 0, place: UInt64(frame.offset))
-      return true
-    } catch {
-      return false
-    }
+    (try? decoder.beginning(of: frame, in: file)) != nil
   }
 
   /// Resumes behind a data frame that has turned out damaged; answers whether what came after it

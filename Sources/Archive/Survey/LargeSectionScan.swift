@@ -45,9 +45,8 @@ final class LargeSectionScan: @unchecked Sendable {
   var cid: CID? { isPrefixBroken ? nil : prefix.cid }
 
   /// What the section came to.
-  func finish() -> FrameReport.Ended {
+  func finish() -> (cid: CID?, verification: Multihash.Verification) {
     let verification = hash.finish()
-    return .init(
-      cid: cid, verification: !broken.isEmpty || !isComplete ? .mismatch : verification)
+    return (cid, !broken.isEmpty || !isComplete ? .mismatch : verification)
   }
 }

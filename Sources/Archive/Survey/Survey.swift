@@ -13,6 +13,14 @@ package import IPLD
 /// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals
 ///    that nothing tells are given anew, behind all others.
 package struct Survey: Sendable {
+  /// How much is looked at.
+  package enum Depth: Sendable {
+    /// Everything.
+    case full
+    /// The stored bytes against their checksums: nothing is decompressed, and no section hashed.
+    case quick
+  }
+
   /// A data frame.
   package struct Frame: Sendable {
     /// What can be said of it.
@@ -135,26 +143,20 @@ package struct Survey: Sendable {
   package internal(set) var isCertain = true
   /// The first frames of sections that are not all there, or do not hash to their CIDs.
   package internal(set) var incomplete: Set<Int> = []
-  /// What was found wrong with frames and sections, with its place.
-  package internal(set) var observations = Observations()
+  /// Frames that do not hold, or are not in their one form: where, and why.
+  package internal(set) var malformations: [ArchiveError] = []
+  /// Sections that do not hash to their CIDs, or are not all there: where they end.
+  package internal(set) var damaged: [(cid: CID, offset: UInt64)] = []
+  /// How many damaged sections were met.
+  package internal(set) var damagedCount = 0
+  /// How many sections of frames that hold do not hash to their CIDs.
+  package internal(set) var mismatchCount = 0
+  /// Sections that nothing can verify.
+  package internal(set) var unverifiable: [(cid: CID, offset: UInt64)] = []
+  /// How many sections nothing can verify.
+  package internal(set) var unverifiableCount: UInt64 = 0
   /// Every frame table of the file, if something did not hold.
   var tables: FrameTables?
-
-  /// What is wrong with frames and sections.
-  package struct Observations: Sendable {
-    /// Frames that do not hold, or are not in their one form: where, and why.
-    package internal(set) var frames: [ArchiveError] = []
-    /// Sections that do not hash to their CIDs, or are not all there: where they end.
-    package internal(set) var damaged: [(cid: CID, offset: UInt64)] = []
-    /// Sections that nothing can verify.
-    package internal(set) var unverifiable: [(cid: CID, offset: UInt64)] = []
-    /// How many sections nothing can verify.
-    package internal(set) var unverifiableCount: UInt64 = 0
-    /// How many sections of frames that hold do not hash to their CIDs.
-    package internal(set) var mismatchCount = 0
-    /// How many damaged sections were met.
-    package internal(set) var damagedCount = 0
-  }
 
   /// How many findings, and how many CIDs of each list, are kept; more are counted only.
   package static let listLimit = 10_000
@@ -172,7 +174,7 @@ package struct Survey: Sendable {
   /// - Throws: ``ArchiveError`` if the file holds more than it may.
   init(
     _ file: MappedFile, after generation: Generation? = nil,
-    depth: FrameExaminer.Depth = .full, limits: ReadLimits = ReadLimits(),
+    depth: Depth = .full, limits: ReadLimits = ReadLimits(),
     workers: Int = Parallel.processorCount, intake: FrameIntake? = nil,
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {
@@ -207,7 +209,7 @@ package struct Survey: Sendable {
   /// Whether it is certain that no section is damaged or lost.
   package var isWhole: Bool {
     isCertain && frames.allSatisfy(\.state.isIntact) && incomplete.isEmpty
-      && observations.damagedCount == 0
+      && damagedCount == 0
       && lostOrdinals.isEmpty && header?.failure == nil
   }
 
@@ -293,7 +295,7 @@ extension Survey {
     switch event {
     case .header(let frame, let failure):
       header = (frame, failure)
-      if let failure { observations.frames.append(failure) }
+      if let failure { malformations.append(failure) }
     case .frame(let frame, let report): take(frame, report)
     case .skippable(let frame): note(landmark(frame, in: file))
     case .void(let range): note(.void(range))
@@ -353,10 +355,10 @@ extension Survey {
   private mutating func take(_ frame: DataFrame, _ report: FrameReport) {
     let place = UInt64(frame.offset)
     endDamaged(at: frame.offset)
-    if let failure = report.failure { observations.frames.append(failure) }
-    observations.frames += report.flaws
+    if let failure = report.failure { malformations.append(failure) }
+    malformations += report.flaws
     for cid in report.damaged { noteDamaged(cid, place) }
-    if report.failure == nil { observations.mismatchCount += report.damaged.count }
+    if report.failure == nil { mismatchCount += report.damaged.count }
     for cid in report.unverifiable { noteUnverifiable(cid, place) }
     if let ended = report.ended, let cid = ended.cid {
       switch ended.verification {
@@ -394,14 +396,14 @@ extension Survey {
   }
 
   private mutating func noteDamaged(_ cid: CID, _ place: UInt64) {
-    observations.damagedCount += 1
-    guard observations.damaged.count < Self.listLimit else { return }
-    observations.damaged.append((cid, place))
+    damagedCount += 1
+    guard damaged.count < Self.listLimit else { return }
+    damaged.append((cid, place))
   }
 
   private mutating func noteUnverifiable(_ cid: CID, _ place: UInt64) {
-    observations.unverifiableCount += 1
-    guard observations.unverifiable.count < Self.listLimit else { return }
-    observations.unverifiable.append((cid, place))
+    unverifiableCount += 1
+    guard unverifiable.count < Self.listLimit else { return }
+    unverifiable.append((cid, place))
   }
 }

@@ -264,19 +264,14 @@ extension ArchiveReader {
     } else {
       frame = try DataFrame(file, at: Int(clamping: entry.offset), limit: Int(clamping: entry.end))
     }
-    if frame.isRaw {
-      let beginning = RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
-      let prefix = try SectionPrefix(beginning.span, at: 0, place: entry.offset)
-      if prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0) {
-        return .large(prefix, frame, content: nil)
-      }
+    if !isChecking, !frame.isRaw { _ = try load(entry, in: file) }
+    let (prefix, content) = try decoder.beginning(of: frame, in: file)
+    if prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0) {
+      return .large(prefix, frame, content: content)
     }
-    if !isChecking { _ = try load(entry, in: file) }
-    let content = try decoder.content(of: frame, in: file)
-    let decoded = try DecodedFrame(
-      content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
-    guard let large = decoded.large else { return .pack(decoded) }
-    return .large(large, frame, content: content)
+    if !isChecking, frame.isRaw { _ = try load(entry, in: file) }
+    return .pack(
+      try decoder.sections(of: frame, content, firstOrdinal: entry.firstOrdinal, in: file))
   }
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {

@@ -13,25 +13,12 @@ extension ArchiveReader {
   func firstDamaged(
     _ frame: DecodedFrame, _ numbers: Range<Int>, _ end: inout Int
   ) throws(ArchiveError) -> CID? {
-    var cids: [CID] = []
-    var bodies: [Range<Int>] = []
-    cids.reserveCapacity(numbers.count)
-    bodies.reserveCapacity(numbers.count)
-    for number in numbers {
-      let prefix = try frame.prefix(number)
-      let range = frame.range(number)
-      cids.append(prefix.cid)
-      bodies.append(range.lowerBound + prefix.length..<range.upperBound)
-    }
-    let content = frame.bytes
-    let digests = SHA256.digests(of: bodies, in: content.span)
-    for index in digests.indices {
-      let body = content.span.extracting(bodies[index])
-      let verification = cids[index].verify(body, hashedTo: digests[index])
-      guard verification == .matches || verification == .cannotVerify && frame.failure == nil else {
-        end = numbers.lowerBound + index
-        return cids[index]
-      }
+    for (index, section) in try frame.verify(numbers).enumerated()
+    where section.verification == .mismatch
+      || section.verification == .cannotVerify && frame.failure != nil
+    {
+      end = numbers.lowerBound + index
+      return section.cid
     }
     return nil
   }

@@ -236,6 +236,22 @@ public final class ArchiveReader: Sendable {
     file.withBytes { bytes in Footer.frame(bytes, endingAt: bytes.count) != nil }
   }
 
+  /// Whether a file begins as an archive does, or holds the magic of its index and footers (FORMAT
+  /// 3.3).
+  ///
+  /// Other files have neither, except by intent. Where both are lost, nothing of an archive can be
+  /// found by its form.
+  package static func hasTraces(in file: MappedFile) -> Bool {
+    file.withBytes { bytes in
+      // An error here says only that no frame with a header begins the file.
+      (try? RawFrame.carHeader(in: bytes)) != nil || ArchiveMagic.next(in: bytes) != nil
+    }
+  }
+
+  /// Whether anything is committed, or anything behind the header holds: a loss of power during the
+  /// first write leaves neither.
+  package var hasContent: Bool { generation.number > 0 || (survey ?? tail)?.hasContent == true }
+
   /// Refuses an archive that says that it decompresses to more than its size suggests.
   ///
   /// - Throws: ``ArchiveError``, unless the reader's limits allow it.
@@ -276,13 +292,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if frame 0 is damaged.
   package var carHeader: [UInt8] {
     get throws {
-      try withFile { (file) throws in
-        let frame = try DataFrame(file, at: 0, limit: file.count)
-        guard frame.isRaw, RawFrame.checksumHolds(of: frame, in: file) else {
-          throw ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
-        }
-        return RawFrame.content(of: frame, in: file)
-      }
+      try withFile { (file) throws in try RawFrame.carHeader(in: file).1 }
     }
   }
 

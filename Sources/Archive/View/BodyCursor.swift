@@ -18,15 +18,9 @@ package struct BodyCursor {
 
   private let reader: ArchiveReader
   private let location: SectionLocation
-  private var frame: OpenFrame?
-
-  /// The frame in which the next piece lies.
-  private struct OpenFrame {
-    let number: UInt64
-    let frame: DataFrame
-    /// Where the header of a block of a raw frame begins, and how much content lies before it.
-    var block: (place: Int, start: Int)
-  }
+  /// The frame in which the next piece lies, and its number; where the header of a block of a raw
+  /// frame begins, and how much content lies before it.
+  private var frame: (number: UInt64, frame: DataFrame, block: (place: Int, start: Int))?
 
   init(_ reader: ArchiveReader, _ location: SectionLocation, from offset: UInt64) {
     (self.reader, self.location) = (reader, location)
@@ -61,14 +55,12 @@ package struct BodyCursor {
     let number = offset / UInt64(ArchiveLimits.bodyPerFrame)
     let before = number == 0 ? location.prefix.length : 0
     let start = Int(offset % UInt64(ArchiveLimits.bodyPerFrame)) + before
-    var open: OpenFrame
-    if let frame, frame.number == number {
-      open = frame
-    } else {
+    if frame?.number != number {
       reader.willReadParts(from: number, of: location, in: file)
-      let frame = try reader.checkedPart(number, of: location, in: file)
-      open = OpenFrame(number: number, frame: frame, block: (frame.offset + frame.headerLength, 0))
+      let part = try reader.checkedPart(number, of: location, in: file)
+      frame = (number, part, (part.offset + part.headerLength, 0))
     }
+    guard var open = frame else { preconditionFailure("it was opened just now") }
     defer { frame = open }
     guard open.frame.isRaw else {
       let content = try reader.content(of: open.frame, in: file)

@@ -28,7 +28,7 @@ package struct ArchiveContinuation {
     let before = count - UInt64(ending.count)
     guard before <= own, own < count else { return nil }
     let footer = ending.span.extracting(Int(own - before)..<ending.count)
-    guard let length = Footer.length(of: footer, writtenAt: Int(own)) else { return nil }
+    let length = Footer.frame(footer, at: 0, writtenAt: Int(own))?.length
     return length == footer.count ? length : nil
   }
 
@@ -81,8 +81,8 @@ package struct ArchiveContinuation {
     let file = try storage.map()
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: file) : nil
     let survey = try Survey(file, after: committed, limits: limits)
-    guard survey.isTiled, survey.observations.damagedCount == 0, survey.incomplete.isEmpty else {
-      let failure = survey.observations.frames.first
+    guard survey.isTiled, survey.damagedCount == 0, survey.incomplete.isEmpty else {
+      let failure = survey.malformations.first
       throw ArchiveError(
         .damagedFrame("what came does not hold"),
         offset: failure?.offset ?? UInt64(survey.gaps.first?.lowerBound ?? Int(start)))

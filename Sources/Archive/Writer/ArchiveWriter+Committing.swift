@@ -93,21 +93,12 @@ extension ArchiveWriter {
 
   /// Ends a generation whose data and index are on the medium.
   mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
-    let features = previous?.features ?? .ofNewFile
-    let (number, overflow) = (previous?.number ?? 0).addingReportingOverflow(1)
-    guard !overflow else { throw ArchiveError(.tooManyGenerations) }
-    let required = requiredFeatures | (isHealing ? FeatureFlags.repaired : 0)
-    let all = features.required | required
-    let generation = Generation(
-      number: number, footerOffset: log.end,
-      previousFooterOffset: previous?.footerOffset,
-      committedLength: log.end + UInt64(Footer.length(segments: segments.count)),
-      sectionCount: pending.nextOrdinal, streamLength: log.streamLength, head: head,
-      segments: segments,
-      minorVersion: max(previous?.minorVersion ?? Footer.minorVersion, all != 0 ? 1 : 0),
-      features: FeatureFlags(
-        required: all,
-        optional: features.optional | options.optionalFeatures))
+    let generation = try Generation(
+      after: previous, footerAt: log.end, sectionCount: pending.nextOrdinal,
+      streamLength: log.streamLength, head: head, segments: segments,
+      features: (previous?.features ?? .ofNewFile).adding(
+        required: requiredFeatures | (isHealing ? FeatureFlags.repaired : 0),
+        optional: options.optionalFeatures))
     let footer = try Footer.encode(generation)
     try log.append(footer.span)
     isUncertain = true
@@ -152,21 +143,12 @@ extension ArchiveWriter {
   private mutating func writeIndex() throws -> [Generation.Segment] {
     var live = previous?.segments ?? []
     guard pending.keys.count > indexed.keys else { return live }
-    let kept = SegmentMerging.keptCount(
+    let kept = MergedSegment.keptCount(
       live, newSections: pending.keys.count - indexed.keys,
       newFrames: log.frames.count - indexed.frames)
     guard kept < ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
     live.removeLast(live.count - kept)
-    let segment = mergedSegment(from: live.last?.end ?? 0)
-    let offset = log.end
-    var log = self.log
-    let checksum = try segment.encode { piece in try log.append(piece) }
-    self.log = log
-    live.append(
-      Generation.Segment(
-        offset: offset, base: segment.base, sectionCount: UInt32(segment.count),
-        frameCount: UInt32(segment.frameCount), checksum: checksum))
-    return live
+    return try live + [log.append(mergedSegment(from: live.last?.end ?? 0))]
   }
 
   /// The segment of all sections from the ordinal `base` on, at which a live segment or what is new

@@ -79,15 +79,10 @@ extension ArchiveWriter {
   private static func beginning(of file: Span<UInt8>, carHeader: [UInt8]) throws(ArchiveError)
     -> DataFrame
   {
-    let frame: DataFrame
-    do {
-      frame = try DataFrame(file, at: 0, limit: file.count)
-    } catch {
+    guard let (frame, content) = try? RawFrame.carHeader(in: file) else {
       throw ArchiveError(.notAnArchive)
     }
-    guard frame.isRaw, RawFrame.checksumHolds(of: frame, in: file),
-      RawFrame.content(of: frame, in: file) == carHeader
-    else { throw ArchiveError(.begunOtherwise) }
+    guard content == carHeader else { throw ArchiveError(.begunOtherwise) }
     return frame
   }
 }

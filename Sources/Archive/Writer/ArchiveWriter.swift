@@ -76,7 +76,7 @@ package struct ArchiveWriter: ~Copyable {
   package static func open(
     _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
-    try check(carHeader)
+    try RawFrame.checkHeader(carHeader.span)
     try storage.lock()
     if options.startsOver { try startOverIfNeeded(storage, carHeader) }
     let (log, committed, adopted) = try begin(storage, carHeader)
@@ -128,14 +128,6 @@ package struct ArchiveWriter: ~Copyable {
     isUncertain = false
   }
 
-  /// A header is a varint and as many bytes as it says, one at least.
-  private static func check(_ carHeader: [UInt8]) throws(ArchiveError) {
-    var offset = 0
-    guard case .value(let length) = Varint.read(carHeader.span, at: &offset), length > 0,
-      length <= UInt64(ArchiveLimits.carHeader), carHeader.count - offset == Int(length)
-    else { throw ArchiveError(.malformedHeader) }
-  }
-
   /// How many bytes the file has so far; up to 8 MiB more may be waiting.
   package var bytesWritten: UInt64 { log.end }
 
@@ -169,14 +161,14 @@ package struct ArchiveWriter: ~Copyable {
       throw ArchiveError(.unknownOrdinal(ordinal))
     }
     let stored = try log.storage.read(Int(entry.storedLength), at: entry.offset)
-    let content: [UInt8]
+    let frame: DecodedFrame
     do {
-      let frame = try DataFrame(stored.span, at: 0, limit: stored.count)
-      content = try decoder.content(of: frame, in: stored.span)
+      frame = try decoder.sections(
+        of: DataFrame(stored.span, at: 0, limit: stored.count),
+        firstOrdinal: entry.firstOrdinal, in: stored.span)
     } catch {
       throw ArchiveError(error.reason, offset: entry.offset)
     }
-    let frame = try DecodedFrame(content, firstOrdinal: entry.firstOrdinal, place: entry.offset)
     readBack = frame
     guard let index = frame.index(of: ordinal) else {
       throw ArchiveError(.damagedFrame("a section is not in it"), offset: entry.offset)

@@ -22,14 +22,10 @@ struct FrameLog {
   }
 
   /// A state to go back to.
-  struct Mark {
-    fileprivate let end: UInt64
-    fileprivate let frameCount: Int
-    fileprivate let streamLength: UInt64
-  }
+  typealias Mark = (end: UInt64, frameCount: Int, streamLength: UInt64)
 
   /// The state as it is.
-  var mark: Mark { Mark(end: end, frameCount: frames.count, streamLength: streamLength) }
+  var mark: Mark { (end, frames.count, streamLength) }
 
   /// Writes frame 0, which is in no frame table.
   mutating func appendHeader(_ stored: Span<UInt8>, contentSize: Int) throws {
@@ -53,6 +49,26 @@ struct FrameLog {
     guard try storage.size >= end else { throw ArchiveError(.changedMeanwhile) }
     try storage.write(bytes, at: end)
     end += UInt64(bytes.count)
+  }
+
+  /// Writes an index segment, and returns what a footer says of it.
+  mutating func append(_ segment: MergedSegment) throws -> Generation.Segment {
+    let offset = end
+    var log = self
+    let checksum = try segment.encode { piece in try log.append(piece) }
+    self = log
+    return Generation.Segment(
+      offset: offset, base: segment.base, sectionCount: UInt32(segment.count),
+      frameCount: UInt32(segment.frameCount), checksum: checksum)
+  }
+
+  /// Ends a generation: waits until all that is written is on the medium, writes the footer, and
+  /// waits again.
+  mutating func commit(_ generation: Generation) throws {
+    try storage.synchronize()
+    let footer = try Footer.encode(generation)
+    try append(footer.span)
+    try storage.synchronizeFooter()
   }
 
   /// Makes sure that the file is as long as it was made, and still the one that goes by its name.

@@ -15,7 +15,7 @@ struct PackQueue {
 
   private let level: Int
   private let workers: Int
-  private let encoders: EncoderPool
+  private let encoders = Pool { FrameEncoder() }
   private var open: Pack
   private var closed: [Pack] = []
   /// Those that are being compressed.
@@ -25,7 +25,6 @@ struct PackQueue {
   init(firstOrdinal: UInt64, options: ArchiveOptions) {
     level = options.level
     workers = options.workers
-    encoders = EncoderPool()
     open = Pack(firstOrdinal: firstOrdinal)
   }
 

@@ -158,11 +158,7 @@ struct TailAdoption {
   private func cid(ofSection index: Int, in frame: Survey.Frame) throws -> CID {
     try file.withBytes { (bytes) throws(ArchiveError) in
       let stored = try DataFrame(bytes, at: Int(frame.offset), limit: Int(frame.end))
-      let content = try FrameDecoder().content(of: stored, in: bytes)
-      if index == 0 {
-        return try SectionPrefix(content.span, at: 0, place: frame.offset).cid
-      }
-      return try DecodedFrame(content, firstOrdinal: 0, place: frame.offset).prefix(index).cid
+      return try FrameDecoder().sections(of: stored, in: bytes).prefix(index).cid
     }
   }
 
@@ -176,7 +172,7 @@ struct TailAdoption {
       if case .gap(let range, _) = landmark { ranges.append(range) }
     }
     // What lies side by side becomes one, for a void has a smallest length.
-    for range in ranges.merged() { _ = try GenerationEnding.void(range, in: storage) }
+    for range in ranges.merged() { _ = try storage.void(range) }
   }
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.
@@ -190,31 +186,46 @@ struct TailAdoption {
     let streamLength = kept.reduce(
       generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
-    let ending = GenerationEnding(storage: storage, previous: generation)
+    var log: FrameLog
+    var segments: [Generation.Segment]
     // An index segment that is there already needs only its footer.
-    for (count, landmark) in survey.landmarks where count == last + 1 {
-      guard case .segment(let written) = landmark, UInt64(written.frame.offset) == place,
-        let before = live.firstIndex(where: { $0.base == written.base })
-          ?? (written.base == survey.firstOrdinal ? live.endIndex : nil)
-      else { continue }
-      let segment = merged(survey, from: written.base, in: file)
-      guard
-        segment.isEncoded(in: file, at: written.frame.offset, length: written.frame.length)
-      else { continue }
-      try storage.truncate(to: UInt64(written.frame.end))
-      try ending.write(
-        behind: written, keeping: Array(live[..<before]), sectionCount: survey.sectionCount,
-        streamLength: streamLength, head: head, required: required)
-      return
+    var written: (segment: IndexSegment, before: Int)?
+    for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
+      written = self.written(landmark, at: place, survey, in: file)
     }
-    try storage.truncate(to: place)
-    let keptCount = SegmentMerging.keptCount(
-      live, newSections: Int(survey.sectionCount - survey.firstOrdinal), newFrames: kept.count)
-    let base = keptCount < live.count ? live[keptCount].base : survey.firstOrdinal
-    try ending.write(
-      merged(survey, from: base, in: file), at: place, keeping: Array(live[..<keptCount]),
-      sectionCount: survey.sectionCount, streamLength: streamLength, head: head,
-      required: required)
+    if let written {
+      try storage.truncate(to: UInt64(written.segment.frame.end))
+      log = FrameLog(
+        storage: storage, end: UInt64(written.segment.frame.end), streamLength: streamLength)
+      segments = live[..<written.before] + [written.segment.named]
+    } else {
+      try storage.truncate(to: place)
+      log = FrameLog(storage: storage, end: place, streamLength: streamLength)
+      let keptCount = MergedSegment.keptCount(
+        live, newSections: Int(survey.sectionCount - survey.firstOrdinal), newFrames: kept.count)
+      let base = keptCount < live.count ? live[keptCount].base : survey.firstOrdinal
+      segments = try live[..<keptCount] + [log.append(merged(survey, from: base, in: file))]
+    }
+    try log.commit(
+      Generation(
+        after: generation, footerAt: log.end, sectionCount: survey.sectionCount,
+        streamLength: streamLength, head: head, segments: segments,
+        features: (generation?.features ?? .ofNewFile).adding(required: required)))
+  }
+
+  /// The index segment that was written at a place, if it is what would be written there, and how
+  /// many live segments stay before it.
+  private func written(
+    _ landmark: Survey.Landmark, at place: UInt64, _ survey: Survey, in file: Span<UInt8>
+  ) -> (segment: IndexSegment, before: Int)? {
+    let live = generation?.segments ?? []
+    guard case .segment(let written) = landmark, UInt64(written.frame.offset) == place,
+      let before = live.firstIndex(where: { $0.base == written.base })
+        ?? (written.base == survey.firstOrdinal ? live.endIndex : nil),
+      merged(survey, from: written.base, in: file)
+        .isEncoded(in: file, at: written.frame.offset, length: written.frame.length)
+    else { return nil }
+    return (written, before)
   }
 
   /// The index segment of what was surveyed, and of the live ones from `base` on.

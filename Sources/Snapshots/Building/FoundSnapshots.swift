@@ -128,7 +128,7 @@ extension ArchiveWriter {
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
-      guard try !ArchiveTraces.are(in: storage.map()) else { throw ArchiveError(.noFooter) }
+      guard try !ArchiveReader.hasTraces(in: storage.map()) else { throw ArchiveError(.noFooter) }
       throw error
     }
     guard let (listed, unfinished, last) = offered else { return writer }
