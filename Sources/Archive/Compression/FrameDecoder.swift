@@ -36,15 +36,20 @@ package final class FrameDecoder: Sendable {
     return (prefix, frame.isRaw ? nil : content)
   }
 
-  /// The sections of a frame, whose content may be here already.
+  /// The sections that begin in a frame; of a raw frame with a large one no more is read than the
+  /// prefix.
   ///
   /// - Throws: ``ArchiveError`` if it does not decompress, or holds something else.
-  func sections(
-    of frame: DataFrame, _ content: [UInt8]? = nil, firstOrdinal: UInt64 = 0, in file: Span<UInt8>
-  ) throws(ArchiveError) -> DecodedFrame {
-    let bytes: [UInt8]
-    if let content { bytes = content } else { bytes = try self.content(of: frame, in: file) }
-    return try DecodedFrame(bytes, firstOrdinal: firstOrdinal, place: UInt64(frame.offset))
+  func sections(of frame: DataFrame, firstOrdinal: UInt64 = 0, in file: Span<UInt8>)
+    throws(ArchiveError) -> DecodedFrame
+  {
+    let (prefix, content) = try beginning(of: frame, in: file)
+    if prefix.isLarge {
+      return DecodedFrame(frame, prefix, content ?? [], firstOrdinal: firstOrdinal)
+    }
+    return try DecodedFrame(
+      content ?? RawFrame.content(of: frame, in: file), firstOrdinal: firstOrdinal,
+      place: UInt64(frame.offset))
   }
 
   /// What can be had of the content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.

@@ -1,18 +1,19 @@
 internal import IPLD
 
-/// The content of a data frame in which sections begin, and where each of them does.
+/// A data frame in which sections begin, and where each of them does.
 ///
 /// Immutable, so that threads share it. A pack holds whole sections; the first frame of a large
 /// section holds the beginning of that one, or all of it.
 package final class DecodedFrame: Sendable {
-  /// The content.
+  /// The content; none of a raw frame with a large section, which is read where it lies.
   package let bytes: [UInt8]
   /// The ordinal of the first section.
   package let firstOrdinal: UInt64
   /// Where the frame lies in the file, for messages.
   package let place: UInt64
-  /// The prefix of the large section whose first frame this is; nil for a pack.
-  package let large: SectionPrefix?
+  /// The frame as it is stored, if it is the first of a large section, and the prefix of that; nil
+  /// for a pack.
+  let large: (frame: DataFrame, prefix: SectionPrefix)?
   /// Why the frame does not hold, so that its sections are right only if they hash to their CIDs;
   /// nil if it does.
   package let failure: ArchiveError?
@@ -22,26 +23,26 @@ package final class DecodedFrame: Sendable {
   /// How many sections begin here.
   package var count: Int { bounds.count - 1 }
 
-  /// Finds the sections of `bytes`.
+  /// The first frame of a large section.
+  init(_ frame: DataFrame, _ prefix: SectionPrefix, _ bytes: [UInt8], firstOrdinal: UInt64) {
+    self.bytes = bytes
+    self.firstOrdinal = firstOrdinal
+    place = UInt64(frame.offset)
+    failure = nil
+    large = (frame, prefix)
+    bounds = [0, UInt32(frame.contentSize)]
+  }
+
+  /// Finds the sections of a pack.
   ///
-  /// - Throws: ``ArchiveError`` if they are not whole sections, or one large one.
+  /// - Throws: ``ArchiveError`` if they are not whole small sections.
   package init(_ bytes: [UInt8], firstOrdinal: UInt64, place: UInt64) throws(ArchiveError) {
     self.bytes = bytes
     self.firstOrdinal = firstOrdinal
     self.place = place
     failure = nil
-    let content = bytes.span
-    let first = try SectionPrefix(content, at: 0, place: place)
-    if first.isLarge {
-      guard content.count == first.contentSize(ofFrame: 0) else {
-        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: place)
-      }
-      large = first
-      bounds = [0, UInt32(content.count)]
-      return
-    }
     large = nil
-    let (bounds, malformation) = Self.bounds(of: content)
+    let (bounds, malformation) = Self.bounds(of: bytes.span)
     if let malformation { throw ArchiveError(.malformedSection(malformation), offset: place) }
     self.bounds = bounds
   }
@@ -109,7 +110,7 @@ package final class DecodedFrame: Sendable {
   /// - Throws: ``ArchiveError`` if it is malformed.
   @inline(__always)
   package func prefix(_ index: Int) throws(ArchiveError) -> SectionPrefix {
-    if let large { return large }
+    if let large { return large.prefix }
     let bytes = bytes
     return try SectionPrefix(bytes.span, at: Int(bounds[index]), place: place)
   }

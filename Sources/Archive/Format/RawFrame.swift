@@ -56,18 +56,22 @@ package enum RawFrame {
     bytes.append(UInt8(truncatingIfNeeded: header >> 16))
   }
 
-  /// Calls `body` with where the content of each block lies in the file, in order.
+  /// Calls `body` with where the content of each block lies in the file, in order, less the first
+  /// `skipped` bytes of all.
   ///
   /// - Precondition: `frame` was read from `file` and is raw.
   package static func forEachBlock<Failure: Error>(
-    of frame: DataFrame, in file: Span<UInt8>, _ body: (Range<Int>) throws(Failure) -> Void
+    of frame: DataFrame, droppingFirst skipped: Int = 0, in file: Span<UInt8>,
+    _ body: (Range<Int>) throws(Failure) -> Void
   ) throws(Failure) {
     var place = frame.offset + frame.headerLength
-    var isLast = false
+    var (rest, isLast) = (skipped, false)
     while !isLast {
       isLast = file[place] & 1 == 1
       let block = block(at: place, in: file)
-      try body(block)
+      let part = block.dropFirst(rest)
+      rest -= block.count - part.count
+      try body(part)
       place = block.upperBound
     }
   }

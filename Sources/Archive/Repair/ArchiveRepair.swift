@@ -160,7 +160,7 @@ package struct ArchiveRepair {
     }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
-    if generation == nil, manifests.isEmpty, survey.salvagedManifests.isEmpty {
+    if generation == nil, manifests.isEmpty, survey.hasNoSalvagedManifest {
       throw ArchiveError(.noFooter)
     }
     try cutOff(behind: end)
@@ -184,9 +184,8 @@ package struct ArchiveRepair {
     let landmark =
       survey.landmarks.firstIndex { $0.landmark.range.lowerBound >= start }
       ?? survey.landmarks.count
-    return HeadRule(manifests, survey).head(
-      after: generation, in: survey, first..<survey.frames.count,
-      survey.landmarks[landmark...])
+    return survey.head(
+      of: manifests, after: generation, first..<survey.frames.count, survey.landmarks[landmark...])
   }
 
   private func append(
@@ -255,6 +254,10 @@ extension Survey {
       end = max(end, landmark.range.upperBound)
     }
     return end
+  }
+
+  fileprivate var hasNoSalvagedManifest: Bool {
+    allManifests.allSatisfy { frames[$0.frame].state.isIntact }
   }
 
   /// Whether the live index names every frame that lies before the footer, and its checksums hold.

@@ -278,8 +278,7 @@ struct GenerationRestoring {
       let heads = survey.manifests.compactMap { survey.head($0) }
       if let meant = heads.first(where: claim.means) { return meant }
     }
-    return HeadRule(survey.manifests, survey).head(
-      after: previous, in: survey, firstFrame..<frameCount, [])
+    return survey.head(of: survey.manifests, after: previous, firstFrame..<frameCount, [])
   }
 }
 

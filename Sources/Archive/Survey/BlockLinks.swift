@@ -6,26 +6,24 @@ internal import IPLD
 /// manifest except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is no
 /// manifest.
 struct BlockLinks {
-  private let candidates: Set<SHA256Digest>
-  /// Those of the candidates that were found to be linked to.
-  private(set) var linked: Set<SHA256Digest> = []
-
-  /// Looks for links to these DAG-CBOR blocks.
-  init(to candidates: some Sequence<CID>) {
-    self.candidates = Set(candidates.compactMap(\.multihash.sha256))
-  }
+  /// The digests of the DAG-CBOR blocks to which no link has been found.
+  private(set) var unlinked: Set<SHA256Digest>
 
   /// Looks through the sections of a data frame; of one that does not hold or continues a section,
   /// nothing is found.
   mutating func search(_ offset: UInt64, end: UInt64, _ decoder: FrameDecoder, in file: Span<UInt8>)
   {
-    guard linked.count < candidates.count, end <= UInt64(file.count) else { return }
+    guard !unlinked.isEmpty, end <= UInt64(file.count) else { return }
     do throws(ArchiveError) {
       let frame = try DataFrame(file, at: Int(offset), limit: Int(end))
-      let (first, beginning) = try decoder.beginning(of: frame, in: file)
-      // Media is passed over by its prefix.
-      if first.isLarge, first.cid.codec != .dagCBOR { return }
-      let decoded = try decoder.sections(of: frame, beginning, in: file)
+      let decoded = try decoder.sections(of: frame, in: file)
+      if let prefix = decoded.large?.prefix {
+        // Media is passed over by its prefix.
+        guard prefix.cid.codec == .dagCBOR, frame.contentSize == prefix.contentSize(ofFrame: 0)
+        else { return }
+        let content = try decoder.content(of: frame, in: file)
+        return search(prefix.cid, content.span.extracting(droppingFirst: prefix.length))
+      }
       let content = decoded.bytes
       for index in 0..<decoded.count {
         let (cid, body) = try decoded.section(index)
@@ -38,9 +36,7 @@ struct BlockLinks {
 
   private mutating func search(_ cid: CID, _ body: Span<UInt8>) {
     if let manifest = ManifestShape(cid, body) {
-      if let commit = manifest.commit.multihash.sha256, candidates.contains(commit) {
-        linked.insert(commit)
-      }
+      if let commit = manifest.commit.multihash.sha256 { unlinked.remove(commit) }
       return
     }
     // A link in DAG-CBOR: a byte string of 37 bytes, 0, and a CID of version 1 with DAG-CBOR and
@@ -49,8 +45,7 @@ struct BlockLinks {
     var place = 0
     while place <= body.count - 39 {
       if body.u64(place) & 0x00ff_ffff_ffff_ffff == beginning {
-        let digest = SHA256Digest(body.extracting(place + 7..<place + 39))
-        if candidates.contains(digest) { linked.insert(digest) }
+        unlinked.remove(SHA256Digest(body.extracting(place + 7..<place + 39)))
       }
       place += 1
     }
@@ -63,29 +58,20 @@ extension Survey {
   func unlinkedManifests(
     _ index: ArchiveIndex, withSalvaged: Bool = false, in file: Span<UInt8>
   ) -> [Manifest] {
-    let found =
-      withSalvaged
-      ? (manifests + salvagedManifests).sorted { $0.frame < $1.frame } : manifests
+    let found = withSalvaged ? allManifests : manifests
     if found.isEmpty { return found }
-    var links = BlockLinks(to: found.map(\.shape.cid))
+    var links = BlockLinks(unlinked: Set(found.compactMap(\.shape.cid.multihash.sha256)))
     let decoder = FrameDecoder()
     for range in searched(index.frames(in: file)) {
       links.search(range.lowerBound, end: range.upperBound, decoder, in: file)
     }
-    let linked = links.linked
-    return found.filter { !linked.contains($0.digest) }
+    let unlinked = links.unlinked
+    return found.filter { $0.shape.cid.multihash.sha256.map(unlinked.contains) ?? false }
   }
 
   /// Where sections begin: in frames that were surveyed, and in those of an index before them.
   private func searched(_ entries: [FrameEntry]) -> [Range<UInt64>] {
     let own = frames.filter { $0.state == .sections }.map { $0.offset..<$0.end }
     return entries.filter { $0.offset < UInt64(start) }.map { $0.offset..<$0.end } + own
-  }
-}
-
-extension Survey.Manifest {
-  /// The digest in its CID; a manifest has one, by its shape.
-  fileprivate var digest: SHA256Digest {
-    shape.cid.multihash.sha256 ?? SHA256.digest(of: shape.cid.bytes.span)
   }
 }

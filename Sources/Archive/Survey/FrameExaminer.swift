@@ -19,33 +19,27 @@ struct FrameExaminer: Sendable {
     }
   }
 
-  /// Examines a frame that holds whole sections, or a large one that has no other.
-  func examine(_ frame: DataFrame, in file: Span<UInt8>) -> FrameReport {
+  /// Examines a frame that holds whole sections, or a large one that has no other; or what can be
+  /// told of one frame of a section that has several.
+  func examine(_ frame: DataFrame, isPart: Bool, in file: Span<UInt8>) -> FrameReport {
     var report = FrameReport()
     checkForm(frame, in: file, &report)
-    guard depth == .full else { return report }
+    guard depth == .full, !isPart else { return report }
     guard report.failure == nil else {
       salvage(frame, in: file, &report)
       return report
     }
     do throws(ArchiveError) {
-      let (prefix, content) = try decoder.beginning(of: frame, in: file)
-      if prefix.isLarge {
-        try examineLarge(frame, prefix, content, in: file, &report)
+      let sections = try decoder.sections(of: frame, in: file)
+      if let prefix = sections.large?.prefix {
+        try examineLarge(frame, prefix, frame.isRaw ? nil : sections.bytes, in: file, &report)
       } else {
-        try examineSections(decoder.sections(of: frame, content, in: file), &report)
+        try examineSections(sections, &report)
       }
     } catch {
       report = FrameReport(failure: error, flaws: report.flaws, checksum: report.checksum)
       salvage(frame, in: file, &report)
     }
-    return report
-  }
-
-  /// Examines what can be told of one frame of a section that has several.
-  func examinePart(_ frame: DataFrame, in file: Span<UInt8>) -> FrameReport {
-    var report = FrameReport()
-    checkForm(frame, in: file, &report)
     return report
   }
 
@@ -85,7 +79,9 @@ struct FrameExaminer: Sendable {
     if let content {
       hash.update(content.span.extracting(droppingFirst: prefix.length))
     } else {
-      Self.update(&hash, with: frame, prefix.length, in: file)
+      RawFrame.forEachBlock(of: frame, droppingFirst: prefix.length, in: file) {
+        hash.update(file.extracting($0))
+      }
     }
     let verification = hash.finish()
     note(verification, prefix.cid, &report)
@@ -94,18 +90,6 @@ struct FrameExaminer: Sendable {
     let whole = content ?? RawFrame.content(of: frame, in: file)
     report.manifest = ManifestShape(
       prefix.cid, whole.span.extracting(droppingFirst: prefix.length))
-  }
-
-  /// Adds the content of a raw frame, less its first `skipped` bytes, from where it lies.
-  static func update(
-    _ hash: inout BodyHash, with frame: DataFrame, _ skipped: Int, in file: Span<UInt8>
-  ) {
-    var skipped = skipped
-    RawFrame.forEachBlock(of: frame, in: file) { block in
-      let part = block.dropFirst(skipped)
-      skipped -= block.count - part.count
-      hash.update(file.extracting(part))
-    }
   }
 
   private func examineSections(
@@ -137,7 +121,6 @@ struct FrameExaminer: Sendable {
   private func note(
     _ verification: Multihash.Verification, _ cid: CID, _ report: inout FrameReport
   ) {
-    if verification != .matches { report.unproved.append(report.keys.count) }
     report.keys.append(SectionKey(cid).prefix)
     switch verification {
     case .matches: break

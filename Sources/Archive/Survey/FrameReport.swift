@@ -14,8 +14,6 @@ package struct FrameReport: Sendable {
   package var isContinuation = false
   /// The keys of the sections that begin in it, if it holds.
   package var keys: [UInt64] = []
-  /// The numbers, in ``keys``, of sections that did not prove to hash to their CIDs.
-  package var unproved: [Int] = []
   /// The sections of it that hash to their CIDs, if it does not hold: the number of each among those
   /// that begin in it, and its key.
   package var salvaged: [(index: Int, key: UInt64)] = []

@@ -1,29 +1,13 @@
 internal import IPLD
 
-/// Passes over every frame of a file once, examines them on all cores, and tells what it met in
-/// file order.
+/// Passes over every frame of a file once, examines them on all cores, and tells a survey what it
+/// met in file order.
 ///
-/// 1. Events come in file order, whatever order the work was done in.
+/// 1. The survey is told in file order, whatever order the work was done in.
 /// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for
 ///    each worker. With an intake, two batches, each of some 8 MiB of content in packs.
 /// 3. All content together is bounded by ``ReadLimits``.
 struct FrameScan {
-  /// What the scan met.
-  enum Event {
-    /// Frame 0, and what is wrong with it.
-    case header(DataFrame, ArchiveError?)
-    /// A data frame.
-    case frame(DataFrame, FrameReport)
-    /// A skippable frame whose checksum holds.
-    case skippable(SkippableFrame)
-    /// Bytes that count no more.
-    case void(Range<Int>)
-    /// Bytes that are no frame.
-    case gap(Range<Int>, ArchiveError)
-    /// A large section ended before all its frames had come: its CID, if that can be relied on.
-    case cutShort(CID?)
-  }
-
   private static let batchBytes = 32 << 20
   private static let batchUnits = 1024
   /// How much content of packs a batch may have if something of it is to be delivered.
@@ -40,19 +24,9 @@ struct FrameScan {
     /// A large section that this unit cuts short.
     let cutShort: LargeSectionScan?
     var report = FrameReport()
-    var headerFailure: ArchiveError?
 
     init(_ unit: FrameWalk.Unit, _ part: Part?, cutShort: LargeSectionScan?) {
       (self.unit, self.part, self.cutShort) = (unit, part, cutShort)
-    }
-
-    /// The frame, if it does not hold.
-    var brokenFrame: DataFrame? {
-      switch unit {
-      case .data(let frame): report.failure == nil ? nil : frame
-      case .header(let frame): headerFailure == nil ? nil : frame
-      case .skippable, .void, .gap: nil
-      }
     }
   }
 
@@ -61,6 +35,7 @@ struct FrameScan {
   private let workers: Int
   private var walk: FrameWalk
   private var large: LargeSectionScan?
+  private let maximumFrames: Int
   /// How much content may still be decompressed.
   private var contentBudget: UInt64
   private let contentLimit: UInt64
@@ -82,6 +57,7 @@ struct FrameScan {
   ) {
     self.limit = limit
     self.workers = workers
+    maximumFrames = limits.frames(ofFile: limit)
     contentLimit = limits.content(ofFile: UInt64(limit))
     contentBudget = contentLimit
     let decoder = FrameDecoder()
@@ -94,10 +70,9 @@ struct FrameScan {
 
   /// Runs the scan.
   ///
-  /// - Throws: ``ArchiveError`` if the file holds more than it may; what `consume` throws.
+  /// - Throws: ``ArchiveError`` if the file holds more than it may; what a delivery throws.
   mutating func run(
-    _ mapped: MappedFile, progress: (UInt64, UInt64) -> Void = { _, _ in },
-    _ consume: (Event) throws -> Void
+    _ mapped: MappedFile, into survey: inout Survey, progress: (UInt64, UInt64) -> Void
   ) throws {
     while true {
       let batch = try mapped.withBytes { (bytes) throws(ArchiveError) in
@@ -106,15 +81,18 @@ struct FrameScan {
       guard !batch.isEmpty else { break }
       try examine(batch, mapped)
       for item in batch {
-        try deliver(item, consume)
-        guard let frame = item.brokenFrame else { continue }
+        tell(item, &survey)
+        guard survey.frames.count + survey.landmarks.count <= maximumFrames else {
+          throw ArchiveError(.tooManyFrames(limit: maximumFrames))
+        }
+        guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
         // Where this frame ends is only what it says itself, so what seemed to come after it may be
         // nothing.
         let isMoved = mapped.withBytes { bytes in
           walk.resume(after: frame, in: bytes.extracting(first: limit))
         }
         guard isMoved else { continue }
-        if let part = item.part, !part.isLast { try consume(.cutShort(part.section.cid)) }
+        if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
         large = nil
         break
       }
@@ -122,7 +100,7 @@ struct FrameScan {
       progress(UInt64(walk.place), UInt64(limit))
     }
     for delivery in deliveries { try delivery() }
-    if let large { try consume(.cutShort(large.cid)) }
+    if let large { survey.noteCutShort(large.cid) }
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {
@@ -132,7 +110,7 @@ struct FrameScan {
     while batch.count < Self.batchUnits, walk.place - start < Self.batchBytes,
       contentInPacks < Self.batchContent, let unit = walk.next(in: file)
     {
-      if case .data(let frame) = unit {
+      if case .data(let frame, isHeader: false) = unit {
         let size = UInt64(frame.contentSize)
         if examiner.intake != nil, !frame.isRaw || frame.contentSize <= ArchiveLimits.packContent {
           contentInPacks += frame.contentSize
@@ -150,7 +128,7 @@ struct FrameScan {
   /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
-    guard case .data(let frame) = unit else {
+    guard case .data(let frame, isHeader: false) = unit else {
       // A void is where something was, and a large section may go on behind nothing else.
       defer { large = nil }
       return Item(unit, nil, cutShort: large)
@@ -192,7 +170,7 @@ struct FrameScan {
   private mutating func examine(_ batch: [Item], _ mapped: MappedFile) throws {
     var bodies: [(LargeSectionScan, [(DataFrame, UInt64)])] = []
     for item in batch {
-      guard case .data(let frame) = item.unit, let part = item.part else { continue }
+      guard case .data(let frame, _) = item.unit, let part = item.part else { continue }
       if bodies.last?.0 !== part.section { bodies.append((part.section, [])) }
       bodies[bodies.count - 1].1.append((frame, part.number))
     }
@@ -213,12 +191,11 @@ struct FrameScan {
         }
         let item = batch[index - work.count]
         switch item.unit {
-        case .header(let frame): item.headerFailure = examiner.examineHeader(frame, in: file)
-        case .data(let frame):
-          item.report =
-            item.part == nil
-            ? examiner.examine(frame, in: file) : examiner.examinePart(frame, in: file)
-        default: break
+        case .data(let frame, isHeader: true):
+          item.report.failure = examiner.examineHeader(frame, in: file)
+        case .data(let frame, _):
+          item.report = examiner.examine(frame, isPart: item.part != nil, in: file)
+        case .landmark: break
         }
       }
     }
@@ -226,17 +203,15 @@ struct FrameScan {
     try delivered.get()
   }
 
-  private mutating func deliver(_ item: Item, _ consume: (Event) throws -> Void) throws {
-    if let large = item.cutShort { try consume(.cutShort(large.cid)) }
+  private mutating func tell(_ item: Item, _ survey: inout Survey) {
+    if let large = item.cutShort { survey.noteCutShort(large.cid) }
     switch item.unit {
-    case .header(let frame): try consume(.header(frame, item.headerFailure))
-    case .skippable(let frame): try consume(.skippable(frame))
-    case .void(let void): try consume(.void(void.range))
-    case .gap(let range, let error): try consume(.gap(range, error))
-    case .data(let frame):
+    case .landmark(let landmark): survey.note(landmark)
+    case .data(let frame, isHeader: true): survey.noteHeader(frame, item.report.failure)
+    case .data(let frame, _):
       if let part = item.part { complete(item, frame, part) }
       if let delivery = item.report.delivery { deliveries.append(delivery) }
-      try consume(.frame(frame, item.report))
+      survey.note(frame, item.report)
     }
   }
 

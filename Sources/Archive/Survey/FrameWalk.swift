@@ -14,16 +14,9 @@ internal import IPLD
 struct FrameWalk {
   /// What lies at a place of the file.
   enum Unit {
-    /// Frame 0, with the CAR header.
-    case header(DataFrame)
-    /// A data frame, by its form.
-    case data(DataFrame)
-    /// A skippable frame whose checksum holds.
-    case skippable(SkippableFrame)
-    /// Bytes that count no more.
-    case void(VoidFrame)
-    /// Bytes that are no frame.
-    case gap(Range<Int>, ArchiveError)
+    /// A data frame, by its form; frame 0 is the one with the CAR header.
+    case data(DataFrame, isHeader: Bool)
+    case landmark(Survey.Landmark)
   }
 
   /// Where the walk is.
@@ -59,9 +52,9 @@ struct FrameWalk {
       // All of its content may be there, and only its checksum cut off. Otherwise it is a gap, for
       // the reason caught above.
       if let frame = try? DataFrame(file, at: start, limit: place, mayLackChecksum: true) {
-        return .data(frame)
+        return .data(frame, isHeader: false)
       }
-      return .gap(start..<place, error)
+      return .landmark(.gap(start..<place, error))
     }
   }
 
@@ -75,22 +68,18 @@ struct FrameWalk {
           .damagedFrame("the checksum of a skippable frame does not hold"), offset: UInt64(start))
       }
       place = frame.end
-      return .skippable(frame)
+      return .landmark(Survey.Landmark(frame, in: file))
     case VoidFrame.zstdMagic:
       let void = try VoidFrame(file, at: start)
       place = void.range.upperBound
-      return .void(void)
+      return .landmark(.void(void.range))
     default:
       let frame = try DataFrame(file, at: start, limit: limit)
       place = frame.end
-      return start == 0 && !beginsWithSection(frame, in: file) ? .header(frame) : .data(frame)
+      // Where what it holds begins as a section does, frame 0 is gone, and another is in its place.
+      let isHeader = start == 0 && (try? decoder.beginning(of: frame, in: file)) == nil
+      return .data(frame, isHeader: isHeader)
     }
-  }
-
-  /// Whether what a frame holds begins as a section does: then frame 0 is gone, and another stands
-  /// in its place.
-  private func beginsWithSection(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
-    (try? decoder.beginning(of: frame, in: file)) != nil
   }
 
   /// Resumes behind a data frame that has turned out damaged; answers whether what came after it

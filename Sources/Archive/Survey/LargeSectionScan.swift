@@ -29,11 +29,12 @@ final class LargeSectionScan: @unchecked Sendable {
     with frame: DataFrame, number: UInt64, decoder: FrameDecoder, in file: Span<UInt8>
   ) {
     let skipped = number == 0 ? prefix.length : 0
-    if frame.isRaw {
-      FrameExaminer.update(&hash, with: frame, skipped, in: file)
-      return
-    }
     do throws(ArchiveError) {
+      guard !frame.isRaw else {
+        return RawFrame.forEachBlock(of: frame, droppingFirst: skipped, in: file) {
+          hash.update(file.extracting($0))
+        }
+      }
       let content = try decoder.content(of: frame, in: file)
       hash.update(content.span.extracting(droppingFirst: skipped))
     } catch {

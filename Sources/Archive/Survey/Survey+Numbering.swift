@@ -54,7 +54,7 @@ extension Survey {
         // The beginning of its section is lost, and what looks like sections is a part of that.
         frames[index].state = .continuation
         frames[index].sectionCount = 0
-        manifests.removeAll { $0.frame == index }
+        allManifests.removeAll { $0.frame == index }
       }
     }
   }

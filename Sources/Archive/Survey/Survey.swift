@@ -97,22 +97,14 @@ package struct Survey: Sendable {
   }
 
   /// A section of a damaged frame that hashes to its CID all the same.
-  package struct Salvaged: Sendable {
-    /// The number of its frame.
-    package let frame: Int
-    /// Its number among the sections of the frame, as far as they can be told apart.
-    package let index: Int
-    /// Its key.
-    package let key: UInt64
-  }
+  ///
+  /// The number of its frame, its own among the sections of the frame, as far as they can be told
+  /// apart, and its key.
+  package typealias Salvaged = (frame: Int, index: Int, key: UInt64)
 
-  /// A section that has a frame for itself and the shape of a manifest.
-  package struct Manifest: Sendable {
-    /// The number of its frame.
-    package let frame: Int
-    /// What it says.
-    package let shape: ManifestShape
-  }
+  /// A section that has a frame for itself and the shape of a manifest: the number of its frame, and
+  /// what it says.
+  package typealias Manifest = (frame: Int, shape: ManifestShape)
 
   /// Where the survey begins: at 0, or at the end of what is committed.
   package let start: Int
@@ -130,13 +122,8 @@ package struct Survey: Sendable {
   package internal(set) var keys = KeyList()
   /// What is left of damaged frames.
   package internal(set) var salvaged: [Salvaged] = []
-  /// What may be manifests, in file order.
-  package internal(set) var manifests: [Manifest] = []
-  /// What may be manifests, in frames that do not hold.
-  package internal(set) var salvagedManifests: [Manifest] = []
-  /// Sections of frames that hold whose hash function is not known here, by their numbers in
-  /// ``keys``.
-  package internal(set) var unproved: [Int] = []
+  /// What may be manifests, in file order, those in frames that do not hold included.
+  package internal(set) var allManifests: [Manifest] = []
   /// One more than the highest ordinal.
   package internal(set) var sectionCount: UInt64 = 0
   /// Whether every ordinal follows from what is there, and none had to be guessed or given anew.
@@ -185,19 +172,16 @@ package struct Survey: Sendable {
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
       from: start, limit: limit, depth: depth, limits: limits, workers: workers, intake: intake)
-    let maximumFrames = limits.frames(ofFile: limit)
-    try scan.run(file, progress: progress) { event in
-      try file.withBytes { (bytes) throws in take(event, in: bytes) }
-      guard frames.count + landmarks.count <= maximumFrames else {
-        throw ArchiveError(.tooManyFrames(limit: maximumFrames))
-      }
-    }
+    try scan.run(file, into: &self, progress: progress)
     endDamaged(at: limit)
     tables = scan.tables
     guard depth == .full else { return }
     file.withBytes { bytes in number(in: bytes, limits) }
     try file.checkFetched()
   }
+
+  /// What may be manifests, in frames that hold.
+  var manifests: [Manifest] { allManifests.filter { frames[$0.frame].state == .sections } }
 
   /// Whether every byte is part of a frame that holds.
   package var isTiled: Bool {
@@ -290,20 +274,16 @@ package struct Survey: Sendable {
 }
 
 extension Survey {
-  /// Takes the next thing the scan met.
-  private mutating func take(_ event: FrameScan.Event, in file: Span<UInt8>) {
-    switch event {
-    case .header(let frame, let failure):
-      header = (frame, failure)
-      if let failure { malformations.append(failure) }
-    case .frame(let frame, let report): take(frame, report)
-    case .skippable(let frame): note(landmark(frame, in: file))
-    case .void(let range): note(.void(range))
-    case .gap(let range, let error): note(.gap(range, error))
-    case .cutShort(let cid):
-      let first = noteIncomplete()
-      if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
-    }
+  mutating func noteHeader(_ frame: DataFrame, _ failure: ArchiveError?) {
+    header = (frame, failure)
+    if let failure { malformations.append(failure) }
+  }
+
+  /// Takes note that a large section ended before all its frames had come: its CID, if that can be
+  /// relied on.
+  mutating func noteCutShort(_ cid: CID?) {
+    let first = noteIncomplete()
+    if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
   }
 
   /// Takes note that the large section of the last frames is not whole; answers which frame it
@@ -316,7 +296,7 @@ extension Survey {
     return first
   }
 
-  private mutating func note(_ landmark: Landmark) {
+  mutating func note(_ landmark: Landmark) {
     endDamaged(at: landmark.range.lowerBound)
     landmarks.append((frames.count, landmark))
   }
@@ -329,30 +309,7 @@ extension Survey {
     frames[frames.count - 1].storedLength = UInt32(clamping: UInt64(place) - last.offset)
   }
 
-  private func landmark(_ frame: SkippableFrame, in file: Span<UInt8>) -> Landmark {
-    do throws(ArchiveError) {
-      switch frame.kind {
-      case .indexSegment: return .segment(try IndexSegment(file, at: frame.offset))
-      case .footer:
-        guard Footer.segmentCount(length: frame.length) != nil else {
-          throw ArchiveError(.malformedFooter("its length cannot be"), offset: UInt64(frame.offset))
-        }
-        let own = file.u64(frame.end - Footer.trailerLength)
-        let claim = Footer.headClaim(in: file, at: frame.offset)
-        return .footer(
-          SeenFooter(
-            frame: frame, isInPlace: own == UInt64(frame.offset),
-            number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
-            head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
-            segmentLength: Footer.lengthFromLastSegment(in: file, frame)))
-      default: return .other(frame, nil)
-      }
-    } catch {
-      return .other(frame, error)
-    }
-  }
-
-  private mutating func take(_ frame: DataFrame, _ report: FrameReport) {
+  mutating func note(_ frame: DataFrame, _ report: FrameReport) {
     let place = UInt64(frame.offset)
     endDamaged(at: frame.offset)
     if let failure = report.failure { malformations.append(failure) }
@@ -373,18 +330,8 @@ extension Survey {
       report.failure == nil
       ? report.isContinuation ? .continuation : .sections
       : report.isContinuation ? .damagedContinuation : .damaged
-    if let shape = report.manifest {
-      let manifest = Manifest(frame: frames.count, shape: shape)
-      if state == .sections {
-        manifests.append(manifest)
-      } else {
-        salvagedManifests.append(manifest)
-      }
-    }
-    if state == .sections { unproved += report.unproved.map { keys.count + $0 } }
-    salvaged += report.salvaged.map {
-      Salvaged(frame: frames.count, index: $0.index, key: $0.key)
-    }
+    if let shape = report.manifest { allManifests.append((frames.count, shape)) }
+    salvaged += report.salvaged.map { (frames.count, $0.index, $0.key) }
     frames.append(
       Frame(
         offset: place, checksum: report.checksum, firstKey: keys.count,
@@ -405,5 +352,31 @@ extension Survey {
     unverifiableCount += 1
     guard unverifiable.count < Self.listLimit else { return }
     unverifiable.append((cid, place))
+  }
+}
+
+extension Survey.Landmark {
+  /// What a skippable frame is whose checksum holds.
+  init(_ frame: SkippableFrame, in file: Span<UInt8>) {
+    do throws(ArchiveError) {
+      switch frame.kind {
+      case .indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
+      case .footer:
+        guard Footer.segmentCount(length: frame.length) != nil else {
+          throw ArchiveError(.malformedFooter("its length cannot be"), offset: UInt64(frame.offset))
+        }
+        let own = file.u64(frame.end - Footer.trailerLength)
+        let claim = Footer.headClaim(in: file, at: frame.offset)
+        self = .footer(
+          Survey.SeenFooter(
+            frame: frame, isInPlace: own == UInt64(frame.offset),
+            number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
+            head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
+            segmentLength: Footer.lengthFromLastSegment(in: file, frame)))
+      default: self = .other(frame, nil)
+      }
+    } catch {
+      self = .other(frame, error)
+    }
   }
 }

@@ -62,40 +62,15 @@ extension ArchiveReader {
   /// What is wrong with the frames of a section that has been located; nil if they have their
   /// checksums.
   func firstDamage(of location: SectionLocation, in file: Span<UInt8>) -> ArchiveError? {
-    switch location.body {
-    case .pack(let frame, _): frame.failure
-    case .frames: firstDamage(behind: 0, of: location, in: file)
-    }
-  }
-
-  /// What is wrong with the frames of a large section; nil if they have their checksums.
-  func firstDamage(ofLarge ordinal: UInt64, _ prefix: SectionPrefix, in file: Span<UInt8>)
-    -> ArchiveError?
-  {
+    guard location.frame.large != nil else { return location.frame.failure }
     do throws(ArchiveError) {
-      let location = try locate(ordinal, in: file)
-      guard location.prefix.cid == prefix.cid else {
-        return ArchiveError(.damagedSection(prefix.cid))
+      for number in 1..<max(1, location.prefix.frameCount) {
+        _ = try part(number, at: location, in: file)
       }
-      return firstDamage(of: location, in: file)
+      return nil
     } catch {
       return error
     }
-  }
-
-  private func firstDamage(
-    behind first: UInt64, of location: SectionLocation, in file: Span<UInt8>
-  ) -> ArchiveError? {
-    var number = first + 1
-    while number < location.prefix.frameCount {
-      do throws(ArchiveError) {
-        _ = try part(number, at: location, in: file)
-      } catch {
-        return error
-      }
-      number += 1
-    }
-    return nil
   }
 
   /// The numbers of the sections that begin in the same frame as this one.
@@ -118,11 +93,9 @@ extension ArchiveReader {
     } catch let error as ArchiveError where !error.isOfSystem {
       return nil
     }
-    guard location.asked == location.ordinal, case .pack(let frame, let index) = location.body,
-      frame.failure != nil
-    else { return nil }
-    let bytes = frame.bytes
-    let range = frame.range(index).dropFirst(location.prefix.length)
+    guard location.asked == location.ordinal, location.frame.failure != nil else { return nil }
+    let bytes = location.frame.bytes
+    let range = location.frame.range(location.number).dropFirst(location.prefix.length)
     return (location.prefix.cid, bytes.span.array(range))
   }
 

@@ -219,36 +219,18 @@ extension ArchiveReader {
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
       return try location(of: ordinal, position, in: frame, file)
     }
-    let opened: OpenedFrame
+    let frame: DecodedFrame
     do throws(ArchiveError) {
-      opened = try open(entry, in: file)
+      frame = try open(entry, in: file)
     } catch {
       // What of it still hashes to its CID is not lost. It is kept, so that this is found out once
       // for all its sections.
-      opened = .pack(
-        DecodedFrame(
-          salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal,
-          place: entry.offset, error))
+      frame = DecodedFrame(
+        salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal, place: entry.offset,
+        error)
     }
-    switch opened {
-    case .pack(let frame):
-      cache.insert(frame)
-      return try location(of: ordinal, position, in: frame, file)
-    case .large(let prefix, let frame, let content):
-      guard entry.firstOrdinal == ordinal else { throw misplaced(ordinal, entry.offset) }
-      return SectionLocation(
-        ordinal: ordinal, asked: ordinal, prefix: prefix, reader: self, position: position,
-        body: .frames(first: frame, content: content))
-    }
-  }
-
-  /// A frame in which sections begin.
-  enum OpenedFrame {
-    /// What is left of one that does not hold is one of these, too.
-    case pack(DecodedFrame)
-    /// The first of a large section, and its content, if it had to be decompressed to read the
-    /// prefix.
-    case large(SectionPrefix, DataFrame, content: [UInt8]?)
+    if frame.large == nil { cache.insert(frame) }
+    return try location(of: ordinal, position, in: frame, file)
   }
 
   /// Opens a frame in which sections begin.
@@ -256,22 +238,22 @@ extension ArchiveReader {
   /// - Parameter isChecking: Whether the stored bytes of a raw frame with a large section are
   ///   compared with their checksum; without it no more of them is read than the prefix.
   func open(_ entry: FrameEntry, isChecking: Bool = true, in file: Span<UInt8>)
-    throws(ArchiveError) -> OpenedFrame
+    throws(ArchiveError) -> DecodedFrame
   {
-    let frame: DataFrame
-    if isChecking {
-      frame = try load(entry, in: file)
-    } else {
-      frame = try DataFrame(file, at: Int(clamping: entry.offset), limit: Int(clamping: entry.end))
-    }
+    let frame =
+      isChecking
+      ? try load(entry, in: file)
+      : try DataFrame(file, at: Int(clamping: entry.offset), limit: Int(clamping: entry.end))
     if !isChecking, !frame.isRaw { _ = try load(entry, in: file) }
-    let (prefix, content) = try decoder.beginning(of: frame, in: file)
-    if prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0) {
-      return .large(prefix, frame, content: content)
+    let sections = try decoder.sections(of: frame, firstOrdinal: entry.firstOrdinal, in: file)
+    if let prefix = sections.large?.prefix {
+      guard frame.contentSize == prefix.contentSize(ofFrame: 0) else {
+        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: entry.offset)
+      }
+    } else if !isChecking, frame.isRaw {
+      _ = try load(entry, in: file)
     }
-    if !isChecking, frame.isRaw { _ = try load(entry, in: file) }
-    return .pack(
-      try decoder.sections(of: frame, content, firstOrdinal: entry.firstOrdinal, in: file))
+    return sections
   }
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
@@ -305,7 +287,7 @@ extension ArchiveReader {
     }
     return SectionLocation(
       ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), reader: self,
-      position: position, body: .pack(frame, index: number))
+      position: position, frame: frame, number: number)
   }
 
   /// What it means that a section is not where the table says.

@@ -217,18 +217,18 @@ extension ArchiveReader {
           let position = index.position(of: hints[Int(first)], in: file)
         else { return group.map { _ in Self.unreadable } }
         let entry = index.entry(at: position, in: file)
-        let opened = try open(entry, isChecking: false, in: file)
+        let frame = try open(entry, isChecking: false, in: file)
         var lengths: [UInt64] = []
         lengths.reserveCapacity(group.count)
         for hint in group {
           let ordinal = hints[Int(hint)]
-          guard let prefix = try prefix(of: ordinal, in: opened, entry) else {
+          guard let prefix = try frame.index(of: ordinal).map(frame.prefix) else {
             lengths.append(Self.unreadable)
             continue
           }
           if prefix.cid != asked.cid(Int(hint)) {
             lengths.append(Self.isOther)
-          } else if asked.isChecking, case .large = opened,
+          } else if asked.isChecking, frame.large != nil,
             firstDamage(of: try locate(ordinal, in: file), in: file) != nil
           {
             lengths.append(Self.unreadable)
@@ -241,16 +241,6 @@ extension ArchiveReader {
         // Looked for one by one, what is in it may still be had; if not, that says why.
         return group.map { _ in Self.unreadable }
       }
-    }
-  }
-
-  /// The prefix of the section with a number in a frame; nil if it is not there.
-  private func prefix(of ordinal: UInt64, in opened: OpenedFrame, _ entry: FrameEntry)
-    throws(ArchiveError) -> SectionPrefix?
-  {
-    switch opened {
-    case .large(let prefix, _, _): entry.firstOrdinal == ordinal ? prefix : nil
-    case .pack(let frame): try frame.index(of: ordinal).map(frame.prefix)
     }
   }
 

@@ -26,55 +26,23 @@ extension ArchiveReader {
   func stream(
     _ location: SectionLocation, isHashing: Bool = true, _ chunk: (Span<UInt8>) throws -> Void
   ) throws {
-    switch location.body {
-    case .pack(let frame, let index):
-      try check(frame, index)
-      let bytes = frame.bytes
-      let body = frame.range(index).dropFirst(location.prefix.length)
-      if !body.isEmpty { try chunk(bytes.span.extracting(body)) }
-    case .frames(let first, let content):
-      try withFile { (file) throws in
-        try streamFrames(location, first, content, in: file, isHashing: isHashing, chunk)
-      }
-    }
-  }
-
-  private func streamFrames(
-    _ location: SectionLocation, _ first: DataFrame, _ content: [UInt8]?, in file: Span<UInt8>,
-    isHashing: Bool, _ chunk: (Span<UInt8>) throws -> Void
-  ) throws {
     let prefix = location.prefix
-    let limit = limits.content(ofFile: fileSize)
-    guard prefix.bodyLength <= limit else { throw ArchiveError(.tooMuchContent(limit: limit)) }
+    guard let first = location.frame.large?.frame else {
+      try check(location.frame, location.number)
+      let bytes = location.frame.bytes
+      let body = location.frame.range(location.number).dropFirst(prefix.length)
+      if !body.isEmpty { try chunk(bytes.span.extracting(body)) }
+      return
+    }
+    var cursor = try BodyCursor(self, location)
     var hash = BodyHash(prefix.cid)
-    for number in 0..<prefix.frameCount {
-      willReadParts(from: number, of: location, in: file)
-      let frame: DataFrame
-      if number == 0 {
-        frame = first
-      } else {
-        frame = try checkedPart(number, of: location, in: file)
-      }
-      // What is left of the prefix to pass over.
-      var skipped = number == 0 ? prefix.length : 0
-      if frame.isRaw {
-        try RawFrame.forEachBlock(of: frame, in: file) { (block) throws in
-          let part = block.dropFirst(skipped)
-          skipped -= block.count - part.count
-          guard !part.isEmpty else { return }
-          let bytes = file.extracting(part)
-          if isHashing { hash.update(bytes) }
-          try chunk(bytes)
-        }
-      } else {
-        let content =
-          if number == 0, let content { content } else {
-            try decoder.content(of: frame, in: file)
-          }
-        let bytes = content.span.extracting(droppingFirst: skipped)
+    var isAtEnd = false
+    while !isAtEnd {
+      let step: Void? = try cursor.next(upTo: .max) { bytes in
         if isHashing { hash.update(bytes) }
         try chunk(bytes)
       }
+      isAtEnd = step == nil
     }
     guard !isHashing || hash.finish() != .mismatch else {
       throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
@@ -88,7 +56,7 @@ extension ArchiveReader {
   func willReadParts(from number: UInt64, of location: SectionLocation, in file: Span<UInt8>) {
     guard self.file.isFetched, number % Self.partsAtOnce == 0 else { return }
     let last = min(location.prefix.frameCount, number + Self.partsAtOnce)
-    let index = location.index
+    let index = location.reader.index
     self.file.willRead(
       (number..<last).compactMap { number in
         index.position(Int(clamping: number), after: location.position).map {
@@ -117,7 +85,7 @@ extension ArchiveReader {
   func part(
     _ number: UInt64, at location: SectionLocation, in file: Span<UInt8>
   ) throws(ArchiveError) -> DataFrame {
-    let (cid, index) = (location.prefix.cid, location.index)
+    let (cid, index) = (location.prefix.cid, location.reader.index)
     guard let position = index.position(Int(clamping: number), after: location.position) else {
       throw ArchiveError(.damagedSection(cid))
     }

@@ -392,29 +392,27 @@ public final class ArchiveReader: Sendable {
       while ordinal < run.upperBound {
         willReadPacks(ordinal..<run.upperBound)
         let location = try locate(ordinal)
-        switch location.body {
-        case .pack(let frame, let index):
-          // What is left of a damaged pack, or stands in for it, is looked at section by section.
-          let count =
-            frame.failure != nil || location.asked != location.ordinal
-            ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
-          var end = index + count
-          var damaged: CID?
-          if isHashing || frame.failure != nil {
-            damaged = try firstDamaged(frame, index..<end, &end)
-          }
-          let bytes = frame.bytes
-          if end > index { try sink(bytes.span.extracting(frame.range(from: index, to: end))) }
-          if let damaged { throw ArchiveError(.damagedSection(damaged), offset: frame.place) }
-          ordinal += UInt64(count)
-        case .frames:
+        let (frame, index) = (location.frame, location.number)
+        guard frame.large == nil else {
           var prefix: [UInt8] = []
           CARWriter.appendPrefix(
             location.prefix.cid, bodyLength: location.prefix.bodyLength, to: &prefix)
           try sink(prefix.span)
           try stream(location, isHashing: isHashing, sink)
           ordinal += 1
+          continue
         }
+        // What is left of a damaged pack, or stands in for it, is looked at section by section.
+        let count =
+          frame.failure != nil || location.asked != location.ordinal
+          ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))
+        var end = index + count
+        let damaged =
+          isHashing || frame.failure != nil ? try firstDamaged(frame, index..<end, &end) : nil
+        let bytes = frame.bytes
+        if end > index { try sink(bytes.span.extracting(frame.range(from: index, to: end))) }
+        if let damaged { throw ArchiveError(.damagedSection(damaged), offset: frame.place) }
+        ordinal += UInt64(count)
       }
     }
   }

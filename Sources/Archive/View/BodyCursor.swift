@@ -22,10 +22,12 @@ package struct BodyCursor {
   /// frame begins, and how much content lies before it.
   private var frame: (number: UInt64, frame: DataFrame, block: (place: Int, start: Int))?
 
-  init(_ reader: ArchiveReader, _ location: SectionLocation, from offset: UInt64) {
+  init(_ reader: ArchiveReader, _ location: SectionLocation, from offset: UInt64 = 0) throws {
     (self.reader, self.location) = (reader, location)
     (cid, length) = (location.prefix.cid, location.prefix.bodyLength)
     self.offset = min(offset, length)
+    let limit = reader.limits.content(ofFile: reader.fileSize)
+    guard length <= limit else { throw ArchiveError(.tooMuchContent(limit: limit)) }
   }
 
   /// Hands over the next piece, of at most `limit` bytes; answers nil at the end.
@@ -37,36 +39,37 @@ package struct BodyCursor {
     upTo limit: Int, _ use: (Span<UInt8>) throws -> Value
   ) throws -> Value? {
     guard offset < length, limit > 0 else { return nil }
-    switch location.body {
-    case .pack(let pack, let index):
-      try reader.check(pack, index)
+    let (pack, number) = (location.frame, location.number)
+    guard let first = pack.large?.frame else {
+      try reader.check(pack, number)
       let bytes = pack.bytes
-      let body = pack.range(index).dropFirst(location.prefix.length + Int(offset)).prefix(limit)
+      let body = pack.range(number).dropFirst(location.prefix.length + Int(offset)).prefix(limit)
       offset += UInt64(body.count)
       return try use(bytes.span.extracting(body))
-    case .frames:
-      return try reader.withFile { (file) throws in try nextOfFrames(limit, file, use) }
     }
+    return try reader.withFile { (file) throws in try next(limit, of: first, file, use) }
   }
 
-  private mutating func nextOfFrames<Value>(
-    _ limit: Int, _ file: Span<UInt8>, _ use: (Span<UInt8>) throws -> Value
+  private mutating func next<Value>(
+    _ limit: Int, of first: DataFrame, _ file: Span<UInt8>, _ use: (Span<UInt8>) throws -> Value
   ) throws -> Value {
     let number = offset / UInt64(ArchiveLimits.bodyPerFrame)
     let before = number == 0 ? location.prefix.length : 0
     let start = Int(offset % UInt64(ArchiveLimits.bodyPerFrame)) + before
     if frame?.number != number {
       reader.willReadParts(from: number, of: location, in: file)
-      let part = try reader.checkedPart(number, of: location, in: file)
+      // The first was checked when the section was found.
+      let part = number == 0 ? first : try reader.checkedPart(number, of: location, in: file)
       frame = (number, part, (part.offset + part.headerLength, 0))
     }
     guard var open = frame else { preconditionFailure("it was opened just now") }
     defer { frame = open }
     guard open.frame.isRaw else {
-      let content = try reader.content(of: open.frame, in: file)
-      let piece = content.span.extracting(start..<min(content.count, start + limit))
+      let content =
+        number == 0 ? location.frame.bytes : try reader.content(of: open.frame, limit, in: file)
+      let piece = content.indices.dropFirst(start).prefix(limit)
       offset += UInt64(piece.count)
-      return try use(piece)
+      return try use(content.span.extracting(piece))
     }
     var block = RawFrame.block(at: open.block.place, in: file)
     while open.block.start + block.count <= start {
@@ -86,20 +89,18 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the frame in which it begins is damaged, or it is longer than
   ///   the reader's limits allow.
   package func body(of cid: CID, from offset: UInt64) throws -> BodyCursor? {
-    guard let location = try locate(cid) else { return nil }
-    let limit = limits.content(ofFile: fileSize)
-    guard location.prefix.bodyLength <= limit else {
-      throw ArchiveError(.tooMuchContent(limit: limit))
-    }
-    return BodyCursor(self, location, from: offset)
+    try locate(cid).map { try BodyCursor(self, $0, from: offset) }
   }
 
-  /// The content of a compressed frame of a large section, which is kept for who asks next.
-  func content(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError) -> [UInt8] {
+  /// The content of a compressed frame of a large section; kept for the next piece if this one is
+  /// not all of it.
+  fileprivate func content(of frame: DataFrame, _ limit: Int, in file: Span<UInt8>)
+    throws(ArchiveError) -> [UInt8]
+  {
     let place = UInt64(frame.offset)
     if let kept = cache.content(at: place) { return kept }
     let content = try decoder.content(of: frame, in: file)
-    cache.keep(content, at: place)
+    if limit < content.count { cache.keep(content, at: place) }
     return content
   }
 }

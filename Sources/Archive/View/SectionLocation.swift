@@ -11,17 +11,10 @@ struct SectionLocation {
   let reader: ArchiveReader
   /// The frame in which it begins.
   let position: ArchiveIndex.Position
-  /// Where its bytes are.
-  let body: Body
-
-  /// Where the bytes of a section are.
-  enum Body {
-    /// In a decompressed pack, as the section with this number in it.
-    case pack(DecodedFrame, index: Int)
-    /// In frames of its own, of which this is the first; its content, if it had to be decompressed
-    /// to read the prefix.
-    case frames(first: DataFrame, content: [UInt8]?)
-  }
+  /// That frame: a pack, or the first of those that it has for itself.
+  let frame: DecodedFrame
+  /// Its number among the sections that begin there.
+  let number: Int
 
   /// The frame in which it begins, as the table has it.
   var entry: FrameEntry {
@@ -29,9 +22,6 @@ struct SectionLocation {
       try reader.withFile { (file) in reader.index.entry(at: position, in: file) }
     }
   }
-
-  /// The index that led to it.
-  var index: ArchiveIndex { reader.index }
 
   var section: Section {
     Section(ordinal: asked, cid: prefix.cid, bodyLength: prefix.bodyLength)

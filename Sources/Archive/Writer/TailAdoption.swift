@@ -80,8 +80,8 @@ struct TailAdoption {
       let heads = manifests.map { survey.head($0) } + [try committedHead(claim.ordinal)]
       if let meant = heads.compactMap({ $0 }).first(where: claim.means) { return meant }
     }
-    return HeadRule(manifests, survey).head(
-      after: generation, in: survey, survey.frames.indices, survey.landmarks[...])
+    return survey.head(
+      of: manifests, after: generation, survey.frames.indices, survey.landmarks[...])
   }
 
   /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one
@@ -274,7 +274,7 @@ extension Survey {
 
   /// Leaves frames out, and numbers the sections of the others one after the other.
   fileprivate mutating func drop(_ dropped: Set<Int>) {
-    manifests.removeAll { dropped.contains($0.frame) }
+    allManifests.removeAll { dropped.contains($0.frame) }
     salvaged = []
     tables = nil
     var next = firstOrdinal
@@ -291,13 +291,5 @@ extension Survey {
       }
     }
     sectionCount = next
-  }
-
-  /// A manifest as the newest.
-  func head(_ manifest: Manifest) -> Generation.Head? {
-    let frame = frames[manifest.frame]
-    guard frame.firstOrdinal != .max else { return nil }
-    return Generation.Head(
-      cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
   }
 }

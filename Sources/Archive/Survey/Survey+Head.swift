@@ -1,0 +1,63 @@
+internal import IPLD
+
+/// Which manifest is the newest.
+extension Survey {
+  /// A manifest as the newest.
+  func head(_ manifest: Manifest) -> Generation.Head? {
+    let frame = frames[manifest.frame]
+    guard frame.firstOrdinal != .max else { return nil }
+    return Generation.Head(
+      cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
+  }
+
+  /// The newest manifest after what lies behind a footer, if it is made to count.
+  ///
+  /// A manifest that names the head there was as the one before it becomes the head, if no data
+  /// follows it in its generation; so do several that lead from one to the other. A footer that
+  /// holds but was moved says which manifest was the newest up to there.
+  ///
+  /// - Parameters:
+  ///   - manifests: What may be manifests.
+  ///   - generation: What the last footer before it says; nil if there is none.
+  ///   - range: The numbers of the frames that lie there.
+  ///   - landmarks: What lies between them.
+  func head(
+    of manifests: [Manifest], after generation: Generation?, _ range: Range<Int>,
+    _ landmarks: ArraySlice<(frameCount: Int, landmark: Landmark)>
+  ) -> Generation.Head? {
+    var heads: [Int: (head: Generation.Head, previous: CID?)] = [:]
+    // The first in the file, of copies.
+    var named: [CID: Generation.Head] = [:]
+    for manifest in manifests {
+      guard let head = self.head(manifest) else { continue }
+      heads[manifest.frame] = (head, manifest.shape.previous)
+      if named[head.cid] == nil { named[head.cid] = head }
+    }
+    var head = generation?.head.map { named[$0.cid] ?? $0 }
+    var candidate: Generation.Head?
+    // A copy of an older part of the file says nothing new.
+    var newest = generation?.number ?? 0
+    var rest = landmarks
+    func take(_ landmark: Landmark) {
+      if let found = candidate { head = found }
+      candidate = nil
+      guard case .footer(let footer) = landmark, !footer.isInPlace, footer.number > newest,
+        let cid = footer.head, let meant = named[cid]
+      else { return }
+      (head, newest) = (meant, footer.number)
+    }
+    for number in range {
+      while let (count, landmark) = rest.first, count <= number {
+        rest.removeFirst()
+        take(landmark)
+      }
+      if let (found, previous) = heads[number], previous == (candidate ?? head)?.cid {
+        candidate = found
+      } else {
+        candidate = nil
+      }
+    }
+    for (_, landmark) in rest { take(landmark) }
+    return candidate ?? head
+  }
+}
