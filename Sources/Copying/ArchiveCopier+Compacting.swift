@@ -29,63 +29,42 @@ extension ArchiveCopier {
     package let isReplaced: Bool
   }
 
-  /// Compacts the archive at `path` in place.
+  /// Compacts an archive, in place or into another file.
   ///
   /// - Parameters:
   ///   - path: the archive; of a link, the file it leads to is replaced.
+  ///   - other: the other file, and then the archive is only read; nil to replace the archive.
   ///   - willWrite: receives the name of the temporary file once it is there.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if another process is
   ///   writing to it, or the new one cannot be written. The archive is unchanged then.
-  package func compact(_ path: FilePath, willWrite: (FilePath) -> Void = { _ in }) throws
-    -> CompactReport
-  {
-    let old = try FileStorage.open(path)
-    return try withExtendedLifetime(old) {
-      let size = try old.size
-      let archive = try SourceArchive(
-        ArchiveReader(try old.map(), limits: limits), name: path.string)
-      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
-      return try copy(archive, to: target, willWrite) { generation, leftOutCount in
-        guard try old.size == size, try old.isInPlace else {
-          throw ArchiveError(.changedMeanwhile)
-        }
-        // What nobody needs goes, even if the rest, in another order, does not compress as well.
-        guard leftOutCount > 0 || generation.committedLength < size else { return false }
-        try target.takeMode(of: path)
-        return true
-      }
-    }
-  }
-
-  /// Writes the compacted archive to another file.
-  ///
-  /// - Parameters:
-  ///   - path: the archive, which is only read.
-  ///   - target: the other file.
-  ///   - willWrite: receives the name of the temporary file once it is there.
-  /// - Throws: as ``compact(_:willWrite:)`` does.
   package func compact(
-    _ path: FilePath, to target: AtomicFile, willWrite: (FilePath) -> Void = { _ in }
+    _ path: FilePath, to other: AtomicFile? = nil, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> CompactReport {
-    let archive = try SourceArchive(
-      try ArchiveReader(path: path, limits: limits), name: path.string)
-    return try copy(archive, to: target, willWrite) { _, _ in true }
-  }
-
-  private func copy(
-    _ archive: SourceArchive, to target: AtomicFile, _ willWrite: (FilePath) -> Void,
-    isWanted: (Generation, Int) throws -> Bool
-  ) throws -> CompactReport {
-    let links = archive.history.entries.map { ChainLink($0) }
-    return try copy(links, of: [archive], to: target, willWrite) {
-      generation, leftOutCount in
-      let isReplaced = try isWanted(generation, leftOutCount)
-      if isReplaced { try target.publishArchive() } else { target.discard() }
-      return CompactReport(
-        snapshotCount: links.count, oldSize: archive.reader.fileSize,
-        oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
-        generation: generation, isReplaced: isReplaced)
+    let old = try other == nil ? FileStorage.open(path) : nil
+    return try withExtendedLifetime(old) {
+      let size = try old?.size ?? 0
+      let reader = try old.map { try ArchiveReader($0.map(), limits: limits) }
+      let archive = try SourceArchive(
+        reader ?? ArchiveReader(path: path, limits: limits), name: path.string)
+      let target = try other ?? AtomicFile(AtomicFile.resolved(path), replacing: true)
+      let links = archive.history.entries.map { ChainLink($0) }
+      return try copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
+        var isReplaced = true
+        if let old {
+          guard try old.size == size, try old.isInPlace else {
+            throw ArchiveError(.changedMeanwhile)
+          }
+          // What nobody needs goes, even if the rest, in another order, does not compress as well.
+          isReplaced = leftOutCount > 0 || generation.committedLength < size
+          if isReplaced { try target.takeMode(of: path) }
+        }
+        if isReplaced { try target.publishArchive() } else { target.discard() }
+        return CompactReport(
+          snapshotCount: links.count, oldSize: archive.reader.fileSize,
+          oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
+          generation: generation, isReplaced: isReplaced)
+      }
     }
   }
 }

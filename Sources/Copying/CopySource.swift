@@ -43,8 +43,9 @@ struct CopySource {
   /// How many ordinals are known before those that are lost with damage.
   var capacity: UInt64 { UInt64(ordinals.count) }
 
-  /// The ordinal of a section in the new archive; nil if it is not there. Set to nil, the section is
-  /// lost.
+  /// The ordinal of a section in the new archive; nil if it is not there.
+  ///
+  /// Setting it to nil says that the section is lost.
   subscript(ordinal: UInt64) -> UInt64? {
     get {
       let new = entry(ordinal)

@@ -85,16 +85,17 @@ package struct RetentionPolicy: Equatable, Sendable {
       .filter { moments[$0] != nil && (newestComplete == nil || complete[$0]) }
       .sorted { isNewer($0, $1, moments) }
     for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
-    let rules: [(Reason, Int, (CalendarDay) -> Int64)] = [
-      (.daily, daily, { $0.number }), (.weekly, weekly, { $0.week }),
-      (.monthly, monthly, { $0.year * 12 + $0.month }), (.yearly, yearly, { $0.year }),
+    // By the number of a day since the beginning of 1970, which was a Thursday.
+    let rules: [(Reason, Int, (Int64) -> Int64)] = [
+      (.daily, daily, { $0 }), (.weekly, weekly, { Self.floor($0 + 3, 7) }),
+      (.monthly, monthly, Self.month), (.yearly, yearly, { Self.floor(Self.month($0), 12) }),
     ]
     for (reason, count, period) in rules where count > 0 {
       var left = count
       var latest: Int64?
       for index in dated {
         guard left > 0, let moment = moments[index] else { break }
-        let current = period(CalendarDay(moment))
+        let current = period(Self.floor(moment.seconds, 86_400))
         guard current != latest else { continue }
         latest = current
         reasons[index].insert(reason)
@@ -115,37 +116,21 @@ package struct RetentionPolicy: Equatable, Sendable {
     if second.begins(before: first) { return true }
     return !first.begins(before: second) && left > right
   }
-}
 
-/// A day of the Gregorian calendar in UTC.
-struct CalendarDay: Equatable {
-  /// The days since the beginning of 1970.
-  let number: Int64
-  /// The year.
-  let year: Int64
-  /// The month, from 1.
-  let month: Int64
+  private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
+    number / divisor - (number % divisor < 0 ? 1 : 0)
+  }
 
-  /// The day in which a moment begins.
-  init(_ moment: Moment) {
-    number = Self.floor(moment.seconds, 86_400)
+  /// The months from January of the year 0 to that of a day.
+  private static func month(_ day: Int64) -> Int64 {
     // Counted from the first of March of the year 0, so that a leap day is the last of its year;
     // four hundred years have 146,097 days.
-    let days = number + 719_468
-    let era = Self.floor(days, 146_097)
+    let days = day + 719_468
+    let era = floor(days, 146_097)
     let dayOfEra = days - era * 146_097
     let yearOfEra =
       (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
     let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let monthFromMarch = (5 * dayOfYear + 2) / 153
-    month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-    year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
-  }
-
-  /// The weeks since the one, from Monday on, in which 1970 began, on a Thursday.
-  var week: Int64 { Self.floor(number + 3, 7) }
-
-  private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
-    number / divisor - (number % divisor < 0 ? 1 : 0)
+    return (era * 400 + yearOfEra) * 12 + (5 * dayOfYear + 2) / 153 + 2
   }
 }

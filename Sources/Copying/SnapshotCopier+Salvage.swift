@@ -46,10 +46,10 @@ extension SnapshotCopier {
       snapshot.car.byteCount = left.byteCount
       snapshot.car.sha256 = left.sha256
       snapshot.car.sectionCount = car.order.count
-      snapshot.counts.records = tree.recordCount
-      snapshot.counts.nodes = tree.nodeCount
+      snapshot.counts.records = tree.found.recordCount
+      snapshot.counts.nodes = tree.found.nodeCount
       snapshot.counts.blocks = sources[source].blocks.blocks(in: car.order.runs).count
-      snapshot.isComplete = tree.isComplete
+      snapshot.isComplete = tree.found.isComplete
     }
     if let lost = snapshot.didDocument, loss.documents.contains(lost) { snapshot.didDocument = nil }
     if let lost = snapshot.plcLog, loss.documents.contains(lost) { snapshot.plcLog = nil }
@@ -85,12 +85,12 @@ extension SnapshotCopier {
       // No manifest says which of them were held; they are asked for again as those that were.
       lost += unexplained
     }
-    if tree.isComplete, further > 0, further == unexplained.count {
+    if tree.found.isComplete, further > 0, further == unexplained.count {
       lost += unexplained
       further = 0
     }
     loss.blobs = lost.map(\.cid)
-    loss.blobCount = lost.count + (tree.isComplete ? max(further, 0) : 0)
+    loss.blobCount = lost.count + (tree.found.isComplete ? max(further, 0) : 0)
     guard loss.blobCount > 0 || car.left != nil else { return }
     snapshot.blobs.referenced = tree.blobCount
     snapshot.blobs.held = held.count

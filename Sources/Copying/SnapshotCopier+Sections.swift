@@ -38,15 +38,12 @@ extension SnapshotCopier {
     for run in new {
       var ordinal = run.lowerBound
       try sections.copy(run) { bytes in
-        var offset = 0
-        while offset < bytes.count {
-          let prefix = try SectionPrefix(bytes, at: offset, place: 0)
-          let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
-          if isWanted(prefix.cid, ordinal, source) {
-            sources[source][ordinal] = try append(prefix.cid, bytes.extracting(body))
+        var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
+        while let (section, cid) = try cursor.next(in: bytes) {
+          if isWanted(cid, ordinal, source) {
+            sources[source][ordinal] = try append(cid, bytes.extracting(section.bodyRange))
           }
           ordinal += 1
-          offset = body.upperBound
         }
       }
     }
@@ -113,7 +110,7 @@ extension SnapshotCopier {
     }
   }
 
-  /// Whether a section is still to be copied. One that was copied from another archive is noted.
+  /// Whether a section is still to be copied; one that was copied from another archive is noted.
   ///
   /// The writer would find it too, by reading back the pack it is in.
   private mutating func isWanted(_ cid: CID, _ ordinal: UInt64, _ source: Int) -> Bool {

@@ -28,12 +28,14 @@ package struct SnapshotLoss: Sendable {
     blockCount =
       isExact ? 0 : snapshot.car.sectionCount - min(car.order.count, snapshot.car.sectionCount)
     guard !isExact else { return }
-    (records, recordCount) = (tree.missingRecords, tree.missingRecordCount)
-    switch tree.commitError {
+    (records, recordCount) = (tree.found.missingRecords, tree.found.missingRecordCount)
+    switch tree.found.commitError {
     case .commitMissing(let commit): whole = "its commit \(commit) is lost"
     case let error?: whole = "\(error)"
     case nil:
-      guard let root = tree.commit?.data, tree.missingNodes.first == root else { return }
+      guard let root = tree.found.commit?.data, tree.found.missingNodes.first == root else {
+        return
+      }
       whole = "the root of its tree, \(root), is lost"
     }
   }

@@ -18,7 +18,7 @@ extension BackupRun {
       // What earlier versions and `pack` wrote does not say so itself.
       for disruption in try base.wholeHistory().disruptions
       where !disruption.isAccepted {
-        standing.add(disruption.kind.doubt, accepting: options.accepted)
+        standing.add(disruption.kind, accepting: options.accepted)
       }
     }
     return self.standing(after: standing)

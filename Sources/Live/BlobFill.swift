@@ -50,11 +50,11 @@ package struct BlobFill: Sendable {
   private static func history(of reader: ArchiveReader) throws -> [[ArchivedSnapshot]] {
     var accounts: [DID: [ArchivedSnapshot]] = [:]
     var order: [DID] = []
-    try ArchivedSnapshot.walk(from: reader.generation.head?.cid, in: reader) { snapshot in
+    _ = try ArchivedSnapshot.newest(from: reader.generation.head?.cid, in: reader) { snapshot in
       let did = snapshot.snapshot.did
       if accounts[did] == nil { order.append(did) }
       accounts[did, default: []].append(snapshot)
-      return true
+      return false
     }
     return order.compactMap { accounts[$0] }
   }

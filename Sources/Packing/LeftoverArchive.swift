@@ -6,7 +6,7 @@ internal import Repository
 internal import Snapshots
 internal import SystemPackage
 
-/// What packing does with an archive that an earlier run has left under the temporary name.
+/// Packing goes on with what an earlier run has left under the temporary name, or does not.
 ///
 /// | what is there | packing |
 /// |---|---|
@@ -15,7 +15,7 @@ internal import SystemPackage
 /// | committed blocks of the same account, and no snapshot: an interrupted backup | goes on |
 /// | a snapshot of the same commit | goes on |
 /// | anything else | fails |
-enum LeftoverArchive {
+extension RepositoryPacker {
   /// Whether packing goes on with an archive, and does not begin again.
   ///
   /// - Parameters:

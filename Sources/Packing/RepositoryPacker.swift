@@ -32,35 +32,20 @@ package struct RepositoryPacker {
     package var requiresProvenLog = false
     /// What is not taken for evidence against the account, and noted as accepted.
     package var accepted: Set<Standing.Doubt> = []
-    /// Name and version of the program that packs.
-    package var tool: String
-    /// When the snapshot is made, in RFC 3339 and UTC.
-    package var createdAt: String
-    /// The operating system.
-    package var hostSystem: String
-    /// Answers the milliseconds since some moment, for the duration in the manifest.
-    package var milliseconds: @Sendable () -> Int
+    /// By whom the snapshot is made, where and when.
+    package var provenance: SnapshotBuilder.Provenance
 
     /// Options with these facts about the moment.
     package init(
       tool: String, createdAt: String, hostSystem: String,
       milliseconds: @escaping @Sendable () -> Int
     ) {
-      self.tool = tool
-      self.createdAt = createdAt
-      self.hostSystem = hostSystem
-      self.milliseconds = milliseconds
-    }
-
-    /// By whom a snapshot is made that was begun at `begin`.
-    package func provenance(since begin: Int = 0) -> SnapshotBuilder.Provenance {
-      SnapshotBuilder.Provenance(
-        tool: tool, createdAt: createdAt, hostSystem: hostSystem,
-        milliseconds: { [milliseconds] in milliseconds() - begin })
+      provenance = SnapshotBuilder.Provenance(
+        tool: tool, createdAt: createdAt, hostSystem: hostSystem, milliseconds: milliseconds)
     }
   }
 
-  /// What came of it.
+  /// The result of packing.
   package struct Report: Sendable {
     /// What was packed.
     package let inspection: RepositoryInspection
@@ -130,7 +115,7 @@ package struct RepositoryPacker {
     do {
       let report = try pack(car, folders, known: nil) { repository, header in
         let (storage, continued) = try target.storage { reader in
-          try LeftoverArchive.isContinued(
+          try Self.isContinued(
             reader, at: target.temporaryPath, by: repository, header: header)
         }
         if continued == nil { willWrite(target.temporaryPath) }
@@ -165,7 +150,7 @@ package struct RepositoryPacker {
     _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
     _ open: (CheckedRepository, _ header: [UInt8]) throws -> (any ArchiveStorage, startsOver: Bool)
   ) throws -> Report {
-    let begin = options.milliseconds()
+    let provenance = options.provenance.begun()
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
     let (inspection, commit) = (repository.inspection, repository.commit)
     if !options.sharesArchive, let known,
@@ -202,10 +187,9 @@ package struct RepositoryPacker {
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
       let repositoryFacts = RepositoryFacts(inspection, commit)
       var builder = SnapshotBuilder(
-        repositoryFacts, description, fetched: nil, facts, ledger, after: base,
-        options.provenance(since: begin))
+        repositoryFacts, description, fetched: nil, facts, ledger, after: base, provenance)
       var standing = try Standing.of(
-        repositoryFacts, after: base, accepting: options.accepted, now: options.createdAt)
+        repositoryFacts, after: base, accepting: options.accepted, now: provenance.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)
       builder.judge(standing)
       let ending = try builder.end(&writer)

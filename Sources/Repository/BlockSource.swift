@@ -17,6 +17,8 @@ package protocol BlockSource: Sendable {
   func cid(_ number: Int) -> CID
   /// What is known of a block at a glance.
   func kind(_ number: Int) -> BlockKind
+  /// How many bytes a block has, whether they were kept or not.
+  func bodyLength(_ number: Int) -> UInt64
   /// Calls `use` with the bytes of a block; with none if they were not kept.
   func withBody<Value, Failure: Error>(
     _ number: Int, _ use: (Span<UInt8>) throws(Failure) -> Value
@@ -39,6 +41,9 @@ extension BlockSource {
     guard let number = number(of: cid), kind(number) != .other else { return nil }
     return withBody(number) { $0.array }
   }
+
+  /// How many bytes a block has; nil if it is not here.
+  package func length(of cid: CID) -> UInt64? { number(of: cid).map(bodyLength) }
 
   /// The commit that a CID names, and the number of its block.
   package func commit(_ root: CID?) throws(RepositoryError) -> (commit: Commit, number: Int) {

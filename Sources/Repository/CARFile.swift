@@ -67,10 +67,7 @@ package final class CARFile: BlockSource {
     }
   }
 
-  /// How many bytes a block has; nil if it is not here.
-  package func length(of cid: CID) -> UInt64? {
-    number(of: cid).map { number in withBody(number) { UInt64($0.count) } }
-  }
+  package func bodyLength(_ number: Int) -> UInt64 { withBody(number) { UInt64($0.count) } }
 
   // MARK: Sections
 
@@ -136,7 +133,7 @@ private struct Intake {
   private var cursor: CARCursor
   private let workers: Int
   private let isVerifying: Bool
-  private var spare: [BatchBox] = []
+  private var spare: [Batch] = []
   private var enteredBatchCount = 0
 
   /// How many batches make a round.
@@ -164,14 +161,14 @@ private struct Intake {
   /// Reads all blocks, up to the first that cannot be read.
   mutating func readAll(_ bytes: Span<UInt8>, progress: (Int) -> Void) {
     var next = readRound(bytes)
-    var examined: [BatchBox] = []
+    var examined: [Batch] = []
     while !next.isEmpty {
       let (round, isVerifying) = (next, isVerifying)
       Parallel.perform(round.count, workers: workers) {
         enter(examined, bytes)
         next = readRound(bytes)
       } _: { index in
-        round[index].batch.examine(bytes, isVerifying: isVerifying)
+        round[index].examine(bytes, isVerifying: isVerifying)
       }
       examined = round
       progress(cursor.offset)
@@ -179,27 +176,27 @@ private struct Intake {
     enter(examined, bytes)
   }
 
-  private mutating func readRound(_ bytes: Span<UInt8>) -> [BatchBox] {
-    var round: [BatchBox] = []
+  private mutating func readRound(_ bytes: Span<UInt8>) -> [Batch] {
+    var round: [Batch] = []
     while found.carError == nil, round.count < Self.batchesInRound {
-      let box = spare.popLast() ?? BatchBox()
+      let batch = spare.popLast() ?? Batch()
       do throws(CARError) {
-        try box.batch.fill(from: &cursor, bytes)
+        try batch.fill(from: &cursor, bytes)
       } catch {
         found.carError = error
       }
-      if box.batch.cids.isEmpty { break }
-      round.append(box)
+      if batch.cids.isEmpty { break }
+      round.append(batch)
     }
     return round
   }
 
-  private mutating func enter(_ round: [BatchBox], _ bytes: Span<UInt8>) {
-    for box in round {
-      enter(box.batch, bytes)
-      box.batch.removeAll()
-      spare.append(box)
+  private mutating func enter(_ round: [Batch], _ bytes: Span<UInt8>) {
+    for batch in round {
+      enter(batch, bytes)
+      batch.removeAll()
     }
+    spare += round
   }
 
   private mutating func enter(_ batch: Batch, _ bytes: Span<UInt8>) {
@@ -243,7 +240,10 @@ private struct Intake {
 }
 
 /// Blocks that are taken together, for what each of them waits for is waited for once.
-private struct Batch {
+///
+/// A batch has one owner at a time: it is filled, one worker examines it, then it is entered in the
+/// table.
+private final class Batch: @unchecked Sendable {
   /// Enough to keep all lanes busy, and few enough for their bytes to be at hand still.
   private static let limit = 128 << 10
 
@@ -259,7 +259,7 @@ private struct Batch {
   private var fetched: UInt8 = 0
 
   /// Takes as many sections as belong together, as far as there are any.
-  mutating func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
+  func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
     // Each section says where the next begins: to have them all brought at once takes less time
     // than one after the other.
     fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.limit, cursor.end))
@@ -273,7 +273,7 @@ private struct Batch {
   }
 
   /// Looks at the blocks, and compares them with their CIDs.
-  mutating func examine(_ bytes: Span<UInt8>, isVerifying: Bool) {
+  func examine(_ bytes: Span<UInt8>, isVerifying: Bool) {
     for body in bodies {
       let block = bytes.extracting(body)
       isPlain.append(!MSTNode.isLikely(block) && scanner.isPlain(block))
@@ -288,7 +288,7 @@ private struct Batch {
     }
   }
 
-  mutating func removeAll() {
+  func removeAll() {
     sections.removeAll(keepingCapacity: true)
     cids.removeAll(keepingCapacity: true)
     verdicts.removeAll(keepingCapacity: true)
@@ -296,10 +296,4 @@ private struct Batch {
     bodies.removeAll(keepingCapacity: true)
     length = 0
   }
-}
-
-/// A batch with one owner at a time: it is filled, one worker examines it, then it is entered in
-/// the table.
-private final class BatchBox: @unchecked Sendable {
-  var batch = Batch()
 }

@@ -83,17 +83,17 @@ package struct CheckedRepository: Sendable {
   ///
   /// - Parameters:
   ///   - inspection: what was found out about these blocks.
+  ///   - source: where they are.
+  ///   - blocks: the blocks of the source that the repository has.
   ///   - file: the file.
   ///   - selection: the blocks that are taken from it, in their order.
   ///   - archive: where it is going to be packed.
   ///   - stored: the sections of the archive that follow.
   ///   - copyStored: hands out the bytes of these.
-  ///   - length: the length of a block that the repository has; nil of any other.
   package init(
-    _ inspection: RepositoryInspection, file: CARFile?, selection: [Int],
-    archive: ArchiveReader?, stored: [Range<UInt64>] = [],
-    copyStored: (_ sink: (Span<UInt8>) -> Void) throws -> Void = { _ in },
-    length: @escaping @Sendable (CID) -> UInt64?
+    _ inspection: RepositoryInspection, of source: some BlockSource, _ blocks: BlockSet,
+    file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = [],
+    copyStored: (_ sink: (Span<UInt8>) -> Void) throws -> Void = { _ in }
   ) throws {
     let starts = selection.map { file?.start(of: $0) ?? 0 }
     commit = try Self.check(inspection)
@@ -115,7 +115,9 @@ package struct CheckedRepository: Sendable {
     found.distinctBlockCount = stored.reduce(starts.count) { $0 + $1.count }
     (self.inspection, self.header, self.byteCount) = (found, header, UInt64(byteCount))
     (self.file, self.selection, self.stored) = (file, starts, stored)
-    self.length = length
+    length = { cid in
+      source.number(of: cid).flatMap { blocks.contains($0) ? source.bodyLength($0) : nil }
+    }
     sha256 = hash.finish()
     ordinals = file.map { Self.ordinals(of: $0, starts, in: archive) } ?? .success([])
   }

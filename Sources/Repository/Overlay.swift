@@ -30,6 +30,11 @@ package struct Overlay<New: BlockSource, Old: BlockSource>: BlockSource {
     number < new.numberLimit ? new.kind(number) : old.kind(number - new.numberLimit)
   }
 
+  package func bodyLength(_ number: Int) -> UInt64 {
+    number < new.numberLimit
+      ? new.bodyLength(number) : old.bodyLength(number - new.numberLimit)
+  }
+
   package func withBody<Value, Failure: Error>(
     _ number: Int, _ use: (Span<UInt8>) throws(Failure) -> Value
   ) throws(Failure) -> Value {

@@ -43,7 +43,7 @@ package actor ReceivedRepository {
     beginning = []
     file = try TemporaryFile(in: folder)
     for try await piece in body { try take(piece) }
-    try finish()
+    try check { checker throws(CARError) in try checker.finish() }
   }
 
   /// The CAR, once it has been received.
@@ -56,30 +56,24 @@ package actor ReceivedRepository {
 
   private func take(_ piece: [UInt8]) throws {
     beginning += piece.prefix(64 - beginning.count)
-    do throws(CARError) {
-      try checker.take(piece.span)
-    } catch {
-      throw malformed(error)
-    }
+    try check { checker throws(CARError) in try checker.take(piece.span) }
     guard checker.byteCount <= limit else { throw BackupError.repositoryTooLarge(limit: limit) }
     try file?.write(piece.span)
     arrived(checker.byteCount)
   }
 
-  private func finish() throws {
+  /// Checks what has arrived.
+  ///
+  /// - Throws: the error, or what came instead of a CAR.
+  private func check(_ body: (inout CARStreamChecker) throws(CARError) -> Void) throws {
     do throws(CARError) {
-      try checker.finish()
+      try body(&checker)
     } catch {
-      throw malformed(error)
+      let isText = beginning.allSatisfy {
+        0x20..<0x7f ~= $0 || $0 == 0x0a || $0 == 0x0d || $0 == 0x09
+      }
+      guard checker.header == nil, isText, !beginning.isEmpty else { throw error }
+      throw BackupError.notARepository(String(decoding: beginning, as: UTF8.self))
     }
-  }
-
-  /// The error, or what came instead of a CAR.
-  private func malformed(_ error: CARError) -> any Error {
-    let isText = beginning.allSatisfy {
-      0x20..<0x7f ~= $0 || $0 == 0x0a || $0 == 0x0d || $0 == 0x09
-    }
-    guard checker.header == nil, isText, !beginning.isEmpty else { return error }
-    return BackupError.notARepository(String(decoding: beginning, as: UTF8.self))
   }
 }

@@ -11,42 +11,18 @@ package import IPLD
 package struct SharedTrees {
   /// What a walk came to.
   package struct Tree {
-    /// The commit; nil if there is none to walk from.
-    package var commit: Commit?
-    /// Why there is no commit.
-    package var commitError: RepositoryError?
-    /// What is wrong with the tree, the first of it.
-    package var problems: [MSTProblem] = []
-    /// How many tree nodes were reached.
-    package var nodeCount = 0
-    /// How many records the tree names.
-    package var recordCount = 0
-    /// The first of the records whose blocks are not there.
-    package var missingRecords: [String] = []
-    /// How many records have no block.
-    package var missingRecordCount = 0
-    /// The nodes that are not there, each once.
-    package fileprivate(set) var missingNodes: [CID] = []
-    /// How many records cannot be read.
-    package var unreadable = UnreadableRecords()
+    /// What was found out, but for the blobs.
+    package internal(set) var found = RepositoryInspection()
     /// How many blobs records refer to.
-    package var blobCount = 0
+    package internal(set) var blobCount = 0
     /// Their numbers, if the tree is not whole; nil if it is, and ``SharedTrees/refersTo(_:)``
     /// tells.
-    package var ownBlobs: [Int]?
-
-    /// Why there is no commit, in words; nil if there is one.
-    package var whyNoCommit: String? { commitError.map { "\($0)" } }
-
-    /// Whether every node and record is there.
-    package var isComplete: Bool {
-      commit != nil && missingNodes.isEmpty && missingRecordCount == 0
-    }
+    package internal(set) var ownBlobs: [Int]?
   }
 
   /// What is counted of a whole tree.
   private struct Counts {
-    let root: CID
+    var root: CID
     var nodeCount = 0
     var recordCount = 0
     var unreadable = UnreadableRecords()
@@ -114,12 +90,12 @@ package struct SharedTrees {
     do throws(RepositoryError) {
       let (found, number) = try source.commit(commit)
       if let commit, let blocks, !blocks.contains(number) { throw .commitMissing(commit) }
-      tree.commit = found
+      tree.found.commit = found
     } catch {
-      tree.commitError = error
+      tree.found.commitError = error
       tree.ownBlobs = []
     }
-    guard let root = tree.commit?.data else { return tree }
+    guard let root = tree.found.commit?.data else { return tree }
     if !proceed(to: root) {
       let all = walkAll(root, tree, within: nil, counting: true)
       if blocks == nil, counts?.root != root { return all }
@@ -127,9 +103,9 @@ package struct SharedTrees {
     if let counts, counts.root == root,
       blocks.map({ counts.nodes.isSubset(of: $0) && counts.records.isSubset(of: $0) }) ?? true
     {
-      tree.nodeCount = counts.nodeCount
-      tree.recordCount = counts.recordCount
-      tree.unreadable = counts.unreadable
+      tree.found.nodeCount = counts.nodeCount
+      tree.found.recordCount = counts.recordCount
+      tree.found.unreadable = counts.unreadable
       tree.blobCount = counts.blobCount
       return tree
     }
@@ -154,29 +130,29 @@ package struct SharedTrees {
     while let step = fold.next() {
       switch step {
       case .node, .subtree: break
-      case .missingNode(let cid): tree.missingNodes.append(cid)
+      case .missingNode(let cid): tree.found.missingNodes.append(cid)
       case .record(_, nil):
-        tree.recordCount += 1
-        tree.missingRecordCount += 1
-        if tree.missingRecords.count < RepositoryInspection.maximumListed {
-          tree.missingRecords.append(String(decoding: fold.key, as: UTF8.self))
-        }
+        tree.found.recordCount += 1
+        tree.found.missingRecordCount += 1
+        tree.found.list(missing: String(decoding: fold.key, as: UTF8.self))
       case .record(_, let number?):
-        tree.recordCount += 1
+        tree.found.recordCount += 1
         read(number, fold.key)
         if isCounting { found.keyCounts[number] += 1 }
         guard let referred = referrers.blobs(of: number) else { continue }
-        tree.unreadable.add(referrers.unreadable(number))
+        tree.found.unreadable.add(referrers.unreadable(number))
         for blob in referred where seenBlobs.insert(blob).inserted { ownBlobs.append(Int(blob)) }
       }
     }
-    tree.problems = fold.walker.problems
-    tree.nodeCount = fold.nodes.count
+    tree.found.treeProblems = fold.walker.problems
+    tree.found.nodeCount = fold.nodes.count
     tree.blobCount = ownBlobs.count
     tree.ownBlobs = ownBlobs
-    guard isCounting, fold.isWhole, tree.missingRecordCount == 0 else { return tree }
-    (found.nodeCount, found.recordCount) = (tree.nodeCount, tree.recordCount)
-    found.unreadable = tree.unreadable
+    guard isCounting, fold.isWhole, tree.found.missingRecordCount == 0 else {
+      return tree
+    }
+    (found.nodeCount, found.recordCount) = (tree.found.nodeCount, tree.found.recordCount)
+    found.unreadable = tree.found.unreadable
     found.nodes = fold.nodes
     take(found)
     return tree
@@ -206,26 +182,22 @@ package struct SharedTrees {
   /// could be done.
   private mutating func proceed(to root: CID) -> Bool {
     guard var counts else { return false }
-    guard counts.root != root else { return true }
+    let old = counts.root
+    guard old != root else { return true }
+    // The counts have one owner, so that no table is copied.
     self.counts = nil
-    var changed = Counts(root: root, blockCount: 0)
-    swap(&counts.nodes, &changed.nodes)
-    swap(&counts.records, &changed.records)
-    swap(&counts.keyCounts, &changed.keyCounts)
-    swap(&counts.referrerCounts, &changed.referrerCounts)
-    (changed.nodeCount, changed.recordCount) = (counts.nodeCount, counts.recordCount)
-    (changed.unreadable, changed.blobCount) = (counts.unreadable, counts.blobCount)
+    counts.root = root
     do {
-      try MSTDiff.compare(old: counts.root, new: root, verifying: true) { [source] cid, _ in
+      try MSTDiff.compare(old: old, new: root, verifying: true) { [source] cid, _ in
         source.body(of: cid)
       } each: { change in
-        try apply(change, to: &changed)
+        try apply(change, to: &counts)
       }
     } catch {
       // Another walk will tell what is missing or wrong.
       return false
     }
-    self.counts = changed
+    self.counts = counts
     return true
   }
 

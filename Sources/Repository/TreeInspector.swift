@@ -160,7 +160,7 @@ struct TreeInspector<Source: BlockSource>: Sendable {
 
 extension RepositoryInspection {
   /// Lists a record whose block is missing, if the list has room.
-  fileprivate mutating func list(missing record: String) {
+  mutating func list(missing record: String) {
     if missingRecords.count < Self.maximumListed { missingRecords.append(record) }
   }
 

@@ -14,8 +14,7 @@ struct LevelChecks {
   /// The number of each account's first snapshot.
   private var firsts: [DID: Int] = [:]
   /// What does not go forward, by the index of the snapshot.
-  private let disruptions:
-    [Int: [(kind: SnapshotHistory.Disruption, before: Int, isAccepted: Bool)]]
+  private let disruptions: [Int: [(kind: Standing.Doubt, before: Int, isAccepted: Bool)]]
 
   init(_ reader: ArchiveReader, _ history: SnapshotHistory, _ terms: ProofTerms) {
     (self.reader, self.history, self.terms) = (reader, history, terms)
@@ -71,12 +70,9 @@ struct LevelChecks {
     let reasons = found.map { kind, before, isAccepted in
       let number = history.entries[before].number
       let what =
-        switch kind {
-        case .rollback:
-          "its revision is older than that of snapshot \(number), which was there before: a rollback"
-        case .fork:
-          "its commit is another one than that of snapshot \(number) with the same revision: a fork"
-        }
+        kind == .rollback
+        ? "its revision is older than that of snapshot \(number), which was there before: a rollback"
+        : "its commit is another one than that of snapshot \(number) with the same revision: a fork"
       return isAccepted ? "\(what), which was accepted" : what
     }
     guard reasons.isEmpty else {

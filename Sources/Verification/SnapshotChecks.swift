@@ -101,27 +101,30 @@ struct SnapshotChecks {
     let tree = trees.walk(from: snapshot.commit, within: blocks)
     countChangedBlobs()
     // What was salvaged may have lost its commit, and its manifest says so.
-    let hasNoCommit = !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
-    if let error = tree.commitError, !hasNoCommit { report.damage.append("\(error)") }
-    report.damage += tree.problems.prefix(Self.maximumListed).map { "the tree of records: \($0)" }
+    let hasNoCommit =
+      !snapshot.isComplete && tree.found.commitError == .commitMissing(snapshot.commit)
+    if let error = tree.found.commitError, !hasNoCommit { report.damage.append("\(error)") }
+    report.damage += tree.found.treeProblems.prefix(Self.maximumListed).map {
+      "the tree of records: \($0)"
+    }
     if blocks != nil {
       checkFigures(snapshot, tree, &report)
     } else {
       // What the snapshot never had was missing before any damage, but which it is can no longer be
       // told.
-      report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
+      report.damage += tree.found.missingRecords.prefix(Self.maximumListed).map {
         "the record \($0) is lost"
       }
-      report.damage += tree.missingNodes.prefix(Self.maximumListed).map {
+      report.damage += tree.found.missingNodes.prefix(Self.maximumListed).map {
         "the tree node \($0) is lost, and all records below it"
       }
     }
-    report.unreadable = tree.unreadable
+    report.unreadable = tree.found.unreadable
     checkLists(archived, &report)
     let heldCount = checkBlobs(archived, tree, &report)
-    if blocks == nil || tree.commitError != nil, snapshot.isComplete {
+    if blocks == nil || tree.found.commitError != nil, snapshot.isComplete {
       report.remains = (
-        tree.recordCount - tree.missingRecordCount, heldCount - report.damagedBlobCount
+        tree.found.recordCount - tree.found.missingRecordCount, heldCount - report.damagedBlobCount
       )
     }
   }
@@ -209,7 +212,7 @@ struct SnapshotChecks {
       report.damage.append("\(error)")
     }
     let isOther =
-      tree.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
+      tree.found.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
       // Without a commit there is nothing to compare.
       ?? snapshot.isComplete
     if root != snapshot.commit || isOther {
@@ -217,10 +220,11 @@ struct SnapshotChecks {
     }
     // Earlier versions did not search the records that cannot be read.
     let isBlobCountRight =
-      tree.unreadable.count == 0
+      tree.found.unreadable.count == 0
       ? tree.blobCount == snapshot.blobs.referenced
       : tree.blobCount >= snapshot.blobs.referenced
-    if tree.recordCount != snapshot.counts.records || tree.isComplete != snapshot.isComplete
+    if tree.found.recordCount != snapshot.counts.records
+      || tree.found.isComplete != snapshot.isComplete
       || !isBlobCountRight
     {
       report.damage.append("the manifest's figures are not those of the repository")
@@ -342,7 +346,7 @@ struct SnapshotChecks {
     tellOfUnreferenced(in: &report)
     // There may be more than there were: another snapshot or account has brought them.
     let counted = archived.snapshot.blobs.held
-    if tree.isComplete, heldCount < counted,
+    if tree.found.isComplete, heldCount < counted,
       report.damagedBlobCount == 0
     {
       report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")

@@ -183,7 +183,7 @@ import Testing
           tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux",
           milliseconds: { 0 })
         _ = try ArchiveSalvager.salvage(
-          ArchiveReader(path: source), into: target.storage(), by: options.provenance())
+          ArchiveReader(path: source), into: target.storage(), by: options.provenance)
         try target.publishArchive()
       }
     }

@@ -245,7 +245,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     do {
       _ = try ArchiveSalvager.salvage(
         ArchiveReader(path: FilePath(path)), into: FileStorage.openOrCreate(new),
-        by: options.provenance())
+        by: options.provenance)
     } catch {
       // Without a manifest and without the CAR's header nothing says what to begin an archive with.
       let isHeadless = found.isDisjoint(with: original.series.heads)

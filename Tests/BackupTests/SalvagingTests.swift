@@ -25,7 +25,7 @@ import Verification
     let path = FilePath(folder.file("salvaged.car.zst"))
     let report = try ArchiveSalvager.salvage(
       ArchiveReader(path: FilePath(damaged)), into: FileStorage.openOrCreate(path),
-      by: Self.options.provenance())
+      by: Self.options.provenance)
     #expect(try folder.read("damaged.car.zst") == bytes)
     return Salvaged(reader: try ArchiveReader(path: path), report: report, path: path)
   }

@@ -19,19 +19,16 @@ extension CheckedRepository {
     // Without a footer no number of a section is sure to stay.
     guard base.reader.generation.number > 0 else { throw IncompleteRepository() }
     let source = Overlay(sent, over: try base.layOutIfExact())
-    let limit = sent.file.count + source.old.byteCount
-    let (inspection, reached) = try Self.inspect(sent.header.roots.first, source, limit)
+    let inspection = RepositoryInspection(
+      from: sent.header.roots.first, in: source, length: sent.file.count + source.old.byteCount)
+    let reached = try Self.reached(inspection, in: source)
     let stored = Self.ordinals(
       try base.order().runs, reached, source.old, offset: sent.numberLimit)
     try self.init(
-      inspection, file: sent, selection: sent.inOrder(reached), archive: base.reader,
-      stored: stored.runs
+      inspection, of: source, reached, file: sent, selection: sent.inOrder(reached),
+      archive: base.reader, stored: stored.runs
     ) { sink in
       try base.reader.copyCAR(stored.runs, limit: .max, to: sink)
-    } length: { cid in
-      guard let number = source.number(of: cid), reached.contains(number) else { return nil }
-      return number < sent.numberLimit
-        ? sent.length(of: cid) : source.old.bodyLength(number - sent.numberLimit)
     }
   }
 
@@ -43,12 +40,11 @@ extension CheckedRepository {
     inOrderOfTree file: CARFile, _ inspection: RepositoryInspection, archive: ArchiveReader?
   ) throws {
     let tree = file.blocksInOrderOfTree(from: file.header.roots.first)
-    let reached = inspection.reachedWithBlobs(in: file)
     let blobs = inspection.blobs.entries.compactMap { file.number(of: $0.cid) }
       .filter { !inspection.reached.contains($0) }
-    try self.init(inspection, file: file, selection: tree + blobs, archive: archive) { cid in
-      file.number(of: cid).flatMap { reached.contains($0) ? file.length(of: cid) : nil }
-    }
+    try self.init(
+      inspection, of: file, inspection.reachedWithBlobs(in: file), file: file,
+      selection: tree + blobs, archive: archive)
   }
 
   /// What an interrupted run has left in an archive, laid over a snapshot, if there is one.
@@ -76,12 +72,14 @@ extension CheckedRepository {
       guard intake.failure == nil else { throw IncompleteRepository() }
       blocks = try LaidOutBlocks(intake)
     }
-    let (inspection, reached) = try Self.inspect(commit, blocks, blocks.byteCount)
+    let inspection = RepositoryInspection(from: commit, in: blocks, length: blocks.byteCount)
+    let reached = try Self.reached(inspection, in: blocks)
     let stored = Self.ordinals(kept + (try base?.order().runs ?? []), reached, blocks, offset: 0)
-    try self.init(inspection, file: nil, selection: [], archive: reader, stored: stored.runs) {
-      try reader.copyCAR(stored.runs, limit: .max, to: $0)
-    } length: { cid in
-      blocks.number(of: cid).flatMap { reached.contains($0) ? blocks.bodyLength($0) : nil }
+    try self.init(
+      inspection, of: blocks, reached, file: nil, selection: [], archive: reader,
+      stored: stored.runs
+    ) { sink in
+      try reader.copyCAR(stored.runs, limit: .max, to: sink)
     }
   }
 
@@ -92,27 +90,19 @@ extension CheckedRepository {
     try reader.copySections(kept) { try spool.write($0) }
     let file = try CARFile(spool.map(), verifying: false)
     let inspection = RepositoryInspection(of: file)
-    guard inspection.isComplete, inspection.treeProblemCount == 0 else {
-      throw IncompleteRepository()
-    }
-    let reached = inspection.reachedWithBlobs(in: file)
+    let reached = try Self.reached(inspection, in: file)
     try self.init(
-      inspection, file: file, selection: file.inOrder(reached), archive: reader
-    ) { cid in
-      file.number(of: cid).flatMap { reached.contains($0) ? file.length(of: cid) : nil }
-    }
+      inspection, of: file, reached, file: file, selection: file.inOrder(reached), archive: reader)
   }
 
-  /// What is found out about a repository that has to be whole, and which blocks it has: those that
-  /// the commit reaches, and blobs.
-  private static func inspect<Source: BlockSource>(
-    _ root: CID?, _ source: Source, _ length: Int
-  ) throws -> (RepositoryInspection, reached: BlockSet) {
-    let inspection = RepositoryInspection(from: root, in: source, length: length)
+  /// Which blocks a repository has that has to be whole: those that the commit reaches, and blobs.
+  private static func reached(
+    _ inspection: RepositoryInspection, in source: some BlockSource
+  ) throws -> BlockSet {
     guard inspection.isComplete, inspection.treeProblemCount == 0 else {
       throw IncompleteRepository()
     }
-    return (inspection, inspection.reachedWithBlobs(in: source))
+    return inspection.reachedWithBlobs(in: source)
   }
 
   /// The sections of an order that are the blocks which were reached, each once.
@@ -147,11 +137,8 @@ extension ArchivedSnapshot {
   /// - Throws: ``IncompleteRepository`` if the snapshot is damaged.
   fileprivate func layOutIfExact(with others: [Range<UInt64>] = []) throws -> LaidOutBlocks {
     do {
-      return try layOut(with: others)
-    } catch BackupError.carNotExact {
-      throw IncompleteRepository()
-    } catch let error where error.isDamage {
-      throw IncompleteRepository()
-    }
+      if let blocks = try unlessDamaged({ try layOut(with: others) }) { return blocks }
+    } catch BackupError.carNotExact {}
+    throw IncompleteRepository()
   }
 }

@@ -65,12 +65,7 @@ package struct GatheredSections {
 
   /// The last run that begins at a section or before it, or the first if none does.
   private func place(of section: UInt64) -> Int {
-    var (low, high) = (0, runs.count)
-    while high - low > 1 {
-      let middle = (low + high) / 2
-      if runs[middle].lowerBound <= section { low = middle } else { high = middle }
-    }
-    return low
+    max(runs.partitioningIndex { $0.lowerBound > section } - 1, 0)
   }
 
   /// Divides sections into those that are here and those that are not, in their order.

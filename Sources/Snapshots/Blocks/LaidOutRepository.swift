@@ -104,15 +104,7 @@ package final class LaidOutRepository: Sendable {
 
   // MARK: Records
 
-  /// A record's key within its collection, and its CID.
-  package struct RecordName: Sendable {
-    /// The key.
-    package let recordKey: String
-    /// The CID.
-    package let cid: CID
-  }
-
-  /// Records of one collection, in the order of their keys or against it.
+  /// The keys of records of one collection, and their CIDs, in the order of the keys or against it.
   ///
   /// - Parameters:
   ///   - collection: which.
@@ -123,7 +115,7 @@ package final class LaidOutRepository: Sendable {
   package func records(
     in collection: String, after key: String? = nil, limit: Int,
     _ direction: MSTDescent.Direction
-  ) throws -> [RecordName] {
+  ) throws -> [(recordKey: String, cid: CID)] {
     let prefix = Array("\(collection)/".utf8)
     var bound = prefix
     if let key {
@@ -133,12 +125,12 @@ package final class LaidOutRepository: Sendable {
       bound[bound.count - 1] += 1
     }
     var descent = MSTDescent(root: commit.data, direction, after: bound)
-    var found: [RecordName] = []
+    var found: [(recordKey: String, cid: CID)] = []
     while found.count < limit, let record = try descent.next(block),
       record.key.starts(with: prefix)
     {
       let key = String(decoding: record.key.dropFirst(prefix.count), as: UTF8.self)
-      found.append(RecordName(recordKey: key, cid: record.cid))
+      found.append((key, record.cid))
     }
     return found
   }

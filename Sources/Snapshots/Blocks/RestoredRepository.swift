@@ -67,7 +67,11 @@ package final class RestoredRepository: Sendable {
     do {
       guard archived.cid != nil else { throw SnapshotError.noSnapshot }
       try Self.checkLength(of: archived)
-      try Self.copyExactly(archived, to: spool, observer)
+      let digest = try Self.copy(archived, to: spool, observer)
+      let car = archived.snapshot.car
+      if UInt64(spool.count) != car.byteCount || digest != car.sha256 {
+        flaw = "its SHA-256 is not the one in the manifest"
+      }
     } catch let error as BackupError {
       throw error
     } catch {
@@ -75,13 +79,6 @@ package final class RestoredRepository: Sendable {
       try spool.truncate(to: 0)
     }
     var mapped = try spool.map()
-    if flaw == nil {
-      let car = archived.snapshot.car
-      let digest = car.sha256.map { _ in Self.digest(of: mapped) }
-      if UInt64(mapped.count) != car.byteCount || digest != car.sha256 {
-        flaw = "its SHA-256 is not the one in the manifest"
-      }
-    }
     if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
       mapped = try CARFile(mapped, verifying: false).inOrderOfTree()
     }
@@ -99,37 +96,26 @@ package final class RestoredRepository: Sendable {
   /// Lets go of the CAR's pages, which are brought in again when they are wanted.
   package func releasePages() { mapped.releasePages() }
 
-  /// How many bytes are hashed before their pages are let go of.
-  private static let releaseInterval = 8 << 20
-
-  private static func digest(of mapped: MappedFile) -> SHA256Digest {
-    var hash = SHA256()
-    for start in stride(from: 0, to: mapped.count, by: releaseInterval) {
-      let end = min(start + releaseInterval, mapped.count)
-      mapped.withBytes { hash.update($0.extracting(start..<end)) }
-      mapped.releasePages()
-    }
-    return hash.finish()
-  }
-
-  private static func copyExactly(
+  /// Copies the sections that the manifest names; answers their digest, if the manifest has one.
+  private static func copy(
     _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
-  ) throws {
+  ) throws -> SHA256Digest? {
     let car = archived.snapshot.car
     let runs = try archived.order().runs
     func progress(_ done: Int) {
       observer(Progress(stage: "reading", done: UInt64(done), total: car.byteCount))
     }
-    func write(_ bytes: Span<UInt8>) throws {
+    var hash = SHA256()
+    hash.update(car.header.span)
+    try spool.write(car.header.span)
+    try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
+      if car.sha256 != nil { hash.update(bytes) }
       try spool.write(bytes)
       // Whatever the order says, it is not more than the manifest says.
       guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
-    }
-    try spool.write(car.header.span)
-    try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
-      try write(bytes)
       progress(spool.count)
     }
+    return car.sha256 == nil ? nil : hash.finish()
   }
 }
 

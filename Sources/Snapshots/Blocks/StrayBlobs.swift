@@ -17,11 +17,8 @@ extension ArchivedSnapshot {
     for entry in history.entries {
       known.formUnion(Self.documents(of: try ArchivedSnapshot(entry.cid, in: reader).snapshot))
     }
-    do {
-      known.formUnion(try extras())
-    } catch let error where error.isDamage {
-      // They are found here, then.
-    }
+    // Those on pages that cannot be read are found here.
+    known.formUnion(try unlessDamaged(extras) ?? [])
     var strays: [CID] = []
     for ordinal in reader.ordinals {
       let cid: CID

@@ -9,27 +9,14 @@ package struct OrderBasis {
   let depth: Int
   /// Its order, asked for only if it is of use; nil if it is damaged.
   let order: () throws -> BlockOrder?
+}
 
-  /// A basis of these parts.
-  package init(manifest: CID, depth: Int, order: @escaping () throws -> BlockOrder?) {
-    self.manifest = manifest
-    self.depth = depth
-    self.order = order
-  }
-
+extension OrderBasis {
   /// A snapshot that lies in the archive; nil if it has no manifest, or its order is damaged.
   package init?(_ archived: ArchivedSnapshot) throws {
     guard let cid = archived.cid else { return nil }
-    guard let depth = try Self.unlessDamaged(archived.orderDepth) else { return nil }
-    self.init(manifest: cid, depth: depth) { try Self.unlessDamaged(archived.order) }
-  }
-
-  private static func unlessDamaged<Value>(_ body: () throws -> Value) throws -> Value? {
-    do {
-      return try body()
-    } catch let error where error.isDamage {
-      return nil
-    }
+    guard let depth = try unlessDamaged(archived.orderDepth) else { return nil }
+    self.init(manifest: cid, depth: depth) { try unlessDamaged(archived.order) }
   }
 }
 

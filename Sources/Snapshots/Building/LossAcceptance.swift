@@ -10,15 +10,7 @@ package import IPLD
 /// it, as forgetting snapshots makes manifests again: one more generation, in which the new
 /// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
 package struct LossAcceptance: Sendable {
-  /// Which blobs.
-  package enum Choice: Equatable, Sendable {
-    /// These, each of which has to be one of those in question.
-    case blobs([CID])
-    /// All that are in question.
-    case all
-  }
-
-  /// What came of it.
+  /// The result.
   package struct Report: Sendable {
     /// How many blobs were accepted as lost, or are no longer.
     package internal(set) var changedCount = 0
@@ -32,22 +24,17 @@ package struct LossAcceptance: Sendable {
     package internal(set) var bytesAdded: UInt64 = 0
   }
 
-  private let choice: Choice
+  /// The blobs, each of which has to be one of those in question; nil for all that are.
+  private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
-  /// Accepts the loss of blobs that are missing.
-  package static func accept(_ choice: Choice, _ acceptance: BlobLedger.Acceptance) -> Self {
-    Self(choice: choice, acceptance: acceptance)
-  }
-
-  /// Takes back that losses were accepted.
-  package static func reconsider(_ choice: Choice) -> Self {
-    Self(choice: choice, acceptance: nil)
-  }
-
-  private init(choice: Choice, acceptance: BlobLedger.Acceptance?) {
-    self.choice = choice
-    self.acceptance = acceptance
+  /// Accepts the loss of blobs that are missing, or takes back that it was accepted.
+  ///
+  /// - Parameters:
+  ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are.
+  ///   - acceptance: when and why; nil to take it back.
+  package init(of chosen: [CID]?, _ acceptance: BlobLedger.Acceptance?) {
+    (self.chosen, self.acceptance) = (chosen.map { Set($0) }, acceptance)
   }
 
   /// Notes it in the newest snapshot of each account, or of one.
@@ -91,9 +78,7 @@ package struct LossAcceptance: Sendable {
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
     var plan = Plan(report: Report(generation: archive.reader.generation))
-    var chosen: Set<CID> = []
-    if case .blobs(let cids) = choice { chosen = Set(cids) }
-    var unknown = chosen
+    var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
       var ledger = try archived.missingBlobs()
@@ -109,7 +94,7 @@ package struct LossAcceptance: Sendable {
       let places = Dictionary(
         zip(ledger.map(\.cid), ledger.indices), uniquingKeysWith: { first, _ in first })
       var changedCount = 0
-      for var blob in missing where choice == .all || chosen.contains(blob.cid) {
+      for var blob in missing where chosen?.contains(blob.cid) ?? true {
         guard acceptance != nil || blob.accepted != nil else { continue }
         unknown.remove(blob.cid)
         // What was accepted before stays as it was said then.

@@ -14,14 +14,12 @@ package struct ChainLink: Sendable {
 
   /// A link to a snapshot.
   package init(_ manifest: CID, isVouched: Bool = true) {
-    self.manifest = manifest
-    self.isVouched = isVouched
+    (self.manifest, self.isVouched) = (manifest, isVouched)
   }
 
   /// A link to a snapshot of a history.
   package init(_ entry: SnapshotHistory.Entry, source: Int = 0) {
-    self.init(entry.cid, isVouched: entry.isVouched)
-    self.source = source
+    (self.source, manifest, isVouched) = (source, entry.cid, entry.isVouched)
   }
 
   /// The chain of some snapshots, the oldest first.
@@ -124,14 +122,11 @@ package struct ManifestChain {
     let sections = try spool.map()
     for isManifest in [false, true] {
       try sections.withBytes { bytes in
-        var offset = 0
-        while offset < bytes.count {
-          let prefix = try SectionPrefix(bytes, at: offset, place: 0)
-          let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
-          offset = body.upperBound
-          guard (prefix.cid.codec == .dagCBOR) == isManifest else { continue }
+        var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
+        while let (section, cid) = try cursor.next(in: bytes) {
+          guard (cid.codec == .dagCBOR) == isManifest else { continue }
           if isManifest { try writer.flush() }
-          try writer.append(prefix.cid, bytes.extracting(body))
+          try writer.append(cid, bytes.extracting(section.bodyRange))
           if isManifest { try writer.flush() }
         }
       }

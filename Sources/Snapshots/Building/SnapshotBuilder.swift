@@ -14,20 +14,26 @@ package struct SnapshotBuilder: Sendable {
     /// Name and version of the program.
     package let tool: String
     /// When, in RFC 3339 and UTC.
-    package let createdAt: String
+    package var createdAt: String
     /// The operating system.
     package let hostSystem: String
-    /// Answers how long it has taken so far, in milliseconds.
-    let milliseconds: @Sendable () -> Int
+    /// Answers how long it has taken so far, in milliseconds; or, before it has begun, how long some
+    /// moment is ago.
+    private(set) var milliseconds: @Sendable () -> Int
 
     package init(
       tool: String, createdAt: String, hostSystem: String,
       milliseconds: @escaping @Sendable () -> Int
     ) {
-      self.tool = tool
-      self.createdAt = createdAt
-      self.hostSystem = hostSystem
+      (self.tool, self.createdAt, self.hostSystem) = (tool, createdAt, hostSystem)
       self.milliseconds = milliseconds
+    }
+
+    /// The same of a snapshot that begins now.
+    package func begun() -> Provenance {
+      var begun = self
+      begun.milliseconds = { [milliseconds, begin = milliseconds()] in milliseconds() - begin }
+      return begun
     }
   }
 

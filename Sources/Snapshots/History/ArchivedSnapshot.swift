@@ -44,81 +44,54 @@ public struct ArchivedSnapshot: Sendable {
   /// is none.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
-  package static func newest(of did: DID, from head: CID?, in reader: ArchiveReader) throws
-    -> ArchivedSnapshot?
-  {
-    try newest(from: head, in: reader) { $0.snapshot.did == did }
-  }
-
-  /// The newest snapshot that is one of those looked for, with `head` for the archive's newest
-  /// manifest; nil if there is none.
-  ///
-  /// - Parameter later: The snapshot that follows `head`, if it is not the newest.
-  /// - Throws: `ArchiveError` if the archive cannot be read.
   package static func newest(
-    from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
-    where matches: (ArchivedSnapshot) -> Bool
+    of did: DID, from head: CID?, after later: CID? = nil, in reader: ArchiveReader
   ) throws -> ArchivedSnapshot? {
-    var found: ArchivedSnapshot?
-    try walk(from: head, after: later, in: reader) { snapshot in
-      if matches(snapshot) { found = snapshot }
-      return found == nil
-    }
-    return found
+    try newest(from: head, after: later, in: reader) { $0.snapshot.did == did }
   }
 
-  /// Visits the snapshots from a manifest back to the first.
+  /// The newest snapshot that is the one looked for, from a manifest back to the first; nil if there
+  /// is none.
   ///
   /// Where a manifest is lost, it goes on with those before it that footers lead to.
   ///
   /// - Parameters:
-  ///   - head: The manifest to begin with.
-  ///   - later: The one that follows it, if it is not the newest.
-  ///   - reader: The archive.
-  ///   - visit: Answers whether to go on.
-  /// - Throws: `ArchiveError` if the archive cannot be read; what `visit` throws.
-  package static func walk(
+  ///   - head: the manifest to begin with.
+  ///   - later: the one that follows it, if it is not the newest.
+  ///   - reader: the archive.
+  ///   - matches: whether a snapshot is the one looked for.
+  /// - Throws: `ArchiveError` if the archive cannot be read; what `matches` throws.
+  package static func newest(
     from head: CID?, after later: CID? = nil, in reader: ArchiveReader,
-    _ visit: (ArchivedSnapshot) throws -> Bool
-  ) throws {
+    where matches: (ArchivedSnapshot) throws -> Bool
+  ) throws -> ArchivedSnapshot? {
     var (next, later) = (head, later)
     while let cid = next {
-      guard let snapshot = try unlessLost(cid, in: reader) else {
-        return try walk(before: later, in: reader, visit)
+      guard let snapshot = try unlessDamaged({ try ArchivedSnapshot(cid, in: reader) }) else {
+        break
       }
-      guard try visit(snapshot) else { return }
+      if try matches(snapshot) { return snapshot }
       (next, later) = (snapshot.snapshot.previous, cid)
     }
+    guard next != nil else { return nil }
+    let entries = try SnapshotHistory(of: reader).entries
+    for entry in entries.prefix(while: { $0.cid != later }).reversed() where entry.isVouched {
+      // This reader's index may not lead to it.
+      let snapshot = try unlessDamaged { try ArchivedSnapshot(entry.cid, in: reader) }
+      if let snapshot, try matches(snapshot) { return snapshot }
+    }
+    return nil
   }
 
   /// All snapshots of the archive.
   package func wholeHistory() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
-
-  private static func walk(
-    before later: CID?, in reader: ArchiveReader, _ visit: (ArchivedSnapshot) throws -> Bool
-  ) throws {
-    let entries = try SnapshotHistory(of: reader).entries
-    for entry in entries.prefix(while: { $0.cid != later }).reversed() where entry.isVouched {
-      // This reader's index may not lead to it.
-      guard let snapshot = try unlessLost(entry.cid, in: reader) else { continue }
-      guard try visit(snapshot) else { return }
-    }
-  }
-
-  private static func unlessLost(_ cid: CID, in reader: ArchiveReader) throws -> ArchivedSnapshot? {
-    do {
-      return try ArchivedSnapshot(cid, in: reader)
-    } catch let error where error.isDamage {
-      return nil
-    }
-  }
 
   /// The snapshot that a manifest describes.
   ///
   /// - Throws: ``SnapshotError`` if the archive does not hold it or it cannot be used;
   ///   `ArchiveError` if it is damaged.
   package init(_ cid: CID, in reader: ArchiveReader) throws {
-    self.init(reader: reader, cid: cid, snapshot: try Self.manifest(cid, in: reader))
+    (self.reader, self.cid, snapshot) = (reader, cid, try Self.manifest(cid, in: reader))
   }
 
   /// The manifest with this CID.
@@ -131,15 +104,9 @@ public struct ArchivedSnapshot: Sendable {
     return try Snapshot(block.bytes.span)
   }
 
-  private init(reader: ArchiveReader, cid: CID?, snapshot: Snapshot) {
-    self.reader = reader
-    self.cid = cid
-    self.snapshot = snapshot
-  }
-
   /// A snapshot that was found without its manifest.
   package init(found snapshot: Snapshot, in reader: ArchiveReader) {
-    self.init(reader: reader, cid: nil, snapshot: snapshot)
+    (self.reader, cid, self.snapshot) = (reader, nil, snapshot)
   }
 
   /// The block with this CID.
@@ -214,16 +181,12 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// A repository that was packed without its blobs does not list them.
   package func exhaustiveLedger() throws -> BlobLedger.MissingList? {
-    do {
-      let ledger = try ledger()
-      let unreferenced = ledger.unreferencedCount
-      guard ledger.count - unreferenced == snapshot.blobs.missing,
-        unreferenced == snapshot.blobs.listedMissing
-      else { return nil }
-      return ledger
-    } catch let error where error.isDamage {
-      return nil
-    }
+    guard let ledger = try unlessDamaged(ledger) else { return nil }
+    let unreferenced = ledger.unreferencedCount
+    let isAll =
+      ledger.count - unreferenced == snapshot.blobs.missing
+      && unreferenced == snapshot.blobs.listedMissing
+    return isAll ? ledger : nil
   }
 
   /// The missing blobs whose losses are accepted.
@@ -232,10 +195,8 @@ public struct ArchivedSnapshot: Sendable {
   package func acceptances() throws -> [CID: BlobLedger.Acceptance] {
     guard snapshot.blobs.accepted > 0 else { return [:] }
     var accepted: [CID: BlobLedger.Acceptance] = [:]
-    do {
-      for entry in try ledger() where entry.accepted != nil { accepted[entry.cid] = entry.accepted }
-    } catch let error where error.isDamage {
-      return [:]
+    for entry in try unlessDamaged(ledger) ?? [] where entry.accepted != nil {
+      accepted[entry.cid] = entry.accepted
     }
     return accepted
   }
@@ -252,19 +213,16 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
   package func readableLists() throws -> (extras: [CID], missing: BlobLedger.MissingList) {
-    var snapshot = self
-    while true {
-      do {
-        return (try snapshot.extras(), try snapshot.ledger())
-      } catch let error where error.isDamage {
-        guard
-          let earlier = try Self.newest(
-            from: snapshot.snapshot.previous, after: snapshot.cid, in: reader,
-            where: { [did = snapshot.snapshot.did] in $0.snapshot.did == did })
-        else { return ([], []) }
-        snapshot = earlier
+    var next: ArchivedSnapshot? = self
+    while let current = next {
+      let lists = try unlessDamaged {
+        (extras: try current.extras(), missing: try current.ledger())
       }
+      if let lists { return lists }
+      next = try Self.newest(
+        of: snapshot.did, from: current.snapshot.previous, after: current.cid, in: reader)
     }
+    return ([], [])
   }
 
   /// The account's DID document as it was received; nil if it is not known.
@@ -281,11 +239,7 @@ public struct ArchivedSnapshot: Sendable {
 
   /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
   package func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {
-    do {
-      return try read(self)
-    } catch let error where error.isDamage {
-      return nil
-    }
+    try unlessDamaged { try read(self) } ?? nil
   }
 
   /// The block of the record with this path, found through the tree; nil if there is no such
@@ -321,11 +275,7 @@ extension ArchiveReader {
   package var hasLostHead: Bool {
     get throws {
       guard let head = generation.head else { return false }
-      do {
-        return try section(of: head.cid) == nil
-      } catch let error where error.isDamage {
-        return true
-      }
+      return try unlessDamaged { try section(of: head.cid) != nil } != true
     }
   }
 

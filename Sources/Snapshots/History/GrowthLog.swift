@@ -3,14 +3,9 @@ internal import IPLD
 
 /// Which manifest was the newest at which length of the file, as the footers tell.
 struct GrowthLog {
-  /// A manifest, and the file's length when a footer first named it as the newest.
-  struct Head {
-    let cid: CID
-    var committedLength: UInt64
-  }
-
-  /// The newest manifests of all generations, the newest first; each once.
-  private(set) var heads: [Head] = []
+  /// The newest manifests of all generations, the newest first, each once; and the file's length
+  /// when a footer first named it.
+  private(set) var heads: [(cid: CID, offset: UInt64)] = []
   /// Why older generations are not known; nil if all are.
   private(set) var failure: ArchiveError?
   /// Whether older manifests were left out.
@@ -18,23 +13,23 @@ struct GrowthLog {
   private var positions: [CID: Int] = [:]
 
   /// A log of nothing.
-  package init() {}
+  init() {}
 
   /// Reads the footers, as far as they name no more than so many manifests.
-  package init(of reader: ArchiveReader, limit: Int) {
+  init(of reader: ArchiveReader, limit: Int) {
     var generations = reader.generations
     do throws(ArchiveError) {
       while let generation = try generations.next() {
         guard let cid = generation.head?.cid else { continue }
         if heads.last?.cid == cid {
-          heads[heads.count - 1].committedLength = generation.committedLength
+          heads[heads.count - 1].offset = generation.committedLength
         } else if positions[cid] == nil {
           guard heads.count <= limit else {
             isCut = true
             break
           }
           positions[cid] = heads.count
-          heads.append(Head(cid: cid, committedLength: generation.committedLength))
+          heads.append((cid, generation.committedLength))
         }
       }
     } catch {
@@ -49,7 +44,7 @@ struct GrowthLog {
   ///   its content, as by pruning.
   func bytesAdded(by manifest: CID, after previous: CID?) -> UInt64? {
     guard let position = positions[manifest] else { return nil }
-    let length = heads[position].committedLength
+    let length = heads[position].offset
     guard position + 1 < heads.count else {
       // The first of all generations that there were, or only of those that are known.
       return previous == nil && failure == nil && !isCut ? length : nil
@@ -58,6 +53,6 @@ struct GrowthLog {
     guard heads[position + 1].cid == previous, failure == nil || position + 2 < heads.count else {
       return nil
     }
-    return length - heads[position + 1].committedLength
+    return length - heads[position + 1].offset
   }
 }

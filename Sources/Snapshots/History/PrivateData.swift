@@ -63,11 +63,6 @@ package struct PrivateData: Equatable, Sendable {
     /// Why, in words.
     package var why: String
 
-    package init(kind: Kind, why: String) {
-      self.kind = kind
-      self.why = why
-    }
-
     /// A fault.
     package init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
 
@@ -170,7 +165,7 @@ extension PrivateData.Entry {
 
   fileprivate init?(_ value: IPLDValue) {
     guard let endpoint = value["endpoint"]?.string, let fetchedAt = value["fetchedAt"]?.string,
-      let answers = value["answers"]?.array, let count = value["bytes"].flatMap(UInt64.init(field:))
+      let answers = value["answers"]?.array, let count = value["bytes"].flatMap(UInt64.read)
     else { return nil }
     self.init(endpoint, at: fetchedAt)
     byteCount = count

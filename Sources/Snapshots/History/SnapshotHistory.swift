@@ -122,15 +122,10 @@ public struct SnapshotHistory: Sendable {
   /// Nil if there is none, or it is lost.
   public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
 
-  /// Reads the history of an archive.
+  /// Reads the history of an archive, no more than so many snapshots of it.
   ///
   /// - Throws: nothing about what is wrong with the archive: that is in ``breaks``.
-  package init(of reader: ArchiveReader) throws {
-    try self.init(of: reader, limit: Self.maximumCount)
-  }
-
-  /// Reads no more than so many snapshots of the history of an archive.
-  package init(of reader: ArchiveReader, limit: Int) throws {
+  package init(of reader: ArchiveReader, limit: Int = Self.maximumCount) throws {
     self.reader = reader
     var generations = GrowthLog()
     var sound: UInt64?
@@ -139,8 +134,7 @@ public struct SnapshotHistory: Sendable {
       if let error = generations.failure {
         breaks.append(Break(reason: .damagedFooter(error), after: nil))
       }
-      let heads =
-        reader.movedHeads + generations.heads.map { (cid: $0.cid, offset: $0.committedLength) }
+      let heads = reader.movedHeads + generations.heads
       sound = try follow(reader, heads, limit)
       if breaks.contains(where: \.isOfManifest) {
         // What is not where the index says may be elsewhere.
@@ -251,19 +245,26 @@ public struct SnapshotHistory: Sendable {
         note(.tooMany)
         break
       }
-      do {
-        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
-        guard try contents.same(as: snapshot) == nil else { continue }
-        contents.note(candidate.cid, snapshot.commit)
-        var entry = Entry(candidate.cid, snapshot)
-        entry.isVouched = false
-        found.append(entry)
-      } catch is SnapshotError {
-        // It has the shape of a manifest, and is none.
-        continue
-      }
+      guard let snapshot = try Self.manifest(candidate, in: reader),
+        try contents.same(as: snapshot) == nil
+      else { continue }
+      contents.note(candidate.cid, snapshot.commit)
+      var entry = Entry(candidate.cid, snapshot)
+      entry.isVouched = false
+      found.append(entry)
     }
     entries += found.reversed()
+  }
+
+  /// A manifest that was found; nil if it only has the shape of one.
+  private static func manifest(
+    _ candidate: ArchiveReader.ManifestCandidate, in reader: ArchiveReader
+  ) throws -> Snapshot? {
+    do {
+      return try ArchivedSnapshot.manifest(candidate.cid, in: reader)
+    } catch is SnapshotError {
+      return nil
+    }
   }
 
   /// The candidates that a sound chain cannot have forgotten: those behind its footer, and of those
@@ -284,16 +285,11 @@ public struct SnapshotHistory: Sendable {
       $0.offset < footer && $0.ordinal >= reader.generation.sectionCount
     }
     for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
-      do {
-        let snapshot = try ArchivedSnapshot.manifest(candidate.cid, in: reader)
-        let leadsBack = snapshot.previous.map { known.contains($0) } ?? false
-        guard leadsBack || named.contains(candidate.cid) else { continue }
-        known.insert(candidate.cid)
-        later.append(candidate)
-      } catch is SnapshotError {
-        // It has the shape of a manifest, and is none.
-        continue
-      }
+      guard let snapshot = try Self.manifest(candidate, in: reader),
+        snapshot.previous.map(known.contains) ?? false || named.contains(candidate.cid)
+      else { continue }
+      known.insert(candidate.cid)
+      later.append(candidate)
     }
     return later.sorted { $0.ordinal < $1.ordinal }
   }

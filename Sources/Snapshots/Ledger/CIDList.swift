@@ -56,8 +56,7 @@ package struct CIDList: Sendable, RandomAccessCollection, ExpressibleByArrayLite
 package struct IndexedCIDs: Sendable {
   /// The CIDs in the order in which they came.
   private(set) var list: CIDList = []
-  /// A hash table with open addressing: a place in the list and 1 more, or 0.
-  private var slots = [UInt32](repeating: 0, count: 16)
+  private var slots = CIDSlots()
 
   /// No CIDs.
   package init() {}
@@ -70,32 +69,23 @@ package struct IndexedCIDs: Sendable {
 
   /// Where a CID is; nil if it is not there.
   package func place(of cid: CID) -> Int? {
-    let slot = slots[slot(of: cid)]
-    return slot == 0 ? nil : Int(slot) - 1
+    slots.slot(slots.hash(of: cid)) { list[$0] == cid }.map(slots.number)
   }
 
   /// Adds a CID, and answers whether it was not there before.
   @discardableResult
   package mutating func insert(_ cid: CID) -> Bool {
-    let slot = slot(of: cid)
-    guard slots[slot] == 0 else { return false }
-    list.append(cid)
-    slots[slot] = UInt32(list.count)
-    if 2 * list.count > slots.count { grow() }
-    return true
+    let isNew = enter(cid)
+    if isNew { list.append(cid) }
+    return isNew
   }
 
-  /// The slot that holds a CID, or the free one where it belongs.
-  private func slot(of cid: CID) -> Int {
-    let mask = slots.count - 1
-    // An attacker may choose the CIDs, so the hash is the seeded one.
-    var slot = cid.hashValue & mask
-    while slots[slot] != 0, list[Int(slots[slot]) - 1] != cid { slot = (slot + 1) & mask }
-    return slot
-  }
-
-  private mutating func grow() {
-    slots = [UInt32](repeating: 0, count: 2 * slots.count)
-    for place in list.indices { slots[slot(of: list[place])] = UInt32(place) + 1 }
+  private mutating func enter(_ cid: CID) -> Bool {
+    let list = list
+    return slots.insert(slots.hash(of: cid), list.count) {
+      list[$0] == cid
+    } cid: {
+      list[$0]
+    }.isNew
   }
 }

@@ -11,25 +11,14 @@ extension BlockOrder {
   /// - Returns: The relative order, and the ordinal that the position behind the last one of `base`
   ///   stands for.
   package func relative(to base: BlockOrder) -> (order: BlockOrder, first: UInt64) {
-    let count = base.count
     let known = Places(base)
     var pieces: [Places.Piece] = []
-    var first = UInt64.max
-    for run in runs {
-      known.forEachPiece(of: run) { piece in
-        if case .new(let ordinals) = piece { first = min(first, ordinals.lowerBound) }
-        pieces.append(piece)
-      }
-    }
-    if first == .max { first = 0 }
+    for run in runs { known.appendPieces(of: run, to: &pieces) }
+    let first = pieces.lazy.filter { !$0.isKnown }.map(\.range.lowerBound).min() ?? 0
     var relative = BlockOrder()
-    for piece in pieces {
-      switch piece {
-      case .known(let positions): relative.append(positions)
-      case .new(let ordinals):
-        relative.append(
-          count + (ordinals.lowerBound - first)..<count + (ordinals.upperBound - first))
-      }
+    for (range, isKnown) in pieces {
+      let start = isKnown ? range.lowerBound : base.count + (range.lowerBound - first)
+      relative.append(start..<start + UInt64(range.count))
     }
     return (relative, first)
   }
@@ -68,19 +57,15 @@ extension BlockOrder {
 
 /// Where the sections of an order have their positions.
 private struct Places {
-  /// A part of a run of ordinals.
-  enum Piece {
-    /// Sections of the order, by their positions in it.
-    case known(Range<UInt64>)
-    /// Sections that are none of the order's, by their ordinals.
-    case new(Range<UInt64>)
-  }
+  /// A part of a run of ordinals: sections of the order, by their positions in it, or others, by
+  /// their ordinals.
+  typealias Piece = (range: Range<UInt64>, isKnown: Bool)
 
   /// Runs of ordinals with the position of the first, by ordinals; of those that overlap, which is
   /// rare, one counts.
   private var runs: [(ordinals: Range<UInt64>, position: UInt64)] = []
 
-  package init(_ order: BlockOrder) {
+  init(_ order: BlockOrder) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []
     for run in order.runs {
@@ -93,23 +78,19 @@ private struct Places {
     }
   }
 
-  func forEachPiece(of ordinals: Range<UInt64>, _ body: (Piece) -> Void) {
+  func appendPieces(of ordinals: Range<UInt64>, to pieces: inout [Piece]) {
     var start = ordinals.lowerBound
     var index = runs.partitioningIndex { $0.ordinals.upperBound > start }
     while start < ordinals.upperBound {
       guard index < runs.count, runs[index].ordinals.lowerBound < ordinals.upperBound else {
-        body(.new(start..<ordinals.upperBound))
-        return
+        return pieces.append((start..<ordinals.upperBound, false))
       }
       let (known, position) = runs[index]
-      if start < known.lowerBound {
-        body(.new(start..<known.lowerBound))
-        start = known.lowerBound
-      }
-      let end = min(known.upperBound, ordinals.upperBound)
-      let offset = start - known.lowerBound
-      body(.known(position + offset..<position + offset + (end - start)))
-      start = end
+      if start < known.lowerBound { pieces.append((start..<known.lowerBound, false)) }
+      let shared = known.clamped(to: start..<ordinals.upperBound)
+      let first = position + (shared.lowerBound - known.lowerBound)
+      pieces.append((first..<first + UInt64(shared.count), true))
+      start = shared.upperBound
       index += 1
     }
   }

@@ -87,7 +87,7 @@ extension BlobLedger.Missing {
   fileprivate mutating func fields(_ fields: inout ManifestFields) throws(SnapshotError) {
     try fields.field("cid", &cid)
     try fields.field("reason", &reason)
-    var declared = size.map(DeclaredSize.init)
+    var declared = size.map(DeclaredSize.init(size:))
     try fields.optional("size", &declared)
     size = declared?.size
     try fields.optional("status", &status)
@@ -107,12 +107,6 @@ extension BlobLedger.Missing {
 private struct DeclaredSize: FieldValue {
   let size: Int
 
-  init(_ size: Int) { self.size = size }
-
-  init?(field: IPLDValue) {
-    guard let size = field.integer else { return nil }
-    self.size = size
-  }
-
+  static func read(_ field: IPLDValue) -> Self? { field.integer.map(Self.init(size:)) }
   var field: IPLDValue { size.field }
 }

@@ -81,7 +81,7 @@ struct ManifestFields {
     case .reading:
       let field = take(name)
       guard let field, !isNull || field != .null else { return value = nil }
-      value = Value(field: field)
+      value = Value.read(field)
       if value == nil { throw .malformedField(name) }
     case .writing: map[name] = value?.field ?? (isNull ? .null : nil)
     case .printing where isPrinted && (value != nil || printsNull):
@@ -204,88 +204,63 @@ struct ManifestFields {
 
 /// A value of a field.
 protocol FieldValue {
-  /// The value, if the field has the type and the bounds that it must have.
-  init?(field: IPLDValue)
+  /// The value of a field; nil if that does not have the type and the bounds that it must have.
+  static func read(_ field: IPLDValue) -> Self?
   /// The field.
   var field: IPLDValue { get }
 }
 
 extension IPLDValue {
   /// A figure; nil for anything but an integer from 0 to 2^48.
-  fileprivate var figure: Int? {
-    integer.flatMap { 0...ManifestFields.maximumFigure ~= $0 ? $0 : nil }
-  }
+  var figure: Int? { integer.flatMap { 0...ManifestFields.maximumFigure ~= $0 ? $0 : nil } }
 }
 
 extension Int: FieldValue {
-  init?(field: IPLDValue) {
-    guard let figure = field.figure else { return nil }
-    self = figure
-  }
+  static func read(_ field: IPLDValue) -> Int? { field.figure }
   var field: IPLDValue { .integer(Int128(self)) }
 }
 
 extension UInt64: FieldValue {
-  init?(field: IPLDValue) {
-    guard let figure = field.figure else { return nil }
-    self.init(figure)
-  }
+  static func read(_ field: IPLDValue) -> UInt64? { field.figure.map { UInt64($0) } }
   var field: IPLDValue { .integer(Int128(self)) }
 }
 
 extension Bool: FieldValue {
-  init?(field: IPLDValue) {
-    guard case .boolean(let flag) = field else { return nil }
-    self = flag
+  static func read(_ field: IPLDValue) -> Bool? {
+    if case .boolean(let flag) = field { flag } else { nil }
   }
   var field: IPLDValue { .boolean(self) }
 }
 
 extension CID: FieldValue {
-  init?(field: IPLDValue) {
-    guard let link = field.link else { return nil }
-    self = link
-  }
+  static func read(_ field: IPLDValue) -> CID? { field.link }
   var field: IPLDValue { .link(self) }
 }
 
 extension [UInt8]: FieldValue {
-  init?(field: IPLDValue) {
-    guard let bytes = field.bytes else { return nil }
-    self = bytes
-  }
+  static func read(_ field: IPLDValue) -> [UInt8]? { field.bytes }
   var field: IPLDValue { .bytes(self) }
 }
 
 extension SHA256Digest: FieldValue {
-  init?(field: IPLDValue) {
-    guard let bytes = field.bytes, bytes.count == 32 else { return nil }
-    self.init(bytes.span)
+  static func read(_ field: IPLDValue) -> SHA256Digest? {
+    field.bytes.flatMap { $0.count == 32 ? SHA256Digest($0.span) : nil }
   }
   var field: IPLDValue { .bytes(bytes) }
 }
 
 extension String: FieldValue {
-  init?(field: IPLDValue) {
-    guard let text = field.string else { return nil }
-    self = text
-  }
+  static func read(_ field: IPLDValue) -> String? { field.string }
   var field: IPLDValue { .string(self) }
 }
 
 extension BlobLedger.Reason: FieldValue {
-  init?(field: IPLDValue) {
-    guard let word = field.string else { return nil }
-    self.init(rawValue: word)
-  }
+  static func read(_ field: IPLDValue) -> Self? { field.string.map(Self.init(rawValue:)) }
   var field: IPLDValue { .string(rawValue) }
 }
 
 extension FieldValue where Self: Identifier {
-  init?(field: IPLDValue) {
-    guard let text = field.string, let value = try? Self(text) else { return nil }
-    self = value
-  }
+  static func read(_ field: IPLDValue) -> Self? { field.string.flatMap { try? Self($0) } }
   var field: IPLDValue { .string(text) }
 }
 

@@ -162,7 +162,7 @@ extension Snapshot {
       let version = value["carpack"]?.integer
     else { throw .notAManifest }
     guard version == Self.version else { throw .unknownVersion(version) }
-    guard let did = value["did"].flatMap(DID.init(field:)) else { throw .malformedField("did") }
+    guard let did = value["did"].flatMap(DID.read) else { throw .malformedField("did") }
     self.init(did: did, commit: commit)
     var fields = ManifestFields(reading: map)
     try self.fields(&fields)

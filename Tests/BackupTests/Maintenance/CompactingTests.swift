@@ -42,12 +42,14 @@ import Verification
       try series.pack(
         car, blobs: ["\(day)": Self.blobs[day - 1], "x": Self.extra, "\(CID.blob([1])).png": [2]]
       ) { options in
-        options.createdAt = "\(time)0Z"
+        options.provenance.createdAt = "\(time)0Z"
         options.keepsExtras = day == 2
         options.facts.plcLog = Array("[\(day)]".utf8)
       }
       cars["\(time)1Z"] = try bob.car()
-      try series.pack(bob.car(), blobs: ["mine": [UInt8(day)]]) { $0.createdAt = "\(time)1Z" }
+      try series.pack(bob.car(), blobs: ["mine": [UInt8(day)]]) {
+        $0.provenance.createdAt = "\(time)1Z"
+      }
     }
     _ = try SnapshotPruner(RetentionPolicy(last: 1, weekly: 2)).prune(
       FileStorage.open(series.path), name: "a")
@@ -114,7 +116,7 @@ import Verification
     for (number, blob) in blobs.enumerated() {
       try repository.add("a.b.c/\(number)", blob: .blob(blob))
       try series.pack(repository.car(), blobs: ["\(number)": blob]) {
-        $0.createdAt = "2026-02-0\(number + 1)T00:00:00Z"
+        $0.provenance.createdAt = "2026-02-0\(number + 1)T00:00:00Z"
       }
       try repository.advance()
     }
@@ -139,7 +141,7 @@ import Verification
     // The server sends the record's block all the same, as some do.
     repository.strays = [Block(cid: CID(codec: .dagCBOR, hashing: record.span), bytes: record)]
     let car = try repository.car()
-    try series.pack(car) { $0.createdAt = "2026-02-01T00:00:00Z" }
+    try series.pack(car) { $0.provenance.createdAt = "2026-02-01T00:00:00Z" }
     _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
     #expect(try ArchiveCopier().compact(series.path).isReplaced)
     let reader = try series.reader
@@ -159,7 +161,7 @@ import Verification
     // With all of its blocks once more.
     let car =
       try once + shuffled(repository.car(), using: &random).dropFirst(CARHeader(once.span).length)
-    try series.pack(car) { $0.createdAt = "2026-02-01T00:00:00Z" }
+    try series.pack(car) { $0.provenance.createdAt = "2026-02-01T00:00:00Z" }
     _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
     let before = try SnapshotHistory(of: series.reader)
     guard
@@ -200,7 +202,9 @@ import Verification
       try repository.add("a.b.c/\(round)", ["round": .integer(Int128(round))])
       try repository.advance()
       cars.append(try repository.car())
-      try series.pack(repository.car()) { $0.createdAt = "2026-01-01T00:00:\(10 + round)Z" }
+      try series.pack(repository.car()) {
+        $0.provenance.createdAt = "2026-01-01T00:00:\(10 + round)Z"
+      }
       guard round % 3 == 2 else { continue }
       _ = try SnapshotPruner(RetentionPolicy(last: 3)).prune(
         FileStorage.open(series.path), name: "a")

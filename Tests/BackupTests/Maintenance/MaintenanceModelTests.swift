@@ -181,7 +181,7 @@ private struct ArchiveModel {
     let folder = pair.series.folder
     try? FileManager.default.removeItem(atPath: folder.file("blobs"))
     let files = Dictionary(blobs.map { ("\(CID.blob($0))", $0) }) { first, _ in first }
-    let report = try pair.series.pack(car, blobs: files) { $0.createdAt = time }
+    let report = try pair.series.pack(car, blobs: files) { $0.provenance.createdAt = time }
     if !report.isUnchanged {
       pair.model.entries.append(.init(did: repository.did, time: time, car: car))
     }

@@ -41,7 +41,7 @@ import Verification
       try repository.add("a.b.c/\(day)", ["day": .integer(Int128(day))])
       cars.append(try repository.car())
       let pack: (inout RepositoryPacker.Options) -> Void = {
-        $0.createdAt = "2026-01-0\(day)T00:00:00Z"
+        $0.provenance.createdAt = "2026-01-0\(day)T00:00:00Z"
       }
       if day % 2 == 0 {
         try first.pack(repository.car(), change: pack)
@@ -79,7 +79,7 @@ import Verification
     _ = try ArchiveCopier().compact(second.path)
     var other = try TestRepository(posts: 20)
     other.did = Self.bob
-    try second.pack(other.car()) { $0.createdAt = "2025-01-01T00:00:00Z" }
+    try second.pack(other.car()) { $0.provenance.createdAt = "2025-01-01T00:00:00Z" }
     let (report, reader) = try merge([first, second])
     #expect(report.snapshotCount == 6 && report.sharedCount == 3 && report.accountCount == 2)
     #expect(try reader.cars() == [other.car()] + cars)
@@ -116,7 +116,9 @@ import Verification
     bob.did = Self.bob
     try bob.add("a.b.c/1", blob: .blob(blobs[0]))
     try bob.add("a.b.c/2", blob: .blob(blobs[2]))
-    try first.pack(alice.car(), blobs: ["2": blobs[1]]) { $0.createdAt = "2026-01-03T00:00:00Z" }
+    try first.pack(alice.car(), blobs: ["2": blobs[1]]) {
+      $0.provenance.createdAt = "2026-01-03T00:00:00Z"
+    }
     try second.pack(bob.car(), blobs: ["1": blobs[0], "2": blobs[2]])
     let (_, reader) = try merge([first, second])
     let held = Set(blobs.map { CID.blob($0) })

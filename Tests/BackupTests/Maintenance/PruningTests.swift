@@ -27,7 +27,7 @@ import Verification
       repository.rev = Self.rev(day)
       try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
       try series.pack(repository.car()) { options in
-        options.createdAt = "2026-01-\(day < 9 ? "0" : "")\(day + 1)T12:00:00Z"
+        options.provenance.createdAt = "2026-01-\(day < 9 ? "0" : "")\(day + 1)T12:00:00Z"
       }
     }
   }
@@ -161,7 +161,7 @@ import Verification
     // each relative to the one before.
     for day in 0..<40 {
       cars.append(car)
-      try series.pack(car) { $0.createdAt = "2026-01-01T00:00:\(10 + day)Z" }
+      try series.pack(car) { $0.provenance.createdAt = "2026-01-01T00:00:\(10 + day)Z" }
       try repository.add("app.bsky.feed.like/3l\(day)", ["day": .integer(Int128(day))])
       if day == 0 { car = try shuffled(car, using: &random) }
       car = try appending(repository.car(), to: car)

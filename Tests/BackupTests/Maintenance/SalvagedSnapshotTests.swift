@@ -29,7 +29,7 @@ import Verification
       path = FilePath(folder.file("salvaged.car.zst"))
       report = try ArchiveSalvager.salvage(
         ArchiveReader(path: damaged), into: FileStorage.openOrCreate(path),
-        by: options.provenance())
+        by: options.provenance)
       reader = try ArchiveReader(path: path)
     }
 
@@ -285,7 +285,7 @@ import Verification
       let path = FilePath(archive.folder.file("salvaged.car.zst"))
       let report = try ArchiveSalvager.salvage(
         SourceArchive(archive.reader(), name: "a"), links(manifests, unvouched: found),
-        into: FileStorage.openOrCreate(path), by: Self.options.provenance())
+        into: FileStorage.openOrCreate(path), by: Self.options.provenance)
       let reader = try ArchiveReader(path: path)
       #expect(report.isWhole && report.snapshots.count == 5)
       #expect(report.snapshots.count { !$0.isVouched } == found.count)

@@ -35,24 +35,24 @@ struct AcceptanceOptions: ParsableArguments {
           "--reason takes 1 to \(BlobLedger.Acceptance.maximumReason) bytes of text")
       }
     }
-    _ = try choice
+    _ = try blobs
   }
 
   /// What is to be changed; nil if nothing is.
   var change: LossAcceptance? {
     get throws {
-      guard let choice = try choice else { return nil }
-      return accept.isEmpty
-        ? .reconsider(choice)
-        : .accept(choice, BlobLedger.Acceptance(date: Host.now, reason: reason))
+      let blobs = try blobs
+      guard !(accept + reconsider).isEmpty else { return nil }
+      return LossAcceptance(
+        of: blobs,
+        accept.isEmpty ? nil : BlobLedger.Acceptance(date: Host.now, reason: reason))
     }
   }
 
-  /// The blobs; nil if none is named.
-  private var choice: LossAcceptance.Choice? {
+  /// The blobs that are named; nil for all.
+  private var blobs: [CID]? {
     get throws {
       let words = accept + reconsider
-      guard !words.isEmpty else { return nil }
       let cids = try words.filter { $0 != "all" }.map { word in
         do throws(CIDError) {
           return try CID(word)
@@ -60,7 +60,7 @@ struct AcceptanceOptions: ParsableArguments {
           throw ValidationError("\"\(word)\" is neither a CID nor \"all\"")
         }
       }
-      return words.contains("all") ? .all : .blobs(cids)
+      return words.contains("all") ? nil : cids
     }
   }
 

@@ -45,15 +45,8 @@ struct CompactCommand: ReportingCommand {
       let copier = ArchiveCopier(
         level: compression.level, limits: limits.limits,
         observer: ProgressLine.observer(quiet: common.quiet))
-      let report: ArchiveCopier.CompactReport
-      if let target = try destination.target(for: file) {
-        report = try copier.compact(FilePath(file), to: target) {
-          Interruption.removeIfInterrupted($0.string)
-        }
-      } else {
-        report = try copier.compact(FilePath(file)) {
-          Interruption.removeIfInterrupted($0.string)
-        }
+      let report = try copier.compact(FilePath(file), to: destination.target(for: file)) {
+        Interruption.removeIfInterrupted($0.string)
       }
       Interruption.removeIfInterrupted(nil)
       Console.endProgress()
