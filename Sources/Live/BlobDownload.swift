@@ -1,9 +1,10 @@
 internal import ATProtocol
 internal import Archive
-internal import Files
+package import Files
 internal import IPLD
 internal import Snapshots
-internal import SystemPackage
+internal import Synchronization
+package import SystemPackage
 internal import XRPC
 
 /// What downloads of blobs share.
@@ -127,4 +128,51 @@ final class BlobDownload {
     context.memory.giveBack(pieces.reduce(0) { $0 + $1.count })
     pieces = []
   }
+}
+
+/// Bytes that were fetched: in memory, or in a file without a name.
+package enum DownloadedFile: Sendable {
+  /// The bytes, in pieces.
+  case memory([[UInt8]])
+  /// A file that has all of them.
+  case file(TemporaryFile)
+
+  /// Calls `body` with the bytes, piece by piece.
+  ///
+  /// - Throws: ``BackupError`` if the file cannot be read; what `body` throws.
+  package func read(_ body: (Span<UInt8>) throws -> Void) throws {
+    switch self {
+    case .memory(let pieces): for piece in pieces { try body(piece.span) }
+    case .file(let file): try file.read(pieces: 1 << 20, body)
+    }
+  }
+
+  /// Writes them to a file that has its name only when all of it is there.
+  ///
+  /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
+  ///   already and is not to be replaced.
+  package func save(to path: FilePath, replacing: Bool) throws {
+    try AtomicFile.save(to: path, replacing: replacing) { try read($0) }
+  }
+}
+
+/// The memory that all transfers together may fill with blobs that are not in an archive yet.
+///
+/// It is taken as bytes come. A blob that gets none goes on in a file, so that none waits for
+/// another.
+package final class MemoryBudget: Sendable {
+  private let available: Atomic<Int>
+
+  /// A budget of this many bytes.
+  package init(_ size: Int) { available = Atomic(size) }
+
+  /// Takes so many bytes, or none.
+  func take(_ count: Int) -> Bool {
+    if available.subtract(count, ordering: .relaxed).newValue >= 0 { return true }
+    giveBack(count)
+    return false
+  }
+
+  /// Gives bytes back.
+  func giveBack(_ count: Int) { available.add(count, ordering: .relaxed) }
 }

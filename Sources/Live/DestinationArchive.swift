@@ -28,7 +28,7 @@ final class DestinationArchive {
   private var leftoverOwner: DID?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
-  private let object: BucketStorage?
+  private var object: BucketStorage? { opened as? BucketStorage }
 
   /// How long to wait for another process that writes to the file: a killed one has the lock until
   /// the system is done with it.
@@ -43,9 +43,8 @@ final class DestinationArchive {
     -> DestinationArchive
   {
     switch place {
-    case .file(let path) where isReadOnly: return try DestinationArchive(reading: path)
     case .file(let path):
-      return try await waitingForLock { try DestinationArchive(path) }
+      return try await waitingForLock { try open(path, isReadOnly: isReadOnly) }
     case .object(let address, let bucket) where isReadOnly:
       let file = try await bucket.map(address)
       return DestinationArchive(
@@ -56,54 +55,51 @@ final class DestinationArchive {
       let object = try await BucketStorage.open(address, of: bucket)
       return DestinationArchive(
         object.notes, name: place.name, isNew: object.isNew,
-        reader: try Self.committed(isNew: object.isNew) {
+        reader: try committed(isNew: object.isNew) {
           try ArchiveReader(object.map(), ignoresTail: true)
-        }, opened: object, object: object)
+        }, opened: object)
     }
   }
 
   private init(
-    _ path: FilePath, name: String, isNew: Bool, reader: ArchiveReader?,
-    opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil, object: BucketStorage? = nil
+    _ path: FilePath, name: String? = nil, isNew: Bool, reader: ArchiveReader? = nil,
+    opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil
   ) {
-    (self.path, self.name, self.isNew, self.reader) = (path, name, isNew, reader)
-    (self.opened, self.new, self.object) = (opened, new, object)
+    (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
+    (self.reader, self.opened, self.new) = (reader, opened, new)
   }
 
-  /// Opens an archive that is there, in a storage of another kind (tests).
+  /// Opens an archive that is there, in a storage of any kind.
   convenience init(_ path: FilePath, in storage: any ArchiveStorage) throws {
     let reader = try ArchiveReader(storage.map(), ignoresTail: true)
-    self.init(path, name: path.string, isNew: false, reader: reader, opened: storage)
+    self.init(path, isNew: false, reader: reader, opened: storage)
   }
 
-  private convenience init(_ path: FilePath) throws {
-    guard !AtomicFile.isTaken(path) else {
+  private static func open(_ path: FilePath, isReadOnly: Bool) throws -> DestinationArchive {
+    let isNew = !AtomicFile.isTaken(path)
+    if isReadOnly {
+      let file = isNew ? AtomicFile.leftoverPath(of: path) : path
+      guard AtomicFile.isTaken(file) else { return DestinationArchive(path, isNew: isNew) }
+      let reader = try committed(isNew: isNew) { try ArchiveReader(path: file) }
+      return DestinationArchive(path, isNew: isNew, reader: reader)
+    }
+    guard isNew else {
       try AtomicFile.refuseUnlessFile(path)
       let storage = try FileStorage.open(path)
       try storage.lock()
-      try self.init(path, in: storage)
-      return
+      return try DestinationArchive(path, in: storage)
     }
     let new = try AtomicFile(path, replacing: false)
     guard AtomicFile.isTaken(new.temporaryPath) else {
-      self.init(path, name: path.string, isNew: true, reader: nil, new: new)
-      return
+      return DestinationArchive(path, isNew: true, new: new)
     }
     let (storage, continued) = try new.storage { _ in true }
     let reader = try continued.flatMap { _ in
-      try Self.committed(isNew: true) { try ArchiveReader(storage.map(), ignoresTail: true) }
+      try committed(isNew: true) { try ArchiveReader(storage.map(), ignoresTail: true) }
     }
-    self.init(path, name: path.string, isNew: true, reader: reader, opened: storage, new: new)
-    leftoverOwner = continued?.owner
-  }
-
-  private convenience init(reading path: FilePath) throws {
-    let isNew = !AtomicFile.isTaken(path)
-    let file = isNew ? AtomicFile.leftoverPath(of: path) : path
-    let reader =
-      try AtomicFile.isTaken(file)
-      ? Self.committed(isNew: isNew) { try ArchiveReader(path: file) } : nil
-    self.init(path, name: path.string, isNew: isNew, reader: reader)
+    let archive = DestinationArchive(path, isNew: true, reader: reader, opened: storage, new: new)
+    archive.leftoverOwner = continued?.owner
+    return archive
   }
 
   /// What is committed to an archive; nil for nothing.
