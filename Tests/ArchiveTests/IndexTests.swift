@@ -94,8 +94,8 @@ private struct Keys {
           older.append(try IndexSegment(file.span, at: offset))
           start = cut
         }
-        let merged = MergedSegment(
-          older: older, in: MappedFile(copying: file), newer: keys.builder(form, start..<2000))
+        let merged = keys.builder(form, start..<2000).merged(
+          with: older, in: MappedFile(copying: file))
         var bytes: [UInt8] = []
         _ = try merged.encode { bytes.append($0) }
         let whole = try keys.bytes(form)
@@ -199,9 +199,8 @@ private struct Keys {
       } catch {
         #expect(seen < count)
       }
-      let merged = MergedSegment(
-        older: [segment], in: MappedFile(copying: file), newer: keys.builder(.packed, count..<count)
-      )
+      let merged = keys.builder(.packed, count..<count).merged(
+        with: [segment], in: MappedFile(copying: file))
       do {
         _ = try merged.encode { _ in }
       } catch let error as ArchiveError {

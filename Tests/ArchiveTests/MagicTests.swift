@@ -12,8 +12,11 @@ import Testing
   }
 
   private func last(_ bytes: [UInt8], before end: Int) -> Int? {
-    var search = ArchiveMagic.BackwardSearch(before: end)
-    return search.next(in: bytes.span)
+    ArchiveMagic.last(before: end, of: bytes.count) {
+      Array(bytes[$0])
+    } _: {
+      $0
+    }
   }
 
   @Test func `is found at every alignment, whole only, from both ends`() {
@@ -38,8 +41,13 @@ import Testing
       long.replaceSubrange(place..<place + 16, with: magic)
     }
     var found: [Int] = []
-    var search = ArchiveMagic.BackwardSearch(before: long.count)
-    while let place = search.next(in: long.span) { found.append(place) }
+    let last: Int? = ArchiveMagic.last(before: long.count, of: long.count) {
+      Array(long[$0])
+    } _: { place in
+      found.append(place)
+      return nil
+    }
+    #expect(last == nil)
     #expect(found == [200_001, 131_072, 65_530, 5])
   }
 

@@ -22,8 +22,7 @@ extension SurveyAudit {
       found[frame.offset] = number
     }
     for segment in segments {
-      for index in 0..<segment.frameCount {
-        let entry = segment.frameEntry(index, in: file)
+      for entry in segment.frames(in: file) {
         if let number = found[entry.offset], isAsListed(survey.frames[number], entry) {
           listed[entry.offset] = number
         } else {
@@ -56,11 +55,9 @@ extension SurveyAudit {
     for segment in segments {
       // Every ordinal before this one is accounted for.
       var next = segment.base
-      for index in 0..<segment.frameCount {
-        let entry = segment.frameEntry(index, in: file)
-        let end =
-          index + 1 < segment.frameCount
-          ? segment.frameEntry(index + 1, in: file).firstOrdinal : segment.end
+      let table = segment.frames(in: file)
+      for (index, entry) in table.enumerated() {
+        let end = index + 1 < table.count ? table[index + 1].firstOrdinal : segment.end
         guard entry.firstOrdinal < segment.end else {
           verification.note(
             .damaged, .damagedIndex("a frame has sections that are not of its segment"),
@@ -138,7 +135,7 @@ extension SurveyAudit {
   mutating func compareSegments(in file: Span<UInt8>) throws {
     var repeated = Set<UInt64>()
     for (number, segment) in segments.enumerated() {
-      let table = (0..<segment.frameCount).map { segment.frameEntry($0, in: file) }
+      let table = segment.frames(in: file)
       let isSorted = zip(table, table.dropFirst()).allSatisfy {
         ($0.firstOrdinal, $0.offset) < ($1.firstOrdinal, $1.offset)
       }
@@ -208,14 +205,9 @@ extension SurveyAudit {
     }
     var list = KeyList()
     if keys.contains(where: { $0 == nil }) {
-      var entries = segment.entries
-      do throws(ArchiveError) {
-        while let entry = try entries.next(in: file) {
-          let ordinal = Int(entry.ordinal)
-          if keys[ordinal] == nil { keys[ordinal] = entry.key }
-        }
-      } catch {
-        // What is made of the others is not what is there.
+      segment.forEachKept(in: file) { ordinal, key in
+        let index = Int(ordinal - segment.base)
+        keys[index] = keys[index] ?? key
       }
     }
     for key in keys { list.append(key ?? 0) }

@@ -75,40 +75,35 @@ package enum ArchiveMagic {
     return place
   }
 
-  /// Where the magic occurs, from the back.
-  package struct BackwardSearch {
-    /// What has been searched begins here.
-    private var start: Int
-    /// The places in the window that was searched last that have not been handed out.
-    private var found: [Int] = []
-    private let letGo: () -> Void
+  /// How many bytes are searched at a time from the back.
+  private static let window = 65_536
 
-    private static let window = 65_536
-
-    /// A search for what begins before `end`.
-    ///
-    /// - Parameter letGo: called after every 4 MiB that have been looked at.
-    package init(before end: Int, letGo: @escaping () -> Void = {}) {
-      start = end
-      self.letGo = letGo
-    }
-
-    /// The next place; nil if there is none.
-    package mutating func next(in bytes: Span<UInt8>) -> Int? {
-      while found.isEmpty {
-        let upper = min(start, bytes.count)
-        guard upper > 0 else { return nil }
-        start = max(0, upper - Self.window)
-        // Each window overlaps the next by what an occurrence may stick out.
-        let part = bytes.extracting(start..<min(upper + length - 1, bytes.count))
-        var place = 0
-        while let hit = ArchiveMagic.next(in: part, from: place), start + hit < upper {
-          found.append(start + hit)
-          place = hit + length
-        }
-        if start % (4 << 20) < Self.window { letGo() }
+  /// Searches from the back, and answers the first thing that `body` makes of a place.
+  ///
+  /// - Parameters:
+  ///   - end: What is looked for begins before it.
+  ///   - count: How many bytes there are.
+  ///   - read: Reads a range of them; it may come back shorter.
+  ///   - body: Called with each place where the magic occurs, the last first.
+  package static func last<Value>(
+    before end: Int, of count: Int, read: (Range<Int>) throws -> [UInt8],
+    _ body: (Int) throws -> Value?
+  ) rethrows -> Value? {
+    var start = min(end, count)
+    while start > 0 {
+      let upper = start
+      start = max(0, upper - window)
+      // Each window overlaps the next by what an occurrence may stick out.
+      let part = try read(start..<min(upper + length - 1, count))
+      var (places, place) = ([Int](), 0)
+      while let hit = next(in: part.span, from: place), start + hit < upper {
+        places.append(start + hit)
+        place = hit + length
       }
-      return found.removeLast()
+      for place in places.reversed() {
+        if let value = try body(place) { return value }
+      }
     }
+    return nil
   }
 }

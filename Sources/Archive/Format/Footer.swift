@@ -88,11 +88,12 @@ package enum Footer {
   package static func last(
     in file: Span<UInt8>, before end: Int, letGo: @escaping () -> Void = {}
   ) -> SkippableFrame? {
-    var search = ArchiveMagic.BackwardSearch(before: end, letGo: letGo)
-    while let magic = search.next(in: file) {
-      if let frame = frame(file, at: magic - 8) { return frame }
+    ArchiveMagic.last(before: end, of: file.count) { range in
+      if range.lowerBound % (4 << 20) < range.count { letGo() }
+      return file.array(range)
+    } _: {
+      frame(file, at: $0 - 8)
     }
-    return nil
   }
 
   /// Reads a footer that holds.

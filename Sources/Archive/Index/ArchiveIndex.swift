@@ -196,13 +196,7 @@ package struct ArchiveIndex: Sendable {
 
   /// The frame tables' entries, in order of ordinals.
   func frames(in file: Span<UInt8>) -> [FrameEntry] {
-    parts.flatMap { part in
-      part.read(file) { (segment, bytes) in
-        var entries: [FrameEntry] = []
-        for index in 0..<segment.frameCount { entries.append(segment.frameEntry(index, in: bytes)) }
-        return entries
-      }
-    }
+    parts.flatMap { part in part.read(file) { (segment, bytes) in segment.frames(in: bytes) } }
   }
 
   /// What the segments keep of the key of every ordinal; all bits set where they have none.
@@ -210,14 +204,8 @@ package struct ArchiveIndex: Sendable {
     var keys = [UInt64](repeating: .max, count: parts.reduce(0) { $0 + $1.segment.count })
     for part in parts {
       part.read(file) { (segment, bytes) in
-        var entries = segment.entries
-        do throws(ArchiveError) {
-          while let entry = try entries.next(in: bytes) {
-            let ordinal = segment.base + UInt64(entry.ordinal)
-            if ordinal < UInt64(keys.count) { keys[Int(ordinal)] = entry.key }
-          }
-        } catch {
-          // What cannot be names no key.
+        segment.forEachKept(in: bytes) { ordinal, key in
+          if ordinal < UInt64(keys.count) { keys[Int(ordinal)] = key }
         }
       }
     }

@@ -130,6 +130,15 @@ extension IndexSegment {
     }
   }
 
+  /// Calls `body` with each ordinal and what is kept of its key, up to the first entry that cannot
+  /// be: that names no key.
+  func forEachKept(in file: Span<UInt8>, _ body: (UInt64, UInt64) -> Void) {
+    var entries = entries
+    while let entry = try? entries.next(in: file) {
+      body(base + UInt64(entry.ordinal), entry.key)
+    }
+  }
+
   /// All entries, one after the other.
   var entries: Entries { Entries(self) }
 

@@ -86,6 +86,14 @@ package struct IndexSegment: Equatable, Sendable {
     FrameEntry(file, at: framesOffset + index * FrameEntry.length, base: base)
   }
 
+  /// The frame table, in order of ordinals.
+  package func frames(in file: Span<UInt8>) -> [FrameEntry] {
+    var entries: [FrameEntry] = []
+    entries.reserveCapacity(frameCount)
+    for index in 0..<frameCount { entries.append(frameEntry(index, in: file)) }
+    return entries
+  }
+
   /// The number, in the frame table, of the frame in which the section `ordinal` begins; nil if the
   /// table says that it lies before the first.
   package func frameIndex(of ordinal: UInt64, in file: Span<UInt8>) -> Int? {

@@ -1,15 +1,21 @@
 internal import IPLD
 
 /// Makes the bytes of an index segment from the keys of its sections, in order of ordinals, and its
-/// frame table.
+/// frame table; and from adjacent segments before these, which are read where they lie.
 ///
 /// The order of entries is fixed by the format, so the same sections give the same bytes: that is
-/// what makes the index a cache that can be thrown away.
+/// what makes the index a cache that can be thrown away. Entries come in the order of their keys
+/// from each segment, so merging passes through all of them, and holds in memory what their buckets
+/// take.
 package struct IndexSegmentBuilder {
-  let form: IndexForm
-  let base: UInt64
-  let frames: ArraySlice<FrameEntry>
-  let layout: SegmentLayout
+  /// The first ordinal of the sections whose keys are here.
+  private let newBase: UInt64
+  private let newFrames: ArraySlice<FrameEntry>
+  /// Where things would lie in a segment of these sections alone.
+  private let newLayout: SegmentLayout
+  /// The segments before them, which follow one another, and where these lie.
+  private var older: [IndexSegment] = []
+  private var file: MappedFile?
   /// How many leading bits tell the groups apart in which the entries were sorted.
   private let groupBits: Int
   /// How many entries are in this group or before it.
@@ -17,11 +23,18 @@ package struct IndexSegmentBuilder {
   /// The bits of the key behind those that tell the group, above the relative ordinal; sorted.
   private let sorted: [UInt64]
 
-  /// How many sections there are.
-  package var count: Int { sorted.count }
-
+  /// The first ordinal covered.
+  var base: UInt64 { older.first?.base ?? newBase }
+  /// How many ordinals are covered.
+  package var count: Int { older.reduce(sorted.count) { $0 + $1.count } }
+  /// How many data frames are covered.
+  var frameCount: Int { older.reduce(newFrames.count) { $0 + $1.frameCount } }
   /// How long the segment's frame is.
   package var length: Int { layout.length }
+
+  private var layout: SegmentLayout {
+    SegmentLayout(newLayout.form, base: base, count: max(1, count), frameCount: frameCount)
+  }
 
   /// Sorts the entries.
   ///
@@ -65,19 +78,27 @@ package struct IndexSegmentBuilder {
       let range = Int(places[group])..<Int(ends[group])
       if range.count > 1 { sorted[range].sort() }
     }
-    self.form = form
-    self.base = base
-    self.frames = frames
-    self.layout = layout
+    newBase = base
+    newFrames = frames
+    newLayout = layout
     groupBits = bits
     self.ends = ends
     self.sorted = sorted
   }
 
-  /// All entries, in the order of their keys.
-  var entries: Entries { Entries(self) }
+  /// The segment that adjacent ones and this one make.
+  ///
+  /// - Parameters:
+  ///   - older: segments that follow one another.
+  ///   - file: where they lie.
+  func merged(with older: [IndexSegment], in file: MappedFile?) -> IndexSegmentBuilder {
+    var merged = self
+    (merged.older, merged.file) = (older, file)
+    return merged
+  }
 
-  struct Entries {
+  /// The entries of the sections whose keys are here, in the order of these.
+  private struct Entries {
     private let builder: IndexSegmentBuilder
     private var index = 0
     private var group = 0
@@ -89,7 +110,7 @@ package struct IndexSegmentBuilder {
     mutating func next() -> IndexEntry? {
       guard index < builder.sorted.count else { return nil }
       while builder.ends[group] <= UInt32(truncatingIfNeeded: index) { group += 1 }
-      let layout = builder.layout
+      let layout = builder.newLayout
       let (number, ordinalBits) = (builder.sorted[index], UInt64(layout.ordinalBits))
       index += 1
       let restBits = UInt64(layout.keyBits - builder.groupBits)
@@ -102,8 +123,8 @@ package struct IndexSegmentBuilder {
   package func repeatedKeys(_ keys: KeyList) -> Set<UInt64> {
     var repeated = Set<UInt64>()
     // Entries of higher ordinals may keep more bits.
-    let unkept = UInt64.max >> UInt64(form.keyBits(of: base))
-    var entries = entries
+    let unkept = UInt64.max >> UInt64(newLayout.form.keyBits(of: newBase))
+    var entries = Entries(self)
     var alike: [IndexEntry] = []
     func compare() {
       guard alike.count > 1 else { return }
@@ -127,16 +148,129 @@ package struct IndexSegmentBuilder {
 
   /// Whether the bytes at `offset` are this segment's frame.
   package func isEncoded(in file: Span<UInt8>, at offset: Int, length: Int) -> Bool {
-    MergedSegment(newer: self).isEncoded(in: file, at: offset, length: length)
+    guard count > 0, length == layout.length else { return false }
+    var place = offset
+    var isEqual = true
+    do {
+      try encode { piece in
+        isEqual = isEqual && piece.equals(file.extracting(place..<place + piece.count))
+        place += piece.count
+      }
+    } catch {
+      return false
+    }
+    return isEqual
   }
 
   /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
   /// them.
   ///
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, and what `sink`
-  ///   throws.
+  /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than a
+  ///   frame can be; and what `sink` throws.
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
-    try MergedSegment(newer: self).encode(sink)
+    if let other = older.first(where: { $0.form != newLayout.form }) {
+      throw ArchiveError(
+        .damagedIndex("it has another form than the file"), offset: UInt64(other.frame.offset))
+    }
+    guard !older.isEmpty, let file else { return try encode(in: Span(), to: sink) }
+    return try file.withBytes { (bytes) throws in try encode(in: bytes, to: sink) }
   }
+
+  private func encode(in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void) throws
+    -> UInt64
+  {
+    let (layout, base) = (layout, base)
+    var encoder = try SegmentEncoder(layout)
+    var counts = SegmentEncoder.Counts(layout)
+    try forEachEntry(in: file) { (entry) throws in try counts.add(entry) }
+    try counts.finish()
+    for end in counts.fanOut {
+      encoder.piece.append(littleEndian: end)
+      if encoder.piece.count >= SegmentEncoder.pieceLength { try encoder.drain(sink) }
+    }
+    encoder.piece.append(contentsOf: counts.marks)
+    try encoder.drain(sink)
+    try forEachEntry(in: file) { (entry) throws in
+      encoder.append(entry)
+      if encoder.piece.count >= SegmentEncoder.pieceLength { try encoder.drain(sink) }
+    }
+    encoder.bits.finish(&encoder.piece)
+    try forEachFrame(in: file) { (frame) throws in
+      frame.append(base: base, to: &encoder.piece)
+      if encoder.piece.count >= SegmentEncoder.pieceLength { try encoder.drain(sink) }
+    }
+    return try encoder.finish(sink)
+  }
+
+  private func forEachEntry(in file: Span<UInt8>, _ body: (IndexEntry) throws -> Void) throws {
+    var places = older.map(\.entries)
+    var entries: [IndexEntry?] = []
+    for index in places.indices { entries.append(try places[index].next(in: file)) }
+    var place = Entries(self)
+    if older.isEmpty {
+      while let entry = place.next() { try body(entry) }
+      return
+    }
+    entries.append(place.next())
+    let shifts = older.map { UInt32($0.base - base) } + [UInt32(newBase - base)]
+    while true {
+      // Few enough to be compared one by one; of equal keys the older come first.
+      var least: (key: UInt64, source: Int)?
+      for (source, entry) in entries.enumerated() {
+        if let entry, least.map({ entry.key < $0.key }) ?? true { least = (entry.key, source) }
+      }
+      guard let least, let entry = entries[least.source] else { return }
+      try body(IndexEntry(key: entry.key, ordinal: entry.ordinal + shifts[least.source]))
+      if least.source < places.count {
+        entries[least.source] = try places[least.source].next(in: file)
+      } else {
+        entries[least.source] = place.next()
+      }
+    }
+  }
+
+  private func forEachFrame(in file: Span<UInt8>, _ body: (FrameEntry) throws -> Void) throws {
+    for segment in older {
+      for frame in segment.frames(in: file) { try body(frame) }
+    }
+    for frame in newFrames { try body(frame) }
+  }
+}
+
+/// When index segments are merged.
+///
+/// Every backup adds a segment. A lookup asks each of them, and every footer names them all, so
+/// they must not become many; but merging writes them again. As long as there are few, nothing is
+/// merged. Beyond that the newest ones become one, as many as it takes until the one before is as
+/// large as they are together: so sizes fall off geometrically, and in a thousand generations of
+/// like size an entry is written four times.
+extension IndexSegmentBuilder {
+  /// How many segments there may be before some are merged; fewer than a footer can name.
+  static let maximumCount = 12
+
+  /// How many of the live segments stay as they are when there are so many new sections, in so many
+  /// frames.
+  static func keptCount(_ live: [Generation.Segment], newSections: Int, newFrames: Int) -> Int {
+    guard live.count >= maximumCount else { return live.count }
+    var kept = live.count
+    var (sections, frames) = (newSections, newFrames)
+    while kept > 0 {
+      let next = live[kept - 1]
+      let isOneTooMany = kept == live.count
+      guard isOneTooMany || UInt64(next.sectionCount) < UInt64(sections),
+        IndexSegment.fits(
+          count: sections + Int(next.sectionCount), frameCount: frames + Int(next.frameCount))
+      else { break }
+      sections += Int(next.sectionCount)
+      frames += Int(next.frameCount)
+      kept -= 1
+    }
+    return kept
+  }
+}
+
+extension Generation.Segment {
+  /// The first ordinal behind those covered.
+  var end: UInt64 { base + UInt64(sectionCount) }
 }

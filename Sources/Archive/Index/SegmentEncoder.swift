@@ -6,48 +6,14 @@ internal import IPLD
 /// The entries are passed through twice, in their order: to count them, and to write them. In
 /// memory are the fan-out and, in the packed form, the marks, three bits an entry at most.
 struct SegmentEncoder: ~Copyable {
-  private static let pieceLength = 1 << 20
+  static let pieceLength = 1 << 20
 
-  private let layout: SegmentLayout
-  private var piece: [UInt8]
-  private var bits = BitBlocks.Writer()
+  let layout: SegmentLayout
+  var piece: [UInt8]
+  var bits = BitBlocks.Writer()
   private var hash = XXH64.Stream()
 
-  /// Hands out the frame's bytes in pieces, and answers with its checksum, which is the last eight
-  /// of them.
-  ///
-  /// - Parameters:
-  ///   - contents: What is in it.
-  ///   - file: Where the segments lie that it is made of.
-  ///   - sink: Called with the pieces.
-  /// - Throws: ``ArchiveError`` if the segment is longer than a frame can be, or the entries are
-  ///   not as many as its layout says, and in order; and what `sink` throws.
-  static func encode(
-    _ contents: MergedSegment, in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void
-  ) throws -> UInt64 {
-    var encoder = try SegmentEncoder(contents.layout)
-    var counts = Counts(contents.layout)
-    try contents.forEachEntry(in: file) { (entry) throws in try counts.add(entry) }
-    try counts.finish()
-    for end in counts.fanOut {
-      encoder.piece.append(littleEndian: end)
-      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
-    }
-    encoder.piece.append(contentsOf: counts.marks)
-    try encoder.drain(sink)
-    try contents.forEachEntry(in: file) { (entry) throws in
-      encoder.append(entry)
-      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
-    }
-    encoder.bits.finish(&encoder.piece)
-    try contents.forEachFrame(in: file) { (frame) throws in
-      frame.append(base: contents.layout.base, to: &encoder.piece)
-      if encoder.piece.count >= pieceLength { try encoder.drain(sink) }
-    }
-    return try encoder.finish(sink)
-  }
-
-  private init(_ layout: SegmentLayout) throws(ArchiveError) {
+  init(_ layout: SegmentLayout) throws(ArchiveError) {
     guard
       var piece = SkippableFrame.header(
         .indexSegment, payloadLength: layout.length - SkippableFrame.minimumLength)
@@ -62,7 +28,7 @@ struct SegmentEncoder: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func append(_ entry: IndexEntry) {
+  mutating func append(_ entry: IndexEntry) {
     switch layout.form {
     case .wide:
       piece.append(littleEndian: UInt32(truncatingIfNeeded: entry.key >> 32))
@@ -77,7 +43,7 @@ struct SegmentEncoder: ~Copyable {
   }
 
   /// Hands out what is left, and answers with the checksum.
-  private mutating func finish(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
+  mutating func finish(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     try drain(sink)
     let checksum = hash.finish()
     piece.append(littleEndian: checksum)
@@ -85,7 +51,7 @@ struct SegmentEncoder: ~Copyable {
     return checksum
   }
 
-  private mutating func drain(_ sink: (Span<UInt8>) throws -> Void) throws {
+  mutating func drain(_ sink: (Span<UInt8>) throws -> Void) throws {
     var piece: [UInt8] = []
     swap(&piece, &self.piece)
     hash.update(piece.span)
@@ -95,7 +61,7 @@ struct SegmentEncoder: ~Copyable {
   }
 
   /// How many entries there are below each bound.
-  private struct Counts {
+  struct Counts {
     private let layout: SegmentLayout
     /// How many have these leading bits or less.
     private(set) var fanOut: [UInt32] = []

@@ -192,38 +192,30 @@ package struct ArchiveRepair {
     _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, head: Generation.Head?,
     required: UInt64, at end: Int, in bytes: Span<UInt8>, _ file: MappedFile
   ) throws {
-    var kept: [Generation.Segment] = []
-    var older: [IndexSegment] = []
-    var base: UInt64 = 0
-    // A segment has a frame at least: if all that is new is lost, all is indexed anew.
-    if keepsIndex, let generation, survey.sectionCount > generation.sectionCount,
-      survey.table.last.map({ $0.firstOrdinal >= generation.sectionCount }) ?? false
-    {
-      let live = generation.segments
-      let count = MergedSegment.keptCount(
-        live, newSections: Int(survey.sectionCount - generation.sectionCount),
-        newFrames: survey.frames.count)
-      kept = Array(live[..<count])
-      older = try ArchiveIndex(generation, in: bytes).segments.filter {
-        $0.base >= kept.last?.end ?? 0
-      }
-      base = generation.sectionCount
-    } else if keepsIndex, let generation, survey.sectionCount == generation.sectionCount {
-      kept = generation.segments
-      base = survey.sectionCount
-    }
-    let segment = MergedSegment(
-      older: older, in: file,
-      newer: survey.segmentBuilder(
-        (generation?.features ?? .ofNewFile).indexForm, from: base, in: bytes))
     var log = FrameLog(
       storage: storage, end: UInt64(end), streamLength: survey.contentLength)
-    if base < survey.sectionCount, segment.count > 0 { kept.append(try log.append(segment)) }
+    var segments: [Generation.Segment] = []
+    let committed = keepsIndex ? generation : nil
+    if survey.sectionCount == committed?.sectionCount ?? 0 {
+      segments = committed?.segments ?? []
+    } else {
+      // A segment has a frame at least: if all that is new is lost, all is indexed anew.
+      let last = survey.table.last?.firstOrdinal ?? 0
+      let older = committed.flatMap { last >= $0.sectionCount ? $0 : nil }
+      let index = try older.map { try ArchiveIndex($0, in: bytes).segments } ?? []
+      let first = older?.sectionCount ?? 0
+      (log, segments) = try log.appendIndex(
+        to: older?.segments ?? [], newSections: Int(survey.sectionCount - first),
+        newFrames: survey.frames.count
+      ) { base in
+        survey.segmentBuilder(
+          (generation?.features ?? .ofNewFile).indexForm, from: first, in: bytes
+        ).merged(with: index.filter { $0.base >= base }, in: file)
+      }
+    }
     try log.commit(
-      Generation(
-        after: generation, footerAt: log.end, sectionCount: survey.sectionCount,
-        streamLength: survey.contentLength, head: head, segments: kept,
-        features: (generation?.features ?? .ofNewFile).adding(required: required)))
+      after: generation, sectionCount: survey.sectionCount, head: head, segments: segments,
+      required: required)
   }
 
   /// Cuts off what follows everything that holds.

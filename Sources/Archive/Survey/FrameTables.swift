@@ -125,12 +125,8 @@ package struct FrameTables: Sendable {
     var sorted: [(checksum: UInt64, table: UInt32, entry: UInt32)] = []
     for (number, table) in tables.enumerated().reversed() {
       guard sorted.count + table.segment.frameCount <= Self.maximumSorted else { break }
-      for entry in 0..<table.segment.frameCount {
-        sorted.append(
-          (
-            table.segment.frameEntry(entry, in: file).checksum, UInt32(clamping: number),
-            UInt32(clamping: entry)
-          ))
+      for (index, entry) in table.segment.frames(in: file).enumerated() {
+        sorted.append((entry.checksum, UInt32(clamping: number), UInt32(clamping: index)))
       }
     }
     sorted.sort { ($0.checksum, $0.table, $0.entry) < ($1.checksum, $1.table, $1.entry) }
@@ -152,14 +148,8 @@ package struct FrameTables: Sendable {
       guard segment.base < last.upperBound, first.lowerBound < segment.end else { continue }
       budget -= segment.count
       guard budget > 0 else { return }
-      var entries = segment.entries
-      do throws(ArchiveError) {
-        while let entry = try entries.next(in: file) {
-          let ordinal = segment.base + UInt64(entry.ordinal)
-          if lost.has(ordinal) { note(ordinal, entry.key) }
-        }
-      } catch {
-        // What cannot be names no key.
+      segment.forEachKept(in: file) { ordinal, key in
+        if lost.has(ordinal) { note(ordinal, key) }
       }
     }
   }

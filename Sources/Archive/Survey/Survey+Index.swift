@@ -11,7 +11,7 @@ extension Survey {
   /// - Throws: ``ArchiveError`` if it is longer than a frame can be.
   func segment(in file: Span<UInt8>) throws -> [UInt8] {
     let builder = segmentBuilder(.packed, from: firstOrdinal, in: file)
-    guard builder.count > 0, !builder.frames.isEmpty else { return [] }
+    guard builder.count > 0, builder.frameCount > 0 else { return [] }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(builder.length)
     try builder.encode { bytes.append($0) }

@@ -27,10 +27,8 @@ extension Survey {
     for (_, landmark) in landmarks {
       guard case .segment(let segment) = landmark else { continue }
       var number = 0
-      for index in 0..<segment.frameCount {
-        let entry = segment.frameEntry(index, in: file)
-        // What lies before the survey is not its business.
-        guard entry.offset >= UInt64(start) else { continue }
+      // What lies before the survey is not its business.
+      for entry in segment.frames(in: file) where entry.offset >= UInt64(start) {
         while number < frames.count, frames[number].offset < entry.offset { number += 1 }
         guard number < frames.count, frames[number].offset == entry.offset,
           frames[number].checksum == entry.checksum

@@ -44,7 +44,7 @@ extension ArchiveWriter {
   /// - Throws: what the storage throws; what is left then is a tail that readers ignore.
   package mutating func abandon() throws {
     hasFailed = true
-    guard !isUncertain else { return }
+    guard !log.isUncertain else { return }
     try log.storage.truncate(to: previous?.committedLength ?? 0)
   }
 
@@ -84,28 +84,14 @@ extension ArchiveWriter {
     hasFailed = true
     let segments = try writeIndex()
     try log.checkEnd()
-    try log.storage.synchronize()
-    try writeFooter(head: head, segments: segments)
-    hasFailed = false
-    guard let previous else { throw ArchiveError(.writerFailed(failure)) }
-    return previous
-  }
-
-  /// Ends a generation whose data and index are on the medium.
-  mutating func writeFooter(head: Generation.Head?, segments: [Generation.Segment]) throws {
-    let generation = try Generation(
-      after: previous, footerAt: log.end, sectionCount: pending.nextOrdinal,
-      streamLength: log.streamLength, head: head, segments: segments,
-      features: (previous?.features ?? .ofNewFile).adding(
-        required: requiredFeatures | (isHealing ? FeatureFlags.repaired : 0),
-        optional: options.optionalFeatures))
-    let footer = try Footer.encode(generation)
-    try log.append(footer.span)
-    isUncertain = true
-    try log.storage.synchronizeFooter()
-    isUncertain = false
+    let generation = try log.commit(
+      after: previous, sectionCount: pending.nextOrdinal, head: head, segments: segments,
+      required: requiredFeatures | (isHealing ? FeatureFlags.repaired : 0),
+      optional: options.optionalFeatures)
     previous = generation
     indexed = (pending.keys.count, log.frames.count)
+    hasFailed = false
+    return generation
   }
 
   /// A manifest is alone in its frame, so that a reader of the footer has it with one request
@@ -138,29 +124,23 @@ extension ArchiveWriter {
     }
   }
 
-  /// Writes the segment of what is new, merged with some that there are, and answers with those
-  /// that are live now.
+  /// Writes the index of what is new, and answers with the segments that are live now.
   private mutating func writeIndex() throws -> [Generation.Segment] {
-    var live = previous?.segments ?? []
+    let live = previous?.segments ?? []
     guard pending.keys.count > indexed.keys else { return live }
-    let kept = MergedSegment.keptCount(
-      live, newSections: pending.keys.count - indexed.keys,
-      newFrames: log.frames.count - indexed.frames)
-    guard kept < ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
-    live.removeLast(live.count - kept)
-    return try live + [log.append(mergedSegment(from: live.last?.end ?? 0))]
-  }
-
-  /// The segment of all sections from the ordinal `base` on, at which a live segment or what is new
-  /// begins.
-  func mergedSegment(from base: UInt64) -> MergedSegment {
-    let newer = max(base, pending.base)
-    let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count
-    let builder = IndexSegmentBuilder(
-      (previous?.features ?? .ofNewFile).indexForm, base: newer, keys: pending.keys,
-      range: Int(newer - pending.base)..<pending.keys.count, frames: log.frames[firstFrame...])
-    return MergedSegment(
-      older: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file,
-      newer: builder)
+    let (end, segments) = try log.appendIndex(
+      to: live, newSections: pending.keys.count - indexed.keys,
+      newFrames: log.frames.count - indexed.frames
+    ) { base in
+      let newer = max(base, pending.base)
+      let firstFrame = log.frames.firstIndex { $0.firstOrdinal >= newer } ?? log.frames.count
+      let builder = IndexSegmentBuilder(
+        (previous?.features ?? .ofNewFile).indexForm, base: newer, keys: pending.keys,
+        range: Int(newer - pending.base)..<pending.keys.count, frames: log.frames[firstFrame...])
+      return builder.merged(
+        with: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file)
+    }
+    log = end
+    return segments
   }
 }

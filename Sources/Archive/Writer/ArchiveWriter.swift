@@ -47,8 +47,6 @@ package struct ArchiveWriter: ~Copyable {
   var requiredFeatures: UInt64 = 0
   /// The damaged packs of which all that is left was written again, by their first sections.
   var savedFrames: Set<UInt64>
-  /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
-  var isUncertain: Bool
 
   /// What was committed when the archive was opened, or has been since; nil if nothing is.
   package var generation: Generation? { previous }
@@ -125,7 +123,6 @@ package struct ArchiveWriter: ~Copyable {
     hasFailed = false
     isHealing = false
     savedFrames = []
-    isUncertain = false
   }
 
   /// How many bytes the file has so far; up to 8 MiB more may be waiting.

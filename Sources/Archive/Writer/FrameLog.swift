@@ -14,6 +14,8 @@ struct FrameLog {
   private(set) var end: UInt64
   private(set) var frames: [FrameEntry] = []
   private(set) var streamLength: UInt64
+  /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
+  private(set) var isUncertain = false
 
   init(storage: any ArchiveStorage, end: UInt64, streamLength: UInt64) {
     self.storage = storage
@@ -51,24 +53,57 @@ struct FrameLog {
     end += UInt64(bytes.count)
   }
 
-  /// Writes an index segment, and returns what a footer says of it.
-  mutating func append(_ segment: MergedSegment) throws -> Generation.Segment {
-    let offset = end
+  /// Writes the index segment of what is new, merged with live ones that have become too many.
+  ///
+  /// - Parameters:
+  ///   - live: The segments there are.
+  ///   - newSections: How many sections are new.
+  ///   - newFrames: How many frames.
+  ///   - builder: Makes the segment of everything from an ordinal on, at which a live segment or what
+  ///     is new begins.
+  /// - Returns: What is live now, as a footer says it.
+  func appendIndex(
+    to live: [Generation.Segment], newSections: Int, newFrames: Int,
+    _ builder: (UInt64) -> IndexSegmentBuilder
+  ) throws -> (log: FrameLog, live: [Generation.Segment]) {
+    let kept = live.prefix(
+      IndexSegmentBuilder.keptCount(live, newSections: newSections, newFrames: newFrames))
+    guard kept.count < ArchiveLimits.liveSegments else { throw ArchiveError(.tooManySections) }
+    let segment = builder(kept.last?.end ?? 0)
     var log = self
     let checksum = try segment.encode { piece in try log.append(piece) }
-    self = log
-    return Generation.Segment(
-      offset: offset, base: segment.base, sectionCount: UInt32(segment.count),
+    let named = Generation.Segment(
+      offset: end, base: segment.base, sectionCount: UInt32(segment.count),
       frameCount: UInt32(segment.frameCount), checksum: checksum)
+    return (log, kept + [named])
   }
 
   /// Ends a generation: waits until all that is written is on the medium, writes the footer, and
   /// waits again.
-  mutating func commit(_ generation: Generation) throws {
+  ///
+  /// - Parameters:
+  ///   - previous: The generation before; nil for the first.
+  ///   - sectionCount: How many sections the file has.
+  ///   - head: The newest manifest.
+  ///   - segments: The live index segments.
+  ///   - required: Required features beside those that the file has.
+  ///   - optional: Optional ones.
+  @discardableResult
+  mutating func commit(
+    after previous: Generation?, sectionCount: UInt64, head: Generation.Head?,
+    segments: [Generation.Segment], required: UInt64, optional: UInt64 = 0
+  ) throws -> Generation {
     try storage.synchronize()
+    let generation = try Generation(
+      after: previous, footerAt: end, sectionCount: sectionCount, streamLength: streamLength,
+      head: head, segments: segments,
+      features: (previous?.features ?? .ofNewFile).adding(required: required, optional: optional))
     let footer = try Footer.encode(generation)
     try append(footer.span)
+    isUncertain = true
     try storage.synchronizeFooter()
+    isUncertain = false
+    return generation
   }
 
   /// Makes sure that the file is as long as it was made, and still the one that goes by its name.

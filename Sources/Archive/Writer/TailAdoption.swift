@@ -186,31 +186,26 @@ struct TailAdoption {
     let streamLength = kept.reduce(
       generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
-    var log: FrameLog
-    var segments: [Generation.Segment]
     // An index segment that is there already needs only its footer.
     var written: (segment: IndexSegment, before: Int)?
     for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
       written = self.written(landmark, at: place, survey, in: file)
     }
+    let end = written.map { UInt64($0.segment.frame.end) } ?? place
+    try storage.truncate(to: end)
+    var log = FrameLog(storage: storage, end: end, streamLength: streamLength)
+    var segments: [Generation.Segment] = []
     if let written {
-      try storage.truncate(to: UInt64(written.segment.frame.end))
-      log = FrameLog(
-        storage: storage, end: UInt64(written.segment.frame.end), streamLength: streamLength)
       segments = live[..<written.before] + [written.segment.named]
     } else {
-      try storage.truncate(to: place)
-      log = FrameLog(storage: storage, end: place, streamLength: streamLength)
-      let keptCount = MergedSegment.keptCount(
-        live, newSections: Int(survey.sectionCount - survey.firstOrdinal), newFrames: kept.count)
-      let base = keptCount < live.count ? live[keptCount].base : survey.firstOrdinal
-      segments = try live[..<keptCount] + [log.append(merged(survey, from: base, in: file))]
+      (log, segments) = try log.appendIndex(
+        to: live, newSections: Int(survey.sectionCount - survey.firstOrdinal),
+        newFrames: kept.count
+      ) { builder(survey, from: $0, in: file) }
     }
     try log.commit(
-      Generation(
-        after: generation, footerAt: log.end, sectionCount: survey.sectionCount,
-        streamLength: streamLength, head: head, segments: segments,
-        features: (generation?.features ?? .ofNewFile).adding(required: required)))
+      after: generation, sectionCount: survey.sectionCount, head: head, segments: segments,
+      required: required)
   }
 
   /// The index segment that was written at a place, if it is what would be written there, and how
@@ -222,18 +217,20 @@ struct TailAdoption {
     guard case .segment(let written) = landmark, UInt64(written.frame.offset) == place,
       let before = live.firstIndex(where: { $0.base == written.base })
         ?? (written.base == survey.firstOrdinal ? live.endIndex : nil),
-      merged(survey, from: written.base, in: file)
+      builder(survey, from: written.base, in: file)
         .isEncoded(in: file, at: written.frame.offset, length: written.frame.length)
     else { return nil }
     return (written, before)
   }
 
-  /// The index segment of what was surveyed, and of the live ones from `base` on.
-  private func merged(_ survey: Survey, from base: UInt64, in file: Span<UInt8>) -> MergedSegment {
-    MergedSegment(
-      older: committed?.index.segments.filter { $0.base >= base } ?? [], in: self.file,
-      newer: survey.segmentBuilder(
-        (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file))
+  /// Makes the index segment of what was surveyed, and of the live ones from `base` on.
+  private func builder(_ survey: Survey, from base: UInt64, in file: Span<UInt8>)
+    -> IndexSegmentBuilder
+  {
+    let older = committed?.index.segments.filter { $0.base >= base } ?? []
+    return survey.segmentBuilder(
+      (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file
+    ).merged(with: older, in: self.file)
   }
 }
 
