@@ -90,8 +90,7 @@ extension BackupRun {
       } catch let error as XRPCError {
         throw error.unavailability(of: identity.did) ?? error
       } catch let error as RefusedCommit {
-        throw BackupError.notGenuine(
-          "\(error.reason); \(RefusedCommits(of: target.path).keep(error))")
+        throw BackupError.notGenuine("\(error.reason); \(error.keep(beside: target.path))")
       }
     }
   }
@@ -178,7 +177,7 @@ extension CommitVerifier {
       guard let root = car.header.roots.first, let block = car.body(of: root) else {
         throw BackupError.notGenuine(why)
       }
-      throw RefusedCommit(reason: why, cid: root, block: block)
+      throw RefusedCommit(reason: why, block: Block(cid: root, bytes: block))
     }
   }
 }

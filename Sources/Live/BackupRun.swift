@@ -187,25 +187,6 @@ final class BackupRun: Sendable {
     return listing
   }
 
-  /// What the server keeps for the account's owner alone.
-  private func fetchPrivateData(in folder: FilePath) async throws -> ReceivedPrivateData {
-    let fetcher = PrivateDataFetcher(
-      did: identity.did, client: client, folder: folder, now: options.now,
-      asking: { [observer] _ in observer(.progress(BackupProgress(.privateData))) })
-    let received = try await fetcher.fetch(after: try readablePrivateData())
-    if !received.notGiven.isEmpty {
-      warn(
-        "the server does not give this private data: \(received.notGiven.joined(separator: ", "))")
-    }
-    for text in received.failures { warn("private data is not whole: \(text)") }
-    return received
-  }
-
-  /// What the archive has of it; nil also if it cannot be read, and has to come again.
-  private func readablePrivateData() throws -> PrivateData? {
-    try base?.readable { try $0.privateData() }
-  }
-
   /// What decides whether a commit is the account's own.
   ///
   /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.

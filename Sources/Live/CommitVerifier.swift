@@ -67,44 +67,36 @@ struct CommitVerifier: Sendable {
 }
 
 /// A commit that a server showed as an account's, and that is not the account's own.
-struct RefusedCommit: Error, CustomStringConvertible {
-  /// Why it is not.
-  let reason: String
-  /// Its CID.
-  let cid: CID
-  /// Its block.
-  let block: [UInt8]
-
-  var description: String { reason }
-}
-
-/// The commits that were refused for an archive: evidence, and no part of the archive.
 ///
-/// `NAME.refused.car` beside `NAME.car.zst`: a CAR that has each of them once and names all as
-/// roots, the latest last.
+/// It is kept as evidence, which is no part of the archive: `NAME.refused.car` beside
+/// `NAME.car.zst`, a CAR that has each such commit once and names all as roots, the latest last.
 ///
 /// 1. What is in it stays in it, up to ``maximumCount`` commits; then the oldest goes.
 /// 2. A file of that name that is no such CAR is left alone.
-struct RefusedCommits {
+struct RefusedCommit: Error, CustomStringConvertible {
+  /// Why it is not.
+  let reason: String
+  /// Its block.
+  let block: Block
+
+  var description: String { reason }
+
   /// How many are kept at most.
-  static let maximumCount = 64
+  private static let maximumCount = 64
   /// No longer file is taken for one, in bytes.
   private static let maximumLength = maximumCount << 20 | 1 << 20
 
-  private let path: FilePath
-
-  /// Those of an archive.
-  init(of archive: FilePath) {
-    path = FileNaming.beside(archive, ".refused.car")
-  }
-
-  /// Keeps one; answers what a person should know of that.
-  func keep(_ commit: RefusedCommit) -> String {
+  /// Keeps it beside an archive; returns what a person should know of that.
+  func keep(beside archive: FilePath) -> String {
+    let path = FileNaming.beside(archive, ".refused.car")
     do {
-      var kept = try read()
-      if !kept.contains(where: { $0.cid == commit.cid }) {
-        kept.append(Block(cid: commit.cid, bytes: commit.block))
-        try write(kept.suffix(Self.maximumCount))
+      var kept = AtomicFile.isTaken(path) ? try Self.read(path) : []
+      if !kept.contains(where: { $0.cid == block.cid }) {
+        kept = (kept + [block]).suffix(Self.maximumCount)
+        var car: [UInt8] = []
+        CARWriter.appendHeader(roots: kept.map(\.cid), to: &car)
+        for block in kept { CARWriter.appendSection(block.cid, block.bytes.span, to: &car) }
+        try AtomicFile.save(to: path, replacing: true) { [car] sink in try sink(car.span) }
       }
       return "the commit is kept in \(path) as evidence"
     } catch {
@@ -112,10 +104,9 @@ struct RefusedCommits {
     }
   }
 
-  private func read() throws -> [Block] {
-    guard AtomicFile.isTaken(path) else { return [] }
+  private static func read(_ path: FilePath) throws -> [Block] {
     let file = try InputFile(path.string)
-    guard file.count <= Self.maximumLength else {
+    guard file.count <= maximumLength else {
       throw BackupError.malformedDocument("\(path) is too long")
     }
     return try file.withBytes { bytes in
@@ -127,12 +118,5 @@ struct RefusedCommits {
       }
       return blocks
     }
-  }
-
-  private func write(_ blocks: some Collection<Block>) throws {
-    var car: [UInt8] = []
-    CARWriter.appendHeader(roots: blocks.map(\.cid), to: &car)
-    for block in blocks { CARWriter.appendSection(block.cid, block.bytes.span, to: &car) }
-    try AtomicFile.save(to: path, replacing: true) { sink in try sink(car.span) }
   }
 }

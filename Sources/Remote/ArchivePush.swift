@@ -44,7 +44,7 @@ package struct ArchivePush: Sendable {
   ///
   /// - Throws: ``PushError``; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
   package func run() async throws -> TransferReport {
-    guard let mark = try UploadMark("\(place)", in: destination.options.cache) else {
+    guard let mark = try UploadMark("\(place)", in: destination.cache) else {
       throw PushError.busy("\(place)")
     }
     if mark.wasLeft { try await writer.giveUpLeftovers() }

@@ -8,21 +8,13 @@ package import XRPC
 
 /// Where in a bucket the archives lie that backups go to.
 public final class BucketDestination: Sendable {
-  /// How it is written to.
-  package struct Options: Sendable {
-    /// Whether nothing else writes there, so that a store that knows no conditions will do.
-    package var isExclusive = false
-    /// The folder for what is kept between runs.
-    package var cache: FilePath
-
-    /// Options.
-    package init(cache: FilePath) { self.cache = cache }
-  }
-
   /// What it was given as: an object's address, or what all of them begin with.
   package let place: BucketAddress
   let client: BucketClient
-  package let options: Options
+  /// Whether nothing else writes there, so that a store that knows no conditions will do.
+  private let isExclusive: Bool
+  /// The folder for what is kept between runs.
+  package let cache: FilePath
   /// Whether the store was found to obey conditions, which is found out once.
   private let isTried = Mutex(false)
 
@@ -33,12 +25,15 @@ public final class BucketDestination: Sendable {
   ///     of all archives begin with.
   ///   - store: how the store is asked.
   ///   - network: what the user set about the network.
-  ///   - options: how it is written to.
+  ///   - isExclusive: whether nothing else writes there, so that a store that knows no conditions
+  ///     will do.
+  ///   - cache: the folder for what is kept between runs.
   /// - Throws: `StoreError` if the store's address cannot be used.
   package init(
-    _ place: BucketAddress, _ store: StoreOptions, network: NetworkOptions, options: Options
+    _ place: BucketAddress, _ store: StoreOptions, network: NetworkOptions, isExclusive: Bool,
+    cache: FilePath
   ) throws {
-    (self.place, self.options) = (place, options)
+    (self.place, self.isExclusive, self.cache) = (place, isExclusive, cache)
     client = try BucketClient(place.bucket, store, network: network)
   }
 
@@ -83,7 +78,7 @@ public final class BucketDestination: Sendable {
 
   /// Writes an object.
   func writer(_ key: String) -> BucketWriter {
-    BucketWriter(client: client, key: key, isExclusive: options.isExclusive)
+    BucketWriter(client: client, key: key, isExclusive: isExclusive)
   }
 
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.

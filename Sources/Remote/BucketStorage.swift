@@ -45,7 +45,7 @@ package final class BucketStorage: ArchiveStorage {
   package static func open(_ address: BucketAddress, of destination: BucketDestination) async throws
     -> BucketStorage
   {
-    guard let mark = try UploadMark("\(address)", in: destination.options.cache) else {
+    guard let mark = try UploadMark("\(address)", in: destination.cache) else {
       throw ArchiveError(.locked)
     }
     if mark.wasLeft {
@@ -67,7 +67,7 @@ package final class BucketStorage: ArchiveStorage {
     let count = object.count
     let base = Base(tag: object.tag, count: count, kept: count)
     self.base = Mutex(base)
-    scratch = mark.file(ending: "tail")
+    scratch = mark.file("tail")
     do {
       let descriptor = try FileDescriptor.open(
         scratch, .readWrite, options: [.create, .closeOnExec, .noFollow],
@@ -94,7 +94,7 @@ package final class BucketStorage: ArchiveStorage {
   package var isNew: Bool { base.withLock { $0.tag == nil } }
 
   /// A file here that stands for the object where something is noted about it.
-  package var notes: FilePath { mark.file(ending: "notes") }
+  package var notes: FilePath { mark.file("notes") }
 
   // MARK: As a file
 
@@ -130,7 +130,7 @@ package final class BucketStorage: ArchiveStorage {
   /// Removes the scratch file, unless something in it is not in the object yet.
   func unlock() {
     guard base.withLock({ $0.count == UInt64(file.count) && $0.kept == $0.count }) else { return }
-    mark.removeFile(ending: "tail")
+    mark.removeFile("tail")
     mark.remove()
   }
 

@@ -199,12 +199,10 @@ extension BucketWriter {
   ///
   /// - Throws: ``StoreError``; `TransportError`.
   func obeysConditions() async throws -> Bool {
-    let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
-    let digest = SHA256.digest(of: bytes.span)
     let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
     let answer: Bool
     do {
-      answer = try await obeys(probe, bytes, digest)
+      answer = try await obeysConditions(at: probe)
     } catch {
       do { try await client.remove(probe) } catch _ {}
       throw error
@@ -213,18 +211,16 @@ extension BucketWriter {
     return answer
   }
 
-  private func obeys(_ probe: String, _ bytes: [UInt8], _ digest: SHA256Digest) async throws -> Bool
-  {
-    let body = RequestBody(bytes)
+  private func obeysConditions(at probe: String) async throws -> Bool {
+    let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
+    let (body, digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
     try await client.put(body, digest: digest, at: probe)
-    guard
-      try await isRefused({
-        try await client.put(body, digest: digest, at: probe, if: .isAbsent)
-      }),
-      try await isRefused({
-        try await client.put(body, digest: digest, at: probe, if: .isTagged(Self.otherTag))
-      })
-    else { return false }
+    for condition: BucketClient.Condition in [.isAbsent, .isTagged(Self.otherTag)] {
+      let isRefused = try await isRefused {
+        try await client.put(body, digest: digest, at: probe, if: condition)
+      }
+      guard isRefused else { return false }
+    }
     let upload = try await client.beginUpload(of: probe)
     let part = try await client.send(body, digest: digest, asPart: 1, of: upload)
     let isRefused = try await isRefused {

@@ -11,7 +11,6 @@ package import SystemPackage
 /// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
 /// for, for ever.
 package final class UploadMark: Sendable {
-  private let stem: FilePath
   private let mark: FileStorage
   /// Whether a process that was ended has left it.
   let wasLeft: Bool
@@ -19,6 +18,8 @@ package final class UploadMark: Sendable {
   let note: String
   /// How long a note may be.
   private static let longestNote: UInt64 = 1 << 10
+  private let address: String
+  private let folder: FilePath
 
   /// Marks an object; nil if another process on this machine is writing to it.
   ///
@@ -28,8 +29,8 @@ package final class UploadMark: Sendable {
   /// - Throws: ``BackupError`` or `ArchiveError` if the mark cannot be made.
   init?(_ address: String, in folder: FilePath) throws {
     try BlobFolder.make(folder.string)
-    stem = Self.stem(address, folder)
-    let path = Self.file(stem, "upload")
+    (self.address, self.folder) = (address, folder)
+    let path = Self.file(of: address, in: folder, ending: "upload")
     wasLeft = AtomicFile.isTaken(path)
     do {
       mark = try FileStorage.openOrCreate(path, permissions: .ownerReadWrite)
@@ -40,27 +41,15 @@ package final class UploadMark: Sendable {
     note = String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func stem(_ address: String, _ folder: FilePath) -> FilePath {
-    let digest = SHA256.digest(of: Array(address.utf8).span)
-    return folder.appending(String(digest.hexadecimal.prefix(32)))
-  }
-
   /// A file for something else about an object.
   package static func file(of address: String, in folder: FilePath, ending: String) -> FilePath {
-    file(stem(address, folder), ending)
-  }
-
-  private static func file(_ stem: FilePath, _ ending: String) -> FilePath {
-    FilePath("\(stem).\(ending)")
+    let digest = SHA256.digest(of: Array(address.utf8).span)
+    return folder.appending("\(digest.hexadecimal.prefix(32)).\(ending)")
   }
 
   /// A file beside it, for something else about the object.
-  func file(ending: String) -> FilePath { Self.file(stem, ending) }
-
-  /// Removes a file beside it.
-  func removeFile(ending: String) {
-    // One that stays is used again, or emptied.
-    _ = unsafe unlink(file(ending: ending).string)
+  func file(_ ending: String) -> FilePath {
+    Self.file(of: address, in: folder, ending: ending)
   }
 
   /// Writes a note into it, in place of the one before.
@@ -72,8 +61,11 @@ package final class UploadMark: Sendable {
   }
 
   /// Takes the mark away: what was begun is done, or given up.
-  func remove() {
-    // A mark that stays costs the next writer a question.
-    removeFile(ending: "upload")
+  func remove() { removeFile("upload") }
+
+  /// Removes a file beside it.
+  func removeFile(_ ending: String) {
+    // One that stays is used again, or emptied; a mark costs the next writer a question.
+    _ = unsafe unlink(file(ending).string)
   }
 }

@@ -70,10 +70,8 @@ package struct FleetWork: Sendable {
     store.endpoint = store.endpoint ?? settings.endpoint
     store.region = store.region ?? settings.region
     store.namesBucketInPath = store.namesBucketInPath ?? settings.namesBucketInPath
-    var written = BucketDestination.Options(cache: cache)
-    written.isExclusive = isExclusive
     let destination = try BucketDestination(
-      settings.store, store, network: network, options: written)
+      settings.store, store, network: network, isExclusive: isExclusive, cache: cache)
     try await check(destination)
     // A connection of its own: what waits for a budget keeps nothing else waiting.
     let budgets = HostBudgets(

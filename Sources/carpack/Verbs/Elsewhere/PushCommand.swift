@@ -54,13 +54,12 @@ struct PushCommand: ReportingCommand {
       place = BucketAddress(
         bucket: place.bucket, key: place.key + (FilePath(file).lastComponent?.string ?? ""))
     }
-    var options = BucketDestination.Options(cache: Host.cacheFolder)
-    options.isExclusive = exclusive.exclusive
     let push = try Failure.naming(file) {
       try ArchivePush(
         FilePath(file),
         to: BucketDestination(
-          place, store.options, network: StoreArguments.network(), options: options),
+          place, store.options, network: StoreArguments.network(),
+          isExclusive: exclusive.exclusive, cache: Host.cacheFolder),
         isVerifying: verify, replaces: replace,
         observer: ProgressLine.sharedObserver(quiet: common.quiet))
     }

@@ -233,11 +233,9 @@ struct BackupCommand: ParsableCommand {
     if let into { return .shared(FilePath(into)) }
     guard let output else { return .folder(ArchiveFolder("")) }
     if output.hasPrefix(BucketAddress.scheme) {
-      var options = BucketDestination.Options(cache: Host.cacheFolder)
-      options.isExclusive = exclusive.exclusive
       let bucket = try BucketDestination(
         BucketAddress(output), store.options, network: self.options.network.options(),
-        options: options)
+        isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
       guard isSingle || bucket.isFolder else { throw Self.notForSeveral(output) }
       return .bucket(bucket)
     }

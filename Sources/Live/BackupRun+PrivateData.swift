@@ -4,21 +4,12 @@ internal import Snapshots
 internal import SystemPackage
 internal import XRPC
 
-/// Asks a server, as the account's owner, for what it keeps for the owner alone.
+/// What the server keeps for the account's owner alone, asked for as the owner.
 ///
 /// 1. What is not given is no error: servers differ, and an app password may not read
 ///    conversations. A login that is refused is one.
 /// 2. What came earlier stays until something whole takes its place.
-struct PrivateDataFetcher {
-  let did: DID
-  let client: XRPCClient
-  /// The folder for files without a name.
-  let folder: FilePath
-  /// Answers the moment, in RFC 3339 and UTC.
-  let now: @Sendable () -> String
-  /// Is told what is asked for.
-  let asking: @Sendable (OwnerData.Kind) -> Void
-
+extension BackupRun {
   /// How long an answer in JSON may be, in bytes.
   private static let maximumObject = 4 << 20
   /// How long an answer in lines may be, in bytes.
@@ -28,15 +19,21 @@ struct PrivateDataFetcher {
 
   /// Asks for everything.
   ///
-  /// - Parameter earlier: what the archive has.
+  /// - Parameter folder: the folder for files without a name.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
-  func fetch(after earlier: PrivateData?) async throws -> ReceivedPrivateData {
-    var received = try ReceivedPrivateData(of: did, in: folder, after: earlier)
+  func fetchPrivateData(in folder: FilePath) async throws -> ReceivedPrivateData {
+    // What is damaged in the archive has to come again.
+    let earlier = try base?.readable { try $0.privateData() }
+    var received = try ReceivedPrivateData(of: identity.did, in: folder, after: earlier)
     for kind in OwnerData.Kind.allCases {
-      asking(kind)
-      var entry = PrivateData.Entry(kind.rawValue, at: now())
+      observer(.progress(BackupProgress(.privateData)))
+      var entry = PrivateData.Entry(kind.rawValue, at: options.now())
       do {
-        try await fetch(kind, into: &entry, &received)
+        if kind.isObject {
+          try await fetchPages(kind, into: &entry, &received)
+        } else {
+          try await fetchLines(kind, into: &entry, &received)
+        }
       } catch let error as XRPCError where error.endpoint == kind.rawValue {
         let isRefused = error.fault == nil && !error.isTransient
         entry.fault = Self.fault(isRefused ? .notGiven : .notFetched, "\(error)", of: entry)
@@ -49,6 +46,11 @@ struct PrivateDataFetcher {
       }
       received.take(entry)
     }
+    if !received.notGiven.isEmpty {
+      warn(
+        "the server does not give this private data: \(received.notGiven.joined(separator: ", "))")
+    }
+    for text in received.failures { warn("private data is not whole: \(text)") }
     return received
   }
 
@@ -58,13 +60,10 @@ struct PrivateDataFetcher {
     PrivateData.Fault(entry.answers.isEmpty ? kind : .notWhole, why)
   }
 
-  private func fetch(
+  private func fetchPages(
     _ kind: OwnerData.Kind, into entry: inout PrivateData.Entry,
     _ received: inout ReceivedPrivateData
   ) async throws {
-    guard kind.isObject else {
-      return try await fetchLines(kind, into: &entry, &received)
-    }
     var cursor: String?
     var seen: Set<String> = []
     repeat {
