@@ -2,7 +2,7 @@ public import ATProtocol
 internal import Archive
 internal import Files
 public import IPLD
-internal import ObjectStore
+internal import Remote
 package import Snapshots
 public import XRPC
 
@@ -68,10 +68,8 @@ public struct AccountBackup: Sendable {
       tool: String, hostSystem: String, now: @escaping @Sendable () -> String,
       milliseconds: @escaping @Sendable () -> Int
     ) {
-      self.tool = tool
-      self.hostSystem = hostSystem
-      self.now = now
-      self.milliseconds = milliseconds
+      (self.tool, self.hostSystem) = (tool, hostSystem)
+      (self.now, self.milliseconds) = (now, milliseconds)
     }
   }
 
@@ -79,16 +77,11 @@ public struct AccountBackup: Sendable {
   private(set) var options: Options
   private(set) var observer: @Sendable (BackupEvent) -> Void
 
-  /// How many times another writer to an object may be faster.
-  private static let maximumRaces = 5
-
   /// A backup.
   public init(
     network: Network, options: Options, observer: @escaping @Sendable (BackupEvent) -> Void
   ) {
-    self.network = network
-    self.options = options
-    self.observer = observer
+    (self.network, self.options, self.observer) = (network, options, observer)
   }
 
   /// Backs up an account.
@@ -116,16 +109,10 @@ public struct AccountBackup: Sendable {
     var backup = self
     // To compare what is stored with its checksums is to fetch all of it.
     if destination.isInBucket { backup.options.checksHeld = false }
-    var races = 0
-    while true {
-      do {
-        return try await backup.run(account, knownHead, lookup)
-      } catch let error as StoreError where error.kind == .conditionFailed {
-        races += 1
-        guard races < Self.maximumRaces else { throw error }
+    return try await BucketDestination.retryingLostRaces(
+      lost: {
         observer(.warning("another writer was faster; the backup goes on from what that one wrote"))
-      }
-    }
+      }, { [backup] in try await backup.run(account, knownHead, lookup) })
   }
 
   private func run(_ account: ATIdentifier, _ knownHead: CID?, _ lookup: ArchiveLookup)
@@ -145,7 +132,7 @@ public struct AccountBackup: Sendable {
     }
     // Another process that makes the same archive is met before anything is fetched.
     try await archive.claim()
-    return try await backupRun(identity, account, lookup.base, begin: begin).run(into: archive)
+    return try await backupRun(identity, account, archive, lookup.base, begin: begin).run()
   }
 
   /// Finds out what ``run(_:knownHead:into:)`` would do.
@@ -165,7 +152,7 @@ public struct AccountBackup: Sendable {
     let (identity, _) = try await find(account, nil, lookup)
     guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
     if let identity {
-      return try await quiet.backupRun(identity, account, lookup.base, begin: 0).plan(archive)
+      return try await quiet.backupRun(identity, account, archive, lookup.base, begin: 0).plan()
     }
     guard let base = lookup.base?.snapshot else { throw SnapshotError.noSnapshot }
     return BackupPlan(
@@ -204,12 +191,13 @@ public struct AccountBackup: Sendable {
   }
 
   private func backupRun(
-    _ identity: AccountIdentity, _ account: ATIdentifier, _ base: ArchivedSnapshot?, begin: Int
+    _ identity: AccountIdentity, _ account: ATIdentifier, _ archive: DestinationArchive,
+    _ base: ArchivedSnapshot?, begin: Int
   ) async throws -> BackupRun {
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     return BackupRun(
       self, identity: identity,
       session: try await identity.session(options.session, for: account, network: network),
-      base: base, begin: begin)
+      into: archive, base: base, begin: begin)
   }
 }

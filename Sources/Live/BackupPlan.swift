@@ -66,8 +66,8 @@ extension BackupRun {
   /// How many blobs records may refer to, for what is known without the repository.
   private static let maximumReferenced = 500_000
 
-  /// Finds out what ``run(into:)`` would do.
-  func plan(_ archive: DestinationArchive) async throws -> BackupPlan {
+  /// Finds out what ``run()`` would do.
+  func plan() async throws -> BackupPlan {
     identity.warnings.forEach(warn)
     let latest = try await client.latestCommit(of: identity.did)
     let repository: BackupPlan.Repository =
@@ -78,12 +78,12 @@ extension BackupRun {
         base.snapshot.commit == latest.cid && base.snapshot.isComplete ? .unchanged : .changed
       }
     var plan = BackupPlan(
-      did: identity.did, handle: identity.handle, server: identity.server, name: archive.name,
-      exists: !archive.isNew, repository: repository, heldRevision: base?.snapshot.rev)
+      did: identity.did, handle: identity.handle, server: identity.server, name: target.name,
+      exists: !target.isNew, repository: repository, heldRevision: base?.snapshot.rev)
     plan.newestRevision = latest?.rev
     // Of an account that has not changed and lacks nothing, a backup requests no list.
     if repository != .unchanged || base?.snapshot.isWhole != true {
-      plan.blobs = try blobs(try await listBlobs(Self.maximumReferenced), archive.reader)
+      plan.blobs = try blobs(try await listBlobs(Self.maximumReferenced), target.reader)
     }
     plan.warnings = warnings
     return plan

@@ -13,24 +13,19 @@ internal import XRPC
 extension BackupRun {
   /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
   ///
-  /// - Returns: The report if that is all there is to do. Else the repository is needed; and what
-  ///   the server listed meanwhile, if it was asked.
-  func retry(
-    _ base: ArchivedSnapshot, _ schedule: RetrySchedule, in target: DestinationArchive
-  ) async throws -> (BackupReport?, BlobListing?) {
-    guard let missing = try base.exhaustiveLedger() else { return (nil, nil) }
+  /// - Returns: The report if that is all there is to do; nil if the repository is needed.
+  func retry(_ base: ArchivedSnapshot, _ schedule: RetrySchedule) async throws -> BackupReport? {
+    guard let missing = try base.exhaustiveLedger() else { return nil }
     let fault = base.snapshot.blobs.listFault
     if !missing.isEmpty || fault != nil {
       // Blobs that have come otherwise are counted with the repository at hand.
       guard base.reader.fileSize == base.reader.generation.committedLength,
         try base.lacksAll(missing)
-      else { return (nil, nil) }
+      else { return nil }
     }
     if let fault {
       let listing = try await listBlobs(base.snapshot.blobs.referenced)
-      guard listing.fault?.kind == fault, try base.knows(listing, missing) else {
-        return (nil, listing)
-      }
+      guard listing.fault?.kind == fault, try base.knows(listing, missing) else { return nil }
     }
     let reconciliation = try BlobReconciliation(
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
@@ -41,32 +36,28 @@ extension BackupRun {
       || identity.isNews(after: base.snapshot)
     guard reconciliation.wantedCount > 0 || isNews else {
       try await target.publish()
-      noteCurrent(base, target)
-      noteIdentity(base.snapshot, target)
-      let report = BackupReport.unchanged(
+      noteCurrent(base)
+      noteIdentity(base.snapshot)
+      return BackupReport.unchanged(
         base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
         warnings: warnings, lacksPrivateData: lacksPrivateData)
-      return (report, nil)
     }
     observer(
       .blobs(
         referenced: base.snapshot.blobs.referenced, listed: nil,
         wanted: reconciliation.wantedCount))
-    let report = try await appending(to: target, try base.reader.carHeader) { appender in
+    return try await appending(to: try base.reader.carHeader) { appender in
       observer(.progress(BackupProgress(.blobs)))
-      return try await end(
-        reconciliation, standing, base.reader, with: appender, for: target
-      ) { [facts = identity.facts] ledger, provenance in
-        SnapshotBuilder(facts, ledger, after: base, provenance)
+      return try await end(reconciliation, standing, base.reader, with: appender) {
+        SnapshotBuilder(identity.facts, $0, after: base, $1)
       }
     }
-    return (report, nil)
   }
 
   /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
   /// kept if that fails.
   func appending(
-    to target: DestinationArchive, _ carHeader: [UInt8], startsOver: Bool = false,
+    to carHeader: [UInt8], startsOver: Bool = false,
     _ append: (ArchiveAppender) async throws -> BackupReport
   ) async throws -> BackupReport {
     let storage = try target.storage()
@@ -94,11 +85,10 @@ extension BackupRun {
   ///   - standing: what speaks against the account.
   ///   - archive: the archive before.
   ///   - appender: what writes it.
-  ///   - target: the file.
   ///   - build: makes the snapshot of what the ledger says of the blobs then.
   func end(
     _ reconciliation: BlobReconciliation, _ standing: Standing, _ archive: ArchiveReader,
-    with appender: ArchiveAppender, for target: DestinationArchive,
+    with appender: ArchiveAppender,
     _ build: (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) -> SnapshotBuilder
   ) async throws -> BackupReport {
     let moment = options.now()
@@ -120,10 +110,10 @@ extension BackupRun {
     if let privateData { try builder.add(privateData) }
     let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
     let snapshot = ending.snapshot
-    noteIdentity(snapshot, target)
+    noteIdentity(snapshot)
     if let base, ending.isUnchanged {
-      remember(ledger.missing, on: target)
-      noteCurrent(base, target)
+      remember(ledger.missing)
+      noteCurrent(base)
     } else if let head = ending.generation.head, !isFill, snapshot.blobs.listed == nil {
       // The repository was not fetched, so the snapshot itself does not say that it was checked.
       ArchiveMark(time: options.now(), manifest: head.cid)
@@ -147,14 +137,14 @@ extension BackupRun {
   private var lacksPrivateData: Bool { privateData?.failures.isEmpty == false }
 
   /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
-  private func noteCurrent(_ base: ArchivedSnapshot, _ target: DestinationArchive) {
+  private func noteCurrent(_ base: ArchivedSnapshot) {
     guard !isFill else { return }
     base.markCurrent(at: options.now(), in: target.path)
   }
 
   /// Remembers since when all blobs that are lost for good have been asked for, without a new
   /// snapshot.
-  private func remember(_ missing: BlobLedger.MissingList, on target: DestinationArchive) {
+  private func remember(_ missing: BlobLedger.MissingList) {
     guard let manifest = base?.cid else { return }
     let times = missing.lazy.filter { $0.reason.isLasting && $0.accepted == nil }
       .compactMap { entry in

@@ -19,12 +19,11 @@ extension BackupRun {
 
   /// Asks for everything.
   ///
-  /// - Parameter folder: the folder for files without a name.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
-  func fetchPrivateData(in folder: FilePath) async throws -> ReceivedPrivateData {
+  func fetchPrivateData() async throws -> ReceivedPrivateData {
     // What is damaged in the archive has to come again.
     let earlier = try base?.readable { try $0.privateData() }
-    var received = try ReceivedPrivateData(of: identity.did, in: folder, after: earlier)
+    var received = try ReceivedPrivateData(of: identity.did, in: target.folder, after: earlier)
     for kind in OwnerData.Kind.allCases {
       observer(.progress(BackupProgress(.privateData)))
       var entry = PrivateData.Entry(kind.rawValue, at: options.now())

@@ -34,9 +34,9 @@ extension BackupRun {
 
   /// The repository that an interrupted backup has left; nil if there is none that is what it
   /// should be.
-  func leftRepository(
-    at latest: CID, in target: DestinationArchive, _ verifier: CommitVerifier
-  ) async throws -> FoundRepository? {
+  func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws
+    -> FoundRepository?
+  {
     guard target.reader != nil else { return nil }
     let storage = try target.storage()
     return try await onOwnThread { [base] in
@@ -57,14 +57,12 @@ extension BackupRun {
   ///
   /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and
   ///   ``BackupError`` if what came was wrong each time.
-  func fetchRepository(_ target: DestinationArchive, _ verifier: CommitVerifier) async throws
-    -> FoundRepository
-  {
+  func fetchRepository(_ verifier: CommitVerifier) async throws -> FoundRepository {
     var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
     var attempt = 1
     while true {
       do {
-        let fetched = try await fetchRepository(since: since, target, verifier)
+        let fetched = try await fetchRepository(since: since, verifier)
         if let leftOut = fetched.origin.leftOut {
           warn(
             "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
@@ -109,9 +107,9 @@ extension BackupRun {
     }
   }
 
-  private func fetchRepository(
-    since: TID?, _ target: DestinationArchive, _ verifier: CommitVerifier
-  ) async throws -> FoundRepository {
+  private func fetchRepository(since: TID?, _ verifier: CommitVerifier) async throws
+    -> FoundRepository
+  {
     let pace = ProgressPace()
     let received = ReceivedRepository(in: target.folder, limit: options.maxRepository) {
       [observer] count in

@@ -66,7 +66,7 @@ extension BackupRun {
   }
 
   /// Notes that the handle was confirmed, which no manifest says.
-  func noteIdentity(_ snapshot: Snapshot, _ target: DestinationArchive) {
+  func noteIdentity(_ snapshot: Snapshot) {
     guard identity.isHandleConfirmed == true else { return }
     snapshot.markIdentity(at: options.now(), in: target.path)
   }

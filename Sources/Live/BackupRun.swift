@@ -10,7 +10,9 @@ internal import XRPC
 
 /// The backup of an account of which is known who it is, from its server, into its archive: the
 /// steps in their order.
-final class BackupRun: Sendable {
+///
+/// One task uses it.
+final class BackupRun {
   let network: Network
   let options: AccountBackup.Options
   let observer: @Sendable (BackupEvent) -> Void
@@ -22,48 +24,44 @@ final class BackupRun: Sendable {
   let earlierServers: [XRPCClient]?
   /// Whether missing blobs are all that is asked for, and each that comes is told.
   var isFill: Bool { earlierServers != nil }
-  /// The snapshot that the archive has of the account.
+  /// The archive.
+  let target: DestinationArchive
+  /// The snapshot that it has of the account.
   let base: ArchivedSnapshot?
-  /// When it began, in milliseconds.
+  /// When the run began, in milliseconds.
   let begin: Int
-
-  private let warned = Mutex<[String]>([])
   /// What a person should know, from all steps.
-  var warnings: [String] { warned.withLock { $0 } }
-  private let received = Mutex<ReceivedPrivateData?>(nil)
+  private(set) var warnings: [String] = []
   /// The owner's private data, if it was requested.
-  var privateData: ReceivedPrivateData? { received.withLock { $0 } }
+  private(set) var privateData: ReceivedPrivateData?
+  /// The blobs that the server lists, if it was asked.
+  var listing: BlobListing?
 
   /// A backup, or a fill if there are earlier servers; `begin` is when it began, in milliseconds.
   init(
     _ backup: AccountBackup, identity: AccountIdentity, session: Session?,
-    base: ArchivedSnapshot?, begin: Int, earlierServers: [XRPCClient]? = nil
+    into target: DestinationArchive, base: ArchivedSnapshot?, begin: Int,
+    earlierServers: [XRPCClient]? = nil
   ) {
     (network, options, observer) = (backup.network, backup.options, backup.observer)
     (self.identity, self.base, self.begin) = (identity, base, begin)
+    (self.target, self.earlierServers) = (target, earlierServers)
     client = XRPCClient(service: identity.server, network: network, session: session)
     loggedInAt = session == nil ? nil : client.service
-    self.earlierServers = earlierServers
   }
 
-  /// Backs up into an archive.
-  func run(into target: DestinationArchive) async throws -> BackupReport {
+  /// Backs up.
+  func run() async throws -> BackupReport {
     identity.warnings.forEach(warn)
-    if options.keepsPrivateData {
-      let data = try await fetchPrivateData(in: target.folder)
-      received.withLock { $0 = data }
-    }
+    if options.keepsPrivateData { privateData = try await fetchPrivateData() }
     let newest = try await client.latestCommit(of: identity.did)
     let latest = newest?.cid
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
       now: options.now(),
       triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time)
-    var listing: BlobListing?
-    if let base, isUnchanged, try isUndamaged(target) {
-      let (report, listed) = try await retry(base, schedule, in: target)
-      if let report { return report }
-      listing = listed
+    if let base, isUnchanged, try isUndamaged(), let report = try await retry(base, schedule) {
+      return report
     }
     observer(.progress(BackupProgress(.repository)))
     let log = try await fetchPLCLog()
@@ -75,18 +73,16 @@ final class BackupRun: Sendable {
     let fetched: FoundRepository
     if let base, isUnchanged, case .success(let restored) = try await restored(base) {
       fetched = restored
-    } else if let latest, let left = try await leftRepository(at: latest, in: target, verifier) {
+    } else if let latest, let left = try await leftRepository(at: latest, verifier) {
       fetched = left
     } else {
-      fetched = try await fetchRepository(target, verifier)
+      fetched = try await fetchRepository(verifier)
     }
     observer(
       .repository(
         records: fetched.facts.counts.records, bytes: UInt64(fetched.byteCount),
         isIncremental: !isUnchanged && fetched.origin.since != nil))
-    if listing == nil {
-      listing = try await listBlobs(fetched.facts.blobCount)
-    }
+    if listing == nil { try await listBlobs(fetched.facts.blobCount) }
     var standing = standing(
       after: try Standing.of(
         fetched.facts, after: base, newest: newest?.rev, accepting: options.accepted,
@@ -99,48 +95,40 @@ final class BackupRun: Sendable {
     for doubt: Standing.Doubt in [.behind, .future] where standing.doubts.contains(doubt) {
       warn("the account \(doubt)")
     }
-    return try await write(
-      fetched, listing: listing, schedule, plcLog: log, standing, to: target)
+    return try await write(fetched, schedule, plcLog: log, standing)
   }
 
   /// Asks once more for the blobs that are missing, and for nothing else.
   ///
-  /// - Parameter plcLog: the account's history in the PLC directory, if it is known.
-  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?, in target: DestinationArchive) async throws
-    -> BackupReport
-  {
+  /// - Parameters:
+  ///   - base: the snapshot that lacks them.
+  ///   - plcLog: the account's history in the PLC directory, if it is known.
+  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?) async throws -> BackupReport {
     identity.warnings.forEach(warn)
-    var listing: BlobListing?
-    if try isUndamaged(target) {
-      let (report, listed) = try await retry(base, .always, in: target)
-      if let report { return report }
-      listing = listed
-    }
+    if try isUndamaged(), let report = try await retry(base, .always) { return report }
     let fetched = try await restored(base).get()
     // What a list that broke off would have named is not known to be missing.
     if listing == nil, base.snapshot.blobs.listFault != nil {
-      listing = try await listBlobs(fetched.facts.blobCount)
+      try await listBlobs(fetched.facts.blobCount)
     }
-    return try await write(
-      fetched, listing: listing, .always, plcLog: plcLog, try standingOfBase(base), to: target)
+    return try await write(fetched, .always, plcLog: plcLog, try standingOfBase(base))
   }
 
   /// Whether what is stored holds, as far as that is looked at.
-  private func isUndamaged(_ target: DestinationArchive) throws -> Bool {
+  private func isUndamaged() throws -> Bool {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
     warn("the archive is damaged; what the server still has of it is written again")
     return false
   }
 
   private func write(
-    _ fetched: FoundRepository, listing: BlobListing?, _ schedule: RetrySchedule,
-    plcLog: [UInt8]?, _ standing: Standing, to target: DestinationArchive
+    _ fetched: FoundRepository, _ schedule: RetrySchedule, plcLog: [UInt8]?, _ standing: Standing
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
     let startsOver = target.isNew && target.reader == nil
-    return try await appending(to: target, fetched.header, startsOver: startsOver) { appender in
+    return try await appending(to: fetched.header, startsOver: startsOver) { appender in
       let description = try await appender.perform { writer in try fetched.pack(&writer) }
       let archive = try await appender.reader()
       let reconciliation = try fetched.reconcile(listing, archive, schedule)
@@ -150,20 +138,19 @@ final class BackupRun: Sendable {
           wanted: reconciliation.wantedCount))
       var facts = identity.facts
       facts.plcLog = plcLog
-      return try await end(reconciliation, standing, archive, with: appender, for: target) {
-        [base, facts] ledger, provenance in
+      return try await end(reconciliation, standing, archive, with: appender) {
         SnapshotBuilder(
-          fetched.facts, description, fetched: fetched.origin, facts, ledger, after: base,
-          provenance)
+          fetched.facts, description, fetched: fetched.origin, facts, $0, after: base, $1)
       }
     }
   }
 
   // MARK: What the server has
 
-  /// The blobs that the server lists, as far as the list came.
+  /// Asks which blobs the server lists, and takes it as far as the list comes.
   ///
   /// - Parameter referenced: how many blobs records refer to.
+  @discardableResult
   func listBlobs(_ referenced: Int) async throws -> BlobListing {
     observer(.progress(BackupProgress(.listing)))
     let listing = try await BlobListing.gather(
@@ -184,6 +171,7 @@ final class BackupRun: Sendable {
         "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(fault.text)"
       )
     }
+    self.listing = listing
     return listing
   }
 
@@ -214,11 +202,8 @@ final class BackupRun: Sendable {
   }
 
   func warn(_ text: String) {
-    let isNew = warned.withLock { warnings in
-      guard !warnings.contains(text) else { return false }
-      warnings.append(text)
-      return true
-    }
-    if isNew { observer(.warning(text)) }
+    guard !warnings.contains(text) else { return }
+    warnings.append(text)
+    observer(.warning(text))
   }
 }

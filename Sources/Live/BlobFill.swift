@@ -85,9 +85,9 @@ package struct BlobFill: Sendable {
       identity.did, identity.server, backup.network)
     // The session is the first server's alone.
     let run = BackupRun(
-      backup, identity: identity, session: session, base: base, begin: begin,
+      backup, identity: identity, session: session, into: target, base: base, begin: begin,
       earlierServers: earlier.map { XRPCClient(service: $0, network: backup.network) })
-    return try await run.fill(base, plcLog: identity.log ?? log, in: target)
+    return try await run.fill(base, plcLog: identity.log ?? log)
   }
 
   /// The servers that an account's history in the PLC directory names, the last first.

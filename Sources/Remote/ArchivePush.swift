@@ -18,9 +18,6 @@ package struct ArchivePush: Sendable {
   private let bytes: CommittedBytes
   private let observer: @Sendable (Progress) -> Void
 
-  /// How many times another writer may be faster.
-  private static let maximumRaces = 5
-
   /// A push.
   ///
   /// - Parameters:
@@ -48,18 +45,10 @@ package struct ArchivePush: Sendable {
       throw PushError.busy("\(place)")
     }
     if mark.wasLeft { try await writer.giveUpLeftovers() }
-    var races = 0
-    while true {
-      do {
-        let report = try await push()
-        mark.remove()
-        return report
-      } catch let error as StoreError where error.kind == .conditionFailed {
-        // Another writer was faster: what there is now may be gone on with, or not.
-        races += 1
-        guard races < Self.maximumRaces else { throw error }
-      }
-    }
+    // What another writer has put there may be gone on with, or not.
+    let report = try await BucketDestination.retryingLostRaces { try await push() }
+    mark.remove()
+    return report
   }
 
   private var place: BucketAddress { destination.place }

@@ -76,6 +76,25 @@ public final class BucketDestination: Sendable {
     try await requireConditionalWrites(for: "\(place.key)fleet")
   }
 
+  /// How many times another writer to an object may be faster.
+  private static let maximumRaces = 5
+
+  /// Does something again whenever another writer to the object was faster.
+  ///
+  /// - Throws: `StoreError` of the kind `conditionFailed` if one always is; what `body` throws.
+  package static func retryingLostRaces<Value>(
+    lost: () -> Void = {}, _ body: () async throws -> Value
+  ) async throws -> Value {
+    for _ in 1..<maximumRaces {
+      do {
+        return try await body()
+      } catch let error as StoreError where error.kind == .conditionFailed {
+        lost()
+      }
+    }
+    return try await body()
+  }
+
   /// Writes an object.
   func writer(_ key: String) -> BucketWriter {
     BucketWriter(client: client, key: key, isExclusive: isExclusive)
