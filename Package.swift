@@ -51,6 +51,32 @@ let staticLibraries: [LinkerSetting] = {
   #endif
 }()
 
+/// Paths, descriptors and errors of the system.
+let paths = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let arguments = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+
+/// What everything that knows archives may know; what may also know what they say; and all rooms of
+/// which a backup is made.
+let base: [Target.Dependency] = ["Archive", "ATProtocol", "IPLD", "LibC", paths]
+let snapshots: [Target.Dependency] = base + ["Files", "Repository", "Snapshots"]
+let backup: [Target.Dependency] =
+  snapshots + [
+    "Copying", "Extraction", "Live", "Packing", "Remote", "Restore", "Verification", "XRPC",
+  ]
+
+extension Target {
+  /// A library, with what it may know.
+  static func room(_ name: String, _ known: [Dependency] = [], path: String? = nil) -> Target {
+    .target(name: name, dependencies: known, path: path, swiftSettings: strict)
+  }
+
+  /// A suite of tests.
+  static func suite(_ name: String, _ known: [Dependency]) -> Target {
+    .testTarget(name: name, dependencies: known + ["TestSupport"], swiftSettings: strict)
+  }
+}
+
 let package = Package(
   name: "carpack",
   platforms: [.macOS(.v26)],
@@ -102,161 +128,58 @@ let package = Package(
     .target(name: "CPager"),
 
     // The system's C library by one name, whichever it is.
-    .target(name: "LibC", swiftSettings: strict),
+    .room("LibC"),
 
-    // bytes → blocks → repository; blocks ⇄ one file; the story; the command line.
-    .target(
-      name: "IPLD", dependencies: ["CCrypto", "CSHA256", "LibC"], swiftSettings: strict),
-    .target(name: "ATProtocol", dependencies: ["CCrypto", "IPLD", "LibC"], swiftSettings: strict),
-    .target(
-      name: "XRPC", dependencies: ["ATProtocol", "CCurl", "CResolv", "IPLD", "LibC"],
-      swiftSettings: strict),
-    .target(
-      name: "Archive",
-      dependencies: [
-        "IPLD", "LibC", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
-    // Buckets of object stores.
-    .target(
-      name: "ObjectStore",
-      dependencies: [
-        "ATProtocol", "IPLD", "LibC", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    // bytes → blocks → repository; blocks ⇄ one file.
+    .room("IPLD", ["CCrypto", "CSHA256", "LibC"]),
+    .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
+    .room("Archive", ["IPLD", "LibC", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash", paths]),
+    // Servers, and buckets of object stores.
+    .room("XRPC", ["ATProtocol", "CCurl", "CResolv", "IPLD", "LibC"]),
+    .room("ObjectStore", ["ATProtocol", "IPLD", "LibC", "XRPC", paths]),
+
     // Names and bytes on disk.
-    .target(
-      name: "Files",
-      dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "IPLD", "LibC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Files", base + ["CGlibc"]),
     // Who has the blocks of a repository, and folding over them.
-    .target(
-      name: "Repository",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Repository", base + ["Files"]),
     // What an archive says of its snapshots.
-    .target(
-      name: "Snapshots",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Snapshots", base + ["Files", "Repository"]),
     // Archives elsewhere: ranges into storage.
-    .target(
-      name: "Remote",
-      dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "LibC", "ObjectStore", "Snapshots",
-        "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Remote", base + ["CGlibc", "Files", "ObjectStore", "Snapshots", "XRPC"]),
     // Files into an archive.
-    .target(
-      name: "Packing",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Packing", snapshots),
     // Archives checked.
-    .target(
-      name: "Verification",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Verification", snapshots),
     // Archives into archives.
-    .target(
-      name: "Copying",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
-        "Verification", .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Copying", snapshots + ["Verification"]),
     // Archives into files.
-    .target(
-      name: "Extraction",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Extraction", snapshots),
     // A live account into its archive.
-    .target(
-      name: "Live",
-      dependencies: [
-        "Archive", "ATProtocol", "CGlibc", "Files", "IPLD", "LibC", "ObjectStore", "Remote",
-        "Repository",
-        "Snapshots", "Verification", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Live", snapshots + ["CGlibc", "ObjectStore", "Remote", "Verification", "XRPC"]),
     // An archive back onto a server.
-    .target(
-      name: "Restore",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "LibC", "Repository", "Snapshots", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Restore", snapshots + ["XRPC"]),
     // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it is first used.
-    .target(
-      name: "Fleet",
-      dependencies: [
-        "ATProtocol", "Archive", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "ObjectStore", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("Fleet", backup + ["ObjectStore"]),
+
     // A file of settings, read strictly.
-    .target(name: "TOML", swiftSettings: strict),
+    .room("TOML"),
     // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
-    .target(name: "Viewer", dependencies: ["Archive", "ATProtocol"], swiftSettings: strict),
+    .room("Viewer", ["Archive", "ATProtocol"]),
     // One import for all of them.
-    .target(
-      name: "CarpackKit",
-      dependencies: [
-        "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .room("CarpackKit", backup),
     .executableTarget(
       name: "carpack",
-      dependencies: [
-        "Archive", "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "CArguments", "CGlibc", "Fleet",
-        "IPLD", "LibC", "ObjectStore",
-        "TOML",
-        "Viewer", "XRPC",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "SystemPackage", package: "swift-system"),
+      dependencies: backup + [
+        "CArguments", "CGlibc", "Fleet", "ObjectStore", "TOML", "Viewer", arguments,
       ],
       swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.
-    .target(
-      name: "TestSupport", dependencies: ["ATProtocol", "Archive", "IPLD", "LibC", "Repository"],
-      path: "Tests/TestSupport",
-      swiftSettings: strict),
+    .room(
+      "TestSupport", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository"],
+      path: "Tests/TestSupport"),
     // What disturbs an archive's writer, and looks at what it left.
-    .target(
-      name: "ArchiveTestSupport",
-      dependencies: [
-        "ATProtocol", "Archive", "IPLD", "LibC", "Snapshots", "TestSupport",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      path: "Tests/ArchiveTestSupport", swiftSettings: strict),
+    .room("ArchiveTestSupport", snapshots + ["TestSupport"], path: "Tests/ArchiveTestSupport"),
     // A server of this project's own that behaves as real ones were seen to, or worse; and the
     // program `stand-in` that is one.
     .target(
@@ -264,104 +187,31 @@ let package = Package(
       dependencies: [
         "ATProtocol", "CCrypto", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
       ],
-      path: "Tests/StandIn",
-      swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
+      path: "Tests/StandIn", swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
-      name: "stand-in",
-      dependencies: [
-        "StandIn", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Tests/StandInProgram", swiftSettings: strict),
-    .testTarget(
-      name: "XRPCTests",
-      dependencies: ["ATProtocol", "IPLD", "LibC", "StandIn", "TestSupport", "XRPC"],
+      name: "stand-in", dependencies: ["StandIn", arguments], path: "Tests/StandInProgram",
       swiftSettings: strict),
-    // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
-    .testTarget(
-      name: "FleetTests",
-      dependencies: [
-        "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
-        "Restore", "Snapshots", "Verification", "Fleet", "IPLD", "LibC", "ObjectStore", "StandIn",
-        "TestSupport", "XRPC",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "ObjectStoreTests",
-      dependencies: [
-        "ATProtocol", "IPLD", "LibC", "ObjectStore", "StandIn", "TestSupport", "XRPC",
-      ],
-      swiftSettings: strict),
-    // Backs up from the stand-in, and from real servers where they are installed.
-    .testTarget(
-      name: "NetworkTests",
-      dependencies: [
-        "ATProtocol", "Archive", "ArchiveTestSupport", "Copying", "Extraction", "Files", "Live",
-        "Packing", "Remote",
-        "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC", "StandIn",
-        "TestSupport",
-        "XRPC",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
-    .testTarget(name: "TOMLTests", dependencies: ["TOML", "TestSupport"], swiftSettings: strict),
     // The programs of the documentation, which see what any other package sees.
     .target(
-      name: "KitPrograms",
-      dependencies: [
-        "CarpackKit", .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      path: "Tests/KitPrograms", packageAccess: false, swiftSettings: strict),
-    .testTarget(
-      name: "KitTests",
-      dependencies: [
-        "ATProtocol", "Copying", "Extraction", "Files", "Live", "Packing", "Remote", "Repository",
-        "Restore", "Snapshots", "Verification", "CarpackKit", "KitPrograms", "StandIn",
-        "TestSupport", "XRPC", .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "IPLDTests", dependencies: ["IPLD", "LibC", "TestSupport"], swiftSettings: strict),
-    .testTarget(
-      name: "ArchiveTests",
-      dependencies: [
-        "Archive", "ArchiveTestSupport", "IPLD", "LibC", "TestSupport",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "ATProtocolTests",
-      dependencies: [
-        "ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn", "TestSupport",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "BackupTests",
-      dependencies: [
-        "Archive", "ArchiveTestSupport", "ATProtocol", "Copying", "Extraction", "Files", "Live",
-        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC",
-        "StandIn", "TestSupport",
-        "XRPC", .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+      name: "KitPrograms", dependencies: ["CarpackKit", paths], path: "Tests/KitPrograms",
+      packageAccess: false, swiftSettings: strict),
+
+    .suite("IPLDTests", ["IPLD", "LibC"]),
+    .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
+    .suite("ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths]),
+    .suite("XRPCTests", ["ATProtocol", "IPLD", "LibC", "StandIn", "XRPC"]),
+    .suite("ObjectStoreTests", ["ATProtocol", "IPLD", "LibC", "ObjectStore", "StandIn", "XRPC"]),
+    .suite("TOMLTests", ["TOML"]),
+    .suite("BackupTests", backup + ["ArchiveTestSupport", "StandIn"]),
+    .suite("KitTests", backup + ["CarpackKit", "KitPrograms", "StandIn"]),
+    // Backs up from the stand-in, and from real servers where they are installed.
+    .suite("NetworkTests", backup + ["ArchiveTestSupport", "StandIn"]),
+    // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
+    .suite("FleetTests", backup + ["Fleet", "ObjectStore", "StandIn"]),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs them for longer.
-    .testTarget(
-      name: "TortureTests",
-      dependencies: [
-        "ATProtocol", "Archive", "ArchiveTestSupport", "Copying", "Extraction", "Files", "Live",
-        "Packing", "Remote", "Repository", "Restore", "Snapshots", "Verification", "IPLD", "LibC",
-        "TestSupport",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .suite("TortureTests", backup + ["ArchiveTestSupport"]),
     // Runs the built command on the sessions in Tests/Transcripts.
-    .testTarget(
-      name: "CommandTests",
-      dependencies: [
-        "ATProtocol", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Repository", "Snapshots",
-        "TestSupport",
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: strict),
+    .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),
   ],
   swiftLanguageModes: [.v6]
 )
@@ -383,10 +233,10 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
   ]
   package.targets += [
     // Archives over HTTP: XRPC, metrics, the page.
-    .target(
-      name: "Serve",
-      dependencies: [
-        "Archive", "ATProtocol", "Files", "IPLD", "Snapshots", "Viewer",
+    .room(
+      "Serve",
+      [
+        "Archive", "ATProtocol", "Files", "IPLD", "Snapshots", "Viewer", paths,
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -394,18 +244,16 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-        .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Serve/Sources/Serve", swiftSettings: strict),
+      path: "Serve/Sources/Serve"),
     // A snapshot's records as tables of SQLite.
-    .target(
-      name: "Tables",
-      dependencies: [
-        "Archive", "ATProtocol", "Extraction", "IPLD", "Snapshots",
+    .room(
+      "Tables",
+      [
+        "Archive", "ATProtocol", "Extraction", "IPLD", "Snapshots", paths,
         .product(name: "GRDB", package: "GRDB.swift"),
-        .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Serve/Sources/Tables", swiftSettings: strict),
+      path: "Serve/Sources/Tables"),
     .executableTarget(
       name: "carpack-serve",
       dependencies: ["Serve", "Tables", .product(name: "GRDB", package: "GRDB.swift")],
@@ -418,12 +266,9 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
 if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
   let fuzzed: [Target.Dependency] = [
     "Archive", "ATProtocol", "IPLD", "Repository", "Snapshots", "TOML", "Verification", "XRPC",
-    .product(name: "SystemPackage", package: "swift-system"),
+    paths,
   ]
-  package.targets.append(
-    .target(
-      name: "FuzzSupport", dependencies: fuzzed, path: "Fuzz/Sources/FuzzSupport",
-      swiftSettings: strict))
+  package.targets.append(.room("FuzzSupport", fuzzed, path: "Fuzz/Sources/FuzzSupport"))
   package.targets += [
     "FuzzAnswer", "FuzzCAR", "FuzzCARStream", "FuzzCBOR", "FuzzDNS", "FuzzFooter", "FuzzFrameWalk",
     "FuzzIdentity", "FuzzIndex", "FuzzMSTNode", "FuzzManifest", "FuzzProof", "FuzzTOML",
@@ -436,32 +281,20 @@ if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
 
 // Programs that make what is measured: `make bench`.
 if Context.environment["CARPACK_BUILD_BENCH"] != nil {
-  let arguments = Target.Dependency.product(
-    name: "ArgumentParser", package: "swift-argument-parser")
   package.products += [
     .executable(name: "generate-repository", targets: ["GenerateRepository"]),
     .executable(name: "profile-inspect", targets: ["ProfileInspect"]),
     .executable(name: "parse-arguments", targets: ["ParseArguments"]),
   ]
-  package.targets += [
-    .executableTarget(
-      name: "GenerateRepository",
-      dependencies: [
-        "ATProtocol", "Archive", "IPLD", "Repository", arguments,
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      path: "Benchmarks/Sources/GenerateRepository", swiftSettings: strict),
-    .executableTarget(
-      name: "ProfileInspect",
-      dependencies: [
-        "ATProtocol", "Archive", "IPLD", "Repository", arguments,
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      path: "Benchmarks/Sources/ProfileInspect", swiftSettings: strict),
-    .executableTarget(
-      name: "ParseArguments", dependencies: [arguments],
-      path: "Benchmarks/Sources/ParseArguments", swiftSettings: strict),
+  let measured: [Target.Dependency] = [
+    "ATProtocol", "Archive", "IPLD", "Repository", arguments, paths,
   ]
+  package.targets += [
+    ("GenerateRepository", measured), ("ProfileInspect", measured), ("ParseArguments", [arguments]),
+  ].map { name, known in
+    .executableTarget(
+      name: name, dependencies: known, path: "Benchmarks/Sources/\(name)", swiftSettings: strict)
+  }
 }
 
 // Only some of the suites, and what they need, where that is enough: CARPACK_SUITES="XRPCTests".

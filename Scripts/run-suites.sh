@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # What takes long, each by the beginning of its tests' names.
-parts=('^(NetworkTests|FleetTests)\.' '^(CommandTests|TortureTests)\.')
+parts=('^(NetworkTests|FleetTests|XRPCTests|ObjectStoreTests)\.' '^(CommandTests|TortureTests)\.')
 logs=.build/tests/logs
 program=.build/tests/release/carpackPackageTests.xctest
 

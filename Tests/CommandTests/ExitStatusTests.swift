@@ -1,3 +1,4 @@
+import ArchiveTestSupport
 import Foundation
 import TestSupport
 import Testing
@@ -32,6 +33,7 @@ struct `The exit status` {
     extract A RECORD -d out                        0     0          0       0       10        0       0
     export --csv out A                             0     0          10      11      10        0       0
     export --html out A                            0     0          10      11      10        0       0
+    export --sqlite out.db A                       0     0          10      11      10        0       0
     compact A -o out.car.zst                       0     0          0       11      11        0       11
     prune --dry-run --keep-last 1 A                0     0          0       0       0         0       0
     merge A -o out.car.zst                         0     0          0       11      11        0       11

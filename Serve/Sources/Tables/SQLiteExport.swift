@@ -39,8 +39,10 @@ package struct SQLiteExport {
     package var unreadable = 0
     /// How many snapshots came in that were not whole when they were made.
     package var incompleteSnapshots = 0
-    /// What is wrong with snapshots, each in a line.
+    /// What is wrong with the archive and its snapshots, each in a line.
     package var flaws: [String] = []
+    /// How many bytes of a write that was not finished follow what is committed.
+    package var unfinishedByteCount: UInt64 = 0
   }
 
   private var reader: ArchiveReader
@@ -78,6 +80,7 @@ package struct SQLiteExport {
     let history = try SnapshotHistory(of: export.reader)
     export.reader = history.reader
     guard !history.entries.isEmpty else { throw SnapshotError.noSnapshot }
+    export.noteRecovery()
     for fault in history.breaks { export.report.flaws.append("\(fault)") }
     var last: [DID: SnapshotHistory.Entry] = [:]
     for entry in history.entries {
@@ -95,6 +98,19 @@ package struct SQLiteExport {
       try database.execute(sql: "PRAGMA optimize")
     }
     return export.report
+  }
+
+  /// Notes what was not as it should be when the archive was opened.
+  private mutating func noteRecovery() {
+    guard let recovery = reader.recovery else { return }
+    if recovery.rebuild != nil {
+      report.flaws.append("its index or its end is damaged; it was read from the data itself")
+    } else if recovery.isDamaged {
+      report.flaws.append(
+        "bytes were inserted or removed before its last \(recovery.interruptedTail) bytes")
+    } else if !recovery.isBeingWritten {
+      report.unfinishedByteCount = recovery.interruptedTail
+    }
   }
 
   // MARK: A snapshot
@@ -232,7 +248,8 @@ package struct SQLiteExport {
 extension SQLiteExport.Report {
   /// Says what came of it, and ends the process with its status.
   package func say(_ options: SQLiteOptions) -> Never {
-    let isIncomplete = unreadable > 0 || incompleteSnapshots > 0
+    let lacksRecords = unreadable > 0 || incompleteSnapshots > 0
+    let isIncomplete = lacksRecords || unfinishedByteCount > 0
     let isComplete = !isIncomplete && flaws.isEmpty
     if options.isJSON {
       var json = JSONWriter()
@@ -261,7 +278,12 @@ extension SQLiteExport.Report {
       FileHandle.standardOutput.write(Data(line.utf8))
     }
     for flaw in flaws { FileHandle.standardError.write(Data("carpack: damaged: \(flaw)\n".utf8)) }
-    if isIncomplete, flaws.isEmpty, !options.isQuiet {
+    if unfinishedByteCount > 0 {
+      let line =
+        "carpack: unfinished: \(options.archive) ends in \(unfinishedByteCount) bytes of a write that was not finished\n"
+      FileHandle.standardError.write(Data(line.utf8))
+    }
+    if lacksRecords, flaws.isEmpty, !options.isQuiet {
       let line =
         "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; rows have their names\n"
       FileHandle.standardError.write(Data(line.utf8))

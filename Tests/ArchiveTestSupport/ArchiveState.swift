@@ -1,15 +1,14 @@
 import ATProtocol
 import Archive
-import ArchiveTestSupport
 import IPLD
 import Repository
 import Snapshots
 import SystemPackage
-import TestSupport
+package import TestSupport
 import Testing
 
 /// What can be the matter with an archive, in the exit status table.
-enum ArchiveState: String, CaseIterable {
+package enum ArchiveState: String, CaseIterable, Sendable {
   /// Nothing is.
   case whole
   /// A referenced blob is missing.
@@ -26,12 +25,12 @@ enum ArchiveState: String, CaseIterable {
   case hostile
 
   /// The record that every verb asks for; it is there in every state.
-  static let record = "app.bsky.feed.post/3k1000000"
+  package static let record = "app.bsky.feed.post/3k1000000"
   /// The image that posts refer to.
   private static let image = SampleFile.png("an image")
 
   /// Writes `a.car.zst`, an archive in this state.
-  func write(to folder: TemporaryFolder) throws {
+  package func write(to folder: TemporaryFolder) throws {
     var repository = try TestRepository(posts: 300)
     if self == .hostile { repository.add("../../x", bytes: [0xa0]) }
     try repository.add("app.bsky.feed.post/image", blob: .blob(Self.image))
