@@ -102,7 +102,7 @@ extension AccountRestore {
     }
     if server.userDomains.contains(where: present.text.hasSuffix) { return present }
     let isLost = try await SourceServer.takesAlong(
-      present, of: did, from: old?.url, isThere: old?.isThere ?? false, network: network)
+      present, of: did, from: old?.url, isThere: old?.standing.isThere ?? false, network: network)
     guard isLost else { return present }
     guard let domain = server.userDomains.first else {
       throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
@@ -164,7 +164,7 @@ extension AccountRestore {
     }
     guard let recoveryKey = options.recoveryKey else {
       throw RestoreError.cannotVouch(
-        old?.isThere == true
+        old?.standing.isThere == true
           ? "there is no login for the old server" : "the old server is gone, and there is no key")
     }
     guard !options.isRehearsal else {
@@ -172,7 +172,7 @@ extension AccountRestore {
         "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
       )
     }
-    if let old, old.isThere, !options.abandonsOld {
+    if let old, old.standing.isThere, !options.abandonsOld {
       throw RestoreError.cannotVouch(
         "\(old.url) answers for the account: it vouches with --login, and is done without with --abandon-old"
       )

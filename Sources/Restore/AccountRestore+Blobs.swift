@@ -33,13 +33,12 @@ extension AccountRestore {
   private func rewrite(_ differing: [CID], _ server: DestinationServer) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
     guard !differing.isEmpty || AtomicFile.isTaken(path) else { return false }
-    let rewrite = RecordRewrite(
-      restore: try await RecordRestore(archived, to: server, replaces: false), pending: path)
-    let finished = try await rewrite.finishPending()
+    let restore = try await RecordRestore(archived, to: server, replaces: false)
+    let finished = try await restore.finishPending(in: path)
     if finished > 0 {
       tell(.warning("\(finished) records that an interrupted run had deleted were written again"))
     }
-    let plan = try await rewrite.plan(for: Set(differing))
+    let plan = try await restore.plan(for: Set(differing))
     for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be helped: \(why)")) }
     guard !plan.records.isEmpty else { return finished > 0 }
     guard options.rewritesRecords, options.agrees(.rewriting(records: plan.records.count)) else {
@@ -49,7 +48,7 @@ extension AccountRestore {
         ))
       return finished > 0
     }
-    try await rewrite.run(plan.records)
+    try await restore.rewrite(plan.records, noting: path)
     return true
   }
 }

@@ -27,8 +27,11 @@ extension AccountRestore {
       try finish(.identity, log.entries.last?.cid.map { "\($0)" } ?? "", wasDone: true)
       return true
     }
+    // The name that the account loses, if it gets another.
+    let name = try await presentHandle().map { "at://" + $0.text }
     let wanted = try await present.moved(
-      to: credentials, owners: owners(in: present), givingUp: givenUpName(credentials))
+      to: credentials, owners: owners(in: present),
+      givingUp: name == credentials.handle ? nil : name)
     let operation = try await signed(wanted, after: log)
     let submit = SubmitPLCOperation(operation.operation)
     let isSent = try await send(operation, present.changes(to: wanted), for: .identity) {
@@ -51,14 +54,6 @@ extension AccountRestore {
       let place = keys.firstIndex(of: key)
     else { return [] }
     return Set(keys[...place])
-  }
-
-  /// The name that the account loses, if it gets another.
-  private func givenUpName(_ credentials: PLCCredentials) async throws -> String? {
-    guard let present = try await presentHandle().map({ "at://" + $0.text }),
-      present != credentials.handle
-    else { return nil }
-    return present
   }
 
   /// The operation, signed: as it was signed before, if it follows the log still; with the owner's

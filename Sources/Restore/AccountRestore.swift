@@ -169,7 +169,7 @@ package struct AccountRestore {
     guard let from = journal.from else { return }
     let old = try await SourceServer(from, of: did, network: network, options)
     self.old = old
-    report.isOldThere = old.isThere
+    report.isOldThere = old.standing.isThere
     switch old.standing {
     case .active(let rev, let head): try checkIsNewest(rev, head)
     case .inactive(let why): tell(.warning("\(from): \(why)"))
@@ -215,7 +215,7 @@ package struct AccountRestore {
 
   mutating func putRepository(_ target: DestinationServer) async throws {
     let source = try have()
-    let wasDone = try await !RepositoryImport(source: source, target: target).run()
+    let wasDone = try await !source.send(to: target)
     try finish(.repository, "\(source.head)", wasDone: wasDone)
   }
 
@@ -246,9 +246,7 @@ package struct AccountRestore {
           "the new server counts \(count) records, and the archive \(source.recordCount)"))
     }
     report.areRecordsEqual = false
-    try await RepositoryImport(source: source, target: target).compare { [tell] in
-      tell(.progress($0))
-    }
+    try await source.compare(on: target) { [tell] in tell(.progress($0)) }
     report.areRecordsEqual = true
     guard options.comparesBlobs else {
       return try finish(.comparison, "records equal, blobs not read back")

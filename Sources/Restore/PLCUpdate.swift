@@ -47,10 +47,8 @@ struct PLCUpdate: Sendable {
 
   /// An operation signed here.
   func sign(_ state: PLCState, after log: PLCLog, with key: PrivateKey) throws -> PLCSuccessor {
-    do throws(PLCSuccessor.Fault) {
-      return try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
-    } catch {
-      throw RestoreError.operation(error)
+    try checked { () throws(PLCSuccessor.Fault) in
+      try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
     }
   }
 
@@ -79,11 +77,15 @@ struct PLCUpdate: Sendable {
   /// An operation that was signed elsewhere, or before, checked against what it was to say.
   func check(_ operation: IPLDValue, says state: PLCState, after log: PLCLog) throws -> PLCSuccessor
   {
-    do throws(PLCSuccessor.Fault) {
-      return try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
-    } catch {
-      throw RestoreError.operation(error)
+    try checked { () throws(PLCSuccessor.Fault) in
+      try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
     }
+  }
+
+  private func checked(_ make: () throws(PLCSuccessor.Fault) -> PLCSuccessor) throws
+    -> PLCSuccessor
+  {
+    do { return try make() } catch { throw RestoreError.operation(error) }
   }
 
   private var time: UnixTime { UnixTime(now()) ?? UnixTime(microseconds: .max) }

@@ -173,12 +173,7 @@ package struct RecordRestore {
 ///    refers to.
 /// 2. What is going to be deleted is in a file beside the archive before it is: an interrupted run
 ///    is finished by the next.
-struct RecordRewrite {
-  /// What puts records back.
-  let restore: RecordRestore
-  /// The file that says what is deleted and not written again yet.
-  let pending: FilePath
-
+extension RecordRestore {
   /// Finds out which records have to be written again for these blobs, and which blobs cannot be
   /// helped.
   ///
@@ -192,10 +187,10 @@ struct RecordRewrite {
       if let why = try await whyNotSent(cid) { hopeless[cid] = why }
     }
     var found: [Candidate] = []
-    try restore.repository.forEachRecord { path, cid, bytes in
+    try repository.forEachRecord { path, cid, bytes in
       guard let bytes else { return }
       let block = Block(cid: cid, bytes: bytes)
-      let refs = try RecordRestore.blobs(of: block)
+      let refs = try Self.blobs(of: block)
       guard refs.contains(where: { blobs.contains($0.cid) }) else { return }
       found.append(Candidate(path: path, block: block, refs: refs))
     }
@@ -238,8 +233,8 @@ struct RecordRewrite {
   /// Why the server does not take a blob at all; nil if it does.
   private func whyNotSent(_ cid: CID) async throws -> String? {
     do {
-      let type = restore.repository.blobs[cid]?.mimeType
-      let sent = try await restore.server.send(cid, as: type, from: restore.archived)
+      let type = repository.blobs[cid]?.mimeType
+      let sent = try await server.send(cid, as: type, from: archived)
       if case .failure(let reason) = sent { return reason.sentence }
       return nil
     } catch let error as XRPCError where error.status != 401 {
@@ -254,46 +249,45 @@ struct RecordRewrite {
     do throws(IdentifierError) { recordPath = try RecordPath(path) } catch {
       return "\(path) is no path that a server takes"
     }
-    do throws(RecordRestore.Unfit) { try RecordRestore.value(of: block) } catch {
+    do throws(Unfit) { try Self.value(of: block) } catch {
       return "\(path): \(error.what)"
     }
     for ref in refs {
       guard !ref.isLegacy else { return "\(path) refers to it in the form of 2022" }
-      guard case .held = restore.archived.state(of: ref.cid) else {
+      guard case .held = archived.state(of: ref.cid) else {
         return "\(path) refers to \(ref.cid) as well, which the archive does not hold"
       }
     }
-    guard try await restore.cid(at: recordPath) == block.cid else {
+    guard try await cid(at: recordPath) == block.cid else {
       return "\(path) is another on the server than in the archive"
     }
     return nil
   }
 
-  /// Finishes what an interrupted run has begun; answers how many records it wrote.
+  /// Finishes what an interrupted run has begun, as a file says; returns how many records it wrote.
   ///
   /// They are read from the snapshot that they were deleted by: one that was made since lacks them.
   ///
   /// - Throws: ``BackupError/malformedDocument(_:)`` for a file that is another account's, or none.
-  func finishPending() async throws -> Int {
+  func finishPending(in pending: FilePath) async throws -> Int {
     guard let bytes = try AtomicFile.read(pending) else { return 0 }
     let names = Answer(try DataModelJSON.decode(bytes))
-    guard names.optionalText("did") == restore.server.did.text,
+    guard names.optionalText("did") == server.did.text,
       let manifest = names.optionalCID("manifest"),
       let items = names.json["records"]?.array
     else {
       throw BackupError.malformedDocument(
-        "\(pending) does not say which records of \(restore.server.did) were deleted")
+        "\(pending) does not say which records of \(server.did) were deleted")
     }
-    let archived = try ArchivedSnapshot(manifest, in: restore.archived.reader)
-    return try await finish(
-      items.map { try RecordPath($0.string ?? "") },
-      RecordRestore(archived, to: restore.server, replaces: false))
+    let earlier = try ArchivedSnapshot(manifest, in: archived.reader)
+    return try await RecordRestore(earlier, to: server, replaces: false)
+      .finish(items.map { try RecordPath($0.string ?? "") }, in: pending)
   }
 
-  /// Deletes records, and writes them again.
-  func run(_ records: [(path: RecordPath, cid: CID)]) async throws {
-    guard let manifest = restore.archived.cid else { throw SnapshotError.noSnapshot }
-    let did = restore.server.did
+  /// Deletes records, and writes them again; a file says meanwhile which they are.
+  func rewrite(_ records: [(path: RecordPath, cid: CID)], noting pending: FilePath) async throws {
+    guard let manifest = archived.cid else { throw SnapshotError.noSnapshot }
+    let did = server.did
     let names: IPLDMap = [
       "did": .string(did.text), "manifest": .string("\(manifest)"),
       "records": .array(records.map { .string("\($0.path)") }),
@@ -301,16 +295,16 @@ struct RecordRewrite {
     let text = DataModelJSON.encode(.map(names))
     try AtomicFile.save(to: pending, replacing: true, isPrivate: true) { try $0(text.span) }
     for (path, cid) in records {
-      try await restore.server.perform(DeleteRecord(did: did, path: path, expecting: cid))
+      try await server.perform(DeleteRecord(did: did, path: path, expecting: cid))
     }
-    _ = try await finish(records.map(\.path), restore)
+    _ = try await finish(records.map(\.path), in: pending)
   }
 
   /// Writes what was deleted, and forgets that it was; returns how many records it wrote.
-  private func finish(_ paths: [RecordPath], _ restore: RecordRestore) async throws -> Int {
+  private func finish(_ paths: [RecordPath], in pending: FilePath) async throws -> Int {
     var count = 0
     for path in paths {
-      switch try await restore.restore(path) {
+      switch try await restore(path) {
       case .written: count += 1
       case .there: continue
       case let outcome:

@@ -6,11 +6,8 @@ internal import Repository
 internal import SystemPackage
 internal import XRPC
 
-/// Gives a server a repository, and finds out whether it has it.
-struct RepositoryImport: Sendable {
-  let source: RestoreSource
-  let target: DestinationServer
-
+/// Giving a server a repository, and finding out whether it has it.
+extension RestoreSource {
   /// How long the server is asked whether it has taken a repository whose import was not answered,
   /// in seconds: where a proxy gave up, or nothing came for half an hour; and where the connection
   /// broke off, which mostly ends the import as well.
@@ -20,26 +17,26 @@ struct RepositoryImport: Sendable {
   /// How often an import is tried that gets no answer.
   private static let attempts = 3
 
-  /// Sends the repository unless it is there.
+  /// Sends the repository to a server unless it is there.
   ///
   /// - Returns: Whether it had to be sent.
   /// - Throws: `XRPCError` if the server refuses it; `TransportError` if it does not answer.
-  func run() async throws -> Bool {
-    if try await isThere() { return false }
+  func send(to target: DestinationServer) async throws -> Bool {
+    if try await isThere(on: target) { return false }
     var attempt = 1
     while true {
       do {
-        _ = try await target.upload(ImportRepo(source.body), attempts: 1)
+        _ = try await target.upload(ImportRepo(body), attempts: 1)
         return true
       } catch let error {
         guard let patience = Self.patience(after: error), attempt < Self.attempts else {
           guard let refusal = error as? XRPCError, [400, 413, 500].contains(refusal.status) else {
             throw error
           }
-          throw RestoreError.importRefused("\(refusal)", source.oddities)
+          throw RestoreError.importRefused("\(refusal)", oddities)
         }
         for _ in 0...Int(patience / Self.interval) {
-          if try await isThere() { return true }
+          if try await isThere(on: target) { return true }
           try await Task.sleep(for: .seconds(Self.interval))
         }
         attempt += 1
@@ -48,8 +45,8 @@ struct RepositoryImport: Sendable {
   }
 
   /// Whether the head of the repository is the one of the archive.
-  private func isThere() async throws -> Bool {
-    try await target.call(CheckAccountStatus()).commit == source.head
+  private func isThere(on target: DestinationServer) async throws -> Bool {
+    try await target.call(CheckAccountStatus()).commit == head
   }
 
   /// How long to ask whether a repository was taken after an error, in seconds; nil if it was not.
@@ -73,20 +70,22 @@ struct RepositoryImport: Sendable {
   /// with one root have the same paths and records.
   ///
   /// - Throws: ``RestoreError/otherRepository(_:)``; what fetching throws.
-  func compare(_ progress: @escaping @Sendable (Progress) -> Void) async throws {
-    let limit = Int(clamping: source.byteCount.multipliedSaturated(by: 4)) + (64 << 20)
+  func compare(
+    on target: DestinationServer, _ progress: @escaping @Sendable (Progress) -> Void
+  ) async throws {
+    let limit = Int(clamping: byteCount.multipliedSaturated(by: 4)) + (64 << 20)
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit,
-      arrived: { count in
-        progress(Progress(stage: "reading back", done: UInt64(count), total: source.byteCount))
+      arrived: { [byteCount] count in
+        progress(Progress(stage: "reading back", done: UInt64(count), total: byteCount))
       })
-    try await target.client.stream(GetRepo(did: source.did)) { response in
+    try await target.client.stream(GetRepo(did: did)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()
-    try await onOwnThread { [source] in
+    try await onOwnThread { [self] in
       var offset = 0
-      let isAll = try source.isAll {
+      let isAll = try isAll {
         let count = min(Self.pieceLength, file.count - offset)
         defer { offset += count }
         return count > 0 ? try file.bytes(at: UInt64(offset), count: count) : nil
@@ -98,9 +97,9 @@ struct RepositoryImport: Sendable {
       guard repository.inspection.isComplete else {
         throw RestoreError.otherRepository("tree nodes or records are missing in it")
       }
-      guard repository.commit.data == source.commit.data else {
+      guard repository.commit.data == commit.data else {
         throw RestoreError.otherRepository(
-          "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(source.commit.data) with \(source.recordCount)"
+          "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(commit.data) with \(recordCount)"
         )
       }
     }

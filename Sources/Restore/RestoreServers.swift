@@ -13,16 +13,12 @@ package import XRPC
 struct DestinationServer: Sendable {
   let client: XRPCClient
   let did: DID
-  private let tell: @Sendable (RestoreEvent) -> Void
+  let tell: @Sendable (RestoreEvent) -> Void
 
   /// The longest that one call waits for a limit in all, in seconds: a day, and what clocks differ.
   private static let longestWait = 26.0 * 3600
   /// How long to wait where a server does not say.
   private static let assumedWait = 60.0
-
-  init(client: XRPCClient, did: DID, tell: @escaping @Sendable (RestoreEvent) -> Void) {
-    (self.client, self.did, self.tell) = (client, did, tell)
-  }
 
   /// The server on which an account is, logged in as its owner.
   ///
@@ -233,9 +229,6 @@ struct SourceServer: Sendable {
   let standing: Standing
   /// As the account's owner; nil without a password.
   let client: XRPCClient?
-
-  /// Whether it answers and has the account.
-  var isThere: Bool { standing.isThere }
 
   /// Finds out what it says.
   ///
