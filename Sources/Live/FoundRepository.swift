@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Repository
@@ -124,5 +125,262 @@ extension Snapshot.LeftOut {
       bytes + blocks * Self.overhead > ownBytes + ownBlocks * Self.overhead + Self.allowance
     else { return nil }
     self.init(blocks: blocks, bytes: bytes)
+  }
+}
+
+/// Finding out how a repository differs from the snapshot that an archive has.
+///
+/// Only what is new is read: the blocks that a server sent, the nodes of the old tree that the new
+/// one does not have, and the records that changed. The rest is what it was in that snapshot, which
+/// was checked when it was made.
+///
+/// Invariants:
+/// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the
+///    archive or was sent, and each hashes to its CID.
+/// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other.
+///    Where what changed does not tell that, there are no changes to be had
+///    (``find(in:after:_:)``).
+struct RepositoryChanges {
+  /// That what changed does not tell everything.
+  private struct NotIncremental: Error {}
+
+  private let sent: CARFile
+  private let base: ArchivedSnapshot
+  private let root: CID
+  private let commit: Commit
+  /// What the snapshot lacks, by its own ledger.
+  private let missing: BlobLedger.MissingList
+  private let blocks: SnapshotBlocks
+  private var created: [CID] = []
+  private var deleted: [CID] = []
+  /// The records that changed.
+  private var records: [MSTDiff.RecordChange] = []
+  private var counts: Snapshot.Counts
+  private var unreadable: UnreadableRecords
+  private var scanner = RecordScanner()
+  /// Where the sections begin, in what was sent, that go into the archive.
+  private var new: [Int] = []
+  /// The sections of the archive that the snapshot does not have, and the new tree does.
+  private var reused: [UInt64] = []
+  /// The sections that the snapshot has, and the new tree does not.
+  private var removed: [UInt64] = []
+  private var (addedBytes, removedBytes): (UInt64, UInt64) = (0, 0)
+
+  /// Finds out how a repository differs from a snapshot.
+  ///
+  /// - Parameters:
+  ///   - sent: what the server sent, each block of which hashes to its CID.
+  ///   - base: the snapshot.
+  ///   - origin: how the server gave it.
+  /// - Returns: The repository; nil if the two do not make one, or not all that a manifest says
+  ///   follows from what changed: a blob that is held already, or is not referred to by a record
+  ///   any more, may be referred to by others that did not change.
+  static func find(
+    in sent: CARFile, after base: ArchivedSnapshot, _ origin: Snapshot.Fetched
+  ) throws -> FoundRepository? {
+    do {
+      var changes = try RepositoryChanges(sent, base)
+      return try changes?.repository(origin)
+    } catch let error
+      where error.isDamage || error is MSTDiffError || error is RepositoryError
+      || error is NotIncremental
+    {
+      return nil
+    }
+  }
+
+  private init?(_ sent: CARFile, _ base: ArchivedSnapshot) throws {
+    let snapshot = base.snapshot
+    // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what
+    // its tree leads to.
+    guard snapshot.isComplete,
+      snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
+      let recordBlocks = snapshot.counts.recordBlocks,
+      snapshot.counts.blocks == 1 + snapshot.counts.nodes + recordBlocks,
+      let root = sent.header.roots.first, let missing = try base.exhaustiveLedger(),
+      // Blobs that have come otherwise are counted with all of the repository at hand.
+      try base.lacksAll(missing),
+      let commit = try sent.body(of: root).map({ (body) throws in try Commit(body.span) })
+    else { return nil }
+    (self.sent, self.base, self.root, self.commit) = (sent, base, root, commit)
+    (self.missing, counts, unreadable) = (missing, snapshot.counts, snapshot.unreadable)
+    blocks = SnapshotBlocks(base)
+  }
+
+  /// The repository; nil if it takes away more than the manifest says there was.
+  private mutating func repository(_ origin: Snapshot.Fetched) throws -> FoundRepository? {
+    let block = try base.block(base.snapshot.commit)
+    let before = try Commit(block.bytes.span)
+    try MSTDiff.compare(old: before.data, new: commit.data, verifying: true) {
+      [sent, blocks] cid, _ in
+      try sent.body(of: cid) ?? blocks.body(of: cid)
+    } each: { change in
+      switch change {
+      case .createdNode(let cid): created.append(cid)
+      case .deletedNode(let cid): deleted.append(cid)
+      case .record(let record): records.append(record)
+      }
+    }
+    for record in records {
+      counts.records += (record.new == nil ? 0 : 1) - (record.old == nil ? 0 : 1)
+    }
+    counts.nodes += created.count - deleted.count
+    try locate()
+    counts.blocks += new.count + reused.count - removed.count
+    let newBlobs = try readRecords()
+    let car = base.snapshot.car
+    let (bytesBefore, gone) = (
+      car.byteCount + addedBytes, UInt64(car.header.count) + removedBytes
+    )
+    guard bytesBefore >= gone, counts.records >= 0, counts.nodes >= 0, counts.blocks > 0,
+      counts.recordBlocks ?? 0 >= 0, unreadable.count >= 0, unreadable.partlySearchedCount >= 0
+    else { return nil }
+    var origin = origin
+    origin.leftOut = Snapshot.LeftOut(
+      of: sent, using: new, own: (counts.blocks, Int(clamping: bytesBefore - gone)))
+    let header = CARHeader(roots: [root]).bytes
+    return FoundRepository(
+      // It makes a whole of what was whole.
+      facts: RepositoryFacts(
+        commit: commit, root: root, counts: counts, unreadable: unreadable, isComplete: true,
+        blobCount: base.snapshot.blobs.referenced + newBlobs.entries.count),
+      byteCount: sent.file.count, header: header, origin: origin,
+      pack: packing(header, byteCount: bytesBefore - gone + UInt64(header.count))
+    ) { [base, missing] listing, archive, schedule in
+      try BlobReconciliation(
+        adding: newBlobs, to: missing, of: base, listing: listing, archive: archive,
+        schedule: schedule)
+    }
+  }
+
+  /// What appends the blocks that are new, in the order in which they were sent, and the order if it
+  /// is too long for a manifest.
+  ///
+  /// It returns what the manifest says of the CAR, which nobody has put together: it has no digest.
+  private func packing(_ header: [UInt8], byteCount: UInt64)
+    -> @Sendable (inout ArchiveWriter)
+    throws -> Snapshot.CARDescription
+  {
+    {
+      [sent, base, reused, new = new.sorted(), removed = removed.sorted()] writer in
+      var order = BlockOrder()
+      try sent.file.withBytes { bytes throws in
+        for start in new {
+          let body = bytes.extracting(CARSection.body(at: start, in: bytes))
+          order.append(try writer.append(verified: CARSection.cid(at: start, in: bytes), body))
+        }
+      }
+      for ordinal in reused { order.append(ordinal) }
+      order.append(try base.order(), except: removed)
+      let written = try order.written(after: try OrderBasis(base))
+      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
+      return Snapshot.CARDescription(
+        header: header, byteCount: byteCount, sha256: nil, sectionCount: order.count,
+        order: written.order, base: written.base)
+    }
+  }
+
+  // MARK: Blocks
+
+  /// Finds out where the blocks are that came, and where those that went.
+  private mutating func locate() throws {
+    let createdRecords = Set(records.compactMap(\.new))
+    let removedRecords = Set(records.compactMap(\.old)).subtracting(createdRecords)
+    // One of them might be what another key leads to, too.
+    if !removedRecords.isEmpty, base.snapshot.counts.recordBlocks != base.snapshot.counts.records {
+      throw NotIncremental()
+    }
+    let order = try base.order().runs.sorted { $0.lowerBound < $1.lowerBound }
+    let wanted = [root] + created + createdRecords
+    let states = try base.reader.states(wanted.count) { wanted[$0] }
+    var createdRecordCount = 0
+    for (index, cid) in wanted.enumerated() {
+      let isRecord = index > created.count
+      if case .held(let ordinal, let length) = states[index] {
+        if order.has(ordinal) {
+          // The only blocks that both trees may have are records under other keys.
+          guard isRecord else { throw NotIncremental() }
+          continue
+        }
+        reused.append(ordinal)
+        addedBytes += Self.sectionLength(cid, length)
+      } else {
+        guard let number = sent.number(of: cid), let length = sent.length(of: cid)
+        else { throw NotIncremental() }
+        new.append(sent.start(of: number))
+        addedBytes += Self.sectionLength(cid, length)
+      }
+      if isRecord { createdRecordCount += 1 }
+    }
+    let gone = [base.snapshot.commit] + deleted + removedRecords
+    for (cid, state) in zip(gone, try base.reader.states(gone.count) { gone[$0] }) {
+      guard case .held(let ordinal, let length) = state, order.has(ordinal) else {
+        throw NotIncremental()
+      }
+      removed.append(ordinal)
+      removedBytes += Self.sectionLength(cid, length)
+    }
+    counts.recordBlocks = counts.recordBlocks.map {
+      $0 + createdRecordCount - removedRecords.count
+    }
+  }
+
+  private static func sectionLength(_ cid: CID, _ bodyLength: UInt64) -> UInt64 {
+    let total = UInt64(cid.bytes.count) + bodyLength
+    return total + UInt64(Varint.length(of: total))
+  }
+
+  // MARK: Records
+
+  /// Reads the records that changed.
+  ///
+  /// - Returns: The blobs to which records refer now and none did before. None of them is in the
+  ///   archive, or known to be missing.
+  private mutating func readRecords() throws -> BlobTable {
+    var (before, after) = (BlobTable(), BlobTable())
+    for record in records {
+      guard let cid = record.new else { continue }
+      let body = try sent.body(of: cid) ?? blocks.body(of: cid)
+      try scan(body, of: record, sign: 1, &after)
+    }
+    // In the order of the archive, so that no frame is decompressed for each of them.
+    let gone = records.compactMap { record in record.old.map { (record: record, cid: $0) } }
+    let ordinals = try base.reader.ordinals(gone.count) { gone[$0].cid }
+    for index in gone.indices.sorted(by: { (ordinals[$0], $0) < (ordinals[$1], $1) }) {
+      let body = try blocks.body(of: gone[index].cid)
+      try scan(body, of: gone[index].record, sign: -1, &before)
+    }
+    guard before.entries.allSatisfy({ after.contains($0.cid) }) else { throw NotIncremental() }
+    var new = BlobTable()
+    let candidates = after.entries.filter { !before.contains($0.cid) }
+    let noted = IndexedCIDs(missing.cids)
+    let states = try base.reader.states(candidates.count) { candidates[$0].cid }
+    for (entry, state) in zip(candidates, states) {
+      guard case .missing = state, noted.place(of: entry.cid) == nil,
+        sent.number(of: entry.cid) == nil
+      else { throw NotIncremental() }
+      new.insert(
+        BlobRef(
+          cid: entry.cid, mimeType: entry.mimeType, size: entry.size, isLegacy: entry.isLegacy),
+        from: Array(entry.firstRecord.utf8))
+    }
+    return new
+  }
+
+  private mutating func scan(
+    _ body: [UInt8]?, of record: MSTDiff.RecordChange, sign: Int, _ blobs: inout BlobTable
+  ) throws {
+    guard let body else { throw NotIncremental() }
+    var found = UnreadableRecords()
+    found.count(scanner.scan(body.span) { blobs.insert($0, from: record.key) })
+    unreadable.add(found, times: sign)
+  }
+}
+
+extension ArchivedSnapshot {
+  /// Whether the archive holds none of these blobs.
+  func lacksAll(_ blobs: BlobLedger.MissingList) throws -> Bool {
+    try reader.states(blobs.count) { blobs.cids[$0] }
+      .allSatisfy { if case .missing = $0 { true } else { false } }
   }
 }

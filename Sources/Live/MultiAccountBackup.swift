@@ -1,6 +1,8 @@
 package import ATProtocol
 internal import Archive
+internal import Files
 package import IPLD
+internal import Synchronization
 internal import SystemPackage
 package import XRPC
 
@@ -118,5 +120,218 @@ package struct MultiAccountBackup: Sendable {
       return try Task.checkCancellation()
     }
     observer.ended(account.account, outcome)
+  }
+}
+
+/// Whether an account's servers send next to nothing, so that another account may have its place.
+///
+/// 1. An account is slow when it waits for its servers and they have sent less than ``leastBytes``
+///    for as long as there is patience.
+/// 2. What is done here with what has come is not the servers' fault, however long it takes.
+final class StallDetector: Sendable {
+  private struct State {
+    var stage = BackupProgress.Stage.resolving
+    /// How many bytes of the stage had arrived when it was last seen to get on, and when that was.
+    var bytes: UInt64 = 0
+    var seen = ContinuousClock.now
+    var isWaiting: Bool { stage != .checking && stage != .committing }
+  }
+
+  private static let leastBytes: UInt64 = 128 << 10
+
+  private let patience: Duration
+  private let state = Mutex(State())
+
+  /// The pace of an account that begins now.
+  init(patience: Duration) { self.patience = patience }
+
+  /// Takes in what happens to the account.
+  func note(_ event: BackupEvent) {
+    guard case .progress(let progress) = event else { return }
+    state.withLock { state in
+      guard
+        progress.stage != state.stage || progress.bytes < state.bytes
+          || progress.bytes >= state.bytes + Self.leastBytes
+      else { return }
+      (state.stage, state.bytes, state.seen) = (progress.stage, progress.bytes, .now)
+    }
+  }
+
+  /// Returns when the account is slow.
+  ///
+  /// - Throws: `CancellationError`.
+  func isSlow() async throws {
+    while true {
+      let (isWaiting, since) = state.withLock { ($0.isWaiting, $0.seen) }
+      let now = ContinuousClock.now
+      let due = (isWaiting ? since : now) + patience
+      if due <= now { return }
+      try await Task.sleep(until: due)
+    }
+  }
+}
+
+/// How often it is said how far something is: pieces arrive by the thousand, and a person who
+/// watches wants to see some of it a second.
+final class ProgressPace: Sendable {
+  private static let interval: Duration = .milliseconds(50)
+
+  private let said = Mutex<ContinuousClock.Instant>(.now)
+
+  /// Whether it is time to say it again; if so, that is taken for done.
+  func isDue() -> Bool {
+    said.withLock { said in
+      let now = ContinuousClock.now
+      guard said.duration(to: now) >= Self.interval else { return false }
+      said = now
+      return true
+    }
+  }
+}
+
+/// What the backups of one run hold, so that two names of one account are one backup.
+///
+/// 1. An account is claimed once in a run, by the first backup that learns its DID.
+/// 2. An archive belongs to one backup at a time, and a backup that waits for one holds none.
+final class RunLocks: Sendable {
+  /// The account is another backup's of this run.
+  struct Taken: Error {
+    let did: DID
+  }
+
+  /// An archive that is locked, and its only place.
+  typealias Lock = (archive: String, place: Places.Seat)
+
+  private let accounts = Mutex<(claimed: [DID: Int], lastHolder: Int)>(([:], 0))
+  /// The archives that are locked, each with how many backups have it or wait for it.
+  private let archives = Mutex<[String: (places: Places, users: Int)]>([:])
+
+  /// A number by which one backup's claims are told apart from others.
+  func newHolder() -> Int {
+    accounts.withLock { accounts in
+      accounts.lastHolder += 1
+      return accounts.lastHolder
+    }
+  }
+
+  /// Claims an account.
+  ///
+  /// - Throws: ``Taken`` if another backup of this run has claimed it.
+  func claim(_ did: DID, for holder: Int) throws {
+    let first = accounts.withLock { accounts in
+      let first = accounts.claimed[did] ?? holder
+      accounts.claimed[did] = first
+      return first
+    }
+    guard first == holder else { throw Taken(did: did) }
+  }
+
+  /// Locks an archive.
+  ///
+  /// - Parameters:
+  ///   - archive: its name.
+  ///   - waits: whether to wait until no other backup of this run has it.
+  /// - Returns: nil if another one has it.
+  /// - Throws: `CancellationError`.
+  func lock(_ archive: String, waits: Bool) async throws -> Lock? {
+    let places = archives.withLock { archives -> Places? in
+      let (places, users) = archives[archive] ?? (Places(1), 0)
+      guard waits || users == 0 else { return nil }
+      archives[archive] = (places, users + 1)
+      return places
+    }
+    do {
+      guard let places else { return nil }
+      return (archive, try await places.take())
+    } catch {
+      leave(archive)
+      throw error
+    }
+  }
+
+  /// Unlocks an archive.
+  func unlock(_ lock: Lock) {
+    lock.place.giveBack()
+    leave(lock.archive)
+  }
+
+  private func leave(_ archive: String) {
+    archives.withLock { archives in
+      guard let (places, users) = archives[archive] else { return }
+      archives[archive] = users > 1 ? (places, users - 1) : nil
+    }
+  }
+}
+
+/// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`).
+package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
+  /// An account that the server gives out.
+  package typealias Element = MultiAccountBackup.Account
+
+  private let client: XRPCClient
+  private let inactive: @Sendable (DID, String) -> Void
+  private let malformed: @Sendable ([String]) -> Void
+
+  private var page: ArraySlice<ListRepos.Repo> = []
+  private var cursor: String?
+  /// The hashes of the cursors so far: a list that returns to one is circular.
+  private var cursors: Set<Int> = []
+  private var isAtEnd = false
+  /// How many pages in a row have brought no account.
+  private var emptyPages = 0
+
+  /// How many pages in a row may bring no account before the list is taken for endless.
+  static let maximumEmptyPages = 100
+
+  /// The accounts of a server.
+  ///
+  /// - Parameters:
+  ///   - client: what asks the server.
+  ///   - inactive: is told of accounts that the server lists as ones that it does not give out,
+  ///     with what it calls that.
+  ///   - malformed: is told of entries without a valid DID, page by page: what stands in its place.
+  package init(
+    _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
+    malformed: @escaping @Sendable ([String]) -> Void
+  ) {
+    (self.client, self.inactive, self.malformed) = (client, inactive, malformed)
+  }
+
+  /// The accounts, from the first on; a page is fetched when the one before has been read.
+  package func makeAsyncIterator() -> ServerAccounts { self }
+
+  /// The next account that the server gives out.
+  ///
+  /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
+  package mutating func next() async throws -> MultiAccountBackup.Account? {
+    while true {
+      guard let repo = page.popFirst() else {
+        if isAtEnd { return nil }
+        try await fetchPage()
+        continue
+      }
+      guard repo.active else {
+        inactive(repo.did, repo.status ?? "inactive")
+        continue
+      }
+      return (.did(repo.did), repo.head)
+    }
+  }
+
+  private mutating func fetchPage() async throws {
+    let output = try await client.call(
+      ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
+    page = output.repos[...]
+    if !output.malformed.isEmpty { malformed(output.malformed) }
+    // A list that brings nothing, or begins again, has come to its end.
+    let next = output.cursor ?? ""
+    isAtEnd =
+      (output.repos.isEmpty && output.malformed.isEmpty) || next.isEmpty
+      || !cursors.insert(next.hashValue).inserted
+    cursor = next
+    emptyPages = output.repos.isEmpty ? emptyPages + 1 : 0
+    guard emptyPages < Self.maximumEmptyPages else {
+      throw BackupError.endlessList(client.service)
+    }
   }
 }

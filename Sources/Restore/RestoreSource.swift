@@ -4,6 +4,7 @@ internal import Files
 internal import IPLD
 internal import Repository
 internal import Snapshots
+internal import SystemPackage
 internal import XRPC
 
 /// A snapshot that is to be given back to a server: its CAR in a file, whole and checked, and the
@@ -194,5 +195,218 @@ extension CARFile {
   func block(_ cid: CID) throws -> Block {
     guard let bytes = body(of: cid) else { throw SnapshotError.blockMissing(cid) }
     return Block(cid: cid, bytes: bytes)
+  }
+}
+
+/// Giving a server a repository, and finding out whether it has it.
+extension RestoreSource {
+  /// How long the server is asked whether it has taken a repository whose import was not answered,
+  /// in seconds: where a proxy gave up, or nothing came for half an hour; and where the connection
+  /// broke off, which mostly ends the import as well.
+  private static let (patience, shortPatience) = (60.0, 2.0)
+  private static let interval = 2.0
+  private static let pieceLength = 2 << 20
+  /// How often an import is tried that gets no answer.
+  private static let attempts = 3
+
+  /// Sends the repository to a server unless it is there.
+  ///
+  /// - Returns: Whether it had to be sent.
+  /// - Throws: `XRPCError` if the server refuses it; `TransportError` if it does not answer.
+  func send(to target: DestinationServer) async throws -> Bool {
+    if try await isThere(on: target) { return false }
+    var attempt = 1
+    while true {
+      do {
+        _ = try await target.upload(ImportRepo(body), attempts: 1)
+        return true
+      } catch let error {
+        guard let patience = Self.patience(after: error), attempt < Self.attempts else {
+          guard let refusal = error as? XRPCError, [400, 413, 500].contains(refusal.status) else {
+            throw error
+          }
+          throw RestoreError.importRefused("\(refusal)", oddities)
+        }
+        for _ in 0...Int(patience / Self.interval) {
+          if try await isThere(on: target) { return true }
+          try await Task.sleep(for: .seconds(Self.interval))
+        }
+        attempt += 1
+      }
+    }
+  }
+
+  /// Whether the head of the repository is the one of the archive.
+  private func isThere(on target: DestinationServer) async throws -> Bool {
+    try await target.call(CheckAccountStatus()).commit == head
+  }
+
+  /// How long to ask whether a repository was taken after an error, in seconds; nil if it was not.
+  private static func patience(after error: any Error) -> Double? {
+    switch error {
+    // A proxy that gave up says nothing about the server behind it, which may be at work.
+    case let error as XRPCError where [502, 503, 504, 520, 522, 524].contains(error.status):
+      return patience
+    case let error as TransportError where error.isTransient:
+      switch error.reason {
+      case .stalled, .tooSlow: return patience
+      default: return shortPatience
+      }
+    default: return nil
+    }
+  }
+
+  /// Reads the repository back and compares it: the same tree, every node and record of it there.
+  ///
+  /// Each block is compared with its CID on the way, and a tree's root names all of it: two trees
+  /// with one root have the same paths and records.
+  ///
+  /// - Throws: ``RestoreError/otherRepository(_:)``; what fetching throws.
+  func compare(
+    on target: DestinationServer, _ progress: @escaping @Sendable (Progress) -> Void
+  ) async throws {
+    let limit = Int(clamping: byteCount.multipliedSaturated(by: 4)) + (64 << 20)
+    let received = ReceivedRepository(
+      in: TemporaryFile.defaultFolder, limit: limit,
+      arrived: { [byteCount] count in
+        progress(Progress(stage: "reading back", done: UInt64(count), total: byteCount))
+      })
+    try await target.client.stream(GetRepo(did: did)) { response in
+      try await received.receive(response.body)
+    }
+    let file = try await received.received()
+    try await onOwnThread { [self] in
+      var offset = 0
+      let isAll = try isAll {
+        let count = min(Self.pieceLength, file.count - offset)
+        defer { offset += count }
+        return count > 0 ? try file.bytes(at: UInt64(offset), count: count) : nil
+      }
+      if isAll { return }
+      // Other blocks may be the same tree, and it takes a walk to say what is different.
+      let repository = try CheckedRepository(
+        file.map(), archive: nil, isHashed: true, observer: { _ in })
+      guard repository.inspection.isComplete else {
+        throw RestoreError.otherRepository("tree nodes or records are missing in it")
+      }
+      guard repository.commit.data == commit.data else {
+        throw RestoreError.otherRepository(
+          "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(commit.data) with \(recordCount)"
+        )
+      }
+    }
+  }
+}
+
+/// The records of a repository, naming another account in the place of their own.
+///
+/// Records that refer to others of the same account name it by its DID, and these by their CIDs. So
+/// they are rewritten, each after the ones that it refers to.
+struct RewrittenRecords {
+  private let file: CARFile
+  /// The root of the tree.
+  private let root: CID
+  private let old: String
+  private let new: String
+  /// What was rewritten so far: the new CIDs, by paths.
+  private var known: [String: CID] = [:]
+  /// How many records were rewritten.
+  private(set) var count = 0
+
+  /// The records below the root of a tree, going from one account to another.
+  init(in file: CARFile, below root: CID, from old: DID, to new: DID) {
+    (self.file, self.root, self.old, self.new) = (file, root, old.text, new.text)
+  }
+
+  /// What a record says; nil for one that cannot be read, which stays as it is.
+  private static func value(of block: Block) -> IPLDValue? {
+    do throws(DAGCBORError) { return try DAGCBORDecoder.decode(block.bytes.span) } catch {
+      return nil
+    }
+  }
+
+  /// A record as it is to be.
+  ///
+  /// A record that refers to others knows their CIDs, so that references never lead round. They may
+  /// be long, as threads are, so that no call is made inside another.
+  mutating func record(_ path: String, _ block: Block) throws -> Block {
+    var open = [(path, block)]
+    while let (path, block) = open.last {
+      let value = Self.value(of: block)
+      let parts = value.map(Self.parts) ?? []
+      guard let value, parts.contains(where: { $0.string.map(names) ?? false }) else {
+        known[path] = block.cid
+        open.removeLast()
+        continue
+      }
+      // The first of the own records that it refers to with their CIDs and that is not known yet.
+      var first: (String, Block)?
+      for target in parts.compactMap({ $0.map.flatMap(target) })
+      where known[target.path] == nil && !open.contains(where: { $0.0 == target.path }) {
+        let cid = try MSTDescent.find(target.path.utf8, below: root) { try file.block($0).bytes }
+        guard cid == target.cid else { continue }
+        first = (target.path, try file.block(target.cid))
+        break
+      }
+      if let first {
+        open.append(first)
+        continue
+      }
+      let bytes = try DAGCBOREncoder.encode(rewritten(value))
+      let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+      known[path] = cid
+      open.removeLast()
+      if open.isEmpty {
+        count += 1
+        return Block(cid: cid, bytes: bytes)
+      }
+    }
+    return block
+  }
+
+  /// A value and all that is in it, without a call inside another.
+  private static func parts(of value: IPLDValue) -> [IPLDValue] {
+    var parts = [value]
+    var next = 0
+    while next < parts.count {
+      switch parts[next] {
+      case .array(let items): parts += items
+      case .map(let map): parts += map.entries.map(\.value)
+      default: break
+      }
+      next += 1
+    }
+    return parts
+  }
+
+  /// The value with the other account's DID in the place of this one's, and the CIDs of records that
+  /// were rewritten.
+  ///
+  /// The depth of a record is limited by what decodes it.
+  private func rewritten(_ value: IPLDValue) -> IPLDValue {
+    switch value {
+    case .string(let text):
+      if text == old { return .string(new) }
+      return names(text)
+        ? .string("at://" + new + text.dropFirst("at://".count + old.count)) : value
+    case .array(let items): return .array(items.map(rewritten))
+    case .map(let map):
+      var result = map
+      for entry in map.entries { result[entry.key] = rewritten(entry.value) }
+      if let target = target(map), let cid = known[target.path] {
+        result["cid"] = .string("\(cid)")
+      }
+      return .map(result)
+    default: return value
+    }
+  }
+
+  private func names(_ text: String) -> Bool { text == old || text.hasPrefix("at://\(old)/") }
+
+  private func target(_ map: IPLDMap) -> (path: String, cid: CID)? {
+    guard let uri = map["uri"]?.string, uri.hasPrefix("at://\(old)/"),
+      let cid = Answer(.map(map)).optionalCID("cid")
+    else { return nil }
+    return (String(uri.dropFirst("at://\(old)/".utf8.count)), cid)
   }
 }
