@@ -53,8 +53,10 @@ public struct BackupProgress: Equatable, Sendable {
   /// How many of them do not come.
   package var blobsFailed = 0
 
-  /// The beginning of a stage.
-  package init(_ stage: Stage) { self.stage = stage }
+  /// How far a stage has come.
+  package init(_ stage: Stage, bytes: UInt64 = 0, blobsTotal: Int = 0) {
+    (self.stage, self.bytes, self.blobsTotal) = (stage, bytes, blobsTotal)
+  }
 }
 
 /// What came of the backup of one account.

@@ -113,10 +113,7 @@ extension BackupRun {
     let pace = ProgressPace()
     let received = ReceivedRepository(in: target.folder, limit: options.maxRepository) {
       [observer] count in
-      guard pace.isDue() else { return }
-      var progress = BackupProgress(.repository)
-      progress.bytes = UInt64(count)
-      observer(.progress(progress))
+      if pace.isDue() { observer(.progress(BackupProgress(.repository, bytes: UInt64(count)))) }
     }
     let repoRev = try await client.stream(
       GetRepo(did: identity.did, since: since), isCompressed: options.isCompressed

@@ -156,9 +156,7 @@ final class BackupRun {
     let listing = try await BlobListing.gather(
       of: identity.did, from: client, referenced: referenced
     ) { [observer] count in
-      var progress = BackupProgress(.listing)
-      progress.blobsTotal = count
-      observer(.progress(progress))
+      observer(.progress(BackupProgress(.listing, blobsTotal: count)))
     }
     if listing.malformedCount > 0 {
       warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")

@@ -15,7 +15,7 @@ final class BlobDownloads: Sendable {
     var reconciliation: BlobReconciliation
     /// What each server has said of the blobs, by their positions; the account's own comes first.
     var answers: [(server: String, failures: [UInt32])] = []
-    var progress = BackupProgress(.blobs)
+    var progress: BackupProgress
   }
 
   private let state: Mutex<State>
@@ -35,9 +35,10 @@ final class BlobDownloads: Sendable {
     _ reconciliation: BlobReconciliation, loggedInAt: String? = nil, tellsArrivals: Bool = false,
     observer: @escaping @Sendable (BackupEvent) -> Void
   ) {
-    var state = State(reconciliation: reconciliation)
-    state.progress.blobsTotal = reconciliation.wantedCount
-    self.state = Mutex(state)
+    state = Mutex(
+      State(
+        reconciliation: reconciliation,
+        progress: BackupProgress(.blobs, blobsTotal: reconciliation.wantedCount)))
     (self.loggedInAt, self.tellsArrivals, self.observer) = (loggedInAt, tellsArrivals, observer)
   }
 

@@ -210,7 +210,8 @@ final class ArchiveLookup {
   private let destination: AccountBackup.Destination
   private let locks: RunLocks
   private let isReadOnly: Bool
-  private let number: Int
+  /// The accounts that were claimed for this backup.
+  private var claimed: Set<DID> = []
   private var lock: RunLocks.Lock?
   /// The archive; nil if its name depends on who the account is.
   private(set) var archive: DestinationArchive?
@@ -225,7 +226,6 @@ final class ArchiveLookup {
   ///   - isReadOnly: whether nothing is written, locked or made.
   init(_ destination: AccountBackup.Destination, _ locks: RunLocks, isReadOnly: Bool) {
     (self.destination, self.locks, self.isReadOnly) = (destination, locks, isReadOnly)
-    number = locks.newHolder()
   }
 
   /// Looks for the archive of an account by what the account is called.
@@ -269,7 +269,11 @@ final class ArchiveLookup {
   /// Claims an account for this backup.
   ///
   /// - Throws: ``RunLocks/Taken`` if it is another's of the same run.
-  func claim(_ did: DID) throws { try locks.claim(did, for: number) }
+  func claim(_ did: DID) throws {
+    guard !claimed.contains(did) else { return }
+    try locks.claim(did)
+    claimed.insert(did)
+  }
 
   /// Lets other backups have the archive.
   ///

@@ -202,28 +202,15 @@ final class RunLocks: Sendable {
   /// An archive that is locked, and its only place.
   typealias Lock = (archive: String, place: Places.Seat)
 
-  private let accounts = Mutex<(claimed: [DID: Int], lastHolder: Int)>(([:], 0))
+  private let accounts = Mutex<Set<DID>>([])
   /// The archives that are locked, each with how many backups have it or wait for it.
   private let archives = Mutex<[String: (places: Places, users: Int)]>([:])
 
-  /// A number by which one backup's claims are told apart from others.
-  func newHolder() -> Int {
-    accounts.withLock { accounts in
-      accounts.lastHolder += 1
-      return accounts.lastHolder
-    }
-  }
-
   /// Claims an account.
   ///
-  /// - Throws: ``Taken`` if another backup of this run has claimed it.
-  func claim(_ did: DID, for holder: Int) throws {
-    let first = accounts.withLock { accounts in
-      let first = accounts.claimed[did] ?? holder
-      accounts.claimed[did] = first
-      return first
-    }
-    guard first == holder else { throw Taken(did: did) }
+  /// - Throws: ``Taken`` if a backup of this run has claimed it.
+  func claim(_ did: DID) throws {
+    guard accounts.withLock({ $0.insert(did).inserted }) else { throw Taken(did: did) }
   }
 
   /// Locks an archive.
@@ -305,16 +292,14 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
   package mutating func next() async throws -> MultiAccountBackup.Account? {
     while true {
-      guard let repo = page.popFirst() else {
-        if isAtEnd { return nil }
-        try await fetchPage()
-        continue
-      }
-      guard repo.active else {
+      if let repo = page.popFirst() {
+        if repo.active { return (.did(repo.did), repo.head) }
         inactive(repo.did, repo.status ?? "inactive")
-        continue
+      } else if isAtEnd {
+        return nil
+      } else {
+        try await fetchPage()
       }
-      return (.did(repo.did), repo.head)
     }
   }
 
