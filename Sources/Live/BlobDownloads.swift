@@ -112,7 +112,7 @@ final class BlobDownloads: Sendable {
         guard isLast else { return }
         state.progress.blobsFailed += 1
         let answers = answers(state, on: blob.position, last: failure)
-        guard let first = answers.first else { return }
+        guard let first = answers.first?.failure else { return }
         var entry = BlobLedger.Missing(
           cid: blob.cid, reason: first.reason, size: blob.declaredSize)
         entry.status = first.status
@@ -140,10 +140,7 @@ final class BlobDownloads: Sendable {
     state.answers.enumerated().compactMap { place, answer in
       let kept = Self.failure(answer.failures[position])
       guard let failure = place == state.answers.count - 1 ? last ?? kept : kept else { return nil }
-      return ServerAnswer(
-        server: answer.server, reason: failure.reason, status: failure.status,
-        wantsLogin: failure.wantsLogin && loggedInAt != answer.server,
-        loggedInAt: loggedInAt, explanation: failure.explanation)
+      return ServerAnswer(server: answer.server, failure: failure, loggedInAt: loggedInAt)
     }
   }
 
@@ -255,21 +252,17 @@ public struct ServerAnswer: Equatable, Sendable {
   /// The server.
   package let server: String
   /// Why it did not come from there.
-  package let reason: BlobLedger.Reason
-  /// The HTTP status.
-  package let status: Int?
-  /// Whether the server may give it to the account's owner, and was not asked as its owner.
-  package let wantsLogin: Bool
+  package let failure: BlobFailure
   /// The only server at which this run is logged in; nil if it is at none.
   package let loggedInAt: String?
-  /// What exactly happened, such as how much had come; nil if nothing more is known.
-  package let explanation: String?
+  /// Whether the server may give it to the account's owner, and was not asked as its owner.
+  package var wantsLogin: Bool { failure.wantsLogin && loggedInAt != server }
 
   /// What a person reads, without the server.
   package var sentence: String {
-    let status = status.map { " (HTTP \($0))" } ?? ""
+    let status = failure.status.map { " (HTTP \($0))" } ?? ""
     guard wantsLogin else {
-      return reason.sentence + status + (explanation.map { ": \($0)" } ?? "")
+      return failure.reason.sentence + status + (failure.explanation.map { ": \($0)" } ?? "")
     }
     return loggedInAt.map { "could not be asked as the owner\(status): logged in only at \($0)" }
       ?? "gives it out only to the owner, logged in\(status)"

@@ -85,12 +85,10 @@ extension AccountRestore {
   }
 
   func logIn(as identifier: String) async throws -> DestinationServer {
-    let session = try await Session.begin(
-      service: options.target, network: network, identifier: identifier, (options.password, nil),
+    let (client, did) = try await XRPCClient.loggedIn(
+      at: options.target, network, as: identifier, (options.password, nil),
       asking: options.asksForCode)
-    return DestinationServer(
-      client: XRPCClient(service: options.target, network: network, session: session),
-      did: try await session.account(), tell: tell)
+    return DestinationServer(client: client, did: did, tell: tell)
   }
 
   // MARK: Names

@@ -62,7 +62,7 @@ struct PLCUpdate: Sendable {
   ///   - asksForCode: asks for that code, once it was sent.
   func sign(
     _ state: PLCState, after log: PLCLog, by client: XRPCClient, mailCode: Secret?,
-    asking asksForCode: (_ server: String, _ purpose: String) -> Secret?
+    asking asksForCode: CodeQuestion
   ) async throws -> PLCSuccessor {
     var code = mailCode
     if code == nil {
@@ -154,7 +154,7 @@ package struct RotationKeys: Sendable {
   /// The account.
   package let did: DID
   /// The keys, in the order of their authority, as `did:key:…`.
-  package let keys: [String]
+  package var keys: [String] { state.rotationKeys }
   private let log: PLCLog
   private let state: PLCState
   private let update: PLCUpdate
@@ -165,11 +165,9 @@ package struct RotationKeys: Sendable {
   /// - Throws: `IdentityError` for an account without a log; ``BackupError/notGenuine(_:)`` for a
   ///   log that does not hold.
   package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
-    self.did = did
-    self.network = network
+    (self.did, self.network) = (did, network)
     update = PLCUpdate(did: did, network: network, now: now)
     (log, state) = try await update.present()
-    keys = state.rotationKeys
   }
 
   /// The place of a key, counted from 0, the highest in authority; nil if it is none of them.
@@ -195,7 +193,7 @@ package struct RotationKeys: Sendable {
   package func add(
     _ key: VerificationKey, signing: Signing,
     show: (PLCSuccessor, _ changes: [String]) throws -> Bool,
-    asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
+    asksForCode: CodeQuestion
   ) async throws -> Bool {
     var wanted = state
     wanted.rotationKeys.removeAll { $0 == key.didKey }

@@ -59,7 +59,7 @@ package struct RecordRestore {
   package init(
     _ archived: ArchivedSnapshot, network: Network, _ login: OwnLogin, replaces: Bool,
     tell: @escaping @Sendable (RestoreEvent) -> Void,
-    asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
+    asksForCode: CodeQuestion
   ) async throws {
     let server = try await DestinationServer.home(
       of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
@@ -86,9 +86,24 @@ package struct RecordRestore {
     if let present, !replaces { return .occupied(present) }
     do {
       for ref in try Self.blobs(of: block) {
-        if let why = try await send(ref) { return .refused(why) }
+        guard !ref.isLegacy else {
+          return .refused("it refers to a blob in the form of 2022, which no server takes any more")
+        }
+        // The server may have what the archive does not; if not, it says so.
+        if case .failure(let reason) = try await server.send(
+          ref.cid, as: ref.mimeType, from: archived), reason != .notHeld
+        {
+          return .refused("its blob \(ref.cid): \(reason.sentence)")
+        }
       }
-      let written = try await write(value, at: path, replacing: present)
+      let did = server.did
+      let written =
+        if let present {
+          try await server.call(
+            PutRecord(did: did, path: path, record: value, replacing: present))
+        } else {
+          try await server.call(CreateRecord(did: did, path: path, record: value))
+        }
       return written == block.cid
         ? .written : .refused("the server made another record of it, \(written)")
     } catch let error as XRPCError where [400, 413, 500].contains(error.status) {
@@ -140,28 +155,6 @@ package struct RecordRestore {
       return nil
     }
   }
-
-  /// Sends a blob; answers why not, if it cannot be.
-  private func send(_ ref: BlobRef) async throws -> String? {
-    guard !ref.isLegacy else {
-      return "it refers to a blob in the form of 2022, which no server takes any more"
-    }
-    switch try await server.send(ref.cid, as: ref.mimeType, from: archived) {
-    // The server may have what the archive does not; if not, it says so.
-    case .success, .failure(.notHeld): return nil
-    case .failure(let reason): return "its blob \(ref.cid): \(reason.sentence)"
-    }
-  }
-
-  private func write(_ value: IPLDValue, at path: RecordPath, replacing present: CID?) async throws
-    -> CID
-  {
-    guard let present else {
-      return try await server.call(CreateRecord(did: server.did, path: path, record: value))
-    }
-    return try await server.call(
-      PutRecord(did: server.did, path: path, record: value, replacing: present))
-  }
 }
 
 /// The way out for blobs that a server believes to have and does not.
@@ -184,7 +177,14 @@ extension RecordRestore {
     var hopeless: [CID: String] = [:]
     for cid in blobs {
       // One that was taken down is refused again, and would be after its records are gone.
-      if let why = try await whyNotSent(cid) { hopeless[cid] = why }
+      do {
+        let type = repository.blobs[cid]?.mimeType
+        if case .failure(let reason) = try await server.send(cid, as: type, from: archived) {
+          hopeless[cid] = reason.sentence
+        }
+      } catch let error as XRPCError where error.status != 401 {
+        hopeless[cid] = "\(error)"
+      }
     }
     var found: [Candidate] = []
     try repository.forEachRecord { path, cid, bytes in
@@ -228,18 +228,6 @@ extension RecordRestore {
     let refs: [BlobRef]
     /// Why it has to stay; nil if it may be deleted.
     var whyNot: String?
-  }
-
-  /// Why the server does not take a blob at all; nil if it does.
-  private func whyNotSent(_ cid: CID) async throws -> String? {
-    do {
-      let type = repository.blobs[cid]?.mimeType
-      let sent = try await server.send(cid, as: type, from: archived)
-      if case .failure(let reason) = sent { return reason.sentence }
-      return nil
-    } catch let error as XRPCError where error.status != 401 {
-      return "\(error)"
-    }
   }
 
   /// Why a record is not to be deleted, by itself; nil if it may be.

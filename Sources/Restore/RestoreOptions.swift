@@ -68,10 +68,7 @@ package struct RestoreOptions: Sendable {
     agrees: @escaping @Sendable (RestoreQuestion) -> Bool,
     asksForCode: @escaping @Sendable (_ server: String, _ purpose: String) -> Secret?
   ) {
-    self.target = target
-    self.password = password
-    self.now = now
-    self.agrees = agrees
-    self.asksForCode = asksForCode
+    (self.target, self.password, self.now) = (target, password, now)
+    (self.agrees, self.asksForCode) = (agrees, asksForCode)
   }
 }

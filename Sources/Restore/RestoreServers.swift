@@ -31,16 +31,15 @@ struct DestinationServer: Sendable {
   /// - Throws: ``BackupError/noServer(_:)``; what servers throw.
   static func home(
     of did: DID, _ network: Network, _ login: OwnLogin,
-    asking asksForCode: (_ server: String, _ purpose: String) -> Secret?,
-    tell: @escaping @Sendable (RestoreEvent) -> Void
+    asking asksForCode: CodeQuestion, tell: @escaping @Sendable (RestoreEvent) -> Void
   ) async throws -> DestinationServer {
     let identity = try await IdentityResolver(network: network).resolve(
       .did(did), confirmingHandle: false)
     guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let session = try await Session.begin(
-      service: url, network: network, identifier: did.text, login, asking: asksForCode)
-    return DestinationServer(
-      client: XRPCClient(service: url, network: network, session: session), did: did, tell: tell)
+    let client = try await XRPCClient.loggedIn(
+      at: url, network, as: did.text, login, asking: asksForCode
+    ).client
+    return DestinationServer(client: client, did: did, tell: tell)
   }
 
   /// Calls a method.
@@ -145,20 +144,25 @@ struct DestinationServer: Sendable {
 /// An account's password, or one for apps, and the code that came by mail for logging in.
 package typealias OwnLogin = (password: Secret, code: Secret?)
 
-extension Session {
-  /// A session that has begun, with the code that came by mail if the server wants one.
+/// Asks for a code that was sent by mail: by which server, and what for; nil if that is not
+/// possible.
+package typealias CodeQuestion = (_ server: String, _ purpose: String) -> Secret?
+
+extension XRPCClient {
+  /// Logs in, with the code that came by mail if the server wants one.
   ///
+  /// - Returns: What asks the server as the owner of an account, and the account.
   /// - Throws: `XRPCError` if the server refuses; `TransportError`.
-  static func begin(
-    service: String, network: Network, identifier: String, _ login: OwnLogin,
-    asking ask: (_ server: String, _ purpose: String) -> Secret?
-  ) async throws -> Session {
-    func begun(_ code: Secret?) async throws -> Session {
+  static func loggedIn(
+    at service: String, _ network: Network, as identifier: String, _ login: OwnLogin,
+    asking ask: CodeQuestion
+  ) async throws -> (client: XRPCClient, did: DID) {
+    func begun(_ code: Secret?) async throws -> (client: XRPCClient, did: DID) {
       let session = Session(
         service: service, network: network, identifier: identifier, password: login.password,
         authFactorToken: code, allowTakendown: true)
-      _ = try await session.account()
-      return session
+      let did = try await session.account()
+      return (XRPCClient(service: service, network: network, session: session), did)
     }
     do {
       return try await begun(login.code)
@@ -242,10 +246,10 @@ struct SourceServer: Sendable {
       client = nil
       return
     }
-    let session = try await Session.begin(
-      service: url, network: network, identifier: did.text, (password, options.authFactorToken),
-      asking: options.asksForCode)
-    client = XRPCClient(service: url, network: network, session: session)
+    client = try await XRPCClient.loggedIn(
+      at: url, network, as: did.text, (password, options.authFactorToken),
+      asking: options.asksForCode
+    ).client
   }
 
   /// Whether a handle is lost with the server: it is under a domain of the server's, or, where that

@@ -85,9 +85,9 @@ enum BackupJSON {
     for answer in answers {
       json.beginObject()
       json.field("server", answer.server)
-      json.field("reason", answer.reason.rawValue)
+      json.field("reason", answer.failure.reason.rawValue)
       json.field("why", answer.sentence)
-      json.field("status", answer.status)
+      json.field("status", answer.failure.status)
       json.field("wantsLogin", answer.wantsLogin)
       json.endObject()
     }
