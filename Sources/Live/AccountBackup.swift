@@ -190,14 +190,15 @@ public struct AccountBackup: Sendable {
     return (identity, false)
   }
 
-  private func backupRun(
+  /// A backup of an account of which is known who it is, or a fill if there are earlier servers.
+  func backupRun(
     _ identity: AccountIdentity, _ account: ATIdentifier, _ archive: DestinationArchive,
-    _ base: ArchivedSnapshot?, begin: Int
+    _ base: ArchivedSnapshot?, begin: Int, earlierServers: [XRPCClient]? = nil
   ) async throws -> BackupRun {
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     return BackupRun(
       self, identity: identity,
       session: try await identity.session(options.session, for: account, network: network),
-      into: archive, base: base, begin: begin)
+      into: archive, base: base, begin: begin, earlierServers: earlierServers)
   }
 }

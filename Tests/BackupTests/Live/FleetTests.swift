@@ -259,7 +259,7 @@ import XRPC
     let new = try StandInPDS(accounts: [account])
     account.endpoint = new.url
     let ended = Ended()
-    try await BlobFill(scene.backup()).run(path) { ended.add($0, $1) }
+    try await scene.backup().fill(path) { ended.add($0, $1) }
     let report = try #require(ended.report)
     #expect(report.outcome == .incomplete)
     #expect(report.missing.map(\.reason) == [.notFound, .notFound])
@@ -270,11 +270,9 @@ import XRPC
     let named = scene.events.count { if case .missing = $0 { true } else { false } }
     #expect(named == 4)
     old.stop()
-    try await BlobFill(
-      scene.backup {
-        $0.plcDirectory = new.url; $0.handleResolver = new.url
-      }
-    ).run(path) {
+    try await scene.backup {
+      $0.plcDirectory = new.url; $0.handleResolver = new.url
+    }.fill(path) {
       ended.add($0, $1)
     }
     let last = try #require(ended.report)
@@ -282,11 +280,9 @@ import XRPC
       last.missing.map(\.reason) == [.notFound, .notFound],
       "that the old one is gone says nothing of them")
     for blob in all.prefix(2) { account.upload(blob) }
-    try await BlobFill(
-      scene.backup {
-        $0.plcDirectory = new.url; $0.handleResolver = new.url
-      }
-    ).run(path) {
+    try await scene.backup {
+      $0.plcDirectory = new.url; $0.handleResolver = new.url
+    }.fill(path) {
       ended.add($0, $1)
     }
     #expect(ended.report?.outcome == .complete)
@@ -304,7 +300,7 @@ import XRPC
     for (account, blob) in zip(accounts, lost) { account.upload(blob) }
     scene.server.setAuditLog(#"{"message":"no log"}"#, for: accounts[1].did)
     let ended = Ended()
-    try await BlobFill(scene.backup()).run(scene.path("all.car.zst")) { ended.add($0, $1) }
+    try await scene.backup().fill(scene.path("all.car.zst")) { ended.add($0, $1) }
     #expect(ended.succeeded == [accounts[0].did, accounts[2].did])
     #expect(ended.failed == [accounts[1].did])
   }

@@ -39,7 +39,7 @@ internal import Verification
       let backup = AccountBackup(network: try scene.network(), options: options) { _ in }
       var report: BackupReport?
       if fill {
-        try await BlobFill(backup).run(path) { _, outcome in
+        try await backup.fill(path) { _, outcome in
           if case .success(let success) = outcome { report = success }
         }
       } else {

@@ -94,7 +94,7 @@ import XRPC
     account.lose(lost)
     let path = try await backUp(at: 1).path
     let current = try #require(try scene.snapshot(path).lastCurrent(in: path))
-    try await BlobFill(scene.backup()).run(path) { _, _ in }
+    try await scene.backup().fill(path) { _, _ in }
     let after = try #require(try scene.snapshot(path).lastCurrent(in: path))
     #expect(!current.begins(before: after) && !after.begins(before: current))
   }

@@ -50,7 +50,7 @@ struct FillCommand: ParsableCommand {
           display.show($0, of: file)
         }
         do {
-          try await BlobFill(backup).run(FilePath(file)) { outcomes.ended($0.text, $1) }
+          try await backup.fill(FilePath(file)) { outcomes.ended($0.text, $1) }
         } catch let error where files.count > 1 && !(error is CancellationError) {
           outcomes.ended(file, .failure(error))
         }

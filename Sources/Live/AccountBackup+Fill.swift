@@ -6,14 +6,9 @@ internal import Snapshots
 package import SystemPackage
 internal import XRPC
 
-/// Asks once more for the blobs that an archive lacks, or that are damaged in it: the account's
+/// Asking once more for the blobs that an archive lacks, or that are damaged in it: the account's
 /// server, and then every server where the account was before.
-package struct BlobFill: Sendable {
-  private let backup: AccountBackup
-
-  /// A fill that works as this backup does.
-  package init(_ backup: AccountBackup) { self.backup = backup }
-
+extension AccountBackup {
   /// Tries to complete the newest snapshot of each account in an archive.
   ///
   /// One account that fails does not keep the others from being tried.
@@ -23,7 +18,7 @@ package struct BlobFill: Sendable {
   ///   - ended: is told what came of each account; one that lacked nothing is up to date.
   /// - Throws: `ArchiveError` and `SnapshotError` for an archive that cannot be opened or read;
   ///   `CancellationError`.
-  package func run(
+  package func fill(
     _ path: FilePath, ended: (DID, MultiAccountBackup.Outcome) -> Void
   ) async throws {
     guard AtomicFile.isTaken(path) else {
@@ -62,31 +57,26 @@ package struct BlobFill: Sendable {
   private func fill(
     _ base: ArchivedSnapshot, servers known: [String?], _ target: DestinationArchive
   ) async throws -> BackupReport {
-    let begin = backup.options.milliseconds()
+    let begin = options.milliseconds()
     guard
-      try !base.snapshot.blobs.isSettled
-        || backup.options.checksHeld && !target.storedDamage().isNone
+      try !base.snapshot.blobs.isSettled || options.checksHeld && !target.storedDamage().isNone
     else {
       try await target.publish()
       return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger())
     }
     let identity = try await AccountIdentity(
-      .did(base.snapshot.did), base: base, in: target.path, at: backup.options.now(),
-      network: backup.network, mayBeGone: true)
-    backup.observer(
-      .resolved(identity.did, handle: identity.handle, server: identity.server))
+      .did(base.snapshot.did), base: base, in: target.path, at: options.now(),
+      network: network, mayBeGone: true)
     let log = try base.plcLog()
     var earlier: [String] = []
     for server in known.compactMap({ $0 }) + Self.servers(in: log, of: identity.did)
     where server != identity.server && !earlier.contains(server) {
       earlier.append(server)
     }
-    let session = try await backup.options.session?(
-      identity.did, identity.server, backup.network)
     // The session is the first server's alone.
-    let run = BackupRun(
-      backup, identity: identity, session: session, into: target, base: base, begin: begin,
-      earlierServers: earlier.map { XRPCClient(service: $0, network: backup.network) })
+    let run = try await backupRun(
+      identity, .did(identity.did), target, base, begin: begin,
+      earlierServers: earlier.map { XRPCClient(service: $0, network: network) })
     return try await run.fill(base, plcLog: identity.log ?? log)
   }
 
