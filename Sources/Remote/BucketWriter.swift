@@ -1,6 +1,7 @@
 internal import Archive
 internal import IPLD
 internal import ObjectStore
+internal import Synchronization
 internal import XRPC
 
 /// Replaces an object in a bucket by one that goes on where it ends, or by another.
@@ -79,7 +80,9 @@ struct BucketWriter: Sendable {
         return try await content.count > Self.largestPut
           ? upload(content, condition) : put(content, condition)
       }
-    } catch let error as StoreError where Self.mayBeDone(error) {
+    } catch let error as StoreError
+      where error.kind == .conditionFailed || error.kind == .noSuchUpload
+    {
       // The answer to a write that was done may have been lost, and the write sent again.
       guard let found = try await RemoteObject.find(object), found.count == content.count,
         found.ending == (try content.ending())
@@ -97,10 +100,6 @@ struct BucketWriter: Sendable {
     return (sent: content.count, tag: tag)
   }
 
-  private static func mayBeDone(_ error: StoreError) -> Bool {
-    error.kind == .conditionFailed || error.kind == .noSuchUpload
-  }
-
   // MARK: Parts
 
   private func upload(_ content: Content, _ condition: BucketClient.Condition) async throws
@@ -108,27 +107,21 @@ struct BucketWriter: Sendable {
   {
     let upload = try await client.beginUpload(of: key)
     do {
-      let sources = Self.parts(content)
       let kept = content.kept
-      let parts = try await withThrowingTaskGroup(of: BucketClient.Part.self) { group in
-        var parts: [BucketClient.Part] = []
-        for (index, (range, isCopied)) in sources.enumerated() {
-          if index >= Self.parallelParts, let part = try await group.next() { parts.append(part) }
-          group.addTask {
-            if isCopied {
-              try await client.copy(
-                kept?.key ?? key, tag: kept?.tag ?? "", range, asPart: index + 1, of: upload)
-            } else {
-              try await client.send(
-                Self.body(of: content, range), digest: try Self.digest(of: content, range),
-                asPart: index + 1, of: upload)
-            }
-          }
-        }
-        for try await part in group { parts.append(part) }
-        return parts
+      let parts = Mutex<[BucketClient.Part]>([])
+      let sources = Array(Self.parts(content).enumerated())
+      try await forEachConcurrently(sources, atATime: Self.parallelParts) { [content] source in
+        let (number, range) = (source.offset + 1, source.element.range)
+        let part =
+          source.element.isCopied
+          ? try await client.copy(
+            kept?.key ?? key, tag: kept?.tag ?? "", range, asPart: number, of: upload)
+          : try await client.send(
+            Self.body(of: content, range), digest: try Self.digest(of: content, range),
+            asPart: number, of: upload)
+        parts.withLock { $0.append(part) }
       }
-      let tag = try await client.complete(upload, parts, if: condition)
+      let tag = try await client.complete(upload, parts.withLock { $0 }, if: condition)
       return (sent: content.count - (kept?.count ?? 0), tag: tag)
     } catch {
       // That it cannot be given up now is no other error: the next writer does it.

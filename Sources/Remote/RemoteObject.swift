@@ -1,5 +1,6 @@
 internal import Archive
 internal import Files
+internal import IPLD
 internal import Synchronization
 internal import SystemPackage
 internal import XRPC
@@ -128,12 +129,8 @@ final class RemoteObject: ByteSource {
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
   ) throws {
     try BlockingBridge.shared.wait { [self] in
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for (number, range) in ranges.enumerated() {
-          if number >= Self.parallelParts { try await group.next() }
-          group.addTask { try await self.fetch(range, take) }
-        }
-        try await group.waitForAll()
+      try await forEachConcurrently(ranges, atATime: Self.parallelParts) { range in
+        try await self.fetch(range, take)
       }
     }
   }
