@@ -164,72 +164,75 @@ package struct PageExporter {
         isPosts
         ? PageLayout.name(ofMonth: part) : "\(PageLayout.name(ofCollection: collection)), \(part)"
       try AtomicFile.save(to: folder.appending(files[index]), replacing: replacing) { sink in
-        writer.html = layout.begin(title, links: links)
-        writer.html.element("h1", [:], title)
+        var html: HTML = "\(layout.begin(title, links: links))<h1>\(title)</h1>"
         for entry in entries {
-          try write(entry, isPost: isPosts)
-          if writer.html.bytes.count >= Self.piece { try writer.html.move(to: sink) }
+          html += try write(entry, isPost: isPosts)
+          if html.bytes.count >= Self.piece { try html.move(to: sink) }
         }
-        writer.html.markup(PageLayout.ending)
-        try writer.html.move(to: sink)
+        html += PageLayout.ending
+        try html.move(to: sink)
       }
       report.pages += 1
     }
     return parts.map { ($0.0, $0.1.count) }
   }
 
-  private mutating func write(_ entry: Entry, isPost: Bool) throws {
+  private mutating func write(_ entry: Entry, isPost: Bool) throws -> HTML {
     let value = repository.withBlock(entry.cid) { Self.value($0) } ?? nil
     if value == nil { report.missingRecords += 1 }
-    if isPost {
-      report.posts += 1
-      try writer.write(post: entry, value)
-    } else {
-      report.others += 1
-      writer.write(record: entry, value)
-    }
+    if isPost { report.posts += 1 } else { report.others += 1 }
     done += 1
     if done % 64 == 0 {
       let total = UInt64(clamping: repository.archived.snapshot.counts.records)
       observer(Progress(stage: "pages", done: done, total: total))
     }
+    return isPost ? try writer.post(entry, value) : writer.record(entry, value)
   }
 
   private mutating func writeIndex(_ collections: [(name: String, parts: [Part])]) throws {
     let snapshot = repository.archived.snapshot
     var html = layout.begin("Contents", links: [])
-    html.markup("<header>")
+    html += "<header>"
     for name in ["banner", "avatar"] {
       guard let file = try writer.media.file(profile?[name], ["image/"])?.path else { continue }
-      html.open("img", ["class": name, "src": file, "alt": ""])
+      html += #"<img class="\#(name)" src="\#(file)" alt="">"#
     }
     let name = profile?["displayName"]?.string ?? ""
-    html.element("h1", ["dir": "auto"], name.isEmpty ? layout.account : name)
-    html.element("p", ["class": "soft"], "\(layout.account) · \(snapshot.did)")
+    html += """
+      <h1 dir="auto">\(name.isEmpty ? layout.account : name)</h1>\
+      <p class="soft">\(layout.account) · \(snapshot.did)</p>
+      """
     if let about = profile?["description"]?.string, !about.isEmpty {
-      html.element("div", ["class": "text", "dir": "auto"], about)
+      html += #"<div class="text" dir="auto">\#(about)</div>"#
     }
     let moment = FileTime(snapshot.createdAt).map(PageLayout.name) ?? snapshot.createdAt
-    html.element("p", ["class": "soft"], "As it was backed up on \(moment).")
-    html.markup("</header>\n")
-    var year: Substring?
-    for (month, count) in collections.first(where: { $0.name == Self.posts })?.parts ?? [] {
-      if month.prefix(4) != year {
-        if year != nil { html.markup("</ul>") }
-        year = month.prefix(4)
-        html.element("h2", [:], month == "undated" ? "Without a date" : String(month.prefix(4)))
-        html.markup("<ul class=\"months\">")
+    html += "<p class=\"soft\">As it was backed up on \(moment).</p></header>\n"
+    func list(_ parts: some Sequence<Part>, of collection: String) {
+      html += #"<ul class="months">"#
+      for (part, count) in parts {
+        let name = collection == Self.posts ? PageLayout.name(ofMonth: part) : part
+        html += """
+          <li><a href="\(Self.file(collection, part))">\(name)</a>\
+          <span class="soft"> \(count)</span></li>
+          """
       }
-      html.item(Self.file(Self.posts, month), PageLayout.name(ofMonth: month), count)
+      html += "</ul>"
     }
-    if year != nil { html.markup("</ul>\n") }
+    var months = collections.first { $0.name == Self.posts }?.parts[...] ?? []
+    while let first = months.first?.name {
+      html += "<h2>\(first == "undated" ? "Without a date" : String(first.prefix(4)))</h2>"
+      let year = months.prefix { $0.name.prefix(4) == first.prefix(4) }
+      list(year, of: Self.posts)
+      months = months[year.endIndex...]
+      if months.isEmpty { html += "\n" }
+    }
     for (collection, years) in collections where collection != Self.posts {
-      html.element("h2", ["title": collection], PageLayout.name(ofCollection: collection))
-      html.markup("<ul class=\"months\">")
-      for (year, count) in years { html.item(Self.file(collection, year), year, count) }
-      html.markup("</ul>\n")
+      let name = PageLayout.name(ofCollection: collection)
+      html += #"<h2 title="\#(collection)">\#(name)</h2>"#
+      list(years, of: collection)
+      html += "\n"
     }
-    html.markup(PageLayout.ending)
+    html += PageLayout.ending
     try AtomicFile.save(to: folder.appending("index.html"), replacing: replacing) {
       try html.move(to: $0)
     }

@@ -12,27 +12,24 @@ struct PageLayout {
   /// - Parameters:
   ///   - title: what stands at its top.
   ///   - links: where one can go from here: the files, and their names.
-  func begin(_ title: String, links: [(file: String, name: String)]) -> HTMLText {
-    var html = HTMLText()
-    html.markup(
-      """
+  func begin(_ title: String, links: [(file: String, name: String)]) -> HTML {
+    var html: HTML = """
       <!doctype html>
       <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
       <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' file:; media-src 'self' file:; style-src 'self' file:">
-      <meta name="referrer" content="no-referrer"><link rel="stylesheet" href="style.css"><title>
-      """)
-    html.text("\(title) · \(account)")
-    html.markup("</title></head><body>\n")
-    if !links.isEmpty {
-      html.markup("<nav>")
-      for link in links { html.element("a", ["href": link.file], link.name) }
-      html.markup("</nav>\n")
-    }
+      <meta name="referrer" content="no-referrer"><link rel="stylesheet" href="style.css"><title>\
+      \(title) · \(account)</title></head><body>
+
+      """
+    if links.isEmpty { return html }
+    html += "<nav>"
+    for link in links { html += #"<a href="\#(link.file)">\#(link.name)</a>"# }
+    html += "</nav>\n"
     return html
   }
 
   /// What ends a page.
-  static let ending: StaticString = "</body></html>\n"
+  static let ending: HTML = "</body></html>\n"
 
   private static let months = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -13,65 +13,54 @@ struct RecordWriter {
   var media: PageMedia
   /// The pages on which the account's posts stand, by their keys.
   var pages: [String: String] = [:]
-  /// The page that is being written.
-  var html = HTMLText()
 
   // MARK: Posts
 
-  /// Appends a post.
+  /// A post.
   ///
   /// - Parameter value: what it says; nil if it is not in the archive, or cannot be read.
   /// - Throws: ``BackupError`` if a file cannot be written.
-  mutating func write(post: Entry, _ value: IPLDValue?) throws {
-    html.open("article", ["id": post.key])
+  mutating func post(_ post: Entry, _ value: IPLDValue?) throws -> HTML {
+    var html: HTML = #"<article id="\#(post.key)">"#
     if let value {
       if let parent = value["reply"]?["parent"]?["uri"]?.string {
-        html.markup("<p class=\"soft\">↳ in reply to ")
-        reference(parent)
-        html.markup("</p>")
+        html += #"<p class="soft">↳ in reply to \#(reference(parent))</p>"#
       }
-      html.open("div", ["class": "text", "dir": "auto", "lang": HTMLText.language(value["langs"])])
-      text(of: value)
-      html.close("div")
-      try embed(value)
-      let tags = value.texts("tags")
-      if !tags.isEmpty {
-        html.element("p", ["class": "soft"], tags.map { "#\($0)" }.joined(separator: " "))
-      }
+      html += """
+        <div class="text" dir="auto"\("lang", HTML.language(value["langs"]))>\
+        \(Self.text(of: value))</div>\(try embed(value))
+        """
+      let tags = value.texts("tags").map { "#\($0)" }.joined(separator: " ")
+      if !tags.isEmpty { html += #"<p class="soft">\#(tags)</p>"# }
     } else {
-      html.element("p", ["class": "lost"], "This post is not in the archive, or cannot be read.")
+      html += #"<p class="lost">This post is not in the archive, or cannot be read.</p>"#
     }
-    html.markup("<details class=\"soft\"><summary>")
-    if !time(of: post) { html.markup("Address") }
-    html.markup("</summary>")
-    html.element(
-      "a", ["href": "#\(post.key)"], "at://\(did)/app.bsky.feed.post/\(post.key)")
-    html.markup("<br>")
-    html.text("\(post.cid)")
-    html.markup("</details></article>\n")
+    html += """
+      <details class="soft"><summary>\(Self.time(of: post) ?? "Address")</summary>\
+      <a href="#\(post.key)">at://\(did)/app.bsky.feed.post/\(post.key)</a><br>\(post.cid)\
+      </details></article>
+
+      """
+    return html
   }
 
-  /// Appends the time of a record; false if it has none.
-  private mutating func time(of record: Entry) -> Bool {
-    guard let time = record.time else { return false }
-    html.element("time", ["datetime": time.text], PageLayout.name(of: time))
-    return true
+  /// The time of a record; nil if it has none.
+  private static func time(of record: Entry) -> HTML? {
+    record.time.map { #"<time datetime="\#($0.text)">\#(PageLayout.name(of: $0))</time>"# }
   }
 
-  /// Appends a link to a record: on these pages, or on the web.
-  private mutating func reference(_ uri: String) {
+  /// A link to a record: on these pages, or on the web.
+  private func reference(_ uri: String) -> HTML {
     let own = "at://\(did)/app.bsky.feed.post/"
-    if uri.hasPrefix(own), let page = pages[String(uri.dropFirst(own.count))] {
-      html.element("a", ["href": "\(page)#\(uri.dropFirst(own.count))"], "an earlier post")
-    } else {
-      html.link(to: HTMLText.page(of: uri), uri)
+    guard uri.hasPrefix(own), let page = pages[String(uri.dropFirst(own.count))] else {
+      return HTML.link(to: HTML.page(of: uri), uri)
     }
+    return "<a href=\"\(page)#\(uri.dropFirst(own.count))\">an earlier post</a>"
   }
 
-  /// Appends the text, its facets as links; those that overlap or do not lie on characters are left
-  /// out.
-  private mutating func text(of value: IPLDValue) {
-    guard let text = value["text"]?.string else { return }
+  /// The text, its facets as links; those that overlap or do not lie on characters are left out.
+  private static func text(of value: IPLDValue) -> HTML {
+    guard let text = value["text"]?.string else { return "" }
     let bytes = Array(text.utf8)
     func isBoundary(_ place: Int) -> Bool { place == bytes.count || bytes[place] & 0xc0 != 0x80 }
     func part(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
@@ -82,153 +71,127 @@ struct RecordWriter {
       else { return nil }
       return (start..<end, facet)
     }
-    var done = 0
+    var (html, done): (HTML, Int) = ("", 0)
     for (range, facet) in facets.sorted(by: { $0.0.lowerBound < $1.0.lowerBound })
     where range.lowerBound >= done {
-      html.text(part(done..<range.lowerBound))
-      html.link(to: Self.target(of: facet), part(range))
+      html += "\(part(done..<range.lowerBound))\(HTML.link(to: target(of: facet), part(range)))"
       done = range.upperBound
     }
-    html.text(part(done..<bytes.count))
+    html += "\(part(done..<bytes.count))"
+    return html
   }
 
   private static func target(of facet: IPLDValue) -> String? {
     for feature in facet["features"]?.array ?? [] {
       if let uri = feature["uri"]?.string { return uri }
-      if let did = feature["did"]?.string { return HTMLText.page(of: "at://\(did)") }
+      if let did = feature["did"]?.string { return HTML.page(of: "at://\(did)") }
     }
     return nil
   }
 
   // MARK: What is embedded
 
-  private mutating func embed(_ value: IPLDValue) throws {
-    guard let shown = value.shownMedia else { return }
-    let labels = value.labels
-    if !labels.isEmpty {
-      html.markup("<details><summary>Content warning: ")
-      html.text(labels.joined(separator: ", "))
-      html.markup("</summary>")
-    }
-    for image in shown["images"]?.array ?? [] { try picture(image) }
-    if shown["video"] != nil { try video(shown) }
-    if let card = shown["external"] { try self.card(card) }
+  private mutating func embed(_ value: IPLDValue) throws -> HTML {
+    guard let shown = value.shownMedia else { return "" }
+    var html: HTML = ""
+    for image in shown["images"]?.array ?? [] { html += try picture(image) }
+    if shown["video"] != nil { html += try video(shown) }
+    if let card = shown["external"] { html += try self.card(card) }
     if let quoted = value.quotedURI {
-      html.markup("<blockquote>Quotes ")
-      reference(quoted)
-      html.markup("</blockquote>")
+      html += "<blockquote>Quotes \(reference(quoted))</blockquote>"
     }
-    if !labels.isEmpty { html.close("details") }
+    let labels = value.labels.joined(separator: ", ")
+    if value.labels.isEmpty { return html }
+    return "<details><summary>Content warning: \(labels)</summary>\(html)</details>"
   }
 
   /// Width and height that a record names, for the space that a picture takes.
-  private static func size(_ value: IPLDValue?) -> (width: String?, height: String?) {
+  private static func size(_ value: IPLDValue?) -> HTML {
     guard let width = value?["width"]?.integer, let height = value?["height"]?.integer,
       1...100_000 ~= width, 1...100_000 ~= height
-    else { return (nil, nil) }
-    return ("\(width)", "\(height)")
+    else { return "" }
+    return #" width="\#(width)" height="\#(height)""#
   }
 
-  /// The file of a picture or video, and what is said of it; if there is none, appends why.
-  private mutating func file(
-    _ blob: IPLDValue?, _ kinds: [String], of value: IPLDValue, _ name: String
-  ) throws -> (path: String, alt: String)? {
-    let alt = value["alt"]?.string ?? ""
-    guard let found = try media.file(blob, kinds) else { return nil }
-    if let path = found.path { return (path, alt) }
-    html.open("p", ["class": "lost", "dir": "auto"])
-    html.text("\(name) is missing: \(found.why).")
-    if !alt.isEmpty { html.text(" It was described so: \(alt)") }
-    html.close("p")
-    return nil
+  /// What is shown instead of a picture or video.
+  private static func lost(_ what: HTML, _ why: String, _ alt: String) -> HTML {
+    let description: HTML = alt.isEmpty ? "" : " It was described so: \(alt)"
+    return #"<p class="lost" dir="auto">\#(what) is missing: \#(why).\#(description)</p>"#
   }
 
-  private mutating func picture(_ image: IPLDValue) throws {
-    guard let (file, alt) = try file(image["image"], ["image/"], of: image, "This picture") else {
-      return
-    }
+  private mutating func picture(_ image: IPLDValue) throws -> HTML {
+    let alt = image["alt"]?.string ?? ""
+    guard let found = try media.file(image["image"], ["image/"]) else { return "" }
+    guard let file = found.path else { return Self.lost("This picture", found.why, alt) }
     let size = Self.size(image["aspectRatio"])
-    html.markup("<figure>")
+    let picture: HTML = #"<img src="\#(file)" alt="\#(alt)"\#(size) loading="lazy">"#
     // What may hold a script is a picture here, and nothing that can be opened.
     let isOpened = !file.hasSuffix(".svg") && !file.hasSuffix(".bin")
-    if isOpened { html.open("a", ["href": file]) }
-    html.open(
-      "img",
-      [
-        "src": file, "alt": alt, "width": size.width, "height": size.height, "loading": "lazy",
-      ])
-    if isOpened { html.close("a") }
-    if !alt.isEmpty { html.element("figcaption", ["dir": "auto"], alt) }
-    html.close("figure")
+    let caption: HTML = alt.isEmpty ? "" : #"<figcaption dir="auto">\#(alt)</figcaption>"#
+    return
+      "<figure>\(isOpened ? #"<a href="\#(file)">\#(picture)</a>"# : picture)\(caption)</figure>"
   }
 
-  private mutating func video(_ embed: IPLDValue) throws {
-    guard
-      let (file, alt) = try file(embed["video"], ["video/", "image/gif"], of: embed, "This video")
-    else { return }
-    let size = Self.size(embed["aspectRatio"])
-    html.markup("<figure>")
-    html.open(
-      "video",
-      [
-        "src": file, "controls": "", "preload": "metadata", "aria-label": alt, "width": size.width,
-        "height": size.height,
-      ])
+  private mutating func video(_ embed: IPLDValue) throws -> HTML {
+    let alt = embed["alt"]?.string ?? ""
+    guard let found = try media.file(embed["video"], ["video/", "image/gif"]) else { return "" }
+    guard let file = found.path else { return Self.lost("This video", found.why, alt) }
+    var tracks: HTML = ""
     for caption in embed["captions"]?.array ?? [] {
       guard let track = try media.file(caption["file"], ["text/vtt"])?.path else { continue }
       let language = caption["lang"]?.string ?? ""
-      html.open(
-        "track", ["src": track, "srclang": language, "label": language, "kind": "captions"])
+      tracks +=
+        #"<track src="\#(track)" srclang="\#(language)" label="\#(language)" kind="captions">"#
     }
-    html.close("video")
-    html.markup("<figcaption dir=\"auto\">")
-    html.text(alt.isEmpty ? "" : "\(alt) · ")
-    html.element("a", ["href": file, "download": ""], "the video as a file")
-    html.markup("</figcaption></figure>")
+    return """
+      <figure><video src="\(file)" controls="" preload="metadata" aria-label="\(alt)"\
+      \(Self.size(embed["aspectRatio"]))>\(tracks)</video>\
+      <figcaption dir="auto">\(alt.isEmpty ? "" : "\(alt) · ")\
+      <a href="\(file)" download="">the video as a file</a></figcaption></figure>
+      """
   }
 
-  private mutating func card(_ card: IPLDValue) throws {
-    html.markup("<div class=\"card\" dir=\"auto\">")
+  private mutating func card(_ card: IPLDValue) throws -> HTML {
+    var html: HTML = #"<div class="card" dir="auto">"#
     if let file = try media.file(card["thumb"], ["image/"])?.path {
-      html.open("img", ["src": file, "alt": "", "loading": "lazy"])
-      html.markup("<br>")
+      html += #"<img src="\#(file)" alt="" loading="lazy"><br>"#
     }
     let uri = card["uri"]?.string
     let title = card["title"]?.string ?? ""
-    html.link(to: uri, title.isEmpty ? uri ?? "" : title)
+    html += HTML.link(to: uri, title.isEmpty ? uri ?? "" : title)
     if let about = card["description"]?.string, !about.isEmpty {
-      html.element("p", ["class": "soft"], about)
+      html += #"<p class="soft">\#(about)</p>"#
     }
-    html.close("div")
+    html += "</div>"
+    return html
   }
 
   // MARK: Other records
 
-  /// Appends a record that is no post.
+  /// A record that is no post.
   ///
   /// - Parameter value: what it says; nil if it is not in the archive, or cannot be read.
-  mutating func write(record: Entry, _ value: IPLDValue?) {
-    html.open("article", ["id": record.key])
-    _ = time(of: record)
+  func record(_ record: Entry, _ value: IPLDValue?) -> HTML {
+    let beginning: HTML = #"<article id="\#(record.key)">\#(Self.time(of: record) ?? "")"#
     guard let value else {
-      html.element(
-        "p", ["class": "lost"], "\(record.key) is not in the archive, or cannot be read.")
-      html.markup("</article>\n")
-      return
+      return """
+        \(beginning)<p class="lost">\(record.key) is not in the archive, or cannot be read.</p>\
+        </article>
+
+        """
     }
-    html.markup("<p dir=\"auto\">")
+    var about: HTML = ""
     if let subject = value["subject"]?["uri"]?.string ?? value["subject"]?.string {
       let uri = subject.hasPrefix("did:") ? "at://\(subject)" : subject
-      html.link(to: HTMLText.page(of: uri), subject)
+      about = HTML.link(to: HTML.page(of: uri), subject)
     }
     for field in ["displayName", "name", "title", "text", "description"] {
-      guard let text = value[field]?.string, !text.isEmpty else { continue }
-      html.text("\(text) ")
+      if let text = value[field]?.string, !text.isEmpty { about += "\(text) " }
     }
-    html.markup("</p><details><summary class=\"soft\">")
-    html.text(record.key)
-    html.markup("</summary>")
-    html.element("pre", [:], value.json(pretty: true))
-    html.markup("</details></article>\n")
+    return """
+      \(beginning)<p dir="auto">\(about)</p><details><summary class="soft">\(record.key)</summary>\
+      <pre>\(value.json(pretty: true))</pre></details></article>
+
+      """
   }
 }

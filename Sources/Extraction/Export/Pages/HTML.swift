@@ -1,0 +1,116 @@
+internal import ATProtocol
+internal import IPLD
+
+/// HTML: what a literal spells is markup, and what is put into one is text, escaped, unless it is
+/// HTML itself.
+///
+/// ```swift
+/// html += #"<p class="soft">\#(post.text)</p>"#
+/// ```
+/// So records' text only ever becomes text, and values of attributes.
+struct HTML: ExpressibleByStringInterpolation {
+  /// What is there so far.
+  private(set) var bytes: [UInt8]
+
+  /// Markup, which is the program's own.
+  init(stringLiteral markup: StaticString) {
+    bytes = Interpolation(markup).bytes
+  }
+
+  init(stringInterpolation parts: Interpolation) { bytes = parts.bytes }
+
+  static func += (html: inout HTML, more: HTML) { html.bytes += more.bytes }
+
+  /// Hands over what is there, and begins anew.
+  mutating func move(to sink: (Span<UInt8>) throws -> Void) rethrows {
+    let pending = bytes
+    try sink(pending.span)
+    bytes.removeAll(keepingCapacity: true)
+  }
+
+  /// Markup with text and other HTML in it.
+  struct Interpolation: StringInterpolationProtocol {
+    fileprivate var bytes: [UInt8] = []
+
+    fileprivate init(_ markup: StaticString) { appendLiteral(markup) }
+
+    init(literalCapacity: Int, interpolationCount: Int) { bytes.reserveCapacity(literalCapacity) }
+
+    mutating func appendLiteral(_ markup: StaticString) {
+      unsafe bytes.append(
+        contentsOf: UnsafeBufferPointer(start: markup.utf8Start, count: markup.utf8CodeUnitCount))
+    }
+
+    mutating func appendInterpolation(_ html: HTML) { bytes += html.bytes }
+
+    /// Appends an attribute, unless it has no value.
+    mutating func appendInterpolation(_ attribute: StaticString, _ value: String?) {
+      guard let value else { return }
+      appendLiteral(" ")
+      appendLiteral(attribute)
+      appendLiteral("=\"")
+      appendInterpolation(value)
+      appendLiteral("\"")
+    }
+
+    /// Appends text.
+    mutating func appendInterpolation(_ text: some CustomStringConvertible) {
+      for byte in text.description.utf8 {
+        switch byte {
+        case UInt8(ascii: "&"): bytes += Array("&amp;".utf8)
+        case UInt8(ascii: "<"): bytes += Array("&lt;".utf8)
+        case UInt8(ascii: ">"): bytes += Array("&gt;".utf8)
+        case UInt8(ascii: "\""): bytes += Array("&quot;".utf8)
+        case UInt8(ascii: "'"): bytes += Array("&#39;".utf8)
+        // Nothing that a page may hold.
+        case 0..<9, 11, 12, 14..<32, 127: bytes.append(UInt8(ascii: " "))
+        default: bytes.append(byte)
+        }
+      }
+    }
+  }
+
+  // MARK: Links
+
+  /// A link that a record names, or, if it leads where none may lead, its text alone.
+  static func link(to address: String?, _ text: String) -> HTML {
+    guard let address, isWebAddress(address) else { return "\(text)" }
+    return
+      #"<a href="\#(address)" rel="noopener noreferrer nofollow" title="\#(address)">\#(text)</a>"#
+  }
+
+  /// Whether a text is an address on the web, and nothing else, such as `javascript:`.
+  private static func isWebAddress(_ text: String) -> Bool {
+    let scheme = text.prefix { $0 != ":" }.lowercased()
+    return (scheme == "http" || scheme == "https") && text.utf8.count <= 4096
+      && text.utf8.allSatisfy { $0 > 32 && $0 != 127 }
+  }
+
+  /// The page of Bluesky that shows an account or a record; nil for what has none.
+  static func page(of uri: String) -> String? {
+    let parts = uri.dropFirst(5).split(separator: "/", omittingEmptySubsequences: false)
+    guard uri.hasPrefix("at://"), let account = parts.first,
+      (try? ATIdentifier(String(account))) != nil
+    else { return nil }
+    let profile = "https://bsky.app/profile/\(account)"
+    guard parts.count == 3 else { return parts.count == 1 ? profile : nil }
+    let kinds = [
+      "app.bsky.feed.post": "post", "app.bsky.graph.list": "lists",
+      "app.bsky.feed.generator": "feed",
+    ]
+    guard let kind = kinds[String(parts[1])], (try? RecordKey(String(parts[2]))) != nil else {
+      return nil
+    }
+    return "\(profile)/\(kind)/\(parts[2])"
+  }
+
+  /// A language that an element may be marked with; nil for none.
+  static func language(_ value: IPLDValue?) -> String? {
+    guard let text = value?.array?.first?.string, text.utf8.count <= 35,
+      text.utf8.allSatisfy({
+        (0x61...0x7a).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2d
+      })
+    else { return nil }
+    return text
+  }
+}
