@@ -7,6 +7,8 @@ internal import Snapshots
 ///
 /// The evidence about an account is read and checked once for all of its snapshots.
 struct LevelChecks {
+  private typealias Finding = ProofLevels.Finding
+
   private let reader: ArchiveReader
   private let history: SnapshotHistory
   private let terms: ProofTerms
@@ -29,43 +31,44 @@ struct LevelChecks {
   /// The levels of a snapshot that was verified.
   mutating func levels(of report: SnapshotVerifier.SnapshotReport) -> ProofLevels {
     var levels = ProofLevels()
-    let entry = report.entry
-    let damage = report.damage.first
-    levels[.intact] =
-      damage == nil && report.damagedBlobCount == 0
-      ? .holds("every byte matches its CID") : .fails(damage ?? "blobs are damaged")
-    levels[.wellFormed] =
-      damage != nil
-      ? .fails(damage ?? "")
-      : entry.isComplete
-        ? .holds("the tree keeps its rules, and all of it is here")
-        : .fails("tree nodes or records are missing")
-    (levels[.signed], levels[.identityProven]) = signature(of: entry)
-    levels[.continuous] = continuity(of: entry)
+    let (damage, isWhole) = (report.damage.first, report.entry.isComplete)
+    let areBlobsIntact = report.damagedBlobCount == 0
+    levels[.intact] = Finding(
+      damage == nil && areBlobsIntact,
+      damage ?? (areBlobsIntact ? "every byte matches its CID" : "blobs are damaged"))
+    levels[.wellFormed] = Finding(
+      damage == nil && isWhole,
+      damage
+        ?? (isWhole
+          ? "the tree keeps its rules, and all of it is here"
+          : "tree nodes or records are missing"))
+    (levels[.signed], levels[.identityProven]) = signature(of: report.entry)
+    levels[.continuous] = continuity(of: report.entry)
     levels[.complete] = completeness(of: report)
     return levels
   }
 
-  private func completeness(of report: SnapshotVerifier.SnapshotReport) -> ProofLevels.Finding {
+  private func completeness(of report: SnapshotVerifier.SnapshotReport) -> Finding {
     let lacking = report.missingBlobCount + report.missingListedCount - report.acceptedBlobCount
     if lacking > 0 {
-      return .fails(lacking == 1 ? "1 blob is missing" : "\(lacking) blobs are missing")
+      return Finding(false, lacking == 1 ? "1 blob is missing" : "\(lacking) blobs are missing")
     }
-    if let fault = report.entry.blobs.listFault { return .fails(fault.sentence) }
+    if let fault = report.entry.blobs.listFault { return Finding(false, fault.sentence) }
     if !report.entry.isComplete {
-      return .fails(
-        "tree nodes or records are missing, which may refer to blobs that are not known")
+      return Finding(
+        false, "tree nodes or records are missing, which may refer to blobs that are not known")
     }
     if report.unreadable.mayHideBlobs {
-      return .fails("records that cannot be read may refer to blobs that are not known")
+      return Finding(false, "records that cannot be read may refer to blobs that are not known")
     }
-    return .holds(
+    return Finding(
+      true,
       report.acceptedBlobCount > 0
         ? "nothing is missing but what is accepted as lost" : "no blob is missing")
   }
 
-  private func continuity(of entry: SnapshotHistory.Entry) -> ProofLevels.Finding {
-    guard entry.isVouched else { return .noEvidence("no footer leads to it") }
+  private func continuity(of entry: SnapshotHistory.Entry) -> Finding {
+    guard entry.isVouched else { return Finding(nil, "no footer leads to it") }
     let found = disruptions[entry.number - 1] ?? []
     let reasons = found.map { kind, before, isAccepted in
       let number = history.entries[before].number
@@ -76,11 +79,11 @@ struct LevelChecks {
       return isAccepted ? "\(what), which was accepted" : what
     }
     guard reasons.isEmpty else {
-      let text = reasons.joined(separator: "; ")
-      return found.allSatisfy(\.isAccepted) ? .holds(text) : .fails(text)
+      return Finding(found.allSatisfy(\.isAccepted), reasons.joined(separator: "; "))
     }
     let odd = [Standing.Doubt.behind, .future].filter(entry.standing.doubts.contains)
-    return .holds(
+    return Finding(
+      true,
       (firsts[entry.did] == entry.number
         ? "it is the account's first" : "it follows from the one before it")
         + odd.map { "; the account \($0)" }.joined())
@@ -88,47 +91,35 @@ struct LevelChecks {
 
   // MARK: Who signed
 
-  private mutating func signature(of entry: SnapshotHistory.Entry) -> (
-    signed: ProofLevels.Finding, identity: ProofLevels.Finding
-  ) {
+  private mutating func signature(
+    of entry: SnapshotHistory.Entry
+  ) -> (signed: Finding, identity: Finding) {
     let commit: Commit
     do {
       let block = try ArchivedSnapshot.block(entry.commit, in: reader)
       commit = try Commit(block.bytes.span)
     } catch {
-      return (.noEvidence("the commit cannot be read"), .noEvidence("the commit cannot be read"))
+      let finding = Finding(nil, "the commit cannot be read")
+      return (finding, finding)
     }
     if let key = terms.key {
-      let isSigned = commit.isSigned(by: key)
-      return (
-        isSigned ? .holds("signed with the key given") : .fails("not signed with the key given"),
-        .noEvidence("the key was given, and not looked up")
-      )
+      return (Finding(commit, by: key), Finding(nil, "the key was given, and not looked up"))
     }
-    switch evidence(of: entry.did) {
-    case .failure(let error):
+    let evidence: IdentityEvidence
+    do {
+      evidence = try self.evidence(of: entry.did)
+    } catch {
       let why = "what says who the account is cannot be read: \(error)"
-      return (.noEvidence(why), .fails(why))
-    case .success(let evidence): return judge(commit, entry, evidence)
+      return (Finding(nil, why), Finding(false, why))
     }
-  }
-
-  private func judge(
-    _ commit: Commit, _ entry: SnapshotHistory.Entry, _ evidence: IdentityEvidence
-  ) -> (signed: ProofLevels.Finding, identity: ProofLevels.Finding) {
     if let history = evidence.history {
-      let verdict = history.judge(commit, now: terms.now)
-      let finding: ProofLevels.Finding =
-        verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)")
-      return (
-        finding,
-        verdict.isGenuine
-          ? .holds("the key follows from the DID, by the PLC directory's log") : finding
-      )
+      let signed = Finding(history.judge(commit, now: terms.now))
+      guard signed.isHeld == true else { return (signed, signed) }
+      return (signed, Finding(true, "the key follows from the DID, by the PLC directory's log"))
     }
-    let identity: ProofLevels.Finding =
-      evidence.faults.first.map { .fails($0) }
-      ?? .noEvidence("the archive has no history of the account's keys")
+    let identity =
+      evidence.faults.first.map { Finding(false, $0) }
+      ?? Finding(nil, "the archive has no history of the account's keys")
     // The newest document of the time that names a key, or, if none did, the first after it.
     let documents = evidence.documents
     let known = documents.partitioningIndex { $0.snapshot > entry.number }
@@ -136,23 +127,19 @@ struct LevelChecks {
     let place =
       documents[..<known].lastIndex(where: namesKey)
       ?? documents[known...].firstIndex(where: namesKey)
-    guard let place, let document = documents[place].document else {
-      let isUnsigned = entry.standing.doubts.contains(.unsigned)
-      return (
-        .noEvidence(
-          isUnsigned
-            ? "no key of the account was known when it was backed up"
-            : "the archive does not say which key the account had"), identity
-      )
+    if let place, let document = documents[place].document {
+      return (Finding(document.judge(commit, now: terms.now)), identity)
     }
-    let verdict = document.judge(commit, now: terms.now)
-    return (verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)"), identity)
+    let why =
+      entry.standing.doubts.contains(.unsigned)
+      ? "no key of the account was known when it was backed up"
+      : "the archive does not say which key the account had"
+    return (Finding(nil, why), identity)
   }
 
-  private mutating func evidence(of did: DID) -> Result<IdentityEvidence, any Error> {
-    if let known = evidence[did] { return known }
-    let found = Result { try IdentityEvidence(of: did, history, in: reader) }
+  private mutating func evidence(of did: DID) throws -> IdentityEvidence {
+    let found = evidence[did] ?? Result { try IdentityEvidence(of: did, history, in: reader) }
     evidence[did] = found
-    return found
+    return try found.get()
   }
 }

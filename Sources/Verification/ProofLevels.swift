@@ -22,28 +22,22 @@ package struct ProofLevels: Sendable {
   }
 
   /// Whether a level holds.
-  package enum Finding: Equatable, Sendable {
-    /// It does, because of this.
-    case holds(String)
-    /// The archive has nothing that would tell.
-    case noEvidence(String)
-    /// It does not, because of this.
-    case fails(String)
-
+  package struct Finding: Equatable, Sendable {
     /// Whether it does; nil if nothing tells.
-    package var isHeld: Bool? {
-      switch self {
-      case .holds: true
-      case .noEvidence: nil
-      case .fails: false
-      }
-    }
-
+    package let isHeld: Bool?
     /// Why.
-    package var why: String {
-      switch self {
-      case .holds(let why), .noEvidence(let why), .fails(let why): why
-      }
+    package let why: String
+
+    /// What was found, and why.
+    package init(_ isHeld: Bool?, _ why: String) { (self.isHeld, self.why) = (isHeld, why) }
+
+    /// What a signature comes to.
+    package init(_ verdict: SignatureVerdict) { self.init(verdict.isGenuine, "\(verdict)") }
+
+    /// Whether a commit is signed by a key that was given.
+    package init(_ commit: Commit, by key: VerificationKey) {
+      let isSigned = commit.isSigned(by: key)
+      self.init(isSigned, isSigned ? "signed with the key given" : "not signed with the key given")
     }
   }
 
@@ -53,7 +47,7 @@ package struct ProofLevels: Sendable {
 
   /// What was found about a level.
   package internal(set) subscript(level: Level) -> Finding {
-    get { findings[level] ?? .noEvidence("it was not looked at") }
+    get { findings[level] ?? Finding(nil, "it was not looked at") }
     set { findings[level] = newValue }
   }
 
@@ -62,7 +56,8 @@ package struct ProofLevels: Sendable {
     var doubts: [String] = []
     for level: Level in [.signed, .identityProven, .continuous] {
       // Who did not sign proves no identity either: that is said once.
-      if case .fails(let why) = self[level], !doubts.contains(why) { doubts.append(why) }
+      let finding = self[level]
+      if finding.isHeld == false, !doubts.contains(finding.why) { doubts.append(finding.why) }
     }
     return doubts
   }

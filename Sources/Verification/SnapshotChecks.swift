@@ -18,6 +18,8 @@ struct SnapshotChecks {
   private var damagedStates: [CID: BlobState] = [:]
   /// How the blobs of the last whole tree stand.
   private var tally = BlobTally()
+  /// Of each blob whether it is counted there.
+  private var isCounted: [Bool] = []
   /// Whether CARs are what their manifests say, as far as that was found out while the file was
   /// read; by the manifests.
   private let isExact: [CID: Bool]
@@ -43,19 +45,14 @@ struct SnapshotChecks {
     _ reader: ArchiveReader, _ census: LaidOutBlocks, except damaged: Set<CID>,
     isExact: [CID: Bool], total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
   ) {
-    self.reader = reader
-    self.census = census
-    self.damaged = damaged
-    self.isExact = isExact
-    self.observer = observer
+    (self.reader, self.census, self.damaged) = (reader, census, damaged)
+    (self.isExact, self.observer) = (isExact, observer)
     trees = SharedTrees(census)
     byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
   }
 
   /// How the blobs of a tree stand.
   private struct BlobTally {
-    /// Of each blob whether it is counted.
-    var isCounted: [Bool] = []
     var heldCount = 0
     /// The numbers of those that are missing.
     var missing: Set<Int> = []
@@ -63,6 +60,18 @@ struct SnapshotChecks {
     var damaged: Set<Int> = []
     /// The numbers of those that have come to be missing or damaged since something was reported.
     var unsaid: [Int] = []
+
+    /// Counts a blob, or counts it no more.
+    mutating func count(_ number: Int, _ state: BlobState, isGone: Bool = false) {
+      if case .held = state { return heldCount += isGone ? -1 : 1 }
+      let lost: WritableKeyPath<Self, Set<Int>> = state == .missing ? \.missing : \.damaged
+      if isGone {
+        self[keyPath: lost].remove(number)
+      } else {
+        self[keyPath: lost].insert(number)
+        unsaid.append(number)
+      }
+    }
   }
 
   /// The first of the records that break the data model, with why.
@@ -93,10 +102,8 @@ struct SnapshotChecks {
     var blocks: BlockSet?
     do {
       blocks = census.blocks(in: try checkCAR(archived, isDigested: report.isCARDigested))
-    } catch let error as BackupError {
-      report.damage.append("\(error)")
     } catch {
-      report.damage.append("\(BackupError.carNotExact("\(error)"))")
+      report.damage.append("\(error as? BackupError ?? .carNotExact("\(error)"))")
     }
     let tree = trees.walk(from: snapshot.commit, within: blocks)
     countChangedBlobs()
@@ -156,14 +163,13 @@ struct SnapshotChecks {
   private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
     -> Bool
   {
-    let digest = CARDigest(limit: car.byteCount)
+    let digest = try CARDigest(of: car)
     let begin = doneCount
     func take(_ bytes: Span<UInt8>) throws {
       try digest.take(bytes)
       observer(
         Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
     }
-    try take(car.header.span)
     // Each section has been hashed with the file, and the whole is hashed here.
     if let sections = try gather(runs, limit: car.byteCount) {
       for run in runs {
@@ -179,7 +185,7 @@ struct SnapshotChecks {
       try reader.copySections(runs, isHashing: false, to: take)
     }
     doneCount = begin.addingSaturated(car.byteCount)
-    return digest.matches(car)
+    return digest.isExact == true
   }
 
   /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read
@@ -302,22 +308,11 @@ struct SnapshotChecks {
   /// other way round.
   private mutating func countChangedBlobs() {
     let blobs = trees.blobs.entries
-    tally.isCounted += repeatElement(false, count: blobs.count - tally.isCounted.count)
+    isCounted += repeatElement(false, count: blobs.count - isCounted.count)
     reported += repeatElement(false, count: blobs.count - reported.count)
-    for number in trees.changedBlobs where trees.refersTo(number) != tally.isCounted[number] {
-      tally.isCounted[number].toggle()
-      let isCounted = tally.isCounted[number]
-      switch state(of: blobs[number].cid) {
-      case .held: tally.heldCount += isCounted ? 1 : -1
-      case .missing where isCounted:
-        tally.missing.insert(number)
-        tally.unsaid.append(number)
-      case .missing: tally.missing.remove(number)
-      case .damaged where isCounted:
-        tally.damaged.insert(number)
-        tally.unsaid.append(number)
-      case .damaged: tally.damaged.remove(number)
-      }
+    for number in trees.changedBlobs where trees.refersTo(number) != isCounted[number] {
+      tally.count(number, state(of: blobs[number].cid), isGone: isCounted[number])
+      isCounted[number].toggle()
     }
   }
 
@@ -326,73 +321,45 @@ struct SnapshotChecks {
     _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
     _ report: inout SnapshotVerifier.SnapshotReport
   ) -> Int {
-    let heldCount: Int
+    var found = BlobTally()
     if let own = tree.ownBlobs {
-      heldCount = count(own, in: &report)
-      tell(of: own, in: &report)
+      for number in own { found.count(number, state(of: trees.blobs.entries[number].cid)) }
     } else {
-      heldCount = tally.heldCount + tally.damaged.count
-      report.missingBlobCount = tally.missing.count
-      report.damagedBlobCount = tally.damaged.count
-      report.acceptedBlobCount = reasons.accepted.keys.count { cid in
-        trees.blobs.number(of: cid).map(tally.missing.contains) ?? false
-      }
-      var unsaid: [Int] = []
-      swap(&unsaid, &tally.unsaid)
-      unsaid.removeAll { !tally.missing.contains($0) && !tally.damaged.contains($0) }
-      unsaid.sort()
-      tell(of: unsaid, in: &report)
+      found = tally
+      tally.unsaid = []
+      found.unsaid.removeAll { !found.missing.contains($0) && !found.damaged.contains($0) }
+      found.unsaid.sort()
     }
+    report.missingBlobCount = found.missing.count
+    report.damagedBlobCount = found.damaged.count
+    report.acceptedBlobCount = reasons.accepted.keys.count { cid in
+      trees.blobs.number(of: cid).map(found.missing.contains) ?? false
+    }
+    tell(of: found, in: &report)
     tellOfUnreferenced(in: &report)
+    let heldCount = found.heldCount + found.damaged.count
     // There may be more than there were: another snapshot or account has brought them.
     let counted = archived.snapshot.blobs.held
-    if tree.found.isComplete, heldCount < counted,
-      report.damagedBlobCount == 0
-    {
+    if tree.found.isComplete, heldCount < counted, found.damaged.isEmpty {
       report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
     }
     return heldCount
   }
 
-  /// Counts how these blobs stand; answers how many are here, be it damaged.
-  private mutating func count(
-    _ blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
-  ) -> Int {
-    var heldCount = 0
-    for number in blobs {
-      let cid = trees.blobs.entries[number].cid
-      switch state(of: cid) {
-      case .held: heldCount += 1
-      case .missing:
-        report.missingBlobCount += 1
-        if reasons.accepted[cid] != nil { report.acceptedBlobCount += 1 }
-      case .damaged:
-        heldCount += 1
-        report.damagedBlobCount += 1
-      }
-    }
-    return heldCount
-  }
-
-  /// Reports those of these blobs that are missing or damaged, and have not been reported.
+  /// Reports the blobs that are missing or damaged, and have not been reported.
   private mutating func tell(
-    of blobs: [Int], in report: inout SnapshotVerifier.SnapshotReport
+    of found: BlobTally, in report: inout SnapshotVerifier.SnapshotReport
   ) {
     let entries = trees.blobs.entries
     // Each takes some two hundred bytes, so there is to be no room for more.
-    report.missingBlobs.reserveCapacity(blobs.count { !reported[$0] })
-    for number in blobs where !reported[number] {
+    report.missingBlobs.reserveCapacity(found.unsaid.count { !reported[$0] })
+    for number in found.unsaid where !reported[number] {
       let blob = entries[number]
       guard !reportedUnreferenced.contains(blob.cid) else { continue }
-      let state = tally.missing.contains(number) ? .missing : state(of: blob.cid)
-      let why: String
-      switch state {
-      case .held: continue
-      case .missing: why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
-      case .damaged(let what): why = what
-      }
       reported[number] = true
-      let isMissing = state == .missing
+      let isMissing = found.missing.contains(number)
+      var why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
+      if !isMissing, case .damaged(let what) = state(of: blob.cid) { why = what }
       let lost = SnapshotVerifier.LostBlob(
         cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
         size: blob.size, accepted: isMissing ? reasons.accepted[blob.cid] : nil)

@@ -41,9 +41,7 @@ public struct SnapshotVerifier {
     digestsAllCARs: Bool = false, judging terms: ProofTerms? = nil,
     observer: @escaping Progress.Observer = { _ in }
   ) {
-    self.digestsAllCARs = digestsAllCARs
-    self.terms = terms
-    self.observer = observer
+    (self.digestsAllCARs, self.terms, self.observer) = (digestsAllCARs, terms, observer)
   }
 
   /// Verifies what `reader` reads.
@@ -130,12 +128,9 @@ public struct SnapshotVerifier {
 
   /// The snapshots of each account together, the newest first.
   private static func byAccount(_ entries: [SnapshotHistory.Entry]) -> [SnapshotHistory.Entry] {
-    var accounts: [DID: [SnapshotHistory.Entry]] = [:]
-    var order: [DID] = []
-    for entry in entries {
-      if accounts[entry.did] == nil { order.append(entry.did) }
-      accounts[entry.did, default: []].append(entry)
+    let newest = Dictionary(entries.map { ($0.did, $0.number) }, uniquingKeysWith: max)
+    return entries.sorted {
+      (newest[$0.did] ?? 0, $0.number) > (newest[$1.did] ?? 0, $1.number)
     }
-    return order.flatMap { accounts[$0] ?? [] }
   }
 }

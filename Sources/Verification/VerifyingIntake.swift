@@ -14,32 +14,38 @@ internal import Synchronization
 final class VerifyingIntake: Sendable {
   /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
   let history: SnapshotHistory?
-  private let state: Mutex<(census: BlockIntake, followers: [CARFollower])>
+  /// The sections so far, and the CARs that are followed, by their manifests.
+  private let state: Mutex<(census: BlockIntake, digests: [CID: CARDigest])>
   private let follows: Bool
 
   /// How many accounts' CARs are followed at a time.
-  private static let maximumFollowers = 8
+  private static let maximumFollowed = 8
 
   /// An intake of what a reader reads.
   ///
   /// - Throws: ``BackupError`` if there is no room for a temporary file.
   init(_ reader: ArchiveReader) throws {
-    var followers: [CARFollower] = []
+    var digests: [CID: CARDigest] = [:]
     var history: SnapshotHistory?
     do {
       let found = try SnapshotHistory(of: reader)
       history = found
-      for entry in found.newestOfAccounts.prefix(Self.maximumFollowers) {
+      for entry in found.newestOfAccounts.prefix(Self.maximumFollowed) {
         let archived = try ArchivedSnapshot(entry.cid, in: found.reader)
-        if let follower = try CARFollower(archived) { followers.append(follower) }
+        let runs = try archived.order().runs
+        // Sections in another order cannot be taken as they come.
+        guard zip(runs, runs.dropFirst()).allSatisfy({ $0.upperBound <= $1.lowerBound }) else {
+          continue
+        }
+        digests[entry.cid] = try CARDigest(of: archived.snapshot.car, following: runs)
       }
     } catch {
       // What is wrong is found again, and told, when the file has been verified.
-      followers = []
+      digests = [:]
     }
     self.history = history
-    follows = !followers.isEmpty
-    state = Mutex((try BlockIntake(), followers))
+    follows = !digests.isEmpty
+    state = Mutex((try BlockIntake(), digests))
   }
 
   /// What frames are to be read with.
@@ -54,9 +60,7 @@ final class VerifyingIntake: Sendable {
   private func take(_ part: FrameBlocks, _ followed: FrameIntake.Sections?) throws {
     try state.withLock { state in
       if let followed {
-        for index in state.followers.indices {
-          state.followers[index].take(followed, from: state.census.next)
-        }
+        for digest in state.digests.values { digest.take(followed, from: state.census.next) }
       }
       try state.census.take(part)
     }
@@ -78,9 +82,7 @@ final class VerifyingIntake: Sendable {
       for ordinal in state.census.postponed {
         try state.census.read(ordinal..<ordinal + 1, reader)
       }
-      var isExact: [CID: Bool] = [:]
-      for follower in state.followers { isExact[follower.manifest] = follower.isExact }
-      return (try LaidOutBlocks(state.census), isExact)
+      return (try LaidOutBlocks(state.census), state.digests.compactMapValues(\.isExact))
     }
   }
 }

@@ -76,7 +76,7 @@ enum FuzzManifest: Fuzzer {
     for depth in [SnapshotVerifier.Depth.quick, .full] {
       let verifier = SnapshotVerifier(
         digestsAllCARs: true,
-        judging: ProofTerms(now: UnixTime(microseconds: 1_700_000_000_000_000)))
+        judging: (now: UnixTime(microseconds: 1_700_000_000_000_000), key: nil))
       guard let report = attempt({ try verifier.verify(reader, depth) }) else {
         fatalError("verifying threw")
       }

@@ -75,8 +75,8 @@ struct InspectCommand: ReportingCommand {
       common.say(
         .warning, "and \(Quantity.grouped(inspection.recordWarningCount - 20)) more like these")
     }
-    if case .fails(let why)? = signed {
-      Console.say(.notGenuine, "\(file.name): \(why)")
+    if let signed, signed.isHeld == false {
+      Console.say(.notGenuine, "\(file.name): \(signed.why)")
       throw ExitStatus.worst(status, .notGenuine)
     }
     if status != .success { throw status }

@@ -23,14 +23,14 @@ struct SignerOptions: ParsableArguments {
   func judge(_ commit: Commit) throws -> ProofLevels.Finding {
     if let key {
       do throws(VerificationKeyError) {
-        return commit.isSigned(by: try VerificationKey(didKey: key))
-          ? .holds("signed with the key given") : .fails("not signed with the key given")
+        return ProofLevels.Finding(commit, by: try VerificationKey(didKey: key))
       } catch {
         throw Failure("--key: \(error)", status: .usage)
       }
     }
     guard let identity else {
-      return .noEvidence("not looked at: --identity or --key says who may have signed")
+      return ProofLevels.Finding(
+        nil, "not looked at: --identity or --key says who may have signed")
     }
     guard let now = UnixTime(Host.now) else {
       throw Failure("the clock is not to be read", status: .failure)
@@ -47,7 +47,7 @@ struct SignerOptions: ParsableArguments {
     } catch let error where error is PLCLogError || error is PLCFault {
       throw Failure("\(identity): \(error)", status: .notGenuine, at: identity)
     }
-    return verdict.isGenuine ? .holds("\(verdict)") : .fails("\(verdict)")
+    return ProofLevels.Finding(verdict)
   }
 
   private static func document(_ bytes: [UInt8]) -> DIDDocument? {

@@ -57,8 +57,8 @@ struct VerifyProofCommand: ReportingCommand {
     let verdict = try signer.judge(proof.commit)
     if json { writeJSON(proof, verdict) } else { write(proof, verdict) }
     Console.flush()
-    if case .fails(let why) = verdict {
-      Console.say(.notGenuine, why)
+    if verdict.isHeld == false {
+      Console.say(.notGenuine, verdict.why)
       throw ExitStatus.notGenuine
     }
   }
