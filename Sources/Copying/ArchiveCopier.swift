@@ -1,8 +1,10 @@
+internal import ATProtocol
 package import Archive
 package import Files
 internal import IPLD
 internal import Snapshots
-internal import SystemPackage
+package import SystemPackage
+internal import Verification
 
 /// Makes a new archive of snapshots of one archive or several, and verifies it before it gets its
 /// name.
@@ -66,6 +68,149 @@ package struct ArchiveCopier {
     } catch {
       target.discard()
       throw error
+    }
+  }
+}
+
+/// Writes an archive again without what no snapshot needs, and replaces the old file.
+///
+/// What goes: sections that only forgotten snapshots needed, or an interrupted write left;
+/// manifests that were made again; index segments that were merged into others; all footers but
+/// one. Every snapshot stays.
+///
+/// 1. The old file is not written to, and keeps its name until the new one has been verified.
+/// 2. It is locked meanwhile, and must still be in its place before it is replaced.
+extension ArchiveCopier {
+  /// The result of compacting.
+  package struct CompactReport: Sendable {
+    /// How many snapshots there are.
+    package let snapshotCount: Int
+    /// How many bytes the old file has.
+    package let oldSize: UInt64
+    /// How many sections it has.
+    package let oldSectionCount: UInt64
+    /// How many of these no snapshot needs.
+    package let leftOutCount: Int
+    /// What is in the new file.
+    package let generation: Generation
+    /// Whether the new file was put in place; false if everything is needed and it would not be
+    /// smaller.
+    package let isReplaced: Bool
+  }
+
+  /// Compacts an archive, in place or into another file.
+  ///
+  /// - Parameters:
+  ///   - path: the archive; of a link, the file it leads to is replaced.
+  ///   - other: the other file, and then the archive is only read; nil to replace the archive.
+  ///   - willWrite: receives the name of the temporary file once it is there.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged;
+  ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if another process is
+  ///   writing to it, or the new one cannot be written. The archive is unchanged then.
+  package func compact(
+    _ path: FilePath, to other: AtomicFile? = nil, willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> CompactReport {
+    let old = try other == nil ? FileStorage.open(path) : nil
+    return try withExtendedLifetime(old) {
+      let size = try old?.size ?? 0
+      let reader = try old.map { try ArchiveReader($0.map(), limits: limits) }
+      let archive = try SourceArchive(
+        reader ?? ArchiveReader(path: path, limits: limits), name: path.string)
+      let target = try other ?? AtomicFile(AtomicFile.resolved(path), replacing: true)
+      let links = archive.history.entries.map { ChainLink($0) }
+      return try copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
+        var isReplaced = true
+        if let old {
+          guard try old.size == size, try old.isInPlace else {
+            throw ArchiveError(.changedMeanwhile)
+          }
+          // What nobody needs goes, even if the rest, in another order, does not compress as well.
+          isReplaced = leftOutCount > 0 || generation.committedLength < size
+          if isReplaced { try target.takeMode(of: path) }
+        }
+        if isReplaced { try target.publishArchive() } else { target.discard() }
+        return CompactReport(
+          snapshotCount: links.count, oldSize: archive.reader.fileSize,
+          oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
+          generation: generation, isReplaced: isReplaced)
+      }
+    }
+  }
+}
+
+/// Verifies a new archive against those that its snapshots were copied from.
+///
+/// It relies on nothing that the copier knows.
+extension ArchiveCopier {
+  /// Verifies every byte, every snapshot, and that every blob is there that a source holds.
+  ///
+  /// - Parameters:
+  ///   - storage: the new archive.
+  ///   - sources: the archives that its snapshots were copied from.
+  ///   - links: the snapshots that were copied, the oldest first.
+  ///   - keepsPrivateData: whether what is the account owner's alone was copied, too.
+  /// - Throws: ``BackupError/copyFailed(_:)`` for the first thing that is wrong;
+  ///   ``BackupError/damagedArchive(_:_:)`` if it is so in a source, too.
+  func verify(
+    _ storage: any ArchiveStorage, against sources: [SourceArchive], _ links: [ChainLink],
+    keepsPrivateData: Bool
+  ) throws {
+    do {
+      let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
+      let reader = try ArchiveReader(
+        try storage.map(), limits: ReadLimits(allowsLarge: allowsLarge))
+      let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
+      try check(report, sources, links.count)
+      for (new, link) in zip(report.snapshots.reversed(), links) {
+        let source = sources[link.source]
+        var old = try source.reading {
+          try ArchivedSnapshot.manifest(link.manifest, in: source.reader)
+        }
+        if !keepsPrivateData { old.privateData = nil }
+        try compare(try ArchivedSnapshot.manifest(new.entry.cid, in: reader), old, link)
+      }
+      // What a server only listed may be held by another archive, for another account.
+      let missing = report.missingBlobs.filter { $0.record != nil }.map(\.cid)
+      for source in sources {
+        let states = try source.reading {
+          try source.reader.states(missing.count) { missing[$0] }
+        }
+        if let index = states.firstIndex(where: { $0.bodyLength != nil }) {
+          throw BackupError.copyFailed("the blob \(missing[index]) is not in it")
+        }
+      }
+    } catch let error as ArchiveError where error.reason.isDamage {
+      throw BackupError.copyFailed("\(error)")
+    } catch let error as SnapshotError {
+      throw BackupError.copyFailed("\(error)")
+    }
+  }
+
+  private func check(
+    _ report: SnapshotVerifier.Report, _ sources: [SourceArchive], _ count: Int
+  ) throws {
+    if let what = report.firstDamage {
+      // A source may say of itself what is not so.
+      for source in sources {
+        let old = try SnapshotVerifier(observer: observer).verify(source.reader, .full)
+        if let damage = old.firstDamage { throw BackupError.damagedArchive(source.name, damage) }
+      }
+      throw BackupError.copyFailed(what)
+    }
+    guard report.snapshots.count == count else {
+      throw BackupError.copyFailed(
+        "it holds \(report.snapshots.count) snapshots, and \(count) were copied")
+    }
+  }
+
+  /// Compares a manifest with the one it is made of.
+  private func compare(_ new: Snapshot, _ old: Snapshot, _ link: ChainLink) throws {
+    // What one archive lacks another may have brought.
+    let countsBlobs = new.blobs.held <= old.blobs.held
+    guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
+      new.isUnvouched != link.isVouched
+    else {
+      throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
     }
   }
 }

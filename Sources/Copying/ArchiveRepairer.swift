@@ -11,7 +11,7 @@ internal import Verification
 /// that another archive has. A snapshot that was listed before, and is
 /// not on the chain of manifests afterwards, is put into the chain by one more generation and
 /// marked as found; the archive head stays what a footer vouches for.
-package struct ArchiveRepairer {
+package enum ArchiveRepairer {
   /// What was done.
   package struct Report: Sendable {
     /// What was done to indexes and footers.
@@ -25,25 +25,21 @@ package struct ArchiveRepairer {
     package var isUnchanged: Bool { archive.isUnchanged && namedCount == 0 }
   }
 
-  private let observer: Progress.Observer
-
-  /// A repairer.
-  package init(observer: @escaping Progress.Observer = { _ in }) { self.observer = observer }
-
   /// Repairs an archive.
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
+  ///   - observer: Is told how far it is.
   /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
   ///   what was written by then is right, and repairing again goes on.
-  package func repair(
+  package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
-    limits: ReadLimits = ReadLimits()
+    limits: ReadLimits = ReadLimits(), observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
     try storage.lock()
-    let (report, namedCount) = try repairAndName(storage, sources, limits)
+    let (report, namedCount) = try repairAndName(storage, sources, limits, observer)
     var damage = report.firstLost.map { "\($0)" }
     if damage == nil, report.wasDamaged {
       let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
@@ -52,8 +48,9 @@ package struct ArchiveRepairer {
     return Report(archive: report, namedCount: namedCount, damage: damage)
   }
 
-  private func repairAndName(
-    _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits
+  private static func repairAndName(
+    _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits,
+    _ observer: Progress.Observer
   ) throws -> (ArchiveRepair.Report, namedCount: Int) {
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
     var listed = try SnapshotHistory(of: before).entries

@@ -32,7 +32,7 @@ struct CopySource {
   ///   left out.
   init(_ archive: SourceArchive, _ observer: Progress.Observer) throws {
     self.archive = archive
-    blocks = try LaidOutBlocks(archive.reader, except: [], observer: observer)
+    blocks = try LaidOutBlocks(archive.reader, observer: observer)
     trees = SharedTrees(blocks)
     followed = BlockSet(count: blocks.count)
     ordinals = [UInt64](repeating: Self.untouched, count: Int(archive.reader.sectionLimit))
@@ -83,9 +83,7 @@ struct CopySource {
   }
 
   /// How many sections are neither in the new archive nor made again.
-  var leftOutCount: Int {
-    ordinals.count { $0 >= Self.lost } - replaced.count { self[$0] == nil }
-  }
+  var leftOutCount: Int { ordinals.count { $0 >= Self.lost } - replaced.count { self[$0] == nil } }
 
   /// The order in the new archive of sections that have been copied.
   func newOrder(_ order: BlockOrder) throws -> BlockOrder {

@@ -63,10 +63,7 @@ package struct RetentionPolicy: Equatable, Sendable {
 
   /// A policy; without any number it keeps the newest only.
   package init(last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0) {
-    self.last = last
-    self.daily = daily
-    self.weekly = weekly
-    self.monthly = monthly
+    (self.last, self.daily, self.weekly, self.monthly) = (last, daily, weekly, monthly)
     self.yearly = yearly
   }
 

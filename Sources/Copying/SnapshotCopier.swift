@@ -118,9 +118,7 @@ struct SnapshotCopier: ~Copyable {
   @discardableResult
   mutating func copyCAR(of archived: ArchivedSnapshot, from source: Int) throws -> CopiedCAR {
     let order = try order(of: archived, in: source)
-    if let order {
-      try copy(order.runs, from: source, limit: archived.snapshot.car.byteCount)
-    }
+    if let order { try copy(order.runs, from: source, limit: archived.snapshot.car.byteCount) }
     guard let order, !isSalvage else { return try whatIsLeft(of: archived, order, from: source) }
     if !archived.snapshot.isComplete {
       let reachable = sources[source].reachable(from: archived.snapshot.commit, besides: order)

@@ -80,22 +80,9 @@ package struct SnapshotPruner {
     }
   }
 
-  /// The result of pruning.
-  package struct Report: Sendable {
-    /// What became of the snapshots.
-    package let plan: Plan
-    /// What is committed now.
-    package let generation: Generation
-    /// By how many bytes the archive has grown.
-    package let bytesAdded: UInt64
-
-    /// A report of these parts.
-    package init(plan: Plan, generation: Generation, bytesAdded: UInt64) {
-      self.plan = plan
-      self.generation = generation
-      self.bytesAdded = bytesAdded
-    }
-  }
+  /// The result of pruning: what became of the snapshots, what is committed now, and by how many
+  /// bytes the archive has grown.
+  package typealias Report = (plan: Plan, generation: Generation, bytesAdded: UInt64)
 
   private let policy: RetentionPolicy
   private let named: Set<Int>
@@ -125,7 +112,7 @@ package struct SnapshotPruner {
     var plan = try Plan(
       found.history, policy, forgetting: named, account: try account(found.history))
     if plan.forgottenCount == 0, found.reader.recovery == nil {
-      return Report(plan: plan, generation: found.reader.generation, bytesAdded: 0)
+      return (plan, found.reader.generation, 0)
     }
     try found.verifyChecksums()
     let (generation, bytesAdded) = try rewriting.append { archive in
@@ -134,6 +121,6 @@ package struct SnapshotPruner {
       guard plan.forgottenCount > 0 else { return nil }
       return (try ManifestChain(plan.links, in: archive), [])
     }
-    return Report(plan: plan, generation: generation, bytesAdded: bytesAdded)
+    return (plan, generation, bytesAdded)
   }
 }

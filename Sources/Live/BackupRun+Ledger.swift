@@ -26,7 +26,7 @@ extension BackupRun {
     }
     if let fault {
       let listing = try await listBlobs(base.snapshot.blobs.referenced)
-      guard listing.fault?.kind == fault, try base.knows(listing, missing) else { return nil }
+      guard listing.fault == fault, try base.knows(listing, missing) else { return nil }
     }
     let reconciliation = try BlobReconciliation(
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,

@@ -164,9 +164,9 @@ final class BackupRun {
     if listing.isDoubtful {
       warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
     }
-    if let fault = listing.fault {
+    if let failure = listing.failure {
       warn(
-        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(fault.text)"
+        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(failure)"
       )
     }
     self.listing = listing

@@ -40,7 +40,7 @@ extension BlobListing {
         output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
       } catch {
         guard let kind = ListFault(error) else { throw error }
-        listing.fault = Fault(kind: kind, text: "\(error)", error: error)
+        (listing.fault, listing.failure) = (kind, "\(error)")
         return listing
       }
       let countBefore = listing.list.count
@@ -48,8 +48,8 @@ extension BlobListing {
       listing.malformedCount += output.malformed.count
       page(listing.list.count)
       if let text = Self.excess(of: output) {
-        let kind = ListFault(reason: .malformed, status: nil, isTransient: false)
-        listing.fault = Fault(kind: kind, text: text)
+        listing.fault = ListFault(reason: .malformed, status: nil, isTransient: false)
+        listing.failure = text
         return listing
       }
       guard listing.list.count > countBefore else {

@@ -272,11 +272,8 @@ struct RepositoryChanges {
       }
       for ordinal in reused { order.append(ordinal) }
       order.append(try base.order(), except: removed)
-      let written = try order.written(after: try OrderBasis(base))
-      for page in written.pages { try writer.append(page.cid, page.bytes.span) }
-      return Snapshot.CARDescription(
-        header: header, byteCount: byteCount, sha256: nil, sectionCount: order.count,
-        order: written.order, base: written.base)
+      return try order.describe(
+        header, byteCount: byteCount, sha256: nil, after: base, into: &writer)
     }
   }
 

@@ -100,7 +100,7 @@ package struct LiveAccount: Sendable {
   package func blobs() async throws -> (cids: [CID], isDoubtful: Bool) {
     let listing = try await BlobListing.gather(
       of: did, from: client, referenced: nil, page: { _ in })
-    if let error = listing.fault?.error { throw error }
+    if let error = listing.failure?.error { throw error }
     let isDoubtful = listing.isDoubtful || listing.fault != nil || listing.malformedCount > 0
     return (listing.cids, isDoubtful)
   }

@@ -19,8 +19,6 @@ struct BlobPacking {
   private let table: BlobTable
   private let keepsExtras: Bool
   private var reconciliation: BlobReconciliation
-  /// The blobs of the reconciliation that no record refers to.
-  private var others: IndexedCIDs
   /// Those that the CAR carries itself or that were taken from files: a further file under their
   /// names is looked at.
   private var given: Set<CID> = []
@@ -32,8 +30,7 @@ struct BlobPacking {
     keepsExtras: Bool
   ) throws {
     let table = repository.inspection.blobs
-    self.table = table
-    self.keepsExtras = keepsExtras
+    (self.table, self.keepsExtras) = (table, keepsExtras)
     var given: Set<CID> = []
     reconciliation = try BlobReconciliation(
       table,
@@ -43,23 +40,15 @@ struct BlobPacking {
         return length
       }, listing: nil, archive: archive, base: base, schedule: nil)
     self.given = given
-    others = IndexedCIDs(reconciliation.others)
   }
 
   /// The figures, and what is missing.
   var ledger: BlobReconciliation.Ledger { reconciliation.ledger() }
 
-  /// The position of a blob in the reconciliation; nil if nothing is known of it.
-  private func position(of cid: CID) -> Int? {
-    table.number(of: cid) ?? others.place(of: cid).map(reconciliation.position(ofOther:))
-  }
-
-  private func isHeld(_ cid: CID) -> Bool { position(of: cid).map(reconciliation.isHeld) ?? false }
-
   /// Whether a file with this content goes into the archive: if no record refers to it, as a rule
   /// only what was lost.
   private func takes(_ cid: CID) -> Bool {
-    table.contains(cid) || keepsExtras || position(of: cid).map(reconciliation.isLost) ?? false
+    table.contains(cid) || keepsExtras || reconciliation.isLost(cid)
   }
 
   /// Takes what is wanted of the files.
@@ -69,7 +58,7 @@ struct BlobPacking {
     for (index, path) in files.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(index), total: UInt64(files.count)))
       let claimed = BlobFolder.claimedCID(path)
-      if let claimed, isHeld(claimed), !given.contains(claimed) { continue }
+      if let claimed, reconciliation.isHeld(claimed), !given.contains(claimed) { continue }
       if let claimed, !takes(claimed) {
         leftOutCount += 1
         continue
@@ -96,7 +85,7 @@ struct BlobPacking {
       leftOutCount += 1
       return
     }
-    guard !isHeld(cid) else {
+    guard !reconciliation.isHeld(cid) else {
       // What is there is there; a further file that lies is named all the same.
       if case .mismatch = cid.verify(bytes) {
         refused.append((path, "its content does not hash to the CID in its name"))
@@ -112,15 +101,10 @@ struct BlobPacking {
     } catch let error as ArchiveError {
       guard case .contentMismatch = error.reason else { throw error }
       refused.append((path, "its content does not hash to the CID in its name"))
-      if let number = table.number(of: cid) { reconciliation.mismatched(number) }
+      if table.contains(cid) { reconciliation.mismatched(cid) }
       return
     }
     given.insert(cid)
-    if let position = position(of: cid) {
-      reconciliation.took(position, length: UInt64(bytes.count))
-    } else {
-      others.insert(cid)
-      reconciliation.took(extra: cid, length: UInt64(bytes.count))
-    }
+    reconciliation.took(cid, length: UInt64(bytes.count))
   }
 }

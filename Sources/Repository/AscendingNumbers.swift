@@ -39,3 +39,30 @@ struct AscendingNumbers: RandomAccessCollection, Sendable {
     return changes > 0 ? UInt64(upperHalves[changes - 1].half) : 0
   }
 }
+
+extension RandomAccessCollection where Index == Int {
+  /// Divides a range by runs that are in order and apart from one another.
+  ///
+  /// - Parameters:
+  ///   - range: what is divided.
+  ///   - bounds: where a run begins and ends.
+  ///   - body: receives each part in order, with the run that it lies in; nil if it lies in none.
+  @inline(__always)
+  package func divide(
+    _ range: Range<UInt64>, by bounds: (Element) -> Range<UInt64>,
+    _ body: (_ part: Range<UInt64>, _ run: Element?) throws -> Void
+  ) rethrows {
+    var start = range.lowerBound
+    var index = partitioningIndex { bounds($0).upperBound > start }
+    while start < range.upperBound {
+      guard index < endIndex, bounds(self[index]).lowerBound < range.upperBound else {
+        return try body(start..<range.upperBound, nil)
+      }
+      let shared = bounds(self[index]).clamped(to: start..<range.upperBound)
+      if start < shared.lowerBound { try body(start..<shared.lowerBound, nil) }
+      if !shared.isEmpty { try body(shared, self[index]) }
+      start = shared.upperBound
+      index += 1
+    }
+  }
+}

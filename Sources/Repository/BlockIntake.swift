@@ -46,9 +46,7 @@ package struct BlockIntake {
     except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false
   ) throws {
     spool = try TemporaryFile()
-    self.damaged = damaged
-    self.isHashing = isHashing
-    self.keepsRecords = keepsRecords
+    (self.damaged, self.isHashing, self.keepsRecords) = (damaged, isHashing, keepsRecords)
   }
 
   // MARK: From frames

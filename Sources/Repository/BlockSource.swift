@@ -13,8 +13,6 @@ package protocol BlockSource: Sendable {
   func number(of cid: CID) -> Int?
   /// Appends the number of each block that these name, or nil.
   func appendNumbers(of cids: [CommonCID], to numbers: inout [Int?])
-  /// The CID of a block.
-  func cid(_ number: Int) -> CID
   /// What is known of a block at a glance.
   func kind(_ number: Int) -> BlockKind
   /// How many bytes a block has, whether they were kept or not.

@@ -53,8 +53,6 @@ package final class CARFile: BlockSource {
     file.withBytes { blocks.appendPlaces(of: cids, to: &numbers, in: $0) }
   }
 
-  package func cid(_ number: Int) -> CID { file.withBytes { blocks.cid(number, in: $0) } }
-
   package func kind(_ number: Int) -> BlockKind {
     blocks.marks(number) & Self.plain != 0 ? .plainRecord : .kept
   }

@@ -129,9 +129,7 @@ package struct CheckedRepository: Sendable {
   package var newCount: Int { selection?.count ?? file?.sectionCount ?? 0 }
 
   /// How many sections its CAR has.
-  package var sectionCount: UInt64 {
-    stored.reduce(UInt64(newCount)) { $0 + UInt64($1.count) }
-  }
+  package var sectionCount: UInt64 { stored.reduce(UInt64(newCount)) { $0 + UInt64($1.count) } }
 
   /// Where in the file a section begins that is taken from it.
   package func start(_ index: Int) -> Int { selection?[index] ?? file?.start(at: index) ?? 0 }

@@ -45,18 +45,22 @@ package struct LaidOutBlocks: BlockSource {
   /// What was made of bytes that were fetched.
   private var fetched: UInt8 = 0
 
-  /// Lays out all blocks of an archive, without hashing them.
+  /// Lays out all blocks of an archive.
   ///
   /// - Parameters:
   ///   - reader: the archive.
   ///   - damaged: the sections that do not hash to their CIDs: they count as not there.
-  ///   - observer: is told how many sections have been seen.
+  ///   - isHashing: whether all that is read is hashed.
+  ///   - keepsRecords: whether the bytes of every record are wanted.
+  ///   - observer: is told how many bytes have been read.
   /// - Throws: ``BackupError`` if there is no room for it. What cannot be read is not in it.
-  package init(_ reader: ArchiveReader, except damaged: Set<CID>, observer: Progress.Observer)
-    throws
-  {
-    var intake = try BlockIntake(except: damaged)
-    try intake.read(0..<reader.sectionLimit, reader, observer)
+  package init(
+    _ reader: ArchiveReader, except damaged: Set<CID> = [], isHashing: Bool = false,
+    keepsRecords: Bool = false, observer: Progress.Observer = { _ in }
+  ) throws {
+    var intake = try BlockIntake(
+      except: damaged, isHashing: isHashing, keepsRecords: keepsRecords)
+    try intake.read(reader.ordinals, reader, observer)
     try self.init(intake)
   }
 
@@ -165,6 +169,7 @@ package struct LaidOutBlocks: BlockSource {
     }
   }
 
+  /// The CID of a block.
   package func cid(_ number: Int) -> CID {
     mapped.withBytes { CARSection.cid(at: Int(starts[number]), in: $0) }
   }
@@ -258,11 +263,8 @@ package struct LaidOutBlocks: BlockSource {
     of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
   ) {
     for section in sections {
-      let first = runs.partitioningIndex { $0.ordinals.upperBound > section.lowerBound }
-      for run in runs[first...] {
-        guard run.ordinals.lowerBound < section.upperBound else { break }
-        let shared = run.ordinals.clamped(to: section)
-        if !shared.isEmpty { body(run, shared) }
+      runs.divide(section, by: \.ordinals) { part, run in
+        if let run { body(run, part) }
       }
     }
   }

@@ -22,10 +22,6 @@ package struct Overlay<New: BlockSource, Old: BlockSource>: BlockSource {
     }
   }
 
-  package func cid(_ number: Int) -> CID {
-    number < new.numberLimit ? new.cid(number) : old.cid(number - new.numberLimit)
-  }
-
   package func kind(_ number: Int) -> BlockKind {
     number < new.numberLimit ? new.kind(number) : old.kind(number - new.numberLimit)
   }

@@ -28,9 +28,7 @@ package actor ReceivedRepository {
   ///   - limit: how long its CAR may be, in bytes, decompressed.
   ///   - arrived: is told how many bytes there are.
   package init(in folder: FilePath, limit: Int, arrived: @escaping @Sendable (Int) -> Void) {
-    self.folder = folder
-    self.limit = limit
-    self.arrived = arrived
+    (self.folder, self.limit, self.arrived) = (folder, limit, arrived)
   }
 
   /// Receives a CAR.

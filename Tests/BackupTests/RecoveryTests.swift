@@ -215,10 +215,10 @@ struct `What an independent walker finds intact in a damaged archive` {
     throws
   {
     let newest: ArchivedSnapshot
-    let missing: [MissingBlobs.Entry]
+    let missing: [MissingBlob]
     do {
       newest = try ArchivedSnapshot.newest(in: reader)
-      missing = try MissingBlobs.of(newest)
+      missing = try MissingBlob.all(of: newest)
     } catch is SnapshotError {
       return
     } catch is BackupError {
@@ -330,7 +330,7 @@ struct `What an independent walker finds intact in a damaged archive` {
   ) throws {
     let report: ArchiveRepairer.Report
     do {
-      report = try ArchiveRepairer().repair(FileStorage.open(FilePath(path)))
+      report = try ArchiveRepairer.repair(FileStorage.open(FilePath(path)))
     } catch {
       #expect(original.snapshots(among: found).isEmpty, "\(comment): \(error)")
       return
@@ -340,7 +340,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     let verdict = try SnapshotVerifier().verify(reader, .full).verdict
     #expect((verdict == .damaged) == (report.damage != nil), comment)
     let repaired = try folder.read("damaged.car.zst")
-    _ = try ArchiveRepairer().repair(FileStorage.open(FilePath(path)))
+    _ = try ArchiveRepairer.repair(FileStorage.open(FilePath(path)))
     #expect(try folder.read("damaged.car.zst") == repaired, comment)
     try checkNextPack(of: path, found, original, comment)
   }

@@ -1,6 +1,6 @@
 internal import ATProtocol
 package import Archive
-internal import Files
+package import Files
 package import IPLD
 package import Repository
 
@@ -140,5 +140,57 @@ extension ArchivedSnapshot {
       if let blocks = try unlessDamaged({ try layOut(with: others) }) { return blocks }
     } catch BackupError.carNotExact {}
     throw IncompleteRepository()
+  }
+}
+
+extension CheckedRepository {
+  /// Appends the blocks that an archive does not have, in the order of the CAR, and the order if it
+  /// is too long for a manifest.
+  ///
+  /// They were hashed when the CAR was inspected and are not hashed again, so before anything is
+  /// committed the file has to prove to be the one that was inspected.
+  ///
+  /// - Parameters:
+  ///   - writer: the archive.
+  ///   - base: the snapshot before this one of the same account, to which the order may be
+  ///     relative.
+  ///   - observer: is told how far it is.
+  /// - Returns: What the manifest says of the CAR.
+  package func pack(
+    into writer: inout ArchiveWriter, after base: ArchivedSnapshot?,
+    _ observer: Progress.Observer = { _ in }
+  ) throws -> Snapshot.CARDescription {
+    let known = try ordinals.get()
+    var order = BlockOrder()
+    var reported = 0
+    for index in 0..<newCount {
+      guard let file else { break }
+      try file.withSection(at: start(index)) { bytes, section throws in
+        let cid = CARSection.cid(at: section.start, in: bytes)
+        let body = bytes.extracting(section.bodyRange)
+        if index < known.count, known[index] != .max {
+          if cid.multihash.sha256 == nil { try checkUnverifiable(cid, body, writer.reader) }
+          order.append(known[index])
+        } else {
+          order.append(try writer.append(verified: cid, body))
+        }
+        guard section.end - reported >= 1 << 20 else { return }
+        reported = section.end
+        observer(Progress(stage: "packing", done: UInt64(reported), total: byteCount))
+      }
+    }
+    for run in stored { order.append(run) }
+    return try order.describe(
+      header, byteCount: byteCount, sha256: sha256, after: base, into: &writer)
+  }
+
+  /// Under a hash function that is unknown here the same CID may name other bytes, and then one
+  /// file cannot hold both.
+  private func checkUnverifiable(_ cid: CID, _ body: Span<UInt8>, _ reader: ArchiveReader?) throws {
+    guard cid.verify(body) == .cannotVerify else { return }
+    guard let stored = try reader?.body(of: cid), stored.span.equals(body) else {
+      throw BackupError.malformedRepository(
+        "the archive holds other bytes under \(cid), whose hash function is unknown here")
+    }
   }
 }

@@ -1,6 +1,7 @@
 package import Archive
 internal import Files
 internal import IPLD
+internal import Repository
 
 /// Sections of an archive in a temporary file, so that they can be had in any order.
 ///
@@ -72,20 +73,7 @@ package struct GatheredSections {
   package func forEachPart(
     of wanted: Range<UInt64>, _ body: (_ part: Range<UInt64>, _ isHere: Bool) throws -> Void
   ) rethrows {
-    var start = wanted.lowerBound
-    var index = place(of: start)
-    while start < wanted.upperBound {
-      guard index < runs.count, runs[index].lowerBound < wanted.upperBound else {
-        try body(start..<wanted.upperBound, false)
-        return
-      }
-      let here = runs[index].clamped(to: start..<wanted.upperBound)
-      index += 1
-      guard !here.isEmpty else { continue }
-      if start < here.lowerBound { try body(start..<here.lowerBound, false) }
-      try body(here, true)
-      start = here.upperBound
-    }
+    try runs.divide(wanted, by: \.self) { part, run in try body(part, run != nil) }
   }
 
   /// Hands out sections as they stand in a CAR.

@@ -82,8 +82,7 @@ package final class RestoredRepository: Sendable {
     if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
       mapped = try CARFile(mapped, verifying: false).inOrderOfTree()
     }
-    self.flaw = flaw
-    self.mapped = mapped
+    (self.flaw, self.mapped) = (flaw, mapped)
   }
 
   /// Calls `body` with the CAR's bytes.

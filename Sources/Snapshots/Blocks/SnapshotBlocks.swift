@@ -15,26 +15,13 @@ package import Repository
 /// Of a snapshot that is damaged the blocks are what is left: every block of the archive that still
 /// hashes to its CID.
 package final class SnapshotBlocks {
-  /// What a walk through the tree came to.
-  package struct Contents {
-    /// The repository.
-    package let tree: RepositoryInspection
-    /// Why the repository is not as it was; nil if it is.
-    package let flaw: String?
+  /// What a walk through the tree came to: the repository, why it is not as it was (nil if it is),
+  /// and the blobs that records refer to.
+  package typealias Contents = (tree: RepositoryInspection, flaw: String?, blobs: BlobTable)
 
-    /// The blobs that records refer to.
-    package var blobs: BlobTable { tree.blobs }
-  }
-
-  /// A record that the walk came to.
-  package struct Record {
-    /// Its key in the tree, `collection/rkey`.
-    package let key: [UInt8]
-    /// Its block.
-    package let cid: CID
-    /// How long its block is; nil if that is not there.
-    package let length: UInt64?
-  }
+  /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and how long
+  /// that is; nil if it is not there.
+  package typealias Record = (key: [UInt8], cid: CID, length: UInt64?)
 
   /// How many blocks are read one by one.
   private static let maximumReads = 256
@@ -112,21 +99,16 @@ package final class SnapshotBlocks {
     let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount) { record in
       guard failure == nil else { return }
       do {
-        guard let number = record.number else {
-          let nothing: [UInt8] = []
-          try visit(Record(key: record.key, cid: record.cid, length: nil), nothing.span)
-          return
-        }
-        let length = blocks.bodyLength(number)
-        try blocks.withBody(number) { body in
-          try visit(Record(key: record.key, cid: record.cid, length: length), body)
-        }
+        let length = record.number.map(blocks.bodyLength)
+        let found: Record = (record.key, record.cid, length)
+        guard let number = record.number else { return try visit(found, [UInt8]().span) }
+        try blocks.withBody(number) { body in try visit(found, body) }
       } catch {
         failure = error
       }
     }
     if let failure { throw failure }
-    return Contents(tree: tree, flaw: flaw)
+    return (tree, flaw, tree.blobs)
   }
 
   /// All of them, laid out.
@@ -149,9 +131,8 @@ package final class SnapshotBlocks {
   }
 
   private func whatIsLeft() throws -> LaidOutBlocks {
-    var intake = try BlockIntake(isHashing: true, keepsRecords: keepsRecords)
-    try intake.read(archived.reader.ordinals, archived.reader, total: 0, observer)
-    return try LaidOutBlocks(intake)
+    try LaidOutBlocks(
+      archived.reader, isHashing: true, keepsRecords: keepsRecords, observer: observer)
   }
 }
 
@@ -198,9 +179,7 @@ extension ArchivedSnapshot {
   package static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
     let header = try reader.carHeader
     guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
-    var intake = try BlockIntake(isHashing: true)
-    try intake.read(reader.ordinals, reader)
-    let blocks = try LaidOutBlocks(intake)
+    let blocks = try LaidOutBlocks(reader, isHashing: true)
     let blockCount = (0..<blocks.count).count { blocks.cid($0).codec == .dagCBOR }
     let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount)
     if let error = tree.commitError { throw error }
@@ -208,7 +187,7 @@ extension ArchivedSnapshot {
     let nothing = SHA256.digest(of: Array("".utf8).span)
     var snapshot = Snapshot(did: commit.did, commit: root)
     snapshot.rev = commit.rev
-    snapshot.car = Snapshot.CARDescription(header: header, sha256: nothing)
+    (snapshot.car.header, snapshot.car.sha256) = (header, nothing)
     snapshot.counts = Snapshot.Counts(
       records: tree.recordCount, nodes: tree.nodeCount, blocks: blockCount,
       recordBlocks: tree.distinctRecordCount)

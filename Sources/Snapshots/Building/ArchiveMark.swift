@@ -30,10 +30,7 @@ package struct ArchiveMark: Equatable {
   private static let maximumName = 255
 
   /// A mark of these parts.
-  package init(time: String, manifest: CID) {
-    self.time = time
-    self.manifest = manifest
-  }
+  package init(time: String, manifest: CID) { (self.time, self.manifest) = (time, manifest) }
 
   /// The mark that an archive has for an account; nil if it has none about this manifest.
   package init?(_ kind: Kind, of did: DID, about manifest: CID?, on path: FilePath) {

@@ -29,7 +29,7 @@ package struct BlobReconciliation: Sendable {
 
   private let table: BlobTable
   /// The blobs behind those of the table.
-  package private(set) var others: CIDList
+  private var others: IndexedCIDs
   /// What is known of these.
   private var notes: [Note]
   /// The length of each blob; ``absent`` for those that are not held.
@@ -85,11 +85,8 @@ package struct BlobReconciliation: Sendable {
     var notes = further.list.map { _ in Note(isNeeded: false) }
     func list(_ cid: CID) {
       guard !blobs.contains(cid) else { return }
-      if further.insert(cid) {
-        notes.append(Note(isNeeded: true))
-      } else if let place = further.place(of: cid) {
-        notes[place].isNeeded = true
-      }
+      if further.insert(cid) { notes.append(Note(isNeeded: true)) }
+      if let place = further.place(of: cid) { notes[place].isNeeded = true }
     }
     for cid in listing?.list ?? [] { list(cid) }
     if listing == nil || listing?.fault != nil {
@@ -98,7 +95,7 @@ package struct BlobReconciliation: Sendable {
     var counted = Snapshot.BlobCounts()
     counted.listFault = base?.snapshot.blobs.listFault
     self.init(
-      blobs, others: further.list, notes, before: known?.missing ?? [], counted, listing: listing,
+      blobs, others: further, notes, before: known?.missing ?? [], counted, listing: listing,
       schedule: schedule)
     if !before.isEmpty {
       let noted = IndexedCIDs(before.cids)
@@ -145,19 +142,22 @@ package struct BlobReconciliation: Sendable {
     adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
     listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
   ) throws {
-    let listed = listing.map { IndexedCIDs($0.list) }
-    var notes = ledger.map { entry in
-      let isListed = listing?.fault != nil || listed.map { $0.place(of: entry.cid) != nil } ?? true
-      return Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced)
+    var (others, notes, places): (IndexedCIDs, [Note], [UInt32]) = (IndexedCIDs(), [], [])
+    for (place, entry) in ledger.enumerated() where others.insert(entry.cid) {
+      let isListed =
+        listing?.fault != nil || listing.map { $0.known.place(of: entry.cid) != nil } ?? true
+      notes.append(
+        Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced))
+      places.append(UInt32(place) + 1)
     }
-    var others = ledger.cids
-    if let listed {
-      let noted = IndexedCIDs(others)
+    if let listing {
       // What is held is referred to, or an extra, as before.
       let unknown = CIDList(
-        listed.list.lazy.filter { !new.contains($0) && noted.place(of: $0) == nil })
+        listing.list.lazy.filter { [others] in
+          !new.contains($0) && others.place(of: $0) == nil
+        })
       for (cid, isHeld) in zip(unknown, try archive.holds(unknown)) where !isHeld {
-        others.append(cid)
+        others.insert(cid)
         notes.append(Note(isNeeded: true))
       }
     }
@@ -166,13 +166,14 @@ package struct BlobReconciliation: Sendable {
     self.init(
       new, others: others, notes, before: ledger, counted, extrasBefore: try base.extras(),
       listing: listing, schedule: schedule)
-    for place in ledger.indices { places[new.entries.count + place] = UInt32(place) + 1 }
+    let first = new.entries.count
+    self.places.replaceSubrange(first..<first + places.count, with: places)
     wantedPositions = dueNewestFirst()
   }
 
   /// All that has a position, none of which has been looked up.
   private init(
-    _ table: BlobTable, others: CIDList, _ notes: [Note], before: BlobLedger.MissingList,
+    _ table: BlobTable, others: IndexedCIDs, _ notes: [Note], before: BlobLedger.MissingList,
     _ counted: Snapshot.BlobCounts, extrasBefore: [CID] = [], listing: BlobListing?,
     schedule: RetrySchedule?
   ) {
@@ -180,10 +181,10 @@ package struct BlobReconciliation: Sendable {
     (self.before, self.extrasBefore, self.schedule) = (before, extrasBefore, schedule)
     self.counted = counted
     // A server that was not asked has not mended its list.
-    if let listing { self.counted.listFault = listing.fault?.kind }
+    if let listing { self.counted.listFault = listing.fault }
     // A list of which nothing came says nothing.
     listedCount = listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
-    let count = table.entries.count + others.count
+    let count = notes.count + table.entries.count
     lengths = [UInt64](repeating: Self.absent, count: count)
     places = [UInt32](repeating: 0, count: count)
   }
@@ -234,7 +235,7 @@ package struct BlobReconciliation: Sendable {
   /// The blob with a position.
   func cid(at position: Int) -> CID {
     position < table.entries.count
-      ? table.entries[position].cid : others[position - table.entries.count]
+      ? table.entries[position].cid : others.list[position - table.entries.count]
   }
 
   private func wanted(at position: Int) -> Wanted {
@@ -253,40 +254,43 @@ package struct BlobReconciliation: Sendable {
 
   // MARK: Files
 
-  /// Where a blob of ``others`` has its position.
-  package func position(ofOther place: Int) -> Int { table.entries.count + place }
+  /// The position of a blob; nil if nothing is known of it.
+  private func position(of cid: CID) -> Int? {
+    table.number(of: cid) ?? others.place(of: cid).map { table.entries.count + $0 }
+  }
 
-  /// Whether the blob with a position is held.
-  package func isHeld(_ position: Int) -> Bool { lengths[position] != Self.absent }
+  /// Whether a blob is held.
+  package func isHeld(_ cid: CID) -> Bool {
+    position(of: cid).map { lengths[$0] != Self.absent } ?? false
+  }
 
-  /// Whether the blob with a position was held and lost, whatever has come since.
-  package func isLost(_ position: Int) -> Bool { places[position] == Self.lost }
+  /// Whether a blob was held and lost, whatever has come since.
+  package func isLost(_ cid: CID) -> Bool {
+    position(of: cid).map { places[$0] == Self.lost } ?? false
+  }
 
-  /// Notes that the blob with a position has come into the archive from a file.
-  package mutating func took(_ position: Int, length: UInt64) { lengths[position] = length }
-
-  /// Notes that a blob has come from a file that had no position, for nothing refers to it.
-  package mutating func took(extra cid: CID, length: UInt64) {
-    others.append(cid)
+  /// Notes that a blob has come into the archive from a file, be it that nothing refers to it.
+  package mutating func took(_ cid: CID, length: UInt64) {
+    if let position = position(of: cid) { return lengths[position] = length }
+    others.insert(cid)
     notes.append(Note(isNeeded: false))
     lengths.append(length)
     places.append(0)
   }
 
-  /// Notes that something else was given for the blob with a position, which is no news of one
-  /// whose loss is accepted.
-  package mutating func mismatched(_ position: Int) {
-    if entry(position).accepted == nil { places[position] = Self.mismatched }
+  /// Notes that something else was given for a blob, which is no news of one whose loss is accepted.
+  package mutating func mismatched(_ cid: CID) {
+    guard let position = position(of: cid), entry(position).accepted == nil else { return }
+    places[position] = Self.mismatched
   }
 
   // MARK: The ledger
 
-  /// What the manifest says about the blobs.
-  package struct Ledger {
-    package var counts: Snapshot.BlobCounts
-    var extras: [CID]
-    package var missing: BlobLedger.MissingList
-  }
+  /// What the manifest says about the blobs: figures, those held though no record refers to them,
+  /// and those that are missing.
+  package typealias Ledger = (
+    counts: Snapshot.BlobCounts, extras: [CID], missing: BlobLedger.MissingList
+  )
 
   /// What the ledger says of a blob that is not held, before it is asked for.
   private func entry(_ position: Int) -> BlobLedger.Missing {
@@ -317,7 +321,7 @@ package struct BlobReconciliation: Sendable {
   package func ledger(
     at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }
   ) -> Ledger {
-    var ledger = Ledger(counts: counted, extras: extrasBefore, missing: [])
+    var ledger: Ledger = (counted, extrasBefore, [])
     func miss(_ position: Int) {
       var entry = entry(position)
       if let failure = failure(position) {
@@ -347,7 +351,7 @@ package struct BlobReconciliation: Sendable {
       } else if note.isReferenced {
         hold(length)
       } else {
-        ledger.extras.append(others[place])
+        ledger.extras.append(others.list[place])
         ledger.counts.extras += 1
         ledger.counts.extrasBytes += length
       }

@@ -1,67 +1,61 @@
+package import Archive
 internal import Files
 package import IPLD
 
-/// An earlier snapshot of the account, to whose order that of a later one may be relative.
-package struct OrderBasis {
-  /// Its manifest.
-  let manifest: CID
-  /// How many orders its own is relative to, one upon the other.
-  let depth: Int
-  /// Its order, asked for only if it is of use; nil if it is damaged.
-  let order: () throws -> BlockOrder?
-}
-
-extension OrderBasis {
-  /// A snapshot that lies in the archive; nil if it has no manifest, or its order is damaged.
-  package init?(_ archived: ArchivedSnapshot) throws {
-    guard let cid = archived.cid else { return nil }
-    guard let depth = try unlessDamaged(archived.orderDepth) else { return nil }
-    self.init(manifest: cid, depth: depth) { try unlessDamaged(archived.order) }
-  }
-}
-
-/// An order as a manifest has it.
-package struct WrittenOrder {
-  /// The runs, or where they lie.
-  package let order: Snapshot.Order
-  /// What they are relative to; nil if their positions are ordinals.
-  package let base: Snapshot.OrderBase?
-  /// The blocks that hold them, if they are too long for a manifest.
-  package let pages: [Block]
-  /// How many orders this one is relative to.
-  let depth: Int
-}
-
 extension BlockOrder {
-  /// The order relative to that of `basis`, or as it is if that is shorter or many are relative
-  /// already.
+  /// Describes a CAR whose sections come in this order, and appends the order to an archive if it is
+  /// too long for a manifest.
   ///
-  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; what asking for
-  ///   the basis throws.
-  package func written(after basis: OrderBasis?) throws -> WrittenOrder {
+  /// - Parameters:
+  ///   - header: the CAR's header.
+  ///   - byteCount: how many bytes it has.
+  ///   - sha256: its digest; nil if nobody has put it together.
+  ///   - base: an earlier snapshot of the account, to whose order this one may be relative.
+  ///   - writer: the archive.
+  /// - Throws: ``BackupError`` for an order that takes more than a reader reads; `ArchiveError` if
+  ///   the archive cannot be read or written.
+  package func describe(
+    _ header: [UInt8], byteCount: UInt64, sha256: SHA256Digest?, after base: ArchivedSnapshot?,
+    into writer: inout ArchiveWriter
+  ) throws -> Snapshot.CARDescription {
+    var car = Snapshot.CARDescription()
+    (car.header, car.byteCount, car.sha256) = (header, byteCount, sha256)
+    car.sectionCount = count
+    let basis = try base.flatMap { base in try unlessDamaged(base.resolvedOrder) }
+    for page in try write(to: &car, after: basis).pages {
+      try writer.append(page.cid, page.bytes.span)
+    }
+    return car
+  }
+
+  /// Enters the order in a description: relative to that of `basis`, or as it is if that is shorter
+  /// or many are relative already.
+  ///
+  /// - Throws: ``BackupError`` for an order that takes more than a reader reads.
+  /// - Returns: the blocks that hold it, if it is too long for a manifest, and how many orders it is
+  ///   relative to.
+  func write(
+    to car: inout Snapshot.CARDescription, after basis: ResolvedOrders.Resolved?
+  ) throws -> (pages: [Block], depth: Int) {
     let maximumRuns = Self.maximumRuns(ofSections: runs.reduce(0) { max($0, $1.upperBound) })
-    let (shortest, base) = try shortest(after: basis)
-    let encoded = shortest.encoded
+    var encoded = encoded
+    car.base = nil
+    if let basis, let manifest = basis.manifest, runs.count > 1 || basis.depth > 0,
+      basis.depth < Self.maximumDepth
+    {
+      let (relative, first) = relative(to: basis.order)
+      let bytes = relative.encoded
+      if bytes.count + manifest.bytes.count + 16 < encoded.count {
+        (encoded, car.base) = (bytes, Snapshot.OrderBase(manifest: manifest, first: first))
+      }
+    }
     guard runs.count <= maximumRuns, encoded.count <= Self.maximumLength(ofRuns: maximumRuns)
     else {
       throw BackupError.malformedRepository(
         "the CAR repeats its blocks too often, in too many orders")
     }
-    let depth = base == nil ? 0 : (basis?.depth ?? 0) + 1
-    guard encoded.count > Self.maximumInline else {
-      return WrittenOrder(order: .inline(encoded), base: base, pages: [], depth: depth)
-    }
-    let pages = Self.pages(encoded)
-    return WrittenOrder(order: .pages(pages.map(\.cid)), base: base, pages: pages, depth: depth)
-  }
-
-  private func shortest(after basis: OrderBasis?) throws -> (BlockOrder, Snapshot.OrderBase?) {
-    guard let basis, runs.count > 1 || basis.depth > 0, basis.depth < Self.maximumDepth,
-      let base = try basis.order()
-    else { return (self, nil) }
-    let (relative, first) = relative(to: base)
-    let overhead = basis.manifest.bytes.count + 16
-    guard relative.encoded.count + overhead < encoded.count else { return (self, nil) }
-    return (relative, Snapshot.OrderBase(manifest: basis.manifest, first: first))
+    let pages = encoded.count > Self.maximumInline ? Self.pages(encoded) : []
+    car.order = pages.isEmpty ? .inline(encoded) : .pages(pages.map(\.cid))
+    return (pages, car.base == nil ? 0 : (basis?.depth ?? 0) + 1)
   }
 }

@@ -68,21 +68,16 @@ package struct LossAcceptance: Sendable {
     return plan.report
   }
 
-  /// What is to be written.
-  private struct Plan {
-    var report: Report
-    /// The manifests that are made again, by the CIDs that they have.
-    var manifests: [CID: Snapshot] = [:]
-    var pages: [Block] = []
-  }
+  /// What is to be written: manifests that are made again, by the CIDs that they have, and pages.
+  private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
-    var plan = Plan(report: Report(generation: archive.reader.generation))
+    var plan: Plan = (Report(generation: archive.reader.generation), [:], [])
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
       var ledger = try archived.missingBlobs()
-      let missing = try MissingBlobs.of(archived).filter { $0.damage == nil }.map(\.blob)
+      let missing = try MissingBlob.all(of: archived).filter { $0.damage == nil }.map(\.blob)
       // More than the manifest knows of is damage, which is not for accepting.
       let counts = archived.snapshot.blobs
       let referencedCount = missing.count(where: \.isReferenced)

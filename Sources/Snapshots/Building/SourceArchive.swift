@@ -46,8 +46,7 @@ package struct SourceArchive: Sendable {
   /// An archive that may be damaged, for salvage and for naming snapshots that were found.
   package init(damaged reader: ArchiveReader, _ history: SnapshotHistory) {
     name = "the archive"
-    self.reader = reader
-    self.history = history
+    (self.reader, self.history) = (reader, history)
   }
 
   /// Refuses an archive whose index was rebuilt, which reading may do at any time.

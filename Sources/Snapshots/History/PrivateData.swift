@@ -36,8 +36,7 @@ package struct PrivateData: Equatable, Sendable {
 
     /// Nothing yet.
     package init(_ endpoint: String, at fetchedAt: String) {
-      self.endpoint = endpoint
-      self.fetchedAt = fetchedAt
+      (self.endpoint, self.fetchedAt) = (endpoint, fetchedAt)
     }
 
     /// Whether everything that the server had is here.
@@ -102,9 +101,7 @@ extension PrivateData {
   package static let maximumPiece = 1 << 20
 
   /// The block that holds a piece of an answer.
-  static func block(_ piece: [UInt8]) throws -> Block {
-    try block(.map([name: .bytes(piece)]))
-  }
+  static func block(_ piece: [UInt8]) throws -> Block { try block(.map([name: .bytes(piece)])) }
 
   private static func block(_ value: IPLDValue) throws -> Block {
     let bytes = try DAGCBOREncoder.encode(value)

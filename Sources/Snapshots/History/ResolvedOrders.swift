@@ -1,6 +1,6 @@
-internal import ATProtocol
+package import ATProtocol
 internal import Archive
-internal import IPLD
+package import IPLD
 
 /// Orders of snapshots as ordinals of their archive.
 ///
@@ -9,12 +9,11 @@ internal import IPLD
 package struct ResolvedOrders {
   package init() {}
 
-  /// An order, and how many others it is relative to, one upon the other.
-  package struct Resolved {
-    package let order: BlockOrder
-    let depth: Int
-    fileprivate let did: DID
-  }
+  /// An order, to which that of a later snapshot of the account may be relative.
+  ///
+  /// `depth` is how many others it is relative to, one upon the other; `manifest` is nil if there is
+  /// none.
+  package typealias Resolved = (order: BlockOrder, depth: Int, did: DID, manifest: CID?)
 
   /// The most runs that are kept: 32 MiB.
   static let maximumRuns = 1 << 21
@@ -41,18 +40,17 @@ package struct ResolvedOrders {
     }
     if base == nil {
       let absolute = chain.removeLast()
-      base = try keep(Self.absolute(absolute, limit: end), of: absolute)
+      base = try keep(Self.absolute(absolute, limit: end))
     }
     guard var resolved = base else { throw SnapshotError.malformedOrder }
     for snapshot in chain.reversed() {
-      resolved = try keep(Self.relative(snapshot, to: resolved, end: end), of: snapshot)
+      resolved = try keep(Self.relative(snapshot, to: resolved, end: end))
     }
     return resolved
   }
 
   private static func absolute(_ archived: ArchivedSnapshot, limit: UInt64) throws -> Resolved {
-    let order = try archived.writtenOrder(limit: limit)
-    return Resolved(order: order, depth: 0, did: archived.snapshot.did)
+    (try archived.writtenOrder(limit: limit), 0, archived.snapshot.did, archived.cid)
   }
 
   private static func relative(
@@ -61,16 +59,15 @@ package struct ResolvedOrders {
     guard let first = archived.snapshot.car.base?.first, base.did == archived.snapshot.did,
       base.depth < BlockOrder.maximumDepth
     else { throw SnapshotError.malformedOrder }
-    let order = try archived.writtenOrder(limit: base.order.count.addingSaturated(end - first))
-    return Resolved(
-      order: try order.resolved(
-        over: base.order, first: first, maximumRuns: archived.reader.maximumRuns),
-      depth: base.depth + 1, did: base.did)
+    let written = try archived.writtenOrder(limit: base.order.count.addingSaturated(end - first))
+    let order = try written.resolved(
+      over: base.order, first: first, maximumRuns: archived.reader.maximumRuns)
+    return (order, base.depth + 1, base.did, archived.cid)
   }
 
-  private mutating func keep(_ resolved: Resolved, of archived: ArchivedSnapshot) -> Resolved {
+  private mutating func keep(_ resolved: Resolved) -> Resolved {
     let count = resolved.order.runs.count + 8
-    guard let cid = archived.cid, count <= Self.maximumRuns else { return resolved }
+    guard let cid = resolved.manifest, count <= Self.maximumRuns else { return resolved }
     if runCount + count > Self.maximumRuns { (known, runCount) = ([:], 0) }
     known[cid] = resolved
     runCount += count

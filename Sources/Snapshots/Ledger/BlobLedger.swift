@@ -90,9 +90,7 @@ public enum BlobLedger {
 
     /// An entry of these parts.
     package init(cid: CID, reason: Reason, size: Int?) {
-      self.cid = cid
-      self.reason = reason
-      self.size = size
+      (self.cid, self.reason, self.size) = (cid, reason, size)
     }
   }
 
@@ -105,10 +103,7 @@ public enum BlobLedger {
     public var reason: String?
 
     /// An acceptance of these parts.
-    package init(date: String, reason: String?) {
-      self.date = date
-      self.reason = reason
-    }
+    package init(date: String, reason: String?) { (self.date, self.reason) = (date, reason) }
 
     /// The longest reason that is taken, in bytes.
     package static let maximumReason = 500

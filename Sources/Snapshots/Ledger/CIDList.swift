@@ -11,9 +11,7 @@ package struct CIDList: Sendable, RandomAccessCollection, ExpressibleByArrayLite
   private static let other: UInt8 = 0xff
 
   /// A list of these.
-  package init(_ cids: some Sequence<CID> = EmptyCollection()) {
-    for cid in cids { append(cid) }
-  }
+  package init(_ cids: some Sequence<CID> = EmptyCollection()) { for cid in cids { append(cid) } }
 
   /// A list of these.
   package init(arrayLiteral elements: CID...) { self.init(elements) }

@@ -17,8 +17,7 @@ package struct RetrySchedule: Sendable {
   package static let always = RetrySchedule(now: nil, triedAgain: nil)
 
   private init(now: Moment?, triedAgain: String?) {
-    self.now = now
-    self.triedAgain = triedAgain
+    (self.now, self.triedAgain) = (now, triedAgain)
   }
 
   /// What is lost for good is asked for once a day.

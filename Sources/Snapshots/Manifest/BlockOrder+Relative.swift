@@ -1,4 +1,5 @@
 internal import Archive
+internal import Repository
 
 /// Orders relative to that of an earlier snapshot (FORMAT 6.1).
 ///
@@ -11,9 +12,16 @@ extension BlockOrder {
   /// - Returns: The relative order, and the ordinal that the position behind the last one of `base`
   ///   stands for.
   package func relative(to base: BlockOrder) -> (order: BlockOrder, first: UInt64) {
-    let known = Places(base)
-    var pieces: [Places.Piece] = []
-    for run in runs { known.appendPieces(of: run, to: &pieces) }
+    let known = base.places
+    // Sections of the base by their positions in it, and others by their ordinals.
+    var pieces: [(range: Range<UInt64>, isKnown: Bool)] = []
+    for run in runs {
+      known.divide(run, by: \.ordinals) { part, run in
+        guard let run else { return pieces.append((part, false)) }
+        let first = run.position + (part.lowerBound - run.ordinals.lowerBound)
+        pieces.append((first..<first + UInt64(part.count), true))
+      }
+    }
     let first = pieces.lazy.filter { !$0.isKnown }.map(\.range.lowerBound).min() ?? 0
     var relative = BlockOrder()
     for (range, isKnown) in pieces {
@@ -53,45 +61,21 @@ extension BlockOrder {
     }
     return resolved
   }
-}
 
-/// Where the sections of an order have their positions.
-private struct Places {
-  /// A part of a run of ordinals: sections of the order, by their positions in it, or others, by
-  /// their ordinals.
-  typealias Piece = (range: Range<UInt64>, isKnown: Bool)
-
-  /// Runs of ordinals with the position of the first, by ordinals; of those that overlap, which is
-  /// rare, one counts.
-  private var runs: [(ordinals: Range<UInt64>, position: UInt64)] = []
-
-  init(_ order: BlockOrder) {
+  /// Where the sections have their positions: runs of ordinals with the position of the first, by
+  /// ordinals; of those that overlap, which is rare, one counts.
+  private var places: [(ordinals: Range<UInt64>, position: UInt64)] {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []
-    for run in order.runs {
+    for run in runs {
       found.append((run, position))
       position += UInt64(run.count)
     }
     found.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
-    for run in found where run.ordinals.lowerBound >= runs.last?.ordinals.upperBound ?? 0 {
-      runs.append(run)
+    var places: [(ordinals: Range<UInt64>, position: UInt64)] = []
+    for run in found where run.ordinals.lowerBound >= places.last?.ordinals.upperBound ?? 0 {
+      places.append(run)
     }
-  }
-
-  func appendPieces(of ordinals: Range<UInt64>, to pieces: inout [Piece]) {
-    var start = ordinals.lowerBound
-    var index = runs.partitioningIndex { $0.ordinals.upperBound > start }
-    while start < ordinals.upperBound {
-      guard index < runs.count, runs[index].ordinals.lowerBound < ordinals.upperBound else {
-        return pieces.append((start..<ordinals.upperBound, false))
-      }
-      let (known, position) = runs[index]
-      if start < known.lowerBound { pieces.append((start..<known.lowerBound, false)) }
-      let shared = known.clamped(to: start..<ordinals.upperBound)
-      let first = position + (shared.lowerBound - known.lowerBound)
-      pieces.append((first..<first + UInt64(shared.count), true))
-      start = shared.upperBound
-      index += 1
-    }
+    return places
   }
 }

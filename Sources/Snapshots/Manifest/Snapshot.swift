@@ -85,8 +85,7 @@ public struct Snapshot: Equatable, Sendable {
 
     /// A repository that was fetched.
     package init(since: TID? = nil, repoRev: String? = nil) {
-      self.since = since
-      self.repoRev = repoRev
+      (self.since, self.repoRev) = (since, repoRev)
     }
   }
 
@@ -97,39 +96,27 @@ public struct Snapshot: Equatable, Sendable {
     /// How many bytes their sections had.
     package var bytes: Int
 
-    package init(blocks: Int, bytes: Int) {
-      self.blocks = blocks
-      self.bytes = bytes
-    }
+    package init(blocks: Int, bytes: Int) { (self.blocks, self.bytes) = (blocks, bytes) }
   }
 
   /// The CAR that came in, and the order of its sections.
   package struct CARDescription: Equatable, Sendable {
     /// The header, with its length in front.
-    package var header: [UInt8]
+    package var header: [UInt8] = []
     /// The length in bytes.
-    package var byteCount: UInt64
+    package var byteCount: UInt64 = 0
     /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has
     /// put it together.
     package var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
-    package var sectionCount: UInt64
+    package var sectionCount: UInt64 = 0
     /// The order, or where it is written.
-    package var order: Order
+    package var order = Order.inline([])
     /// What the order is relative to; nil if its positions are ordinals.
     package var base: OrderBase?
 
-    package init(
-      header: [UInt8] = [], byteCount: UInt64 = 0, sha256: SHA256Digest? = nil,
-      sectionCount: UInt64 = 0, order: Order = .inline([]), base: OrderBase? = nil
-    ) {
-      self.header = header
-      self.byteCount = byteCount
-      self.sha256 = sha256
-      self.sectionCount = sectionCount
-      self.order = order
-      self.base = base
-    }
+    /// A CAR of nothing.
+    init() {}
   }
 
   /// What the order of a CAR's sections is relative to.
@@ -222,18 +209,14 @@ extension Snapshot {
   /// how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self
-    same.previous = earlier.previous
-    same.createdAt = earlier.createdAt
-    same.tool = earlier.tool
+    (same.previous, same.fetched) = (earlier.previous, earlier.fetched)
+    (same.createdAt, same.tool) = (earlier.createdAt, earlier.tool)
     same.hostSystem = earlier.hostSystem
     same.durationMilliseconds = earlier.durationMilliseconds
-    same.fetched = earlier.fetched
     same.blobs.listed = earlier.blobs.listed
-    same.blobs.new = earlier.blobs.new
-    same.blobs.newBytes = earlier.blobs.newBytes
+    (same.blobs.new, same.blobs.newBytes) = (earlier.blobs.new, earlier.blobs.newBytes)
     // The CAR's digest is what counts; its order may be written down in several ways.
-    same.car.order = earlier.car.order
-    same.car.base = earlier.car.base
+    (same.car.order, same.car.base) = (earlier.car.order, earlier.car.base)
     if standing.saysNothingNew(after: earlier.standing) { same.standing = earlier.standing }
     // Earlier versions did not count them.
     if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }

@@ -215,9 +215,9 @@ import Testing
       table(repository([1, 2, 3, 4])), inCAR: { _ in nil }, listing: nil, archive: base.reader,
       base: base, schedule: nil)
     #expect(reconciliation.wantedCount == 0)
-    reconciliation.took(1, length: 6)
-    reconciliation.mismatched(2)
-    reconciliation.took(extra: cid(6), length: 6)
+    reconciliation.took(cid(2), length: 6)
+    reconciliation.mismatched(cid(3))
+    reconciliation.took(cid(6), length: 6)
     let ledger = reconciliation.ledger()
     #expect(ledger.extras == [7, 5, 6].map(cid))
     #expect(
@@ -239,7 +239,7 @@ import Testing
     var reconciliation = try BlobReconciliation(
       table(repository([1])), inCAR: { _ in nil }, listing: nil, archive: base.reader, base: base,
       schedule: nil)
-    reconciliation.mismatched(0)
+    reconciliation.mismatched(cid(1))
     #expect(reconciliation.ledger().missing == [accepted])
     #expect(reconciliation.ledger().counts.accepted == 1)
   }
@@ -256,7 +256,7 @@ import Testing
         missing(5, .refused, isReferenced: false),
         missing(6, .refused, isReferenced: false, status: 403),
       ])
-    let entries = try MissingBlobs.of(base)
+    let entries = try MissingBlob.all(of: base)
     #expect(entries.map(\.blob.cid) == [2, 3, 6].map(cid))
     #expect(
       entries.map(\.blob) == [

@@ -128,7 +128,7 @@ import XRPC
     let listing = try await list(ScriptedServer { _ in .error(status, name) })
     #expect(listing.cids.isEmpty)
     #expect(
-      listing.fault?.kind
+      listing.fault
         == ListFault(reason: reason, status: status, isTransient: isTransient))
   }
 
@@ -142,7 +142,7 @@ import XRPC
     }
     let listing = try await list(server)
     #expect(listing.cids.map { "\($0)" } == Self.cids(0..<5))
-    #expect(listing.fault?.kind.isTransient == true)
+    #expect(listing.fault?.isTransient == true)
   }
 
   @Test func `is at fault with a cursor that is longer than any`() async throws {
@@ -154,7 +154,7 @@ import XRPC
       }
       let listing = try await list(server)
       #expect(listing.cids.count == 3)
-      #expect((listing.fault?.kind.reason == .malformed) == isFault)
+      #expect((listing.fault?.reason == .malformed) == isFault)
       #expect(server.questions.count == (isFault ? 1 : 2))
     }
   }

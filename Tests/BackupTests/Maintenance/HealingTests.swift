@@ -113,13 +113,13 @@ import Testing
         for index in place..<min(place + length, range.upperBound) { damaged[index] ^= 0x55 }
         try write(damaged)
         let comment: Comment = "\(length) bytes from \(place)"
-        let report = try ArchiveRepairer().repair(FileStorage.open(series.path), from: [copy])
+        let report = try ArchiveRepairer.repair(FileStorage.open(series.path), from: [copy])
         #expect(report.archive.firstLost == nil, comment)
         #expect(report.archive.sectionsHealed > 0, comment)
         #expect(try ZstdProgram.accepts(series.path.string), comment)
         try checkHealed(comment)
         let mended = try series.bytes
-        _ = try ArchiveRepairer().repair(FileStorage.open(series.path), from: [copy])
+        _ = try ArchiveRepairer.repair(FileStorage.open(series.path), from: [copy])
         #expect(try series.bytes == mended, comment)
       }
     }
@@ -136,7 +136,7 @@ import Testing
       }
       guard isPack else { continue }
       let comment: Comment = "the frame at \(range)"
-      let report = try ArchiveRepairer().repair(FileStorage.open(series.path))
+      let report = try ArchiveRepairer.repair(FileStorage.open(series.path))
       #expect(report.archive.firstLost == nil, comment)
       #expect(try ZstdProgram.accepts(series.path.string), comment)
       try checkHealed(comment)
@@ -187,7 +187,7 @@ import Testing
     for (range, _) in lost { damaged[range.upperBound - 9] ^= 1 }
     try write(damaged)
     let snapshot = try ArchivedSnapshot.newest(in: series.reader)
-    let missing = try MissingBlobs.of(snapshot)
+    let missing = try MissingBlob.all(of: snapshot)
     #expect(missing.map(\.blob.cid) == [CID.blob(large)])
     #expect(missing.first?.damage != nil && missing.first?.blob.reason == .lost)
     var series = series

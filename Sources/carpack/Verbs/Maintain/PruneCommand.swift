@@ -90,10 +90,9 @@ struct PruneCommand: ReportingCommand {
   private func plan(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
     let archive = try SourceArchive(
       try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
-    return SnapshotPruner.Report(
-      plan: try SnapshotPruner.Plan(
-        archive.history, policy, forgetting: Set(forget), account: try account(archive.history)),
-      generation: archive.reader.generation, bytesAdded: 0)
+    let plan = try SnapshotPruner.Plan(
+      archive.history, policy, forgetting: Set(forget), account: try account(archive.history))
+    return (plan, archive.reader.generation, 0)
   }
 
   private func account(_ history: SnapshotHistory) throws -> DID? {

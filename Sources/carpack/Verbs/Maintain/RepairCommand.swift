@@ -64,7 +64,6 @@ struct RepairCommand: ReportingCommand {
   }
 
   private func repair(_ file: String) throws {
-    let repairer = ArchiveRepairer(observer: ProgressLine.observer(quiet: common.quiet))
     let storage = try FileStorage.open(FilePath(file))
     let sources = try from.map { name in
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
@@ -74,7 +73,9 @@ struct RepairCommand: ReportingCommand {
     }
     let report: ArchiveRepairer.Report
     do {
-      report = try repairer.repair(storage, from: sources, limits: limits.limits)
+      report = try ArchiveRepairer.repair(
+        storage, from: sources, limits: limits.limits,
+        observer: ProgressLine.observer(quiet: common.quiet))
     } catch let error as ArchiveError where error.reason == .noFooter {
       throw Failure(
         "\(file): nothing of it can be repaired in place: its end is lost, and every snapshot with it",

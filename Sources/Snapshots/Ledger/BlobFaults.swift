@@ -1,0 +1,113 @@
+package import IPLD
+
+/// Why one blob did not come.
+package struct BlobFailure: Error, Equatable, Sendable {
+  /// Why, in the ledger's words.
+  package let reason: BlobLedger.Reason
+  /// The HTTP status that the server answered with last.
+  package let status: Int?
+  /// What exactly happened, in words for a person.
+  package var explanation: String?
+  /// Whether nothing, or next to nothing, came of it, so that each further attempt takes long.
+  package var isStall = false
+  /// Whether the server's error names the want of a login.
+  package var namesLogin = false
+  /// Whether the account's owner, logged in, may get it.
+  package var wantsLogin: Bool { namesLogin || status == 401 || status == 403 }
+
+  package init(reason: BlobLedger.Reason, status: Int?) {
+    (self.reason, self.status) = (reason, status)
+  }
+
+  /// Whether trying again later may help.
+  package var isTransient: Bool {
+    switch reason {
+    case .serverError, .rateLimited, .noAnswer: true
+    default: false
+    }
+  }
+}
+
+extension BlobFailure {
+  /// The reasons there are, by their numbers.
+  private static let reasons: [BlobLedger.Reason] = [
+    .notFound, .refused, .serverError, .rateLimited, .noAnswer, .hostileRedirect, .tooLarge,
+    .unverifiable, .mismatch, .noRoom,
+  ]
+
+  /// The failure in four bytes, of which there may be a million; never 0.
+  package var packed: UInt32 {
+    let reason = Self.reasons.firstIndex(of: reason) ?? 1
+    return UInt32(clamping: status ?? 0) & 0xffff | UInt32(reason + 1) << 16
+      | (namesLogin ? 1 << 24 : 0)
+  }
+
+  /// The failure in four bytes again.
+  package init(packed: UInt32) {
+    let status = Int(packed & 0xffff)
+    self.init(
+      reason: Self.reasons[Int(packed >> 16 & 0xff) - 1], status: status == 0 ? nil : status)
+    namesLogin = packed >> 24 == 1
+  }
+}
+
+/// Why a server's list of an account's blobs is not whole.
+///
+/// A snapshot with one may lack blobs that no record refers to, and nobody knows which. The next
+/// backup asks for the list again.
+package struct ListFault: Equatable, Sendable {
+  /// Why, in the ledger's words.
+  package var reason: BlobLedger.Reason
+  /// The HTTP status that the server answered with last.
+  package var status: Int?
+  /// Whether asking again later may help.
+  package var isTransient: Bool
+
+  /// A fault of these parts.
+  package init(reason: BlobLedger.Reason, status: Int?, isTransient: Bool) {
+    (self.reason, self.status, self.isTransient) = (reason, status, isTransient)
+  }
+
+  /// What a person reads.
+  package var sentence: String {
+    let status = status.map { " (HTTP \($0))" } ?? ""
+    let why =
+      switch reason {
+      case .notFound: "the server does not know it"
+      case .malformed: "the server's answer is not a list of blobs"
+      default: reason.sentence
+      }
+    return "the server's list of blobs is not whole: \(why)\(status)"
+  }
+}
+
+/// The blobs that a server says it has of an account, all pages of them.
+///
+/// Servers differ in how they end a list (protocol observations of four of them): with an empty
+/// page, with a page without a cursor, or by forgetting that there was one. So the list ends when a
+/// page is empty, when it brings nothing that was not there before, or when it has no cursor; if a
+/// page without a cursor is as long as it may be, it is asked once more for what comes after its
+/// last CID.
+package struct BlobListing: Sendable {
+  /// The blobs, each once.
+  package var list: CIDList { known.list }
+  /// The same in an array.
+  package var cids: [CID] { Array(known.list) }
+  /// Entries that are no CIDs.
+  package var malformedCount = 0
+  /// Whether the list may have gone on.
+  package var isDoubtful = false
+  /// Why it is not whole: what went wrong after the blobs that are here had come.
+  package var fault: ListFault?
+  /// The same in words for a person, and what was thrown; no error if the list came, and was not
+  /// what it should be.
+  package var failure: (text: String, error: (any Error)?)?
+
+  package var known: IndexedCIDs
+
+  /// A list of these blobs.
+  package init(_ cids: CIDList = [], fault: ListFault? = nil) {
+    known = IndexedCIDs(cids)
+    self.fault = fault
+  }
+}
