@@ -50,7 +50,7 @@ package enum ArchiveRepairer {
 
   private static func repairAndName(
     _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits,
-    _ observer: Progress.Observer
+    _ observer: @escaping Progress.Observer
   ) throws -> (ArchiveRepair.Report, namedCount: Int) {
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
     var listed = try SnapshotHistory(of: before).entries

@@ -50,7 +50,7 @@ extension BackupRun {
     return try await appending(to: try base.reader.carHeader) { appender in
       observer(.progress(BackupProgress(.blobs)))
       return try await end(reconciliation, standing, base.reader, with: appender) {
-        SnapshotBuilder(identity.facts, $0, after: base, $1)
+        SnapshotBuilder(base.snapshot, identity.facts, $0, after: base, $1)
       }
     }
   }

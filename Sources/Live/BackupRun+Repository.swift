@@ -42,7 +42,7 @@ extension BackupRun {
     return try await onOwnThread { [base] in
       do {
         let left = try FoundRepository.left(at: latest, after: base, in: storage)
-        if let left { try verifier.check(left.facts.commit) }
+        if let left { try verifier.check(left.commit) }
         return left
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
@@ -136,7 +136,7 @@ extension BackupRun {
       if let since, let base, !(found.isComplete && found.treeProblemCount == 0) {
         origin.since = since
         if let changes = try RepositoryChanges.find(in: source, after: base, origin) {
-          try verifier.check(changes.facts.commit, in: source)
+          try verifier.check(changes.commit, in: source)
           return changes
         }
         repository = try CheckedRepository(source, over: base)

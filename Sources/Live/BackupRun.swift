@@ -80,12 +80,12 @@ final class BackupRun {
     }
     observer(
       .repository(
-        records: fetched.facts.counts.records, bytes: UInt64(fetched.byteCount),
+        records: fetched.draft.counts.records, bytes: UInt64(fetched.byteCount),
         isIncremental: !isUnchanged && fetched.origin.since != nil))
-    if listing == nil { try await listBlobs(fetched.facts.blobCount) }
+    if listing == nil { try await listBlobs(fetched.draft.blobs.referenced) }
     var standing = standing(
       after: try Standing.of(
-        fetched.facts, after: base, newest: newest?.rev, accepting: options.accepted,
+        fetched.draft, after: base, newest: newest?.rev, accepting: options.accepted,
         now: options.now()))
     if verifier.hasKey {
       standing.doubts.remove(.unsigned)
@@ -109,7 +109,7 @@ final class BackupRun {
     let fetched = try await restored(base).get()
     // What a list that broke off would have named is not known to be missing.
     if listing == nil, base.snapshot.blobs.listFault != nil {
-      try await listBlobs(fetched.facts.blobCount)
+      try await listBlobs(fetched.draft.blobs.referenced)
     }
     return try await write(fetched, .always, plcLog: plcLog, try standingOfBase(base))
   }
@@ -129,18 +129,19 @@ final class BackupRun {
     // compared with it.
     let startsOver = target.isNew && target.reader == nil
     return try await appending(to: fetched.header, startsOver: startsOver) { appender in
-      let description = try await appender.perform { writer in try fetched.pack(&writer) }
+      var draft = fetched.draft
+      draft.fetched = fetched.origin
+      draft.car = try await appender.perform { writer in try fetched.pack(&writer) }
       let archive = try await appender.reader()
       let reconciliation = try fetched.reconcile(listing, archive, schedule)
       observer(
         .blobs(
-          referenced: fetched.facts.blobCount, listed: reconciliation.listedCount,
+          referenced: fetched.draft.blobs.referenced, listed: reconciliation.listedCount,
           wanted: reconciliation.wantedCount))
       var facts = identity.facts
       facts.plcLog = plcLog
-      return try await end(reconciliation, standing, archive, with: appender) {
-        SnapshotBuilder(
-          fetched.facts, description, fetched: fetched.origin, facts, $0, after: base, $1)
+      return try await end(reconciliation, standing, archive, with: appender) { [draft] in
+        SnapshotBuilder(draft, facts, $0, after: base, $1)
       }
     }
   }
@@ -166,7 +167,7 @@ final class BackupRun {
     }
     if let failure = listing.failure {
       warn(
-        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(failure)"
+        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(failure.text)"
       )
     }
     self.listing = listing

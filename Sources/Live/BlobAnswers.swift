@@ -40,7 +40,7 @@ extension BlobListing {
         output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
       } catch {
         guard let kind = ListFault(error) else { throw error }
-        (listing.fault, listing.failure) = (kind, "\(error)")
+        (listing.fault, listing.failure) = (kind, ("\(error)", error))
         return listing
       }
       let countBefore = listing.list.count
@@ -49,7 +49,7 @@ extension BlobListing {
       page(listing.list.count)
       if let text = Self.excess(of: output) {
         listing.fault = ListFault(reason: .malformed, status: nil, isTransient: false)
-        listing.failure = text
+        listing.failure = (text, nil)
         return listing
       }
       guard listing.list.count > countBefore else {

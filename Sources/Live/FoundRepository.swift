@@ -7,8 +7,10 @@ internal import Snapshots
 /// A repository that is what it should be, on its way into a snapshot: one that was inspected as a
 /// whole, or one that is known by how it differs from the snapshot before (``RepositoryChanges``).
 struct FoundRepository: Sendable {
+  /// The commit.
+  let commit: Commit
   /// What its manifest says of it.
-  let facts: RepositoryFacts
+  let draft: Snapshot
   /// How many bytes there were to look at.
   let byteCount: Int
   /// The header of its CAR, with its length in front.
@@ -26,7 +28,7 @@ extension FoundRepository {
   init(
     _ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched
   ) {
-    facts = RepositoryFacts(repository.inspection, repository.commit)
+    (commit, draft) = (repository.commit, repository.draft)
     (header, self.origin) = (repository.header, origin)
     byteCount = Int(clamping: repository.byteCount)
     pack = { try repository.pack(into: &$0, after: base) }
@@ -241,8 +243,9 @@ struct RepositoryChanges {
     let header = CARHeader(roots: [root]).bytes
     return FoundRepository(
       // It makes a whole of what was whole.
-      facts: RepositoryFacts(
-        commit: commit, root: root, counts: counts, unreadable: unreadable, isComplete: true,
+      commit: commit,
+      draft: Snapshot(
+        commit, at: root, counts, unreadable, isComplete: true,
         blobCount: base.snapshot.blobs.referenced + newBlobs.entries.count),
       byteCount: sent.file.count, header: header, origin: origin,
       pack: packing(header, byteCount: bytesBefore - gone + UInt64(header.count))

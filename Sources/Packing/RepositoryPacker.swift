@@ -176,7 +176,8 @@ package struct RepositoryPacker {
       let start = writer.generation?.committedLength ?? 0
       var blobs = try BlobPacking(
         repository, archive: writer.reader, base: base, keepsExtras: options.keepsExtras)
-      let description = try repository.pack(into: &writer, after: base, observer)
+      var draft = repository.draft
+      draft.car = try repository.pack(into: &writer, after: base, observer)
       try car.checkUnchanged()
       try blobs.pack(files, into: &writer, observer)
       var ledger = blobs.ledger
@@ -184,11 +185,9 @@ package struct RepositoryPacker {
       // That a blob was not given is what the absence of an entry says.
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
-      let repositoryFacts = RepositoryFacts(inspection, commit)
-      var builder = SnapshotBuilder(
-        repositoryFacts, description, fetched: nil, facts, ledger, after: base, provenance)
+      var builder = SnapshotBuilder(draft, facts, ledger, after: base, provenance)
       var standing = try Standing.of(
-        repositoryFacts, after: base, accepting: options.accepted, now: provenance.createdAt)
+        draft, after: base, accepting: options.accepted, now: provenance.createdAt)
       standing.takeHandle(from: base?.snapshot.standing)
       builder.judge(standing)
       let ending = try builder.end(&writer)

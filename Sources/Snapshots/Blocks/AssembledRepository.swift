@@ -119,6 +119,19 @@ extension CheckedRepository {
   }
 }
 
+extension CheckedRepository {
+  /// What a manifest says of the repository itself.
+  package var draft: Snapshot {
+    Snapshot(
+      commit, at: inspection.header.roots[0],
+      Snapshot.Counts(
+        records: inspection.recordCount, nodes: inspection.nodeCount,
+        blocks: inspection.distinctBlockCount, recordBlocks: inspection.distinctRecordCount),
+      inspection.unreadable, isComplete: inspection.isComplete,
+      blobCount: inspection.blobs.entries.count)
+  }
+}
+
 extension RepositoryInspection {
   /// The blocks that the commit reaches, and the blobs among the others that records refer to.
   package func reachedWithBlobs(in source: some BlockSource) -> BlockSet {

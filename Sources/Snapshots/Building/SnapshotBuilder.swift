@@ -60,49 +60,25 @@ package struct SnapshotBuilder: Sendable {
   /// A snapshot of a repository.
   ///
   /// - Parameters:
-  ///   - repository: what is known of the repository.
-  ///   - car: its CAR.
-  ///   - fetched: how a server gave it; nil if it was packed from a file.
+  ///   - draft: what the manifest is to say of the repository, its CAR and how a server gave it; the
+  ///     snapshot before, if only the blobs are others.
   ///   - facts: what is known of the account.
   ///   - ledger: the figures of its blobs, and those that its pages are to list.
   ///   - base: the account's snapshot before.
   ///   - provenance: by whom it is made, where and when.
   package init(
-    _ repository: RepositoryFacts, _ car: Snapshot.CARDescription, fetched: Snapshot.Fetched?,
-    _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger, after base: ArchivedSnapshot?,
-    _ provenance: Provenance
-  ) {
-    let commit = repository.commit
-    var snapshot = Snapshot(did: base?.snapshot.did ?? commit.did, commit: repository.root)
-    (snapshot.rev, snapshot.car, snapshot.counts) = (commit.rev, car, repository.counts)
-    (snapshot.isComplete, snapshot.unreadable) = (repository.isComplete, repository.unreadable)
-    snapshot.fetched = fetched
-    snapshot.didDocument = base?.snapshot.didDocument
-    snapshot.plcLog = base?.snapshot.plcLog
-    snapshot.privateData = base?.snapshot.privateData
-    self.init(snapshot, facts, ledger, after: base, provenance)
-  }
-
-  /// A snapshot of the repository that the snapshot before has, with other blobs.
-  package init(
-    _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger, after base: ArchivedSnapshot,
-    _ provenance: Provenance
-  ) {
-    self.init(base.snapshot, facts, ledger, after: base, provenance)
-  }
-
-  private init(
-    _ described: Snapshot, _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger,
+    _ draft: Snapshot, _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger,
     after base: ArchivedSnapshot?, _ provenance: Provenance
   ) {
-    var snapshot = described
+    var snapshot = draft
     snapshot.further = Snapshot.FurtherFields()
+    snapshot.did = base?.snapshot.did ?? draft.did
     (snapshot.handle, snapshot.pds) = (facts.handle, facts.pds)
     (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
-    snapshot.hostSystem = provenance.hostSystem
-    snapshot.blobs = ledger.counts
-    snapshot.didDocument = Self.cid(facts.didDocument) ?? described.didDocument
-    snapshot.plcLog = Self.cid(facts.plcLog) ?? described.plcLog
+    (snapshot.hostSystem, snapshot.blobs) = (provenance.hostSystem, ledger.counts)
+    snapshot.didDocument = Self.cid(facts.didDocument) ?? base?.snapshot.didDocument
+    snapshot.plcLog = Self.cid(facts.plcLog) ?? base?.snapshot.plcLog
+    snapshot.privateData = base?.snapshot.privateData
     self.snapshot = snapshot
     (self.facts, self.ledger, self.base) = (facts, ledger, base)
     self.provenance = provenance

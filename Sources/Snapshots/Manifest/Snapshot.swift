@@ -70,6 +70,16 @@ public struct Snapshot: Equatable, Sendable {
   /// A snapshot of which nothing else is known.
   package init(did: DID, commit: CID) { (self.did, self.commit) = (did, commit) }
 
+  /// What a manifest says of a repository itself.
+  package init(
+    _ commit: Commit, at root: CID, _ counts: Counts, _ unreadable: UnreadableRecords,
+    isComplete: Bool, blobCount: Int
+  ) {
+    self.init(did: commit.did, commit: root)
+    (rev, blobs.referenced) = (commit.rev, blobCount)
+    (self.counts, self.unreadable, self.isComplete) = (counts, unreadable, isComplete)
+  }
+
   /// How a server gave a repository.
   package struct Fetched: Equatable, Sendable {
     /// The revision since which the server was asked for changes, if what it sent was put together
