@@ -25,26 +25,10 @@ package struct ArchiveSurplus {
     let history = try SnapshotHistory(of: archive)
     let archive = history.reader
     for entry in history.entries where !known.contains(entry.commit) { snapshotCount += 1 }
-    for ordinal in archive.ordinals {
-      let cid: CID
-      do {
-        cid = try archive.section(at: ordinal).cid
-      } catch let error as ArchiveError where !error.isOfSystem {
-        continue
-      }
-      guard try !other.holds(cid) else { continue }
+    let cids = try archive.readableCIDs()
+    let states = try other.states(cids.count) { cids[$0] }
+    for (cid, state) in zip(cids, states) where state.bodyLength == nil {
       if cid.codec == .raw { blobCount += 1 } else { blockCount += 1 }
-    }
-  }
-}
-
-extension ArchiveReader {
-  /// Whether a section is there and as it was.
-  fileprivate func holds(_ cid: CID) throws -> Bool {
-    do {
-      return try section(of: cid) != nil
-    } catch let error as ArchiveError where !error.isOfSystem {
-      return false
     }
   }
 }

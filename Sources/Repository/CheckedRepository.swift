@@ -25,7 +25,8 @@ package struct CheckedRepository: Sendable {
   package let ordinals: Result<[UInt64], any Error>
   /// The sections of the archive that follow.
   package let stored: [Range<UInt64>]
-  private let length: @Sendable (CID) -> UInt64?
+  /// The length of a block that the repository has; nil if it does not have it.
+  package let lengthOfBlock: @Sendable (CID) -> UInt64?
 
   /// Inspects a CAR, and finds out on another core meanwhile what does not depend on the result.
   ///
@@ -74,7 +75,7 @@ package struct CheckedRepository: Sendable {
     }
     (self.file, selection, stored) = (file, nil, [])
     byteCount = UInt64(payload.count)
-    length = { file.length(of: $0) }
+    lengthOfBlock = { file.length(of: $0) }
     sha256 = digest.value
     self.ordinals = ordinals.value
   }
@@ -115,15 +116,12 @@ package struct CheckedRepository: Sendable {
     found.distinctBlockCount = stored.reduce(starts.count) { $0 + $1.count }
     (self.inspection, self.header, self.byteCount) = (found, header, UInt64(byteCount))
     (self.file, self.selection, self.stored) = (file, starts, stored)
-    length = { cid in
+    lengthOfBlock = { cid in
       source.number(of: cid).flatMap { blocks.contains($0) ? source.bodyLength($0) : nil }
     }
     sha256 = hash.finish()
     ordinals = file.map { Self.ordinals(of: $0, starts, in: archive) } ?? .success([])
   }
-
-  /// The length of a block that the repository has; nil if it does not have it.
-  package func lengthOfBlock(_ cid: CID) -> UInt64? { length(cid) }
 
   /// How many sections are taken from the file.
   package var newCount: Int { selection?.count ?? file?.sectionCount ?? 0 }

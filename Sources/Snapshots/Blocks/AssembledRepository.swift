@@ -119,16 +119,21 @@ extension CheckedRepository {
   }
 }
 
+extension Snapshot.Counts {
+  /// What a repository consists of.
+  package init(_ inspection: RepositoryInspection) {
+    self.init(
+      records: inspection.recordCount, nodes: inspection.nodeCount,
+      blocks: inspection.distinctBlockCount, recordBlocks: inspection.distinctRecordCount)
+  }
+}
+
 extension CheckedRepository {
   /// What a manifest says of the repository itself.
   package var draft: Snapshot {
     Snapshot(
-      commit, at: inspection.header.roots[0],
-      Snapshot.Counts(
-        records: inspection.recordCount, nodes: inspection.nodeCount,
-        blocks: inspection.distinctBlockCount, recordBlocks: inspection.distinctRecordCount),
-      inspection.unreadable, isComplete: inspection.isComplete,
-      blobCount: inspection.blobs.entries.count)
+      commit, at: inspection.header.roots[0], Snapshot.Counts(inspection), inspection.unreadable,
+      isComplete: inspection.isComplete, blobCount: inspection.blobs.entries.count)
   }
 }
 

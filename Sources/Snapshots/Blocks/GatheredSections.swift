@@ -64,11 +64,6 @@ package struct GatheredSections {
     (self.indices, self.offsets) = (indices, offsets)
   }
 
-  /// The last run that begins at a section or before it, or the first if none does.
-  private func place(of section: UInt64) -> Int {
-    max(runs.partitioningIndex { $0.lowerBound > section } - 1, 0)
-  }
-
   /// Divides sections into those that are here and those that are not, in their order.
   package func forEachPart(
     of wanted: Range<UInt64>, _ body: (_ part: Range<UInt64>, _ isHere: Bool) throws -> Void
@@ -80,7 +75,8 @@ package struct GatheredSections {
   ///
   /// - Precondition: they are among those that were wanted.
   package func copy(_ run: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) throws {
-    let low = place(of: run.lowerBound)
+    // The last run that begins at the section or before it.
+    let low = runs.partitioningIndex { $0.lowerBound > run.lowerBound } - 1
     let first = indices[low] + Int(run.lowerBound - runs[low].lowerBound)
     let range = offsets[first]..<offsets[first + run.count]
     try mapped.withBytes { (bytes) throws in try sink(bytes.extracting(range)) }

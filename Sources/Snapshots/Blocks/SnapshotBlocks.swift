@@ -116,23 +116,24 @@ package final class SnapshotBlocks {
 
   private func layOut() throws -> (blocks: LaidOutBlocks, flaw: String?) {
     if let laidOut { return laidOut }
-    var found: (blocks: LaidOutBlocks, flaw: String?)
+    var found: (blocks: LaidOutBlocks?, flaw: String?)
     do {
-      found = (try archived.layOut(keepsRecords: keepsRecords, observer), nil)
+      found.blocks = try archived.layOut(keepsRecords: keepsRecords, observer)
     } catch BackupError.carNotExact(let flaw) {
-      found = (try whatIsLeft(), flaw)
+      found.flaw = flaw
     } catch let error as BackupError {
       throw error
     } catch {
-      found = (try whatIsLeft(), "\(error)")
+      found.flaw = "\(error)"
     }
-    laidOut = found
-    return found
-  }
-
-  private func whatIsLeft() throws -> LaidOutBlocks {
-    try LaidOutBlocks(
-      archived.reader, isHashing: true, keepsRecords: keepsRecords, observer: observer)
+    // Of a snapshot that is damaged it is what is left of the archive.
+    let blocks =
+      try found.blocks
+      ?? LaidOutBlocks(
+        archived.reader, isHashing: true, keepsRecords: keepsRecords, observer: observer)
+    let laidOut = (blocks: blocks, flaw: found.flaw)
+    self.laidOut = laidOut
+    return laidOut
   }
 }
 
@@ -185,12 +186,12 @@ extension ArchivedSnapshot {
     if let error = tree.commitError { throw error }
     guard let commit = tree.commit else { throw SnapshotError.noSnapshot }
     let nothing = SHA256.digest(of: Array("".utf8).span)
-    var snapshot = Snapshot(did: commit.did, commit: root)
-    snapshot.rev = commit.rev
-    (snapshot.car.header, snapshot.car.sha256) = (header, nothing)
-    snapshot.counts = Snapshot.Counts(
+    let counts = Snapshot.Counts(
       records: tree.recordCount, nodes: tree.nodeCount, blocks: blockCount,
       recordBlocks: tree.distinctRecordCount)
+    var snapshot = Snapshot(
+      commit, at: root, counts, UnreadableRecords(), isComplete: false, blobCount: 0)
+    (snapshot.car.header, snapshot.car.sha256) = (header, nothing)
     return ArchivedSnapshot(found: snapshot, in: reader)
   }
 }

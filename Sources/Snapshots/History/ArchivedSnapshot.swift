@@ -277,6 +277,19 @@ extension ArchiveReader {
 }
 
 extension ArchiveReader {
+  /// The CIDs of the sections that can be read, in the order of the file.
+  package func readableCIDs() throws -> CIDList {
+    var cids = CIDList()
+    for ordinal in ordinals {
+      do {
+        cids.append(try section(at: ordinal).cid)
+      } catch let error as ArchiveError where !error.isOfSystem {
+        continue
+      }
+    }
+    return cids
+  }
+
   /// Whether a section was written before the last footer.
   package func isCommitted(_ cid: CID) throws -> Bool {
     try ordinal(of: cid).map { $0 < generation.sectionCount } ?? false
@@ -302,16 +315,8 @@ extension ArchivedSnapshot {
     // Those on pages that cannot be read are found here.
     known.formUnion(try unlessDamaged(extras) ?? [])
     var strays: [CID] = []
-    for ordinal in reader.ordinals {
-      let cid: CID
-      do {
-        cid = try reader.section(at: ordinal).cid
-      } catch is ArchiveError {
-        // Lost with its frame; its record was reported.
-        continue
-      }
-      guard cid.codec == .raw, !isKnown(cid), known.insert(cid).inserted else { continue }
-      strays.append(cid)
+    for cid in try reader.readableCIDs() where cid.codec == .raw && !isKnown(cid) {
+      if known.insert(cid).inserted { strays.append(cid) }
     }
     return strays
   }

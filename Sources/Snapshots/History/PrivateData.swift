@@ -133,18 +133,11 @@ extension PrivateData {
   /// - Throws: ``SnapshotError/malformedPage(_:)`` for another block.
   init(_ block: Block) throws(SnapshotError) {
     guard let value = Self.value(of: block), let items = value[Self.name]?.array,
-      let text = value["did"]?.string
+      let did = value["did"].flatMap(DID.read)
     else { throw .malformedPage(block.cid) }
-    do throws(IdentifierError) {
-      did = try DID(text)
-    } catch {
-      throw .malformedPage(block.cid)
-    }
-    entries = []
-    for item in items {
-      guard let entry = Entry(item) else { throw .malformedPage(block.cid) }
-      entries.append(entry)
-    }
+    self.did = did
+    entries = items.compactMap { Entry($0) }
+    guard entries.count == items.count else { throw .malformedPage(block.cid) }
   }
 }
 
@@ -169,11 +162,8 @@ extension PrivateData.Entry {
     contentType = value["contentType"]?.string
     for answer in answers {
       guard let pieces = answer.array else { return nil }
-      var links: [CID] = []
-      for piece in pieces {
-        guard let link = piece.link else { return nil }
-        links.append(link)
-      }
+      let links = pieces.compactMap(\.link)
+      guard links.count == pieces.count else { return nil }
       self.answers.append(links)
     }
     if let fault = value["fault"] {

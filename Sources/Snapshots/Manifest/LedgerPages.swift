@@ -73,11 +73,9 @@ extension BlobLedger {
     guard let items = (try? DAGCBORDecoder.decode(page.bytes.span))?.array else {
       throw .malformedPage(page.cid)
     }
-    var parsed: [Item] = []
-    for item in items {
-      guard let item = try? parse(item) else { throw .malformedPage(page.cid) }
-      parsed.append(item)
-    }
+    // One entry that cannot be read makes the page malformed.
+    let parsed = items.compactMap { try? parse($0) }
+    guard parsed.count == items.count else { throw .malformedPage(page.cid) }
     return parsed
   }
 }
