@@ -38,80 +38,72 @@ extension SnapshotCopier {
   }
 
   /// Takes over into a manifest what is left, and notes what is lost.
-  mutating func describe(
-    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, _ lists: CopiedLists,
-    from source: Int, in snapshot: inout Snapshot, _ loss: inout SnapshotLoss
-  ) throws {
-    if let left = car.left {
-      snapshot.car.byteCount = left.byteCount
-      snapshot.car.sha256 = left.sha256
-      snapshot.car.sectionCount = car.order.count
-      snapshot.counts.records = tree.found.recordCount
-      snapshot.counts.nodes = tree.found.nodeCount
-      snapshot.counts.blocks = sources[source].blocks.blocks(in: car.order.runs).count
-      snapshot.isComplete = tree.found.isComplete
+  mutating func describe(_ new: inout SnapshotCopy) throws {
+    if let left = new.car.left {
+      (new.snapshot.car.byteCount, new.snapshot.car.sha256) = (left.byteCount, left.sha256)
+      new.snapshot.car.sectionCount = new.car.order.count
+      new.snapshot.counts.records = new.tree.found.recordCount
+      new.snapshot.counts.nodes = new.tree.found.nodeCount
+      new.snapshot.counts.blocks = sources[new.source].blocks.blocks(in: new.car.order.runs).count
+      new.snapshot.isComplete = new.tree.found.isComplete
     }
-    if let lost = snapshot.didDocument, loss.documents.contains(lost) { snapshot.didDocument = nil }
-    if let lost = snapshot.plcLog, loss.documents.contains(lost) { snapshot.plcLog = nil }
-    var missing = lists.missing
-    describeBlobs(archived, car, tree, from: source, in: &snapshot, &missing, &loss)
-    try describeExtras(lists, in: &snapshot, &missing, &loss)
-    if lists.areReasonsLost || !loss.blobs.isEmpty {
-      snapshot.missingPages = try append(BlobLedger.pages(missing: missing))
+    for document in new.loss.documents {
+      if document == new.snapshot.didDocument { new.snapshot.didDocument = nil }
+      if document == new.snapshot.plcLog { new.snapshot.plcLog = nil }
+    }
+    describeBlobs(of: &new)
+    try describeExtras(of: &new)
+    if new.areReasonsLost || !new.loss.blobs.isEmpty {
+      new.snapshot.missingPages = try append(BlobLedger.pages(missing: new.missing))
       // A lost page takes what was accepted with it.
-      snapshot.blobs.accepted = missing.count { $0.accepted != nil }
+      new.snapshot.blobs.accepted = new.missing.count { $0.accepted != nil }
     }
   }
 
   /// Counts the blobs that records refer to again, if some are lost.
-  private func describeBlobs(
-    _ archived: ArchivedSnapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree, from source: Int,
-    in snapshot: inout Snapshot, _ missing: inout [BlobLedger.Missing], _ loss: inout SnapshotLoss
-  ) {
-    let known = sources[source].trees.blobs.entries
-    let explained = Set(missing.map(\.cid))
-    var (held, lost, unexplained): ([CID], [BlobTable.Entry], [BlobTable.Entry]) = ([], [], [])
-    for number in sources[source].trees.blobs(of: tree) {
-      let blob = known[number]
-      switch sources[source].blobs[number] {
-      case .copied: held.append(blob.cid)
+  private func describeBlobs(of new: inout SnapshotCopy) {
+    let source = sources[new.source]
+    let known = source.trees.blobs.entries
+    let explained = Set(new.missing.map(\.cid))
+    var (held, lost, unexplained): ([Int], [Int], [Int]) = ([], [], [])
+    for blob in source.trees.blobs(of: new.tree) {
+      switch source.blobs[blob] {
+      case .copied: held.append(blob)
       case .lost: lost.append(blob)
-      case .absent, nil: if !explained.contains(blob.cid) { unexplained.append(blob) }
+      case .absent, nil: if !explained.contains(known[blob].cid) { unexplained.append(blob) }
       }
     }
+    let isComplete = new.tree.found.isComplete
     // An index that was rebuilt does not know what is lost; the figures of the manifest may.
-    var further = snapshot.blobs.held - held.count - lost.count
-    if archived.cid == nil {
+    var further = new.snapshot.blobs.held - held.count - lost.count
+    if new.archived.cid == nil {
       // No manifest says which of them were held; they are asked for again as those that were.
       lost += unexplained
     }
-    if tree.found.isComplete, further > 0, further == unexplained.count {
+    if isComplete, further > 0, further == unexplained.count {
       lost += unexplained
       further = 0
     }
-    loss.blobs = lost.map(\.cid)
-    loss.blobCount = lost.count + (tree.found.isComplete ? max(further, 0) : 0)
-    guard loss.blobCount > 0 || car.left != nil else { return }
-    snapshot.blobs.referenced = tree.blobCount
-    snapshot.blobs.held = held.count
-    snapshot.blobs.heldBytes = length(of: held)
-    missing.note(lost: lost.map { ($0.cid, $0.size) }, areReferenced: true)
+    new.loss.blobs = lost.map { known[$0].cid }
+    new.loss.blobCount = lost.count + (isComplete ? max(further, 0) : 0)
+    guard new.loss.blobCount > 0 || new.car.left != nil else { return }
+    new.snapshot.blobs.referenced = new.tree.blobCount
+    new.snapshot.blobs.held = held.count
+    new.snapshot.blobs.heldBytes = length(of: held.lazy.map { known[$0].cid })
+    new.missing.note(lost: lost.map { (known[$0].cid, known[$0].size) }, areReferenced: true)
   }
 
   /// Lists the extras that are left, if some are lost.
-  private mutating func describeExtras(
-    _ lists: CopiedLists, in snapshot: inout Snapshot, _ missing: inout [BlobLedger.Missing],
-    _ loss: inout SnapshotLoss
-  ) throws {
-    guard lists.areExtrasLost || !lists.lostExtras.isEmpty || !lists.strays.isEmpty else { return }
-    loss.blobCount += max(snapshot.blobs.extras - lists.extras.count, 0)
-    let extras = lists.extras + lists.strays
-    snapshot.extrasPages = try append(BlobLedger.pages(extras: extras))
-    snapshot.blobs.extras = extras.count
-    snapshot.blobs.extrasBytes = length(of: extras)
-    snapshot.blobs.listedMissing += lists.lostExtras.count
-    loss.blobs += lists.lostExtras
-    missing.note(lost: lists.lostExtras.map { ($0, nil) }, areReferenced: false)
+  private mutating func describeExtras(of new: inout SnapshotCopy) throws {
+    guard new.areExtrasLost || !new.lostExtras.isEmpty || !new.strays.isEmpty else { return }
+    new.loss.blobCount += max(new.snapshot.blobs.extras - new.extras.count, 0)
+    let extras = new.extras + new.strays
+    new.snapshot.extrasPages = try append(BlobLedger.pages(extras: extras))
+    new.snapshot.blobs.extras = extras.count
+    new.snapshot.blobs.extrasBytes = length(of: extras)
+    new.snapshot.blobs.listedMissing += new.lostExtras.count
+    new.loss.blobs += new.lostExtras
+    new.missing.note(lost: new.lostExtras.map { ($0, nil) }, areReferenced: false)
   }
 }
 

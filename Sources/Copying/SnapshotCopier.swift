@@ -68,35 +68,34 @@ struct SnapshotCopier: ~Copyable {
   mutating func copy(
     _ archived: ArchivedSnapshot, from source: Int, isVouched: Bool, strays: [CID]? = nil
   ) throws -> (new: CID?, loss: SnapshotLoss) {
-    var snapshot = archived.snapshot
     let car = try copyCAR(of: archived, from: source)
-    let tree = sources[source].walk(from: snapshot.commit, through: car.order)
-    var loss = SnapshotLoss(of: snapshot, car, tree)
-    guard loss.whole == nil || strays != nil else { return (nil, loss) }
+    let tree = sources[source].walk(from: archived.snapshot.commit, through: car.order)
+    var new = SnapshotCopy(of: archived, from: source, car, tree)
+    guard new.loss.whole == nil || strays != nil else { return (nil, new.loss) }
     // What the archive holds is there for every snapshot that reaches it.
-    let reached =
-      snapshot.isComplete || isSalvage ? tree : sources[source].walk(from: snapshot.commit)
-    try copyBlobs(of: reached, from: source)
-    var lists = try copyLists(archived, from: source)
-    lists.strays = try (strays ?? []).filter { try copy($0, from: source) == .copied }
-    for document in [snapshot.didDocument, snapshot.plcLog].compactMap(\.self)
+    let isWholeTree = archived.snapshot.isComplete || isSalvage
+    try copyBlobs(
+      of: isWholeTree ? tree : sources[source].walk(from: archived.snapshot.commit), from: source)
+    try copyLists(of: &new)
+    new.strays = try (strays ?? []).filter { try copy($0, from: source) == .copied }
+    for document in [new.snapshot.didDocument, new.snapshot.plcLog].compactMap(\.self)
     where try !require(document, from: source) {
-      loss.documents.append(document)
+      new.loss.documents.append(document)
     }
-    try copyPrivateData(of: archived, from: source, into: &snapshot, &loss)
-    try follow(snapshot.furtherLinks, from: source)
+    try copyPrivateData(of: &new)
+    try follow(new.snapshot.furtherLinks, from: source)
     if isSalvage {
-      try describe(archived, car, tree, lists, from: source, in: &snapshot, &loss)
+      try describe(&new)
     } else if sources.count > 1 {
-      try describeGains(tree, lists.missing, from: source, in: &snapshot)
+      try describeGains(of: &new)
     }
-    snapshot.isUnvouched = !isVouched
+    new.snapshot.isUnvouched = !isVouched
     // The manifest and the pages of its order are made again.
     var made = [archived.cid].compactMap(\.self)
     if case .pages(let pages) = archived.snapshot.car.order { made += pages }
     sources[source].replaced.formUnion(made.compactMap(sources[source].ordinal))
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
-    return (try chain.append(snapshot, sources[source].newOrder(car.order)), loss)
+    return (try chain.append(new.snapshot, sources[source].newOrder(car.order)), new.loss)
   }
 
   /// Appends the manifests and commits; the newest that was copied is the archive head.
@@ -163,26 +162,22 @@ struct SnapshotCopier: ~Copyable {
   }
 
   /// Counts blobs as held that the archive of the snapshot lacks and another one has.
-  private mutating func describeGains(
-    _ tree: SharedTrees.Tree, _ missing: [BlobLedger.Missing], from source: Int,
-    in snapshot: inout Snapshot
-  ) throws {
-    let known = sources[source].trees.blobs.entries
-    let held = sources[source].trees.blobs(of: tree)
-      .filter { sources[source].blobs[$0] == .copied }.map { known[$0].cid }
-    guard held.count > snapshot.blobs.held else { return }
-    let cids = Set(held)
-    let rest = missing.filter { !cids.contains($0.cid) }
-    snapshot.blobs.held = held.count
-    snapshot.blobs.heldBytes = length(of: held)
-    snapshot.blobs.accepted = rest.count { $0.accepted != nil }
-    if rest.count < missing.count {
-      snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
+  private mutating func describeGains(of new: inout SnapshotCopy) throws {
+    let source = sources[new.source]
+    let held = source.trees.blobs(of: new.tree).filter { source.blobs[$0] == .copied }
+    guard held.count > new.snapshot.blobs.held else { return }
+    let cids = Set(held.lazy.map { source.trees.blobs.entries[$0].cid })
+    let rest = new.missing.filter { !cids.contains($0.cid) }
+    new.snapshot.blobs.held = held.count
+    new.snapshot.blobs.heldBytes = length(of: cids)
+    new.snapshot.blobs.accepted = rest.count { $0.accepted != nil }
+    if rest.count < new.missing.count {
+      new.snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
     }
   }
 
   /// How many bytes blobs have that were copied.
-  func length(of blobs: [CID]) -> UInt64 {
+  func length(of blobs: some Sequence<CID>) -> UInt64 {
     blobs.reduce(0) { length, cid in
       for source in sources {
         if let number = source.blocks.number(of: cid) {
@@ -194,63 +189,56 @@ struct SnapshotCopier: ~Copyable {
   }
 
   /// Copies the pages of extras and of missing blobs, and the extras.
-  private mutating func copyLists(_ archived: ArchivedSnapshot, from source: Int) throws
-    -> CopiedLists
-  {
-    var lists = CopiedLists()
-    for page in archived.snapshot.extrasPages {
-      let extras = try read(page, of: archived, from: source, BlobLedger.extras(onPage:))
-      if extras == nil { lists.areExtrasLost = true }
+  private mutating func copyLists(of new: inout SnapshotCopy) throws {
+    for page in new.snapshot.extrasPages {
+      let extras = try read(page, of: new, BlobLedger.extras(onPage:))
+      if extras == nil { new.areExtrasLost = true }
       for extra in extras ?? [] {
-        if try require(extra, from: source) {
-          lists.extras.append(extra)
+        if try require(extra, from: new.source) {
+          new.extras.append(extra)
         } else {
-          lists.lostExtras.append(extra)
+          new.lostExtras.append(extra)
         }
       }
     }
-    for page in archived.snapshot.missingPages {
-      let missing = try read(page, of: archived, from: source, BlobLedger.missing(onPage:))
-      if missing == nil { lists.areReasonsLost = true }
-      lists.missing += missing ?? []
+    for page in new.snapshot.missingPages {
+      let missing = try read(page, of: new, BlobLedger.missing(onPage:))
+      if missing == nil { new.areReasonsLost = true }
+      new.missing += missing ?? []
     }
-    return lists
   }
 
   /// Copies a page and reads it; in salvage nil if that cannot be done.
   private mutating func read<Item>(
-    _ page: CID, of archived: ArchivedSnapshot, from source: Int,
-    _ parse: (Block) throws(SnapshotError) -> [Item]
+    _ page: CID, of new: SnapshotCopy, _ parse: (Block) throws(SnapshotError) -> [Item]
   ) throws -> [Item]? {
-    guard try require(page, from: source) else { return nil }
+    guard try require(page, from: new.source) else { return nil }
+    return try reading(new) { try parse(try new.archived.block(page)) }
+  }
+
+  /// Reads something of a snapshot; in salvage nil if that cannot be done.
+  private func reading<Value>(_ new: SnapshotCopy, _ read: () throws -> Value?) throws -> Value? {
     do {
-      return try sources[source].archive.reading { try parse(try archived.block(page)) }
+      return try sources[new.source].archive.reading(read)
     } catch BackupError.damagedArchive where isSalvage {
       return nil
     }
   }
 
   /// Copies what is the account owner's alone; in salvage as far as it can be read.
-  private mutating func copyPrivateData(
-    of archived: ArchivedSnapshot, from source: Int, into snapshot: inout Snapshot,
-    _ loss: inout SnapshotLoss
-  ) throws {
-    guard let link = snapshot.privateData else { return }
-    snapshot.privateData = nil
+  private mutating func copyPrivateData(of new: inout SnapshotCopy) throws {
+    guard let link = new.snapshot.privateData else { return }
+    new.snapshot.privateData = nil
     guard keepsPrivateData else { return }
-    guard try require(link, from: source) else { return loss.documents.append(link) }
-    let list: PrivateData?
-    do {
-      list = try sources[source].archive.reading { try archived.privateData() }
-    } catch BackupError.damagedArchive where isSalvage {
-      return loss.documents.append(link)
-    }
-    guard var data = list else { return }
+    let archived = new.archived
+    guard try require(link, from: new.source),
+      var data = try reading(new, { try archived.privateData() })
+    else { return new.loss.documents.append(link) }
     for index in data.entries.indices {
       let answers = try data.entries[index].answers.filter { answer in
         try answer.allSatisfy { piece in
-          if try require(piece, from: source) { return true }
-          loss.documents.append(piece)
+          if try require(piece, from: new.source) { return true }
+          new.loss.documents.append(piece)
           return false
         }
       }
@@ -258,7 +246,7 @@ struct SnapshotCopier: ~Copyable {
       data.entries[index].answers = answers
       data.entries[index].fault = PrivateData.Fault(.lost, "the archive was damaged")
     }
-    snapshot.privateData = try append([data.block()])[0]
+    new.snapshot.privateData = try append([data.block()])[0]
   }
 }
 
@@ -266,15 +254,32 @@ struct SnapshotCopier: ~Copyable {
 /// digest of what is left, if that is not the CAR.
 typealias CopiedCAR = (order: BlockOrder, left: (byteCount: UInt64, sha256: SHA256Digest)?)
 
-/// The lists of a snapshot, as far as they were copied.
-struct CopiedLists {
+/// A snapshot on its way into the new archive.
+struct SnapshotCopy {
+  let archived: ArchivedSnapshot
+  /// The number of the archive that it is in.
+  let source: Int
+  let car: CopiedCAR
+  let tree: SharedTrees.Tree
+  /// What the new manifest says.
+  var snapshot: Snapshot
+  /// What could not be saved.
+  var loss: SnapshotLoss
   var extras: [CID] = []
   var lostExtras: [CID] = []
-  var missing: [BlobLedger.Missing] = []
   /// Blobs that are extras from now on, for the records that refer to them are lost.
   var strays: [CID] = []
   /// Whether a page of extras is lost, and with it which they were.
   var areExtrasLost = false
+  var missing: [BlobLedger.Missing] = []
   /// Whether a page of missing blobs is lost, and with it why they are missing.
   var areReasonsLost = false
+
+  init(
+    of archived: ArchivedSnapshot, from source: Int, _ car: CopiedCAR, _ tree: SharedTrees.Tree
+  ) {
+    (self.archived, self.source, self.car, self.tree) = (archived, source, car, tree)
+    snapshot = archived.snapshot
+    loss = SnapshotLoss(of: archived.snapshot, car, tree)
+  }
 }
