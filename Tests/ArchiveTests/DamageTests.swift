@@ -43,8 +43,7 @@ struct FragileArchive {
     try file.withBytes { (file) throws in
       let index = try ArchiveIndex(generation, in: file)
       for (ordinal, (cid, body)) in bodies.enumerated() {
-        guard let first = index.position(of: UInt64(ordinal), in: file) else { continue }
-        let entry = index.entry(at: first, in: file)
+        guard let entry = index.row(of: UInt64(ordinal), in: file)?.entry else { continue }
         sections.append((cid, body, Int(entry.offset)..<Int(entry.end)))
       }
     }

@@ -23,14 +23,13 @@ import Testing
 
   private static func walk(_ reader: ArchiveReader) -> (found: [Generation], failure: ArchiveError?)
   {
-    var cursor = reader.generations
     var found: [Generation] = []
     do throws(ArchiveError) {
-      while let generation = try cursor.next() { found.append(generation) }
+      try reader.forEachGeneration {
+        found.append($0)
+        return true
+      }
     } catch {
-      // Once, and then it is over.
-      let more = try? cursor.next()
-      #expect(more == .some(nil))
       return (found, error)
     }
     return (found, nil)

@@ -40,10 +40,10 @@ import Testing
     }
     func place(_ ordinal: Int, frame: Int = 0) throws -> Int {
       try MappedFile(sample.path).withBytes { bytes in
-        guard let first = index.position(of: UInt64(ordinal), in: bytes),
-          let position = index.position(frame, after: first)
+        guard let first = index.row(of: UInt64(ordinal), in: bytes),
+          let row = index.row(frame, after: first, in: bytes)
         else { return 0 }
-        return Int(index.entry(at: position, in: bytes).offset)
+        return Int(row.entry.offset)
       }
     }
     func verify(inverting places: [Int]) throws -> ArchiveVerification {

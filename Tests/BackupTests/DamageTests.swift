@@ -40,13 +40,12 @@ import Verification
         for body in bodies {
           let cid = CID.blob(body)
           guard var ordinal = try reader.ordinal(of: cid) else { continue }
-          var place = index.position(of: ordinal, in: file)
+          var place = index.row(of: ordinal, in: file)
           while place == nil, ordinal > 0 {
             ordinal -= 1
-            place = index.position(of: ordinal, in: file)
+            place = index.row(of: ordinal, in: file)
           }
-          guard let place else { continue }
-          let entry = index.entry(at: place, in: file)
+          guard let entry = place?.entry else { continue }
           blobs.append((cid, body, Int(entry.offset)..<Int(entry.end)))
         }
       }

@@ -38,8 +38,8 @@ import Verification
       return try file.withBytes { bytes throws in
         let index = try ArchiveIndex(reader.generation, in: bytes)
         var best = 0
-        if let position = index.position(of: ordinal, in: bytes) {
-          best = Int(index.entry(at: position, in: bytes).offset)
+        if let row = index.row(of: ordinal, in: bytes) {
+          best = Int(row.entry.offset)
         }
         return best
       }

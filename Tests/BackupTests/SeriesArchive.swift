@@ -127,10 +127,9 @@ struct SeriesArchive {
     let file = MappedFile(copying: damaged)
     let place = try file.withBytes { (file) throws in
       let index = try ArchiveIndex(reader.generation, in: file)
-      guard let position = index.position(of: ordinal, in: file) else {
+      guard let frame = index.row(of: ordinal, in: file)?.entry else {
         throw ArchiveError(.unknownOrdinal(ordinal))
       }
-      let frame = index.entry(at: position, in: file)
       return Int(frame.offset) + Int(frame.storedLength) / 2
     }
     damaged[place] ^= 0xff

@@ -36,10 +36,7 @@ private struct LayeredArchive {
     let index = try ArchiveIndex(last.generation, in: bytes.span)
     file = bytes
     frames = (0..<last.generation.sectionCount).compactMap { ordinal in
-      index.position(of: ordinal, in: bytes.span).map { position in
-        let entry = index.entry(at: position, in: bytes.span)
-        return Int(entry.offset)..<Int(entry.end)
-      }
+      index.row(of: ordinal, in: bytes.span).map { Int($0.entry.offset)..<Int($0.entry.end) }
     }
     guard frames.count == scenario.sections.count else { throw Unexpected("frames are missing") }
   }

@@ -65,7 +65,7 @@ extension SurveyAudit {
 
   /// Whether the index says that a frame begins with an ordinal.
   private func isOrdinal(_ ordinal: UInt64, of offset: UInt64, in file: Span<UInt8>) -> Bool {
-    guard let segment = segments.first(where: { $0.base <= ordinal && ordinal < $0.end }),
+    guard let segment = segments.first(where: { $0.covers(ordinal) }),
       let index = segment.frameIndex(of: ordinal, in: file)
     else { return false }
     let entry = segment.frameEntry(index, in: file)

@@ -57,91 +57,86 @@ package enum CompressedStream: Sendable {
   package func decompress(
     _ bytes: Span<UInt8>, limit: UInt64, each: (Span<UInt8>) throws -> Void
   ) throws {
-    var count: UInt64 = 0
-    let bounded = { (piece: Span<UInt8>) throws in
-      count += UInt64(piece.count)
-      guard count <= limit else { throw CompressedStreamError.tooLong(limit: limit) }
-      try each(piece)
-    }
     switch self {
-    case .zstd: try Self.decompressZstd(bytes, bounded)
-    case .gzip: try Self.decompressGzip(bytes, bounded)
+    case .zstd: try Self.decompressZstd(bytes, limit, each)
+    case .gzip: try Self.decompressGzip(bytes, limit, each)
+    }
+  }
+
+  /// Takes step after step until a frame or member ends with the file.
+  ///
+  /// - Parameter step: decompresses what the buffer has room for, from an offset on, which it moves;
+  ///   answers how many bytes that is, and whether a frame or member has ended.
+  private static func decompress(
+    _ bytes: Span<UInt8>, _ limit: UInt64, _ each: (Span<UInt8>) throws -> Void,
+    step: (UnsafeRawBufferPointer, inout Int, UnsafeMutableRawBufferPointer) throws -> (Int, Bool)
+  ) throws {
+    var piece = [UInt8](repeating: 0, count: pieceLength)
+    var (offset, count, isAtEnd) = (0, UInt64(0), false)
+    while offset < bytes.count || !isAtEnd {
+      let before = offset
+      var length = 0
+      (length, isAtEnd) = try unsafe bytes.withUnsafeBytes { source in
+        try unsafe piece.withUnsafeMutableBytes { try unsafe step(source, &offset, $0) }
+      }
+      guard length > 0 else {
+        guard isAtEnd || offset > before else { throw CompressedStreamError.truncated }
+        continue
+      }
+      count += UInt64(length)
+      guard count <= limit else { throw CompressedStreamError.tooLong(limit: limit) }
+      let content = piece
+      try each(content.span.extracting(0..<length))
     }
   }
 
   /// The C functions are `ZSTD_decompressStream` and `ZSTD_DCtx_setParameter`.
   private static func decompressZstd(
-    _ bytes: Span<UInt8>, _ each: (Span<UInt8>) throws -> Void
+    _ bytes: Span<UInt8>, _ limit: UInt64, _ each: (Span<UInt8>) throws -> Void
   ) throws {
     guard let context = unsafe ZSTD_createDCtx() else { preconditionFailure("out of memory") }
     defer { unsafe ZSTD_freeDCtx(context) }
     unsafe ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, maximumWindow)
-    var piece = [UInt8](repeating: 0, count: pieceLength)
-    var (offset, isInside) = (0, true)
-    while offset < bytes.count || isInside {
-      let before = offset
-      let (status, length) = unsafe bytes.withUnsafeBytes { source in
-        unsafe piece.withUnsafeMutableBytes { target in
-          var input = unsafe ZSTD_inBuffer(
-            src: source.baseAddress, size: source.count, pos: offset)
-          var output = unsafe ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
-          let status = unsafe ZSTD_decompressStream(context, &output, &input)
-          unsafe offset = input.pos
-          return unsafe (status, output.pos)
-        }
-      }
+    try unsafe decompress(bytes, limit, each) { source, offset, target in
+      var input = unsafe ZSTD_inBuffer(src: source.baseAddress, size: source.count, pos: offset)
+      var output = unsafe ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
+      let status = unsafe ZSTD_decompressStream(context, &output, &input)
+      unsafe offset = input.pos
       if ZSTD_isError(status) != 0 {
         throw ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge
           ? CompressedStreamError.windowTooLarge : .damaged(offset: offset)
       }
-      isInside = status != 0
-      if length > 0 {
-        let content = piece
-        try each(content.span.extracting(0..<length))
-      } else if offset == before {
-        throw CompressedStreamError.truncated
-      }
+      return unsafe (output.pos, status == 0)
     }
   }
 
   /// The C functions are `inflate` and `inflateReset`.
   private static func decompressGzip(
-    _ bytes: Span<UInt8>, _ each: (Span<UInt8>) throws -> Void
+    _ bytes: Span<UInt8>, _ limit: UInt64, _ each: (Span<UInt8>) throws -> Void
   ) throws {
     var stream = unsafe z_stream()
     guard unsafe carpack_inflate_init_gzip(&stream) == Z_OK else {
       preconditionFailure("out of memory")
     }
     defer { unsafe inflateEnd(&stream) }
-    var piece = [UInt8](repeating: 0, count: pieceLength)
-    var offset = 0
-    while true {
+    try unsafe decompress(bytes, limit, each) { source, offset, target in
       // Lengths in zlib have 32 bits.
-      let end = min(bytes.count, offset + 1 << 30)
-      let (status, length) = unsafe bytes.withUnsafeBytes { source in
-        unsafe piece.withUnsafeMutableBytes { target in
-          let rest = unsafe UnsafeMutablePointer(
-            mutating: source.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt8.self))
-          unsafe stream.next_in = rest
-          unsafe stream.avail_in = UInt32(end - offset)
-          unsafe stream.next_out = target.baseAddress?.assumingMemoryBound(to: UInt8.self)
-          unsafe stream.avail_out = UInt32(target.count)
-          let status = unsafe inflate(&stream, Z_NO_FLUSH)
-          unsafe offset = end - Int(stream.avail_in)
-          return unsafe (status, target.count - Int(stream.avail_out))
-        }
-      }
-      if length > 0 {
-        let content = piece
-        try each(content.span.extracting(0..<length))
-      }
+      let end = min(source.count, offset + 1 << 30)
+      let rest = unsafe UnsafeMutablePointer(
+        mutating: source.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt8.self))
+      unsafe stream.next_in = rest
+      unsafe stream.avail_in = UInt32(end - offset)
+      unsafe stream.next_out = target.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      unsafe stream.avail_out = UInt32(target.count)
+      let status = unsafe inflate(&stream, Z_NO_FLUSH)
+      unsafe offset = end - Int(stream.avail_in)
       switch status {
-      case Z_STREAM_END where offset == bytes.count: return
+      case Z_OK: break
       case Z_STREAM_END: unsafe inflateReset(&stream)
-      case Z_OK: continue
       case Z_BUF_ERROR: throw CompressedStreamError.truncated
       default: throw CompressedStreamError.damaged(offset: offset)
       }
+      return unsafe (target.count - Int(stream.avail_out), status == Z_STREAM_END)
     }
   }
 }

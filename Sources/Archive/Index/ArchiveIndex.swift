@@ -10,12 +10,12 @@ internal import IPLD
 /// 2. It believes nothing: what it answers is a place to look at.
 /// 3. An ordinal that is lost lies in no frame.
 package struct ArchiveIndex: Sendable {
-  /// A data frame's place in the frame tables.
-  package struct Position: Equatable, Sendable {
-    /// Which part.
-    package let part: Int
-    /// Which entry of its table.
-    package let index: Int
+  /// A row of the frame tables.
+  package struct Row: Sendable {
+    fileprivate let part: Int
+    fileprivate let index: Int
+    /// What the table says of the frame.
+    package let entry: FrameEntry
   }
 
   /// A segment, and the bytes it lies in.
@@ -158,40 +158,32 @@ package struct ArchiveIndex: Sendable {
   }
 
   /// The first ordinal that begins in a later frame, or that no frame of the same table holds.
-  func firstOrdinal(behind position: Position, in file: Span<UInt8>) -> UInt64 {
-    let first = entry(at: position, in: file).firstOrdinal
+  func firstOrdinal(behind row: Row, in file: Span<UInt8>) -> UInt64 {
     var distance = 1
-    while let next = self.position(distance, after: position) {
-      let ordinal = entry(at: next, in: file).firstOrdinal
-      if ordinal > first { return ordinal }
+    while let next = self.row(distance, after: row, in: file) {
+      if next.entry.firstOrdinal > row.entry.firstOrdinal { return next.entry.firstOrdinal }
       distance += 1
     }
-    return parts[position.part].segment.end
+    return parts[row.part].segment.end
   }
 
   /// The frame in which the section `ordinal` begins, if it is not lost.
-  package func position(of ordinal: UInt64, in file: Span<UInt8>) -> Position? {
-    guard
-      let number = parts.firstIndex(where: {
-        $0.segment.base <= ordinal && ordinal < $0.segment.end
-      }),
-      let index = parts[number].read(
-        file, { (segment, bytes) in segment.frameIndex(of: ordinal, in: bytes) })
-    else { return nil }
-    return Position(part: number, index: index)
-  }
-
-  /// What the table says of a frame.
-  package func entry(at position: Position, in file: Span<UInt8>) -> FrameEntry {
-    parts[position.part].read(file) { (segment, bytes) in
-      segment.frameEntry(position.index, in: bytes)
+  package func row(of ordinal: UInt64, in file: Span<UInt8>) -> Row? {
+    guard let part = parts.firstIndex(where: { $0.segment.covers(ordinal) }) else { return nil }
+    return parts[part].read(file) { (segment, bytes) in
+      segment.frameIndex(of: ordinal, in: bytes).map { index in
+        Row(part: part, index: index, entry: segment.frameEntry(index, in: bytes))
+      }
     }
   }
 
   /// The frame `distance` behind this one in the same table; a section never continues in another.
-  package func position(_ distance: Int, after position: Position) -> Position? {
-    guard distance < parts[position.part].segment.frameCount - position.index else { return nil }
-    return Position(part: position.part, index: position.index + distance)
+  package func row(_ distance: Int, after row: Row, in file: Span<UInt8>) -> Row? {
+    let part = parts[row.part]
+    guard distance < part.segment.frameCount - row.index else { return nil }
+    let index = row.index + distance
+    let entry = part.read(file) { (segment, bytes) in segment.frameEntry(index, in: bytes) }
+    return Row(part: row.part, index: index, entry: entry)
   }
 
   /// The frame tables' entries, in order of ordinals.
@@ -214,7 +206,6 @@ package struct ArchiveIndex: Sendable {
 
   /// How many bits of the key of an ordinal are kept; 0 for an ordinal of which nothing is known.
   func keptBits(of ordinal: UInt64) -> Int {
-    let part = parts.first { $0.segment.base <= ordinal && ordinal < $0.segment.end }
-    return part?.segment.form.keyBits(of: ordinal) ?? 0
+    parts.first { $0.segment.covers(ordinal) }?.segment.form.keyBits(of: ordinal) ?? 0
   }
 }

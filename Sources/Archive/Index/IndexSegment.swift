@@ -33,6 +33,9 @@ package struct IndexSegment: Equatable, Sendable {
   /// The first ordinal behind those covered.
   package var end: UInt64 { base + UInt64(count) }
 
+  /// Whether an ordinal is covered.
+  func covers(_ ordinal: UInt64) -> Bool { base <= ordinal && ordinal < end }
+
   private var framesOffset: Int { frame.offset + layout.framesOffset }
 
   /// Reads the header of the segment whose frame begins at `offset`.

@@ -42,7 +42,10 @@ package struct ArchiveRepair {
     }
   }
 
-  private let storage: any ArchiveStorage
+  let storage: any ArchiveStorage
+  /// Other archives that may have what is lost.
+  let sources: [ArchiveReader]
+  let limits: ReadLimits
   private let keepsOrdinals: Bool
   private let progress: (UInt64, UInt64) -> Void
   private var report = Report()
@@ -66,27 +69,17 @@ package struct ArchiveRepair {
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
-    var repair = ArchiveRepair(storage, keepsOrdinals, progress)
-    let survey = try repair.run(limits)
-    if let survey {
-      try repair.heal(survey, SectionHealing(storage: storage, limits: limits, sources: sources))
-    }
+    var repair = ArchiveRepair(
+      storage: storage, sources: sources, limits: limits, keepsOrdinals: keepsOrdinals,
+      progress: progress)
+    if let survey = try repair.run() { try repair.heal(survey) }
     return repair.report
-  }
-
-  private init(
-    _ storage: any ArchiveStorage, _ keepsOrdinals: Bool,
-    _ progress: @escaping (UInt64, UInt64) -> Void
-  ) {
-    self.storage = storage
-    self.keepsOrdinals = keepsOrdinals
-    self.progress = progress
   }
 
   /// Makes index and footers right.
   ///
   /// - Returns: What was found, if not everything holds.
-  private mutating func run(_ limits: ReadLimits) throws -> Survey? {
+  private mutating func run() throws -> Survey? {
     var file = try storage.map()
     // A file of a later version is not touched.
     _ = try ArchiveReader.lastGeneration(of: file)
@@ -137,10 +130,10 @@ package struct ArchiveRepair {
   }
 
   /// Writes again what can be had of what is lost, and says what cannot.
-  private mutating func heal(_ survey: Survey, _ healing: SectionHealing) throws {
-    report.sectionsHealed = try healing.write(survey)
-    report.bytesVoided += try healing.void()
-    let verification = try ArchiveVerifier(healing.reader()).verify(.full, progress: progress)
+  private mutating func heal(_ survey: Survey) throws {
+    report.sectionsHealed = try writeAgain(survey)
+    report.bytesVoided += try voidNeedless()
+    let verification = try ArchiveVerifier(reader()).verify(.full, progress: progress)
     report.firstLost = verification.findings.first { $0.severity == .damaged }?.error
     report.lostSectionCount = verification.damagedOrdinals.reduce(0) { $0 + UInt64($1.count) }
   }

@@ -1,5 +1,4 @@
 internal import IPLD
-internal import Synchronization
 
 /// What of an archive is damaged, by the checksums of what is stored: nothing is decompressed, and
 /// no section hashed.
@@ -15,19 +14,11 @@ extension ArchiveReader {
   package func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
     if let standIn = try standIn { return try standIn.damagedSections(workers: workers) }
     let entries = try withFile { (file) in index.frames(in: file) }
-    let damaged = damagedFrames(entries, workers: workers ?? Parallel.processorCount)
+    let damaged = try damagedFrames(entries, workers: workers ?? Parallel.processorCount)
     let places = Set(damaged.map { entries[$0].offset })
-    var found: [Range<UInt64>] = []
-    for number in damaged {
-      for ordinal in ordinals(of: number, in: entries) where !isSuperseded(ordinal, places) {
-        if let last = found.last, last.upperBound >= ordinal {
-          found[found.count - 1] = last.lowerBound..<max(last.upperBound, ordinal + 1)
-        } else {
-          found.append(ordinal..<ordinal + 1)
-        }
-      }
-    }
-    return found
+    return damaged.flatMap { number in
+      ordinals(of: number, in: entries).filter { !isSuperseded($0, places) }.map { $0..<$0 + 1 }
+    }.merged()
   }
 
   /// The numbers of the sections that have bytes in a frame of the table.
@@ -39,24 +30,16 @@ extension ArchiveReader {
   }
 
   /// Which of some frames do not have their checksums.
-  func damagedFrames(_ entries: [FrameEntry], workers: Int) -> [Int] {
+  private func damagedFrames(_ entries: [FrameEntry], workers: Int) throws -> [Int] {
     let chunk = 16
-    let damaged = Mutex<[Int]>([])
-    Parallel.perform((entries.count + chunk - 1) / chunk, workers: workers) { number in
-      let range = number * chunk..<min(entries.count, (number + 1) * chunk)
-      let found = file.withBytes { bytes in
-        range.filter { !Self.holds(entries[$0], in: bytes.extracting(first: readableLength)) }
-      }
+    return try Parallel.map((entries.count + chunk - 1) / chunk, workers: workers) { number in
       if number % 8 == 0 { file.releasePages() }
-      if !found.isEmpty { damaged.withLock { $0 += found } }
-    }
-    return damaged.withLock { $0.sorted() }
-  }
-
-  private static func holds(_ entry: FrameEntry, in file: Span<UInt8>) -> Bool {
-    guard entry.end <= UInt64(file.count), entry.storedLength > 0 else { return false }
-    let bytes = file.extracting(Int(entry.offset)..<Int(entry.end))
-    return XXH64.hash(bytes) == entry.checksum
+      return file.withBytes { bytes in
+        (number * chunk..<min(entries.count, (number + 1) * chunk)).filter {
+          !entries[$0].holds(in: bytes.extracting(first: readableLength))
+        }
+      }
+    }.flatMap(\.self)
   }
 
   /// What is wrong with the frames of a section that has been located; nil if they have their
@@ -75,13 +58,11 @@ extension ArchiveReader {
 
   /// The numbers of the sections that begin in the same frame as this one.
   func neighbours(of ordinal: UInt64) throws -> Range<UInt64>? {
-    if let standIn = try standIn { return try standIn.neighbours(of: ordinal) }
-    return try withFile { (file) in
-      guard let position = index.position(of: ordinal, in: file) else { return nil }
-      let entry = index.entry(at: position, in: file)
-      let end = index.firstOrdinal(behind: position, in: file)
-      let limit = entry.firstOrdinal + UInt64(entry.maximumSectionCount)
-      return entry.firstOrdinal..<min(end, limit)
+    try asking { reader, file in
+      let index = reader.index
+      guard let row = index.row(of: ordinal, in: file) else { return nil }
+      let (first, end) = (row.entry.firstOrdinal, index.firstOrdinal(behind: row, in: file))
+      return first..<min(end, first + UInt64(row.entry.maximumSectionCount))
     }
   }
 
@@ -103,14 +84,12 @@ extension ArchiveReader {
   func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
     do {
       guard let location = try successor(of: ordinal) else { return false }
-      return try !damaged.contains(location.entry.offset)
+      return !damaged.contains(location.row.entry.offset)
     } catch {
       return false
     }
   }
-}
 
-extension ArchiveReader {
   /// The CID of a section; nil if it, or the frame it is in, is damaged.
   func intactCID(of ordinal: UInt64) throws -> CID? {
     do {
@@ -126,6 +105,12 @@ extension ArchiveReader {
 }
 
 extension FrameEntry {
+  /// Whether the stored bytes of the frame have their checksum.
+  func holds(in file: Span<UInt8>) -> Bool {
+    guard end <= UInt64(file.count), storedLength > 0 else { return false }
+    return XXH64.hash(file.extracting(Int(offset)..<Int(end))) == checksum
+  }
+
   /// More sections than a frame of any content can hold.
   var maximumSectionCount: Int { ArchiveLimits.frameContent / 5 }
 }

@@ -15,6 +15,14 @@ extension ArchiveReader {
     return try outcome.get()
   }
 
+  /// Calls `body` with the reader whose index is to be asked, which is another if this one's is
+  /// damaged, and the bytes.
+  func asking<Value>(_ body: (ArchiveReader, Span<UInt8>) throws -> Value) throws -> Value {
+    let reader = try standIn ?? self
+    reader.willSearch()
+    return try reader.withFile { (file) throws in try body(reader, file) }
+  }
+
   /// Where the section with this CID is; nil if it is not there.
   ///
   /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it
@@ -67,65 +75,66 @@ extension ArchiveReader {
     findings.withLock { $0.isFetched = true }
   }
 
-  /// How many bytes of packs are asked for at a time, where they are not here.
-  private static let packsAtOnce = 8 << 20
+  /// Says that frames are going to be read, the first of them, where they are not here.
+  ///
+  /// - Parameters:
+  ///   - limit: How many bytes are asked for at a time.
+  ///   - body: Hands over the frames, until it is told that they are enough.
+  func willRead(
+    upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void
+  ) {
+    guard file.isFetched else { return }
+    willSearch()
+    var (ranges, length) = ([Range<Int>](), 0)
+    file.withBytes { bytes in
+      body(bytes) { entry in
+        ranges.append(entry.range)
+        length += entry.range.count
+        return length < limit
+      }
+    }
+    file.willRead(ranges)
+  }
+
   /// A frame that is no shorter and has one section holds a blob, most likely.
   private static let shortestBlob = 16 << 10
 
   /// Says that the packs of a run of sections are going to be read, from the first on, if that is
   /// not here; frames of blobs are passed over.
   func willReadPacks(_ run: Range<UInt64>) {
-    guard file.isFetched else { return }
-    willSearch()
-    let ranges: [Range<Int>] = file.withBytes { bytes in
-      guard var position = index.position(of: run.lowerBound, in: bytes) else { return [] }
-      var entry = index.entry(at: position, in: bytes)
-      guard file.lacks(entry.range) else { return [] }
-      var (ranges, length) = ([entry.range], entry.range.count)
-      while length < Self.packsAtOnce, let next = index.position(1, after: position) {
-        position = next
-        entry = index.entry(at: position, in: bytes)
-        guard entry.firstOrdinal < run.upperBound else { break }
-        let behind = index.position(1, after: position)
-          .map { index.entry(at: $0, in: bytes).firstOrdinal }
-        let isAlone = behind ?? entry.firstOrdinal <= entry.firstOrdinal + 1
-        if isAlone, entry.range.count >= Self.shortestBlob { continue }
-        ranges.append(entry.range)
-        length += entry.range.count
+    willRead(upTo: 8 << 20) { bytes, add in
+      guard var row = index.row(of: run.lowerBound, in: bytes), file.lacks(row.entry.range),
+        add(row.entry)
+      else { return }
+      while let next = index.row(1, after: row, in: bytes) {
+        row = next
+        let (first, range) = (row.entry.firstOrdinal, row.entry.range)
+        guard first < run.upperBound else { return }
+        let behind = index.row(1, after: row, in: bytes)?.entry.firstOrdinal
+        let isAlone = behind ?? first <= first + 1
+        if isAlone, range.count >= Self.shortestBlob { continue }
+        guard add(row.entry) else { return }
       }
-      return ranges
     }
-    file.willRead(ranges)
   }
 
   /// Says that sections are going to be read one after the other, as far as they lie elsewhere: the
   /// first of them, if the first is not here.
   package func willReadSections(_ ordinals: some Sequence<UInt64>) {
-    guard file.isFetched else { return }
-    willSearch()
-    let ranges: [Range<Int>] = file.withBytes { bytes in
-      var (ranges, length) = ([Range<Int>](), 0)
+    willRead(upTo: 32 << 20) { bytes, add in
+      var isFirst = true
       for ordinal in ordinals {
-        guard var position = index.position(of: ordinal, in: bytes) else { break }
-        var entry = index.entry(at: position, in: bytes)
-        if ranges.isEmpty, !file.lacks(entry.range) { return [] }
-        while true {
-          ranges.append(entry.range)
-          length += entry.range.count
-          guard length < Self.sectionsAtOnce else { return ranges }
-          guard let next = index.position(1, after: position) else { break }
-          position = next
-          entry = index.entry(at: position, in: bytes)
-          guard entry.firstOrdinal == ordinal else { break }
+        guard let first = index.row(of: ordinal, in: bytes) else { return }
+        if isFirst, !file.lacks(first.entry.range) { return }
+        isFirst = false
+        var row: ArchiveIndex.Row? = first
+        while let part = row, part.entry.firstOrdinal == ordinal || part.entry == first.entry {
+          guard add(part.entry) else { return }
+          row = index.row(1, after: part, in: bytes)
         }
       }
-      return ranges
     }
-    file.willRead(ranges)
   }
-
-  /// How many bytes of sections are asked for at a time, where they are not here.
-  private static let sectionsAtOnce = 32 << 20
 
   /// Whether a data frame begins at a place, and does not hold.
   func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
@@ -151,14 +160,13 @@ extension ArchiveReader {
   /// Only what the index keeps of the damaged section's key is known. Whether it is the same
   /// section, the digest of a CAR or the CID by which it is asked for tells.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
-    if let standIn = try standIn { return try standIn.successor(of: ordinal) }
-    return try withFile { (file) throws in
-      guard let kept = keptKey(of: ordinal, in: file) else { return nil }
-      let candidates = try index.candidates(kept.key, knownBits: kept.bits, in: file)
+    try asking { reader, file in
+      guard let kept = reader.keptKey(of: ordinal, in: file) else { return nil }
+      let candidates = try reader.index.candidates(kept.key, knownBits: kept.bits, in: file)
       for candidate in candidates.sorted(by: >) where candidate > ordinal {
         // One that is damaged as well is passed over.
-        guard var location = try? locate(candidate, in: file),
-          firstDamage(of: location, in: file) == nil
+        guard var location = try? reader.locate(candidate, in: file),
+          reader.firstDamage(of: location, in: file) == nil
         else { continue }
         location.asked = ordinal
         return location
@@ -169,13 +177,9 @@ extension ArchiveReader {
 
   /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
   func keptKey(of ordinal: UInt64, in file: Span<UInt8>) -> (key: SectionKey, bits: Int)? {
-    let keys =
-      findings.withLock { $0.keptKeys }
-      ?? {
-        let keys = index.keptKeys(in: file)
-        findings.withLock { $0.keptKeys = keys }
-        return keys
-      }()
+    let known = findings.withLock { $0.keptKeys }
+    let keys = known ?? index.keptKeys(in: file)
+    if known == nil { findings.withLock { $0.keptKeys = keys } }
     let bits = index.keptBits(of: ordinal)
     guard ordinal < UInt64(keys.count), bits > 0,
       (~keys[Int(ordinal)]).leadingZeroBitCount < bits
@@ -211,13 +215,13 @@ extension ArchiveReader {
 
   /// Where the section with this number is by this reader's index.
   func locate(_ ordinal: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> SectionLocation {
-    guard let position = index.position(of: ordinal, in: file) else {
+    guard let row = index.row(of: ordinal, in: file) else {
       throw ArchiveError(
         ordinal < sectionCount ? .lostSection(ordinal) : .unknownOrdinal(ordinal))
     }
-    let entry = index.entry(at: position, in: file)
+    let entry = row.entry
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {
-      return try location(of: ordinal, position, in: frame, file)
+      return try location(of: ordinal, row, in: frame, file)
     }
     let frame: DecodedFrame
     do throws(ArchiveError) {
@@ -230,7 +234,7 @@ extension ArchiveReader {
         error)
     }
     if frame.large == nil { cache.insert(frame) }
-    return try location(of: ordinal, position, in: frame, file)
+    return try location(of: ordinal, row, in: frame, file)
   }
 
   /// Opens a frame in which sections begin.
@@ -268,7 +272,7 @@ extension ArchiveReader {
   }
 
   private func location(
-    of ordinal: UInt64, _ position: ArchiveIndex.Position, in frame: DecodedFrame,
+    of ordinal: UInt64, _ row: ArchiveIndex.Row, in frame: DecodedFrame,
     _ file: Span<UInt8>
   ) throws(ArchiveError) -> SectionLocation {
     guard let number = frame.index(of: ordinal) else {
@@ -287,7 +291,7 @@ extension ArchiveReader {
     }
     return SectionLocation(
       ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), reader: self,
-      position: position, frame: frame, number: number)
+      row: row, frame: frame, number: number)
   }
 
   /// What it means that a section is not where the table says.
@@ -307,7 +311,7 @@ extension ArchiveReader {
     let range = Int(entry.offset)..<Int(entry.end)
     // Also where it is here: what was needed last is kept longest.
     self.file.willRead([range])
-    guard XXH64.hash(file.extracting(range)) == entry.checksum else {
+    guard entry.holds(in: file) else {
       throw ArchiveError(.damagedFrame("its checksum does not hold"), offset: entry.offset)
     }
     let frame = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)

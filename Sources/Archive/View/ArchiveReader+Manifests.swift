@@ -27,8 +27,7 @@ extension ArchiveReader {
       }
       return try found.compactMap { manifest in
         let offset = survey.frames[manifest.frame].offset
-        guard let location = try locate(manifest.shape.cid),
-          try location.entry.offset == offset
+        guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
         else { return nil }
         return ManifestCandidate(
           cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)

@@ -1,5 +1,4 @@
 package import IPLD
-internal import Synchronization
 
 /// Finding many sections at once.
 extension ArchiveReader {
@@ -40,9 +39,8 @@ extension ArchiveReader {
 
   /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
   func candidates(_ key: SectionKey, knownBits: Int = 64) throws -> [UInt64] {
-    if let standIn = try standIn { return try standIn.candidates(key, knownBits: knownBits) }
-    return try withFile { (file) throws in
-      try index.candidates(key, knownBits: knownBits, in: file)
+    try asking { reader, file in
+      try reader.index.candidates(key, knownBits: knownBits, in: file)
     }
   }
 
@@ -140,7 +138,7 @@ extension ArchiveReader {
   /// asked first; `UInt64.max` if it has none.
   private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> [UInt64] {
     let chunk = 1 << 13
-    return try parallel((count + chunk - 1) / chunk, workers) { number in
+    return try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in
       try withFile { (file) throws in
         try (number * chunk..<min(count, (number + 1) * chunk)).map { place in
           try index.firstCandidate(SectionKey(cid(place)), in: file) ?? .max
@@ -158,7 +156,7 @@ extension ArchiveReader {
       .sorted { hints[Int($0)] < hints[Int($1)] }
     let groups = groups(order, hints)
     if file.isFetched { willLook(order, groups, hints, asked) }
-    let found = try parallel(groups.count, workers) { number in
+    let found = try Parallel.map(groups.count, workers: workers) { number in
       // Each look into a frame brings some of its neighbours along.
       if number % Self.groupsBetweenReleases == 0 { file.releasePages() }
       return try look(order[groups[number]], hints, asked)
@@ -170,24 +168,6 @@ extension ArchiveReader {
     return lengths
   }
 
-  /// Calls `body` with every number below `count`, on several threads, and returns what it returned.
-  private func parallel<Value: Sendable>(
-    _ count: Int, _ workers: Int, _ body: @Sendable (Int) throws -> Value
-  ) throws -> [Value] {
-    let values = Mutex([Value?](repeating: nil, count: count))
-    let failure = Mutex<(any Error)?>(nil)
-    Parallel.perform(count, workers: workers) { number in
-      do {
-        let value = try body(number)
-        values.withLock { $0[number] = value }
-      } catch {
-        failure.withLock { $0 = $0 ?? error }
-      }
-    }
-    if let error = failure.withLock({ $0 }) { throw error }
-    return values.withLock { $0.compactMap(\.self) }
-  }
-
   /// The ranges of `order` whose sections lie in one frame each.
   private func groups(_ order: [UInt32], _ hints: [UInt64]) -> [Range<Int>] {
     file.withBytes { bytes in
@@ -196,7 +176,7 @@ extension ArchiveReader {
       while start < order.count {
         var end = start + 1
         let limit =
-          index.position(of: hints[Int(order[start])], in: bytes)
+          index.row(of: hints[Int(order[start])], in: bytes)
           .map { index.firstOrdinal(behind: $0, in: bytes) } ?? 0
         while end < order.count, hints[Int(order[end])] < limit { end += 1 }
         groups.append(start..<end)
@@ -214,10 +194,9 @@ extension ArchiveReader {
       if let length = lengthByForm(group, hints, asked, in: file) { return [length] }
       do throws(ArchiveError) {
         guard let first = group.first,
-          let position = index.position(of: hints[Int(first)], in: file)
+          let row = index.row(of: hints[Int(first)], in: file)
         else { return group.map { _ in Self.unreadable } }
-        let entry = index.entry(at: position, in: file)
-        let frame = try open(entry, isChecking: false, in: file)
+        let frame = try open(row.entry, isChecking: false, in: file)
         var lengths: [UInt64] = []
         lengths.reserveCapacity(group.count)
         for hint in group {
@@ -249,24 +228,17 @@ extension ArchiveReader {
   private func willLook(
     _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked
   ) {
-    let ranges: [Range<Int>] = file.withBytes { bytes in
-      var (ranges, length) = ([Range<Int>](), 0)
-      for group in groups where length < Self.lookedAtOnce {
+    willRead(upTo: 32 << 20) { bytes, add in
+      for group in groups {
         guard lengthByForm(order[group], hints, asked, in: bytes) == nil,
-          let position = index.position(of: hints[Int(order[group.lowerBound])], in: bytes)
+          let row = index.row(of: hints[Int(order[group.lowerBound])], in: bytes),
+          row.entry.range.count <= ArchiveLimits.frameContent
         else { continue }
-        let range = index.entry(at: position, in: bytes).range
-        guard range.count <= ArchiveLimits.frameContent else { continue }
-        ranges.append(range)
-        length += range.count
+        guard add(row.entry) else { return }
       }
-      return ranges
     }
-    file.willRead(ranges)
   }
 
-  /// How many bytes of frames are asked for at a time.
-  private static var lookedAtOnce: Int { 32 << 20 }
   /// After how many frames their pages are let go of.
   private static var groupsBetweenReleases: Int { 8 }
 
@@ -283,11 +255,10 @@ extension ArchiveReader {
     else { return nil }
     let ordinal = hints[hint]
     let prefix = SectionPrefix(asked.cid(hint), bodyLength: length)
-    guard let position = index.position(of: ordinal, in: file) else { return nil }
+    guard let row = index.row(of: ordinal, in: file) else { return nil }
     for number in 0..<prefix.frameCount {
-      guard let part = index.position(Int(clamping: number), after: position) else { return nil }
-      let entry = index.entry(at: part, in: file)
-      guard entry.firstOrdinal == ordinal,
+      guard let entry = index.row(Int(clamping: number), after: row, in: file)?.entry,
+        entry.firstOrdinal == ordinal,
         Int(entry.storedLength)
           == RawFrame.length(contentSize: prefix.contentSize(ofFrame: number))
       else { return nil }

@@ -53,16 +53,16 @@ extension ArchiveReader {
   private static let partsAtOnce: UInt64 = 8
 
   /// Says that a large section is going to be read from a frame of it on.
-  func willReadParts(from number: UInt64, of location: SectionLocation, in file: Span<UInt8>) {
-    guard self.file.isFetched, number % Self.partsAtOnce == 0 else { return }
+  func willReadParts(from number: UInt64, of location: SectionLocation) {
+    guard number % Self.partsAtOnce == 0 else { return }
     let last = min(location.prefix.frameCount, number + Self.partsAtOnce)
     let index = location.reader.index
-    self.file.willRead(
-      (number..<last).compactMap { number in
-        index.position(Int(clamping: number), after: location.position).map {
-          index.entry(at: $0, in: file).range
-        }
-      })
+    willRead(upTo: .max) { file, add in
+      for number in number..<last {
+        let row = index.row(Int(clamping: number), after: location.row, in: file)
+        guard let row, add(row.entry) else { return }
+      }
+    }
   }
 
   /// Frame number `number` of a large section, its stored bytes checked.
@@ -86,10 +86,9 @@ extension ArchiveReader {
     _ number: UInt64, at location: SectionLocation, in file: Span<UInt8>
   ) throws(ArchiveError) -> DataFrame {
     let (cid, index) = (location.prefix.cid, location.reader.index)
-    guard let position = index.position(Int(clamping: number), after: location.position) else {
+    guard let entry = index.row(Int(clamping: number), after: location.row, in: file)?.entry else {
       throw ArchiveError(.damagedSection(cid))
     }
-    let entry = index.entry(at: position, in: file)
     let frame = try load(entry, in: file)
     guard entry.firstOrdinal == location.ordinal,
       frame.contentSize == location.prefix.contentSize(ofFrame: number)

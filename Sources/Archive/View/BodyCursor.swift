@@ -57,7 +57,7 @@ package struct BodyCursor {
     let before = number == 0 ? location.prefix.length : 0
     let start = Int(offset % UInt64(ArchiveLimits.bodyPerFrame)) + before
     if frame?.number != number {
-      reader.willReadParts(from: number, of: location, in: file)
+      reader.willReadParts(from: number, of: location)
       // The first was checked when the section was found.
       let part = number == 0 ? first : try reader.checkedPart(number, of: location, in: file)
       frame = (number, part, (part.offset + part.headerLength, 0))

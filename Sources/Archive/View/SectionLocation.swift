@@ -7,21 +7,14 @@ struct SectionLocation {
   var asked: UInt64
   /// Its prefix.
   let prefix: SectionPrefix
-  /// The reader by whose index it was found, which ``position`` belongs to.
+  /// The reader by whose index it was found, which ``row`` belongs to.
   let reader: ArchiveReader
-  /// The frame in which it begins.
-  let position: ArchiveIndex.Position
+  /// The frame in which it begins, as the table has it.
+  let row: ArchiveIndex.Row
   /// That frame: a pack, or the first of those that it has for itself.
   let frame: DecodedFrame
   /// Its number among the sections that begin there.
   let number: Int
-
-  /// The frame in which it begins, as the table has it.
-  var entry: FrameEntry {
-    get throws {
-      try reader.withFile { (file) in reader.index.entry(at: position, in: file) }
-    }
-  }
 
   var section: Section {
     Section(ordinal: asked, cid: prefix.cid, bodyLength: prefix.bodyLength)

@@ -116,11 +116,10 @@ extension ArchiveWriter {
   /// generation was completed without it.
   private func committedPlace(of ordinal: UInt64) throws -> UInt64? {
     try committed?.withFile { (file) throws in
-      guard let index = committed?.index, let position = index.position(of: ordinal, in: file)
+      guard let index = committed?.index, let row = index.row(of: ordinal, in: file)
       else { return nil }
-      let frame = index.entry(at: position, in: file)
-      let next = index.firstOrdinal(behind: position, in: file)
-      return frame.firstOrdinal == ordinal && next == ordinal + 1 ? frame.offset : nil
+      let next = index.firstOrdinal(behind: row, in: file)
+      return row.entry.firstOrdinal == ordinal && next == ordinal + 1 ? row.entry.offset : nil
     }
   }
 

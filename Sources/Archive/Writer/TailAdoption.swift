@@ -91,9 +91,8 @@ struct TailAdoption {
       let cid = try committed.intactCID(of: ordinal)
     else { return nil }
     return try committed.withFile { (file) in
-      committed.index.position(of: ordinal, in: file).map { position in
-        let entry = committed.index.entry(at: position, in: file)
-        return Generation.Head(cid: cid, ordinal: ordinal, frameOffset: entry.offset)
+      committed.index.row(of: ordinal, in: file).map {
+        Generation.Head(cid: cid, ordinal: ordinal, frameOffset: $0.entry.offset)
       }
     }
   }

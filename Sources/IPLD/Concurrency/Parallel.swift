@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import LibC
+internal import Synchronization
 
 /// Work on several cores, for which the caller waits.
 package enum Parallel {
@@ -12,6 +13,26 @@ package enum Parallel {
   /// What `work` shares between calls, it guards itself.
   package static func perform(_ count: Int, workers: Int, _ work: @Sendable (Int) -> Void) {
     run(count, threads: min(workers, count), beside: {}, work)
+  }
+
+  /// Calls `work` with every number below `count` in the same way, and returns what it returned.
+  ///
+  /// - Throws: what the first call threw that did.
+  package static func map<Value: Sendable>(
+    _ count: Int, workers: Int, _ work: @Sendable (Int) throws -> Value
+  ) throws -> [Value] {
+    let values = Mutex([Value?](repeating: nil, count: count))
+    let failure = Mutex<(any Error)?>(nil)
+    perform(count, workers: workers) { number in
+      do {
+        let value = try work(number)
+        values.withLock { $0[number] = value }
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+    if let error = failure.withLock({ $0 }) { throw error }
+    return values.withLock { $0.compactMap(\.self) }
   }
 
   /// Does the same, and meanwhile calls `own` once, on one of the threads: for what has to be done

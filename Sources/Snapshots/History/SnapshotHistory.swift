@@ -360,20 +360,18 @@ struct GrowthLog {
 
   /// Reads the footers, as far as they name no more than so many manifests.
   init(of reader: ArchiveReader, limit: Int) {
-    var generations = reader.generations
     do throws(ArchiveError) {
-      while let generation = try generations.next() {
-        guard let cid = generation.head?.cid else { continue }
+      try reader.forEachGeneration { generation in
+        guard let cid = generation.head?.cid else { return true }
         if heads.last?.cid == cid {
           heads[heads.count - 1].offset = generation.committedLength
         } else if positions[cid] == nil {
-          guard heads.count <= limit else {
-            isCut = true
-            break
-          }
+          isCut = heads.count > limit
+          guard !isCut else { return false }
           positions[cid] = heads.count
           heads.append((cid, generation.committedLength))
         }
+        return true
       }
     } catch {
       failure = error

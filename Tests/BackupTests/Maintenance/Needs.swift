@@ -50,11 +50,9 @@ extension ArchiveReader {
     return try withFile { (file) throws in
       let index = try ArchiveIndex(generation, in: file)
       for ordinal in manifests.compactMap(\.self) {
-        guard let place = index.position(of: ordinal, in: file),
-          index.entry(at: place, in: file).firstOrdinal == ordinal
-        else { return false }
-        guard let next = index.position(of: ordinal + 1, in: file) else { continue }
-        guard index.entry(at: next, in: file).firstOrdinal == ordinal + 1 else { return false }
+        guard index.row(of: ordinal, in: file)?.entry.firstOrdinal == ordinal else { return false }
+        guard let next = index.row(of: ordinal + 1, in: file) else { continue }
+        guard next.entry.firstOrdinal == ordinal + 1 else { return false }
       }
       return true
     }

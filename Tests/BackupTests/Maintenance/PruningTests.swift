@@ -252,7 +252,7 @@ import Verification
     let frames = try reader.withFile { file in
       let index = try ArchiveIndex(reader.generation, in: file)
       return (0..<reader.generation.sectionCount).compactMap { ordinal in
-        index.position(of: ordinal, in: file).map { index.entry(at: $0, in: file) }
+        index.row(of: ordinal, in: file)?.entry
       }
     }
     for place in Set(frames.map { Int($0.offset) + Int($0.storedLength) / 2 }).sorted() {

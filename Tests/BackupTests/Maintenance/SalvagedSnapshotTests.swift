@@ -55,8 +55,7 @@ import Verification
       let ordinal = try #require(try reader.ordinal(of: cid))
       try reader.withFile { file in
         let index = try ArchiveIndex(reader.generation, in: file)
-        guard let place = index.position(of: ordinal, in: file) else { return }
-        let frame = index.entry(at: place, in: file)
+        guard let frame = index.row(of: ordinal, in: file)?.entry else { return }
         // Nothing of a small frame is left.
         for place in stride(from: 20, to: Int(frame.storedLength), by: 7) {
           bytes[Int(frame.offset) + place] ^= 0x55

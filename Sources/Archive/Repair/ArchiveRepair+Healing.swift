@@ -6,20 +6,15 @@ internal import IPLD
 /// A section can be had from what is left of its frame, or from another archive. Without another
 /// archive only frames that have lost nothing are written again: of any other the rest can be read
 /// where it is.
-struct SectionHealing {
-  let storage: any ArchiveStorage
-  let limits: ReadLimits
-  /// Other archives that may have what is lost.
-  let sources: [ArchiveReader]
-
-  /// Writes them, and ends a generation.
+extension ArchiveRepair {
+  /// Writes damaged sections again, as far as they can be had, and ends a generation.
   ///
   /// A manifest that a footer names as the newest and that was lost becomes it again.
   ///
   /// - Parameter survey: What was found before.
   /// - Throws: ``ArchiveError`` if an archive cannot be read; what the storage throws.
   /// - Returns: How many sections were written.
-  func write(_ survey: Survey) throws -> UInt64 {
+  func writeAgain(_ survey: Survey) throws -> UInt64 {
     let reader = try reader()
     guard reader.generation.number > 0 else { return 0 }
     let damaged = try reader.damagedSections()
@@ -39,7 +34,7 @@ struct SectionHealing {
   ///
   /// - Throws: what the storage throws.
   /// - Returns: How many bytes it has.
-  func void() throws -> UInt64 {
+  func voidNeedless() throws -> UInt64 {
     var total: UInt64 = 0
     // What follows a frame that is gone may have been a part of the same section.
     while true {
