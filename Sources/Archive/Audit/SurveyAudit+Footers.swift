@@ -24,7 +24,7 @@ extension SurveyAudit {
       guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
       // What lies before the last footer of a repaired file need not count.
       guard !generation.features.isRepaired || seen.frame.end == end else { continue }
-      do throws(ArchiveError) {
+      do {
         let footer = try Footer.read(file, seen.frame)
         guard let head = footer.head, head != checked else { continue }
         checked = head
@@ -37,24 +37,16 @@ extension SurveyAudit {
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
         guard frame.state == .sections, frame.sectionCount == 1,
-          try cid(of: head.ordinal) == head.cid,
+          try reader.intactCID(of: head.ordinal) == head.cid,
           isOrdinal(head.ordinal, of: frame.offset, in: file)
         else {
           throw ArchiveError(
             .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
         }
-      } catch {
+      } catch let error as ArchiveError {
         // What cannot be read of a footer has been told.
         if case .malformedFooter = error.reason { verification.note(.damaged, error) }
       }
-    }
-  }
-
-  private func cid(of ordinal: UInt64) throws(ArchiveError) -> CID? {
-    do {
-      return try reader.intactCID(of: ordinal)
-    } catch {
-      throw error as? ArchiveError ?? ArchiveError(.unknownOrdinal(ordinal))
     }
   }
 

@@ -199,8 +199,8 @@ extension SurveyAudit {
       }
       let frame = survey.frames[number]
       let first = Int(clamping: entry.firstOrdinal - segment.base)
-      for index in 0..<Int(frame.sectionCount) where first + index < keys.count {
-        keys[first + index] = survey.keys[frame.firstKey + index]
+      for (index, key) in survey.keys(of: frame).enumerated() where first + index < keys.count {
+        keys[first + index] = key
       }
     }
     var list = KeyList()

@@ -92,31 +92,25 @@ struct SurveyAudit {
   private mutating func noteLandmarks(in file: Span<UInt8>) {
     let isRepaired = generation.features.isRepaired
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
+      let (range, place) = (landmark.range, UInt64(landmark.range.lowerBound))
+      let flaw: ArchiveError?
       switch landmark {
-      case .segment: break
-      case .footer(let footer):
-        guard !footer.isInPlace else { continue }
-        if isRepaired {
-          verification.supersededBytes += UInt64(footer.frame.length)
-        } else {
-          verification.note(.damaged, .movedFooter, at: UInt64(footer.frame.offset))
-        }
-      case .other(let frame, let error?):
-        if isRepaired {
-          verification.supersededBytes += UInt64(frame.length)
-        } else {
-          verification.note(.damaged, error)
-        }
-      case .other: break
-      case .void(let range):
+      case .segment: flaw = nil
+      case .footer(let seen):
+        flaw = seen.isInPlace ? nil : ArchiveError(.movedFooter, offset: place)
+      case .other(_, let error): flaw = error
+      case .void:
+        flaw = ArchiveError(.foreignBytes(UInt64(range.count)), offset: place)
+        if !isRepaired { verification.supersededBytes += UInt64(range.count) }
+      case .gap(_, let error):
+        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(.damaged, error) }
+        continue
+      }
+      guard let flaw else { continue }
+      if isRepaired {
         verification.supersededBytes += UInt64(range.count)
-        if !isRepaired {
-          verification.note(
-            .damaged, .foreignBytes(UInt64(range.count)), at: UInt64(range.lowerBound))
-        }
-      case .gap(let range, let error):
-        let rest = range.clamped(to: 0..<end)
-        if foreignCount(rest) > 0 { verification.note(.damaged, error) }
+      } else {
+        verification.note(.damaged, flaw)
       }
     }
     for range in superseded { verification.supersededBytes += UInt64(range.count) }

@@ -156,20 +156,16 @@ package enum Footer {
     throws(ArchiveError) -> Generation.Head?
   {
     let place = UInt64(start)
-    let frameOffset = file.u64(start + 80)
-    let ordinal = file.u64(start + 88)
-    let digest = file.extracting(start + 96..<start + 128)
-    guard frameOffset > 0 else {
-      guard ordinal == 0, digest.indices.allSatisfy({ digest[$0] == 0 }) else {
+    guard let head = headClaim(in: file, at: start), head.frameOffset > 0 else {
+      guard (88..<128).allSatisfy({ file[start + $0] == 0 }) else {
         throw ArchiveError(.malformedFooter("it names a manifest and no place"), offset: place)
       }
       return nil
     }
-    guard frameOffset < place, ordinal < sectionCount else {
+    guard head.frameOffset < place, head.ordinal < sectionCount else {
       throw ArchiveError(.malformedFooter("it places its manifest nowhere"), offset: place)
     }
-    let cid = CID(codec: .dagCBOR, digest: SHA256Digest(digest))
-    return Generation.Head(cid: cid, ordinal: ordinal, frameOffset: frameOffset)
+    return head
   }
 
   /// The bytes that say `generation`.

@@ -66,41 +66,39 @@ extension IndexSegment {
     guard form == .packed, start < end else { return start..<end }
     // Within the range of the fan-out, the marks tell how many entries each bucket has.
     let bits = layout.bucketBits - layout.fanOutBits
-    let before = leading << bits
-    var skipped = SectionKey.leading(key, bits: layout.bucketBits) - before
-    let marks = frame.offset + layout.marksOffset
+    let (bucket, before) = (SectionKey.leading(key, bits: layout.bucketBits), leading << bits)
     let limit = end + (leading + 1) << bits
     var place = start + before
-    if skipped > 0 {
-      var (half, first) = BitBlocks.half(of: place)
-      while true {
-        let (marked, width) = BitBlocks.half(half, in: file, from: marks)
-        var clear = ~marked & (.max >> UInt64(64 - width)) & (.max << UInt64(first))
-        let clearCount = clear.nonzeroBitCount
-        if clearCount < skipped {
-          skipped -= clearCount
-          place += width - first
-          guard place < limit else { throw decreasing }
-          (half, first) = (half + 1, 0)
-          continue
-        }
-        for _ in 1..<skipped { clear &= clear - 1 }
-        place += clear.trailingZeroBitCount + 1 - first
-        break
-      }
+    if bucket > before {
+      place = try self.place(behindClear: bucket - before, from: place, limit: limit, in: file)
     }
-    let low = place - SectionKey.leading(key, bits: layout.bucketBits)
-    var high = low
-    var (half, first) = BitBlocks.half(of: place)
-    while high <= end {
-      let (marked, width) = BitBlocks.half(half, in: file, from: marks)
-      let ones = min((~(marked >> UInt64(first))).trailingZeroBitCount, width - first)
-      high += ones
-      if ones < width - first { break }
-      (half, first) = (half + 1, 0)
-    }
+    let low = place - bucket
+    let high = try self.place(behindClear: 1, from: place, limit: limit, in: file) - 1 - bucket
     guard start <= low, high <= end else { throw decreasing }
     return low..<high
+  }
+
+  /// The place behind so many clear marks from another on.
+  @inline(__always)
+  private func place(
+    behindClear count: Int, from start: Int, limit: Int, in file: Span<UInt8>
+  ) throws(ArchiveError) -> Int {
+    let marks = frame.offset + layout.marksOffset
+    var (place, rest) = (start, count)
+    var (half, first) = BitBlocks.half(of: place)
+    while true {
+      let (marked, width) = BitBlocks.half(half, in: file, from: marks)
+      var clear = ~marked & (.max >> UInt64(64 - width)) & (.max << UInt64(first))
+      let found = clear.nonzeroBitCount
+      if found >= rest {
+        for _ in 1..<rest { clear &= clear - 1 }
+        return place + clear.trailingZeroBitCount + 1 - first
+      }
+      rest -= found
+      place += width - first
+      guard place < limit else { throw decreasing }
+      (half, first) = (half + 1, 0)
+    }
   }
 
   @inline(__always)

@@ -260,9 +260,7 @@ struct GenerationRestoring {
       return nil
     }
     var keys = KeyList()
-    for frame in frames {
-      for index in 0..<Int(frame.sectionCount) { keys.append(survey.keys[frame.firstKey + index]) }
-    }
+    for key in frames.lazy.flatMap(survey.keys(of:)) { keys.append(key) }
     guard keys.count == range.count else { return nil }
     let builder = IndexSegmentBuilder(
       form, base: base, keys: keys, frames: frames.map(\.entry)[...])

@@ -221,10 +221,7 @@ struct FrameScan {
       item.report.failure = ArchiveError(
         .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))
     }
-    if item.report.failure != nil {
-      large.broken.insert(number)
-      if number == 0 { large.isPrefixBroken = true }
-    }
+    if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {
       item.report.isContinued = !isLast
       if item.report.failure == nil {

@@ -13,8 +13,6 @@ final class LargeSectionScan: @unchecked Sendable {
   var framesMet: UInt64 = 0
   /// The numbers of its frames that do not hold.
   var broken: Set<UInt64> = []
-  /// Whether the frame with the prefix is one that does not.
-  var isPrefixBroken = false
   private var hash: BodyHash
 
   init(_ prefix: SectionPrefix) {
@@ -43,7 +41,7 @@ final class LargeSectionScan: @unchecked Sendable {
   }
 
   /// Its CID, if that can be relied on.
-  var cid: CID? { isPrefixBroken ? nil : prefix.cid }
+  var cid: CID? { broken.contains(0) ? nil : prefix.cid }
 
   /// What the section came to.
   func finish() -> (cid: CID?, verification: Multihash.Verification) {

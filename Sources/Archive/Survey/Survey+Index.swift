@@ -51,8 +51,8 @@ extension Survey {
     where frame.state == .sections && frame.firstOrdinal != .max
       && !(isTail && incomplete.contains(number))
     {
-      for index in 0..<Int(frame.sectionCount) {
-        byOrdinal[Int(frame.firstOrdinal - firstOrdinal) + index] = keys[frame.firstKey + index]
+      for (index, key) in keys(of: frame).enumerated() {
+        byOrdinal[Int(frame.firstOrdinal - firstOrdinal) + index] = key
       }
     }
     for section in salvaged where frames[section.frame].firstOrdinal != .max {

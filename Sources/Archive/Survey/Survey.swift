@@ -180,6 +180,11 @@ package struct Survey: Sendable {
     try file.checkFetched()
   }
 
+  /// The keys of the sections that begin in a frame that holds.
+  func keys(of frame: Frame) -> some Sequence<UInt64> {
+    (frame.firstKey..<frame.firstKey + Int(frame.sectionCount)).lazy.map { [keys] in keys[$0] }
+  }
+
   /// What may be manifests, in frames that hold.
   var manifests: [Manifest] { allManifests.filter { frames[$0.frame].state == .sections } }
 

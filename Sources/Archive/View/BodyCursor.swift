@@ -66,7 +66,7 @@ package struct BodyCursor {
     defer { frame = open }
     guard open.frame.isRaw else {
       let content =
-        number == 0 ? location.frame.bytes : try reader.content(of: open.frame, limit, in: file)
+        number == 0 ? location.frame.bytes : try content(of: open.frame, limit, in: file)
       let piece = content.indices.dropFirst(start).prefix(limit)
       offset += UInt64(piece.count)
       return try use(content.span.extracting(piece))
@@ -80,6 +80,20 @@ package struct BodyCursor {
     offset += UInt64(piece.count)
     return try use(file.extracting(piece))
   }
+
+  /// The content of a compressed frame; kept for the next piece if this one is not all of it.
+  private func content(of frame: DataFrame, _ limit: Int, in file: Span<UInt8>)
+    throws(ArchiveError) -> [UInt8]
+  {
+    if let kept = reader.cache.frame(at: UInt64(frame.offset)) { return kept.bytes }
+    let content = try reader.decoder.content(of: frame, in: file)
+    if limit < content.count {
+      // No section has the number, so that none is looked for in it.
+      reader.cache.insert(
+        DecodedFrame(frame, location.prefix, content, firstOrdinal: .max))
+    }
+    return content
+  }
 }
 
 extension ArchiveReader {
@@ -90,17 +104,5 @@ extension ArchiveReader {
   ///   the reader's limits allow.
   package func body(of cid: CID, from offset: UInt64) throws -> BodyCursor? {
     try locate(cid).map { try BodyCursor(self, $0, from: offset) }
-  }
-
-  /// The content of a compressed frame of a large section; kept for the next piece if this one is
-  /// not all of it.
-  fileprivate func content(of frame: DataFrame, _ limit: Int, in file: Span<UInt8>)
-    throws(ArchiveError) -> [UInt8]
-  {
-    let place = UInt64(frame.offset)
-    if let kept = cache.content(at: place) { return kept }
-    let content = try decoder.content(of: frame, in: file)
-    if limit < content.count { cache.keep(content, at: place) }
-    return content
   }
 }

@@ -9,13 +9,8 @@ final class FrameCache: Sendable {
   /// How many frames it keeps: each look-up passes through all of them.
   private static let maximumCount = 64
 
-  /// How many frames of large sections it keeps.
-  private static let maximumParts = 4
-
   /// The newest last.
   private let frames = Mutex<[DecodedFrame]>([])
-  /// The contents of frames of large sections, and where each lies; the newest last.
-  private let parts = Mutex<[(place: UInt64, content: [UInt8])]>([])
 
   /// The frame at this place in the file, if it is here.
   func frame(at place: UInt64) -> DecodedFrame? {
@@ -43,34 +38,14 @@ final class FrameCache: Sendable {
     }
   }
 
-  /// The content of the frame of a large section at this place, if it is here.
-  func content(at place: UInt64) -> [UInt8]? {
-    parts.withLock { parts in parts.last { $0.place == place }?.content }
-  }
-
-  /// Keeps the content of a frame of a large section, and lets go of the oldest.
-  func keep(_ content: [UInt8], at place: UInt64) {
-    parts.withLock { parts in
-      parts.removeAll { $0.place == place }
-      parts.append((place, content))
-      if parts.count > Self.maximumParts { parts.removeFirst() }
-    }
-  }
-
   /// Keeps so many packs from now on, and forgets everything.
   func keepOnly(_ packs: Int) {
     capacity.store(packs * ArchiveLimits.packContent, ordering: .relaxed)
-    removeAll()
+    frames.withLock { $0.removeAll() }
   }
 
   /// Keeps as many packs as another cache.
   func takeCapacity(of other: FrameCache) {
     capacity.store(other.capacity.load(ordering: .relaxed), ordering: .relaxed)
-  }
-
-  /// Forgets everything.
-  private func removeAll() {
-    frames.withLock { $0.removeAll() }
-    parts.withLock { $0.removeAll() }
   }
 }

@@ -72,7 +72,7 @@ extension ArchiveWriter {
       try cancel()
       throw error
     }
-    large = nil
+    endLarge()
     try checkpointIfDue()
     return ordinal
   }
@@ -84,7 +84,7 @@ extension ArchiveWriter {
   package mutating func cancel() throws {
     small = nil
     guard let mark = large?.mark else { return }
-    large = nil
+    endLarge()
     do {
       try log.cutBack(to: mark)
     } catch {
@@ -92,6 +92,12 @@ extension ArchiveWriter {
       failure = "\(error)"
       throw error
     }
+  }
+
+  /// Ends the large section, and keeps its memory.
+  private mutating func endLarge() {
+    if let memory = large?.buffers { buffers = memory }
+    large = nil
   }
 
   mutating func begin(_ cid: CID, length: UInt64, isVerified: Bool) throws {
@@ -111,5 +117,6 @@ extension ArchiveWriter {
     large = LargeSection(
       cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
       encoder: encoder, buffers: buffers, isVerified: isVerified)
+    buffers = ([], [])
   }
 }

@@ -2,16 +2,17 @@ internal import IPLD
 
 /// Opening an archive that has begun.
 extension ArchiveWriter {
-  /// Writes frame 0 of a new archive, or finds where one that has begun goes on.
+  /// Writes frame 0 of a new archive, or goes on with one that has begun.
   ///
   /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file
   /// ends with a footer, or with frame 0.
-  ///
-  /// - Returns: Where the next frame goes, what is committed, and how many sections were adopted.
-  static func begin(_ storage: any ArchiveStorage, _ carHeader: [UInt8]) throws
-    -> (log: FrameLog, committed: ArchiveReader?, adopted: UInt64)
-  {
-    guard try storage.size > 0 else { return (try beginFile(storage, carHeader), nil, 0) }
+  static func begin(
+    _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions
+  ) throws -> ArchiveWriter {
+    guard try storage.size > 0 else {
+      return ArchiveWriter(
+        log: try beginFile(storage, carHeader), committed: nil, options: options)
+    }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
     // medium before anything behind it.
     try storage.synchronize()
@@ -22,15 +23,12 @@ extension ArchiveWriter {
       file = try storage.map()
       reader = try committed(of: file)
     }
-    guard let reader else {
-      let log = FrameLog(
-        storage: storage, end: UInt64(file.count), streamLength: UInt64(carHeader.count))
-      return (log, nil, adopted)
-    }
     let log = FrameLog(
-      storage: storage, end: reader.generation.committedLength,
-      streamLength: reader.generation.streamLength)
-    return (log, reader, adopted)
+      storage: storage, end: reader?.generation.committedLength ?? UInt64(file.count),
+      streamLength: reader?.generation.streamLength ?? UInt64(carHeader.count))
+    var writer = ArchiveWriter(log: log, committed: reader, options: options)
+    writer.adoptedSectionCount = adopted
+    return writer
   }
 
   private static func beginFile(_ storage: any ArchiveStorage, _ carHeader: [UInt8]) throws

@@ -27,32 +27,33 @@ package struct ArchiveWriter: ~Copyable {
   /// The sections appended since the archive was opened.
   var pending: PendingSections
   /// How many of ``pending``'s keys, and of the log's frames, are in an index segment already.
-  var indexed: (keys: Int, frames: Int)
+  var indexed = (keys: 0, frames: 0)
   var packs: PackQueue
   /// The section that is being received, if it is large.
   var large: LargeSection?
   /// The section that is being received, if it is not.
   var small: (cid: CID, length: UInt64, bytes: [UInt8])?
-  let encoder: FrameEncoder
-  let decoder: FrameDecoder
-  let buffers: FrameBuffers
+  let encoder = FrameEncoder()
+  let decoder = FrameDecoder()
+  /// Memory for the next large section.
+  var buffers: (content: [UInt8], stored: [UInt8]) = ([], [])
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
-  var hasFailed: Bool
+  var hasFailed = false
   /// What failed first, in words; nil if that is not known.
   var failure: String?
   /// Whether a damaged section was written again, so that the next footer has to say so.
-  package internal(set) var isHealing: Bool
+  package internal(set) var isHealing = false
   /// What readers have to know beside what they had to know before.
   var requiredFeatures: UInt64 = 0
   /// The damaged packs of which all that is left was written again, by their first sections.
-  var savedFrames: Set<UInt64>
+  var savedFrames: Set<UInt64> = []
 
   /// What was committed when the archive was opened, or has been since; nil if nothing is.
   package var generation: Generation? { previous }
 
   /// How many sections of an interrupted write were found whole and adopted.
-  package internal(set) var adoptedSectionCount: UInt64
+  package internal(set) var adoptedSectionCount: UInt64 = 0
 
   /// The archive as it was when it was opened, for looking things up in; nil if nothing was
   /// committed.
@@ -77,10 +78,7 @@ package struct ArchiveWriter: ~Copyable {
     try RawFrame.checkHeader(carHeader.span)
     try storage.lock()
     if options.startsOver { try startOverIfNeeded(storage, carHeader) }
-    let (log, committed, adopted) = try begin(storage, carHeader)
-    var writer = ArchiveWriter(log: log, committed: committed, options: options)
-    writer.adoptedSectionCount = adopted
-    return writer
+    return try begin(storage, carHeader, options)
   }
 
   /// Opens an archive of which something is committed, to append to it, and locks it.
@@ -97,10 +95,7 @@ package struct ArchiveWriter: ~Copyable {
     guard try ArchiveReader.lastGeneration(of: storage.map()) != nil else {
       throw ArchiveError(.noFooter)
     }
-    let (log, committed, adopted) = try begin(storage, [])
-    var writer = ArchiveWriter(log: log, committed: committed, options: options)
-    writer.adoptedSectionCount = adopted
-    return writer
+    return try begin(storage, [], options)
   }
 
   init(log: FrameLog, committed: ArchiveReader?, options: ArchiveOptions) {
@@ -112,17 +107,6 @@ package struct ArchiveWriter: ~Copyable {
     self.options = options
     pending = PendingSections(base: next)
     packs = PackQueue(firstOrdinal: next, options: options)
-    encoder = FrameEncoder()
-    decoder = FrameDecoder()
-    buffers = FrameBuffers()
-    indexed = (0, 0)
-    large = nil
-    small = nil
-    readBack = nil
-    adoptedSectionCount = 0
-    hasFailed = false
-    isHealing = false
-    savedFrames = []
   }
 
   /// How many bytes the file has so far; up to 8 MiB more may be waiting.

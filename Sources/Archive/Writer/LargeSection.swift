@@ -19,7 +19,9 @@ struct LargeSection: ~Copyable {
   private var received: UInt64 = 0
   private var frameIndex: UInt64 = 0
   private let prefixLength: Int
-  private let buffers: FrameBuffers
+  /// What a frame holds, and the frame as it is stored: memory that one large section after the
+  /// other is put together in.
+  private(set) var buffers: (content: [UInt8], stored: [UInt8])
   /// Set by the first frame: if that does not shrink, the others are not tried.
   private var isRaw = false
 
@@ -32,12 +34,11 @@ struct LargeSection: ~Copyable {
   ///   - log: Where it goes.
   ///   - level: The zstd level.
   ///   - encoder: What makes the frames.
-  ///   - buffers: Where a frame's content is gathered, and how it is stored; nobody else uses them
-  ///     until the section has ended.
+  ///   - buffers: Memory from the section before.
   ///   - isVerified: Whether the body is known to be the one the CID names.
   init(
     _ cid: CID, bodyLength: UInt64, ordinal: UInt64, log: FrameLog, level: Int,
-    encoder: FrameEncoder, buffers: FrameBuffers, isVerified: Bool
+    encoder: FrameEncoder, buffers: (content: [UInt8], stored: [UInt8]), isVerified: Bool
   ) {
     self.cid = cid
     self.bodyLength = bodyLength
@@ -48,11 +49,11 @@ struct LargeSection: ~Copyable {
     mark = log.mark
     hash = BodyHash(cid)
     self.buffers = buffers
-    buffers.content.removeAll(keepingCapacity: true)
-    buffers.content.reserveCapacity(
+    self.buffers.content.removeAll(keepingCapacity: true)
+    self.buffers.content.reserveCapacity(
       ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
-    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &buffers.content)
-    prefixLength = buffers.content.count
+    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &self.buffers.content)
+    prefixLength = self.buffers.content.count
   }
 
   /// Takes bytes of the body.
@@ -67,7 +68,7 @@ struct LargeSection: ~Copyable {
       let room =
         ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - buffers.content.count
       let step = min(room, bytes.count - start)
-      buffers.append(bytes.extracting(start..<start + step))
+      buffers.content.append(bytes.extracting(start..<start + step))
       start += step
       if step == room { try writeFrame(to: &log) }
     }
@@ -85,32 +86,12 @@ struct LargeSection: ~Copyable {
   }
 
   private mutating func writeFrame(to log: inout FrameLog) throws {
-    // What lies in a class cannot be lent for the length of a call that throws.
-    var (content, stored): ([UInt8], [UInt8]) = ([], [])
-    buffers.exchange(&content, &stored)
-    defer { buffers.exchange(&content, &stored) }
-    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
+    let outcome = encoder.encode(
+      buffers.content.span, level: isRaw ? nil : level, into: &buffers.stored)
     if frameIndex == 0 { isRaw = outcome == .raw }
-    try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
-    content.removeAll(keepingCapacity: true)
+    try log.append(
+      buffers.stored.span, contentSize: buffers.content.count, firstOrdinal: ordinal)
+    buffers.content.removeAll(keepingCapacity: true)
     frameIndex += 1
-  }
-}
-
-/// The memory that one large section after the other is put together in, so that not each has to be
-/// given its own by the system.
-final class FrameBuffers {
-  /// What a frame holds.
-  var content: [UInt8] = []
-  /// The frame as it is stored.
-  var stored: [UInt8] = []
-
-  /// Adds to what a frame holds.
-  func append(_ bytes: Span<UInt8>) { content.append(bytes) }
-
-  /// Puts two others in the places of both.
-  func exchange(_ content: inout [UInt8], _ stored: inout [UInt8]) {
-    swap(&content, &self.content)
-    swap(&stored, &self.stored)
   }
 }

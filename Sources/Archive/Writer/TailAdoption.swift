@@ -128,9 +128,8 @@ struct TailAdoption {
   private func supersedesDamage(_ survey: Survey) throws -> Bool {
     guard let committed else { return false }
     for frame in survey.frames where frame.state == .sections {
-      for index in 0..<Int(frame.sectionCount) {
-        let key = SectionKey(prefix: survey.keys[frame.firstKey + index])
-        for candidate in try committed.candidates(key)
+      for key in survey.keys(of: frame) {
+        for candidate in try committed.candidates(SectionKey(prefix: key))
         where try committed.intactCID(of: candidate) == nil {
           return true
         }
@@ -142,9 +141,8 @@ struct TailAdoption {
   /// Whether a section of a frame is in the archive already, and whole there.
   private func isKnown(_ frame: Survey.Frame, _ survey: Survey) throws -> Bool {
     guard let committed else { return false }
-    for index in 0..<Int(frame.sectionCount) {
-      let key = SectionKey(prefix: survey.keys[frame.firstKey + index])
-      let candidates = try committed.candidates(key)
+    for (index, key) in survey.keys(of: frame).enumerated() {
+      let candidates = try committed.candidates(SectionKey(prefix: key))
       guard !candidates.isEmpty else { continue }
       let cid = try cid(ofSection: index, in: frame)
       for candidate in candidates where try committed.intactCID(of: candidate) == cid {
