@@ -19,6 +19,16 @@ extension Array {
     return place < count && self[place].contains(value)
   }
 
+  /// Adds a number that is not below the last range: to that, if no more than so many lie between.
+  mutating func extend<Bound: FixedWidthInteger>(by number: Bound, across gap: Bound = 0)
+  where Element == Range<Bound> {
+    if let last, number - last.upperBound <= gap {
+      self[count - 1] = last.lowerBound..<number + 1
+    } else {
+      append(number..<number + 1)
+    }
+  }
+
   /// These ranges in ascending order, those that touch or overlap as one.
   func merged<Bound: Comparable>() -> [Range<Bound>] where Element == Range<Bound> {
     var merged: [Range<Bound>] = []

@@ -45,13 +45,13 @@ struct GenerationRestoring {
     for (count, landmark) in survey.landmarks {
       if count > frameCount {
         // A data frame ends what can have been an index or a footer.
-        try restore(nextFooter: nil, in: file)
+        try restore(in: file)
         frameCount = count
         (segment, gap) = (nil, nil)
       }
       switch landmark {
       case .segment(let found):
-        try restore(nextFooter: nil, in: file)
+        try restore(in: file)
         segment = found.named
         gap = nil
       case .gap(let range, _): gap = (gap?.lowerBound ?? range.lowerBound)..<range.upperBound
@@ -66,11 +66,11 @@ struct GenerationRestoring {
       }
     }
     if frameCount < survey.frames.count {
-      try restore(nextFooter: nil, in: file)
+      try restore(in: file)
       (segment, gap) = (nil, nil)
     }
     frameCount = survey.frames.count
-    try restoreLast(in: file)
+    try restore(isLast: true, in: file)
   }
 
   /// The form that an index segment or footer of the file has, which is that of all.
@@ -104,62 +104,54 @@ struct GenerationRestoring {
 
   // MARK: What lay in a gap
 
-  private mutating func restore(nextFooter: SkippableFrame?, in file: Span<UInt8>) throws {
-    guard let gap else { return }
+  /// Restores what lay in the gap: the segment that a footer behind it names; the footer behind a
+  /// segment, which may be missing altogether at the end of the file; or both.
+  private mutating func restore(
+    nextFooter: SkippableFrame? = nil, isLast: Bool = false, in file: Span<UInt8>
+  ) throws {
+    let place = gap ?? (isLast ? file.count..<file.count : nil)
     if let nextFooter {
-      guard let next = footer(nextFooter, in: file) else { return }
-      try restoreSegment(named: next, in: gap, file)
+      guard let gap, let named = footer(nextFooter, in: file)?.segments.last,
+        named.offset == UInt64(gap.lowerBound),
+        let (bytes, made) = try makeSegment(from: named.base, to: named.end, in: gap, file),
+        made.checksum == named.checksum
+      else { return }
+      try write(bytes, made)
     } else if let segment {
-      guard segment.offset <= UInt64(gap.lowerBound) else { return }
-      _ = try restoreFooter(behind: segment, in: gap, isLast: false, file)
-    } else {
-      try restoreBoth(in: gap, file)
-    }
-  }
-
-  /// Restores the footer of the last generation, or its index and footer, at the end of the file.
-  private mutating func restoreLast(in file: Span<UInt8>) throws {
-    let place = gap ?? file.count..<file.count
-    if let segment {
-      _ = try restoreFooter(behind: segment, in: place, isLast: true, file)
+      guard let place, segment.offset <= UInt64(place.lowerBound) else { return }
+      try restoreFooter(behind: segment, in: place, isLast: isLast, file)
     } else if let gap {
       try restoreBoth(in: gap, file)
     }
   }
 
-  /// Makes the segment that a footer behind the gap names, if it lay there.
-  private mutating func restoreSegment(
-    named footer: Generation, in gap: Range<Int>, _ file: Span<UInt8>
-  ) throws {
-    guard let named = footer.segments.last, named.offset == UInt64(gap.lowerBound),
-      let made = try makeSegment(
-        footer.features.indexForm, from: named.base, to: named.end, in: file),
-      made.bytes.count == gap.count, made.checksum == named.checksum
-    else { return }
-    try storage.write(made.bytes.span, at: named.offset)
-    segments.append(named.offset)
+  private mutating func write(_ bytes: [UInt8], _ segment: Generation.Segment) throws {
+    try storage.write(bytes.span, at: segment.offset)
+    segments.append(segment.offset)
   }
 
-  /// Makes the footer behind a segment; answers whether it could.
+  /// The frames behind the last footer, and how many sections there are up to their end.
+  private var newFrames: ArraySlice<Survey.Frame> { survey.frames[firstFrame..<frameCount] }
+  private var newEnd: UInt64 {
+    newFrames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
+  }
+
+  /// Makes the footer behind a segment, if it can be told.
   private mutating func restoreFooter(
     behind segment: Generation.Segment, in gap: Range<Int>, isLast: Bool, _ file: Span<UInt8>
-  ) throws -> Bool {
+  ) throws {
     let start = gap.lowerBound
     var live = previous?.segments ?? []
     while let last = live.last, last.end > segment.base { live.removeLast() }
-    guard live.last?.end ?? 0 == segment.base, live.count < ArchiveLimits.liveSegments else {
-      return false
-    }
     let length = Footer.length(segments: live.count + 1)
-    guard isLast || gap.count == length else { return false }
-    let frames = survey.frames[firstFrame..<frameCount]
-    var streamLength =
+    guard live.last?.end ?? 0 == segment.base, live.count < ArchiveLimits.liveSegments,
+      isLast || gap.count == length, previous?.number ?? 0 < .max
+    else { return }
+    let streamLength = newFrames.reduce(
       previous?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
-    for frame in frames { streamLength += UInt64(frame.contentSize) }
+    ) { $0 + UInt64($1.contentSize) }
     let isDetermined =
-      frames.allSatisfy(\.state.isIntact) && hasNoGapBefore(start)
-      && segment.end == frames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
-    guard previous?.number ?? 0 < .max else { return false }
+      newFrames.allSatisfy(\.state.isIntact) && hasNoGapBefore(start) && segment.end == newEnd
     let ofForm = form == .wide ? 0 : FeatureFlags.packedIndex
     let before = previous?.features.required ?? ofForm
     let (undigested, repaired) = (FeatureFlags.undigested, FeatureFlags.repaired)
@@ -183,10 +175,8 @@ struct GenerationRestoring {
       try storage.write(bytes.span, at: UInt64(start))
       try storage.synchronize()
       footers.append(UInt64(start))
-      end(generation)
-      return true
+      return end(generation)
     }
-    return false
   }
 
   /// Makes a segment and a footer, if together they are as long as the gap, or the remains of the
@@ -194,25 +184,16 @@ struct GenerationRestoring {
   private mutating func restoreBoth(in gap: Range<Int>, _ file: Span<UInt8>) throws {
     guard frameCount > firstFrame, hasNoGapBefore(gap.lowerBound) else { return }
     let live = previous?.segments ?? []
-    let end = survey.frames[firstFrame..<frameCount].reduce(previous?.sectionCount ?? 0) {
-      $0 + UInt64($1.sectionCount)
-    }
     for kept in (0...live.count).reversed() where kept < ArchiveLimits.liveSegments {
-      let base = kept == 0 ? 0 : live[kept - 1].end
       let length = gap.count - Footer.length(segments: kept + 1)
+      let place = gap.prefix(max(0, length))
       guard
-        let made = try makeSegment(from: base, to: end, lyingAt: gap.lowerBound, length, in: file)
+        let (bytes, made) = try makeSegment(
+          from: kept == 0 ? 0 : live[kept - 1].end, to: newEnd, in: place, file)
       else { continue }
-      let place = UInt64(gap.lowerBound)
-      try storage.write(made.bytes.span, at: place)
-      segments.append(place)
-      let segment = Generation.Segment(
-        offset: place, base: base, sectionCount: made.count, frameCount: made.frameCount,
-        checksum: made.checksum)
-      _ = try restoreFooter(
-        behind: segment, in: gap.lowerBound + made.bytes.count..<gap.upperBound, isLast: false,
-        file)
-      return
+      try write(bytes, made)
+      return try restoreFooter(
+        behind: made, in: place.upperBound..<gap.upperBound, isLast: false, file)
     }
   }
 
@@ -227,31 +208,30 @@ struct GenerationRestoring {
     }
   }
 
-  /// The segment of a range of ordinals, in the form that the file has, or that gives it this
-  /// length and is most like what is left; nil if none does, or something in it is lost.
+  /// The segment of a range of ordinals, in the form that the file has, or that makes it as long as
+  /// the place where it lies and most like what is left there; nil if none does, or something in it
+  /// is lost.
   private mutating func makeSegment(
-    from base: UInt64, to end: UInt64, lyingAt place: Int, _ length: Int, in file: Span<UInt8>
-  ) throws -> Made? {
-    var best: (made: Made, alike: Int)?
+    from base: UInt64, to end: UInt64, in place: Range<Int>, _ file: Span<UInt8>
+  ) throws -> (bytes: [UInt8], named: Generation.Segment)? {
+    var best: (bytes: [UInt8], named: Generation.Segment, form: IndexForm, alike: Int)?
     for form in form.map({ [$0] }) ?? [.packed, .wide] {
-      guard let made = try makeSegment(form, from: base, to: end, in: file),
-        made.bytes.count == length
+      guard
+        let (bytes, named) = try makeSegment(form, from: base, to: end, at: place.lowerBound),
+        bytes.count == place.count
       else { continue }
-      let alike = made.bytes.indices.count { made.bytes[$0] == file[place + $0] }
-      if alike > best?.alike ?? -1 { best = (made, alike) }
+      let alike = bytes.indices.count { bytes[$0] == file[place.lowerBound + $0] }
+      if alike > best?.alike ?? -1 { best = (bytes, named, form, alike) }
     }
-    if let made = best?.made { form = made.form }
-    return best?.made
+    guard let best else { return nil }
+    form = best.form
+    return (best.bytes, best.named)
   }
-
-  private typealias Made = (
-    form: IndexForm, bytes: [UInt8], checksum: UInt64, count: UInt32, frameCount: UInt32
-  )
 
   /// The segment of a range of ordinals; nil if something in it is lost.
   private func makeSegment(
-    _ form: IndexForm, from base: UInt64, to end: UInt64, in file: Span<UInt8>
-  ) throws -> Made? {
+    _ form: IndexForm, from base: UInt64, to end: UInt64, at place: Int
+  ) throws -> (bytes: [UInt8], named: Generation.Segment)? {
     guard base < end, end <= survey.sectionCount else { return nil }
     let range = base..<end
     guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
@@ -266,7 +246,10 @@ struct GenerationRestoring {
       form, base: base, keys: keys, frames: frames.map(\.entry)[...])
     var bytes: [UInt8] = []
     let checksum = try builder.encode { bytes.append($0) }
-    return (form, bytes, checksum, UInt32(builder.count), UInt32(frames.count))
+    let named = Generation.Segment(
+      offset: UInt64(place), base: base, sectionCount: UInt32(builder.count),
+      frameCount: UInt32(frames.count), checksum: checksum)
+    return (bytes, named)
   }
 
   /// The newest manifest: the one that the remains of the footer name, if two of three numbers

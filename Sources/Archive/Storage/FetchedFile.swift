@@ -81,12 +81,24 @@ package final class FetchedFile: Sendable {
     self.capacity = capacity
     table = Mutex(Table(count: count))
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
-    do {
+    try lengthen(to: count, "make a temporary file of \(count) bytes")
+  }
+
+  /// Makes the scratch file as long as it has to be.
+  private func lengthen(to count: Int, _ purpose: String) throws {
+    try Self.attempt(purpose) {
       if try scratch.seek(offset: 0, from: .end) < Int64(count) {
         try scratch.resize(to: Int64(count))
       }
+    }
+  }
+
+  /// Says of a system call that fails what was being done.
+  private static func attempt(_ purpose: String, _ body: () throws -> Void) throws {
+    do {
+      try body()
     } catch let error as Errno {
-      throw FetchFailure(.noRoom, "could not make a temporary file of \(count) bytes: \(error)")
+      throw FetchFailure(.noRoom, "could not \(purpose): \(error)")
     }
   }
 
@@ -172,11 +184,7 @@ package final class FetchedFile: Sendable {
         while page * pageSize < range.upperBound {
           table.groups[page / Self.pagesPerGroup, default: Group()].lastUse = table.clock
           if !table.isPresent(page) {
-            if let last = runs.last, (page - last.upperBound) * pageSize <= Self.widestGap {
-              runs[runs.count - 1] = last.lowerBound..<page + 1
-            } else {
-              runs.append(page..<page + 1)
-            }
+            runs.extend(by: page, across: Self.widestGap / pageSize)
           }
           page += 1
         }
@@ -186,12 +194,10 @@ package final class FetchedFile: Sendable {
   }
 
   private func write(_ bytes: [UInt8], at offset: UInt64) throws {
-    do {
+    try Self.attempt("keep what was fetched in a temporary file") {
       _ = try unsafe bytes.withUnsafeBytes {
         try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), $0)
       }
-    } catch let error as Errno {
-      throw FetchFailure(.noRoom, "could not keep what was fetched in a temporary file: \(error)")
     }
   }
 
@@ -266,13 +272,11 @@ package final class FetchedFile: Sendable {
   package func append(_ bytes: Span<UInt8>, at offset: Int) throws {
     try cut(to: offset)
     let end = offset + bytes.count
-    do {
-      if try scratch.seek(offset: 0, from: .end) < Int64(end) { try scratch.resize(to: Int64(end)) }
-      try unsafe bytes.withUnsafeBytes { buffer in
-        _ = try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), buffer)
+    try lengthen(to: end, "write to a temporary file")
+    try Self.attempt("write to a temporary file") {
+      _ = try unsafe bytes.withUnsafeBytes {
+        try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), $0)
       }
-    } catch let error as Errno {
-      throw FetchFailure(.noRoom, "could not write to a temporary file: \(error)")
     }
     table.withLock { $0.count = end }
     markPresent(offset / pageSize..<(end + pageSize - 1) / pageSize)
@@ -307,9 +311,8 @@ package final class FetchedFile: Sendable {
 
   /// Returns when everything written so far would survive a loss of power.
   package func synchronize() throws {
-    guard fsync(scratch.rawValue) == 0 else {
-      throw FetchFailure(
-        .noRoom, "could not write to a temporary file: \(Errno(rawValue: errno))")
+    try Self.attempt("write to a temporary file") {
+      guard fsync(scratch.rawValue) == 0 else { throw Errno(rawValue: errno) }
     }
   }
 
@@ -337,16 +340,9 @@ package final class FetchedFile: Sendable {
     table.withLock { table in
       table.windows.append(window)
       if table.failure != nil { permitAll(window) }
-      var run: Range<Int>?
-      for page in table.presentPages {
-        if let begun = run, begun.upperBound == page {
-          run = begun.lowerBound..<page + 1
-        } else {
-          if let run { permit(run, in: window, PROT_READ) }
-          run = page..<page + 1
-        }
-      }
-      if let run { permit(run, in: window, PROT_READ) }
+      var runs: [Range<Int>] = []
+      for page in table.presentPages { runs.extend(by: page) }
+      for run in runs { permit(run, in: window, PROT_READ) }
     }
     return (UnsafeRawPointer(address), number, count)
   }

@@ -67,20 +67,12 @@ extension Survey {
         if case .gap = landmark { next = nil }
       }
       let frame = frames[index]
-      if frame.firstOrdinal != .max {
-        next = frame.state == .damaged ? nil : frame.firstOrdinal.advanced(by: frame.step)
-      } else if let known = next {
-        switch frame.state {
-        case .continuation, .damagedContinuation:
-          frames[index].firstOrdinal = known > 0 ? known - 1 : 0
-        case .sections:
-          frames[index].firstOrdinal = known
-          next = known + UInt64(frame.sectionCount)
-        case .damaged:
-          frames[index].firstOrdinal = known
-          next = nil
-        }
+      if frame.firstOrdinal == .max {
+        guard let known = next else { continue }
+        frames[index].firstOrdinal = frame.isContinuation ? known - min(known, 1) : known
+        if frame.isContinuation { continue }
       }
+      next = frame.state == .damaged ? nil : frames[index].firstOrdinal.advanced(by: frame.step)
     }
   }
 
@@ -168,16 +160,8 @@ extension Survey {
       lost += skipped
       end = frame.firstOrdinal + (frame.state == .sections ? UInt64(frame.sectionCount) : 0)
     }
-    leaveNoRoom(in: order)
-  }
-
-  /// Forgets the ordinals of damaged frames that had no section: another frame begins with the
-  /// same.
-  private mutating func leaveNoRoom(in order: [Int]) {
-    var taken: Set<UInt64> = []
-    for index in order where frames[index].state == .sections {
-      taken.insert(frames[index].firstOrdinal)
-    }
+    // A damaged frame had no section if another begins with the same ordinal.
+    let taken = Set(frames.filter { $0.state == .sections }.map(\.firstOrdinal))
     for index in order
     where frames[index].state == .damaged && taken.contains(frames[index].firstOrdinal) {
       frames[index].firstOrdinal = .max
