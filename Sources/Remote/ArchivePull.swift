@@ -45,7 +45,7 @@ package struct ArchivePull: Sendable {
       throw FetchFailure(.absent, "\(address): there is nothing there")
     }
     guard
-      let footerLength = ArchiveContinuation.footerLength(
+      let footerLength = Footer.length(
         atEndOf: object.ending, count: object.count)
     else {
       throw PushError.unfinished(address)
@@ -99,7 +99,7 @@ package struct ArchivePull: Sendable {
     let scratch = try TemporaryFile().duplicate()
     let file = try FetchedFile(object, count: Int(object.count), scratch: scratch)
     let reader = try MappedFile(file)
-    try ArchiveContinuation(storage).extend(to: object.count, footerLength: footerLength) {
+    try storage.extend(to: object.count, footerLength: footerLength) {
       offset, count in
       let range = Int(offset)..<Int(offset) + count
       if reader.lacks(range) {

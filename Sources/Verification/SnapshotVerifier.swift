@@ -13,7 +13,7 @@ package import Snapshots
 /// not say; it is computed for the snapshots that decide the verdict, or for all.
 public struct SnapshotVerifier {
   /// How much is looked at.
-  package typealias Depth = ArchiveVerifier.Depth
+  package typealias Depth = Survey.Depth
 
   /// Which snapshots are looked at.
   package enum Scope: Sendable {
@@ -57,7 +57,7 @@ public struct SnapshotVerifier {
     -> Report
   {
     let intake = try depth == .full ? VerifyingIntake(reader) : nil
-    let archive = try ArchiveVerifier(reader).verify(depth, intake: intake?.frames) { done, total in
+    let archive = try reader.verify(depth, intake: intake?.frames) { done, total in
       observer(Progress(stage: "verifying", done: done, total: total))
     }
     var report = Report(archive: archive)

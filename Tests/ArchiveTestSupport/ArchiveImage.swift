@@ -93,7 +93,7 @@ package final class ArchiveImage: Sendable {
       throw Problem("it opens as \(reader.generation), and not as \(generation)")
     }
     guard reader.generation.number > 0 else { throw Problem("nothing is committed") }
-    let found = try ArchiveVerifier(reader, workers: 1).verify()
+    let found = try reader.verify(workers: 1)
     let end = reader.generation.committedLength
     // What was interrupted may follow; nothing else may be said.
     let serious = found.findings.filter { finding in
@@ -172,7 +172,7 @@ package final class ArchiveImage: Sendable {
     guard reader.recovery?.rebuild == .noFooter else {
       throw Problem("it has no footer, and the reader does not say so")
     }
-    guard try !ArchiveVerifier(reader, workers: 1).verify().isIntact else {
+    guard try !reader.verify(workers: 1).isIntact else {
       throw Problem("it has no footer, and is said to be intact")
     }
     for block in blocks {

@@ -58,7 +58,7 @@ final class AppendedArchive {
     for (cid, body) in bodies where try reader.body(of: cid) != body {
       Issue.record("\(comment): \(cid) is not what it was", sourceLocation: location)
     }
-    let found = try ArchiveVerifier(reader, workers: 1).verify()
+    let found = try reader.verify(workers: 1)
     #expect(found.findings == [], comment, sourceLocation: location)
   }
 }

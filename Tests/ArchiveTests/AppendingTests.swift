@@ -120,7 +120,7 @@ import Testing
       #expect(
         writer.adoptedSectionCount > 800 || tail.count - Int(writer.adoptedSectionCount) < 600)
       let reader = try archive.reader()
-      #expect(try ArchiveVerifier(reader, workers: 1).verify().isIntact)
+      #expect(try reader.verify(workers: 1).isIntact)
       var held = 0
       for body in tail {
         let cid = CID(codec: .raw, hashing: body.span)
@@ -235,7 +235,7 @@ import Testing
       let reader = try ArchiveReader(archive.storage.map())
       #expect(reader.generation.number == 1)
       // It looks like a write that was not finished.
-      #expect(try ArchiveVerifier(reader).verify().worst == .interruptedTail)
+      #expect(try reader.verify().worst == .interruptedTail)
       #expect(try archive.open().generation == generation)
       #expect(archive.storage.bytes == whole)
       archive.storage.bytes = damaged

@@ -33,19 +33,19 @@ import Testing
   }
 
   private static func attempt(_ bytes: [UInt8], _ what: Comment) throws {
-    let found = try ArchiveVerifier(ArchiveReader(MappedFile(copying: bytes)), workers: 1).verify()
+    let found = try ArchiveReader(MappedFile(copying: bytes)).verify(workers: 1)
     #expect(!found.isIntact, what)
     #expect(try ArchiveReader(MappedFile(copying: bytes)).sectionCount <= UInt64(bytes.count), what)
     let storage = MemoryStorage(bytes)
     _ = try ArchiveRepair.run(storage)
-    let repaired = try ArchiveVerifier(ArchiveReader(storage.map()), workers: 1).verify()
+    let repaired = try ArchiveReader(storage.map()).verify(workers: 1)
     #expect(repaired.worst != .interruptedTail, what)
     // What is appended to a file is checked before it counts.
     let copy = MemoryStorage()
-    let length = ArchiveContinuation.footerLength(
+    let length = Footer.length(
       atEndOf: Array(bytes.suffix(Footer.maximumLength)), count: UInt64(bytes.count))
     #expect(throws: ArchiveError.self, what) {
-      try ArchiveContinuation(copy).extend(
+      try copy.extend(
         to: UInt64(bytes.count), footerLength: try #require(length)
       ) { offset, count in Array(bytes[Int(offset)..<Int(offset) + count]) }
     }

@@ -72,7 +72,7 @@ struct FragileArchive {
   {
     let folder = try TemporaryFolder()
     let archive = try FragileArchive(in: folder, name: "inverted.car.zst")
-    let intact = try ArchiveVerifier(path: archive.path).verify()
+    let intact = try ArchiveReader(path: archive.path).verify()
     #expect(intact.findings == [] && intact.isIntact)
     #expect(intact.sectionCount == UInt64(archive.sections.count))
     let file = try FileDescriptor.open(archive.path, .readWrite)
@@ -83,11 +83,11 @@ struct FragileArchive {
         _ = try? file.writeAll(toAbsoluteOffset: Int64(place), [archive.bytes[place]])
       }
       let reader = try ArchiveReader(path: archive.path)
-      let found = try ArchiveVerifier(reader, workers: 1).verify()
+      let found = try reader.verify(workers: 1)
       if found.isIntact || found.worst == nil {
         Issue.record("byte \(place) inverted, and the archive is said to be fine")
       }
-      let quick = try ArchiveVerifier(reader, workers: 1).verify(.quick)
+      let quick = try reader.verify(.quick, workers: 1)
       if quick.isIntact { Issue.record("byte \(place) inverted, and the quick look sees nothing") }
       let fresh = try ArchiveReader(path: archive.path)
       archive.check(fresh, "byte \(place) inverted") { !$0.contains(place) }
@@ -109,7 +109,7 @@ struct FragileArchive {
       do {
         let reader = try ArchiveReader(path: archive.path)
         if length < firstFrame { Issue.record("\(length) bytes are taken for an archive") }
-        let found = try ArchiveVerifier(reader, workers: 1).verify()
+        let found = try reader.verify(workers: 1)
         if found.isIntact { Issue.record("cut at \(length), and the archive is said to be fine") }
         archive.check(reader, "cut at \(length)") { $0.upperBound <= length }
       } catch let error as ArchiveError {

@@ -141,7 +141,7 @@ import Testing
       (0..<300).map { _ in random.text(1000) } + [random.text(4_500_000), random.bytes(300_000)]
     let sample = try SampleArchive(in: folder, bodies: bodies, options: .init(level: level))
     #expect(try ZstdProgram.decompress(sample.path.string) == sample.stream)
-    #expect(try ArchiveVerifier(path: sample.path).verify().findings == [])
+    #expect(try ArchiveReader(path: sample.path).verify().findings == [])
   }
 
   @Test func `cost little for media`() throws {

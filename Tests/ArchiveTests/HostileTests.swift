@@ -73,7 +73,7 @@ struct Forgery {
       do {
         try reader.forEachSection(begin: { _ in .read }, chunk: { _ in })
       } catch is ArchiveError {}
-      return try ArchiveVerifier(reader, workers: 1).verify()
+      return try reader.verify(workers: 1)
     } catch is ArchiveError {
       return nil
     }

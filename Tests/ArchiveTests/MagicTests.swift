@@ -125,7 +125,7 @@ import Testing
     #expect(try ZstdProgram.decompress(sample.path.string) == sample.stream)
     let reader = try ArchiveReader(path: sample.path)
     #expect(try reader.body(of: cid) == body)
-    let found = try ArchiveVerifier(reader).verify()
+    let found = try reader.verify()
     #expect(found.isIntact && found.unverifiableSections == [cid])
   }
 
@@ -141,7 +141,7 @@ import Testing
       in: folder, name: "outer", bodies: [random.bytes(100), blob, small, blob + random.bytes(9)],
       manifest: random.text(60))
     #expect(try ZstdProgram.decompress(outer.path.string) == outer.stream)
-    #expect(try ArchiveVerifier(path: outer.path).verify().findings == [])
+    #expect(try ArchiveReader(path: outer.path).verify().findings == [])
     let bytes = try outer.bytes
     let file = try FileDescriptor.open(outer.path, .readWrite)
     defer { try? file.close() }
@@ -171,6 +171,6 @@ import Testing
     #expect(try plain.bytes.count < 45_000)
     #expect(try sample.bytes.count > 60_000)
     #expect(try ArchiveReader(path: sample.path).body(of: sample.sections[0].cid) == body)
-    #expect(try ArchiveVerifier(path: sample.path).verify().findings == [])
+    #expect(try ArchiveReader(path: sample.path).verify().findings == [])
   }
 }

@@ -125,7 +125,7 @@ import Testing
             try reader.forEachSection(
               begin: { _ in .read }, chunk: { _ in }, end: { _ in Issue.record("it ended well") })
           }, throws: isDamaged)
-        let found = try ArchiveVerifier(reader).verify()
+        let found = try reader.verify()
         #expect(found.damagedSections == [wrong] && found.sectionCount == 0)
       }
     }
@@ -200,7 +200,7 @@ import Testing
       let recovery = Recovery(interruptedTail: UInt64(tail.count), isDamaged: isDamaged)
       #expect(reader.recovery == recovery)
       for (cid, body) in sample.sections { #expect(try reader.body(of: cid) == body) }
-      let found = try ArchiveVerifier(reader).verify()
+      let found = try reader.verify()
       #expect(found.worst == (isDamaged ? .damaged : .interruptedTail))
       #expect(found.damagedOrdinals == [] && found.sectionCount == 4)
     }

@@ -76,7 +76,7 @@ import Testing
       {
         Issue.record("cut at \(cut): \(report)")
       }
-      #expect(try ArchiveVerifier(reader, workers: 1).verify().isIntact)
+      #expect(try reader.verify(workers: 1).isIntact)
     }
   }
 

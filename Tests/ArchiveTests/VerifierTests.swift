@@ -14,7 +14,7 @@ import Testing
   private func reasons(_ archive: HandMadeArchive) throws -> [ArchiveError.Reason] {
     let folder = try TemporaryFolder()
     let reader = try archive.open(in: folder)
-    return try ArchiveVerifier(reader, workers: 1).verify().findings.map(\.error.reason)
+    return try reader.verify(workers: 1).findings.map(\.error.reason)
   }
 
   private func archive(_ fill: (inout HandMadeArchive) throws -> Void) throws -> HandMadeArchive {
@@ -53,11 +53,11 @@ import Testing
           _ = try? file.writeAll(toAbsoluteOffset: Int64(place), [bytes[place]])
         }
       }
-      return try ArchiveVerifier(path: sample.path).verify()
+      return try ArchiveReader(path: sample.path).verify()
     }
 
     var progress: [UInt64] = []
-    let intact = try ArchiveVerifier(path: sample.path).verify { done, total in
+    let intact = try ArchiveReader(path: sample.path).verify { done, total in
       #expect(total == generation.committedLength)
       progress.append(done)
     }
@@ -224,7 +224,7 @@ import Testing
       #expect(try reader.ordinal(of: cid) == UInt64(ordinal))
       #expect(try reader.body(of: cid) == body)
     }
-    let found = try ArchiveVerifier(reader).verify()
+    let found = try reader.verify()
     #expect(found.findings == [] && found.sectionCount == UInt64(all.count))
     // A CID of the first generation once more in a later one.
     archive.addPack([all[3]])
@@ -239,7 +239,7 @@ import Testing
     for place in stride(from: 5, to: bytes.count - 672, by: 41) {
       try file.writeAll(toAbsoluteOffset: Int64(place), [bytes[place] ^ 0x10])
       let reader = try ArchiveReader(path: FilePath(folder.file("hand-made")))
-      let found = try ArchiveVerifier(reader, workers: 1).verify(.quick)
+      let found = try reader.verify(.quick, workers: 1)
       if found.isIntact { Issue.record("byte \(place) is changed, and a quick look sees nothing") }
       try file.writeAll(toAbsoluteOffset: Int64(place), [bytes[place]])
     }

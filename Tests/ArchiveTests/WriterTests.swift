@@ -162,7 +162,7 @@ import Testing
     }
     // The same key, and not there.
     #expect(try reader.ordinal(of: CID(codec: Codec(rawValue: 0x0200), digest: digest)) == nil)
-    let found = try ArchiveVerifier(reader).verify()
+    let found = try reader.verify()
     #expect(found.isIntact && found.worst == .unverifiable)
     #expect(found.unverifiableCount == 4)
     #expect(try ZstdProgram.decompress(sample.path.string) == sample.stream)
@@ -249,7 +249,7 @@ import Testing
     #expect(reader.generation.number == 0)
     #expect(reader.recovery == Recovery(interruptedTail: 0, rebuild: .noFooter))
     for body in bodies { #expect(try reader.body(of: cid(body)) == body) }
-    #expect(try !ArchiveVerifier(reader).verify().isIntact)
+    #expect(try !reader.verify().isIntact)
   }
 
   @Test func `writes nothing more after a write that failed`() throws {
@@ -307,7 +307,7 @@ import Testing
     #expect(try reader.carHeader == sample.header)
     #expect(try reader.ordinal(of: cid([1])) == nil)
     #expect(throws: ArchiveError(.unknownOrdinal(0))) { try reader.section(at: 0) }
-    #expect(try ArchiveVerifier(reader).verify().findings == [])
+    #expect(try reader.verify().findings == [])
     #expect(try ZstdProgram.decompress(sample.path.string) == sample.header)
   }
 }

@@ -60,7 +60,7 @@ struct Series {
       let car = restored.withBytes { $0.array }
       #expect(car == cars[head], sourceLocation: location)
     }
-    let found = try ArchiveVerifier(reader).verify()
+    let found = try reader.verify()
     #expect(found.findings == [], sourceLocation: location)
     #expect(try ZstdProgram.accepts(path.string), sourceLocation: location)
   }

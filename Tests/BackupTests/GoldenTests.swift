@@ -71,7 +71,7 @@ private struct Listing: Decodable {
         #expect(Hex.encode(SHA256.digest(of: car).bytes) == snapshot.carSHA256)
       }
     }
-    #expect(try ArchiveVerifier(reader).verify().findings == [])
+    #expect(try reader.verify().findings == [])
   }
 
   @Test func `that needs what no version knows is refused by name`() throws {
@@ -97,7 +97,7 @@ private struct Listing: Decodable {
       #expect(generation.features == FeatureFlags() && generation.minorVersion == 0)
       #expect(generation.segments.count <= 12)
     }
-    #expect(try ArchiveVerifier(path: path).verify().findings == [])
+    #expect(try ArchiveReader(path: path).verify().findings == [])
     if IndependentReader.isPresent {
       #expect(try IndependentReader.run(["verify", path.string]).status == 0)
     }
@@ -116,7 +116,7 @@ private struct Listing: Decodable {
     #expect(try ArchiveCopier().compact(path).isReplaced)
     let features = try ArchiveReader(path: path).generation.features
     #expect(features.required == FeatureFlags.packedIndex)
-    #expect(try ArchiveVerifier(path: path).verify().findings == [])
+    #expect(try ArchiveReader(path: path).verify().findings == [])
     if IndependentReader.isPresent {
       #expect(try IndependentReader.run(["verify", path.string]).status == 0)
     }

@@ -132,9 +132,9 @@ private struct LayeredArchive {
         changes += 1
         do {
           let reader = try archive.check(bytes, image) { !$0.contains(place) }
-          let full = try ArchiveVerifier(try image.open(bytes), workers: 1).verify()
+          let full = try image.open(bytes).verify(workers: 1)
           guard !full.isIntact else { throw Unexpected("it verifies") }
-          let quick = try ArchiveVerifier(reader, workers: 1).verify(.quick)
+          let quick = try reader.verify(.quick, workers: 1)
           guard !quick.isIntact else { throw Unexpected("a quick look sees nothing") }
           // A footer is put right, and anything else is not made worse.
           if place % 4 == 0 {
@@ -173,7 +173,7 @@ private struct LayeredArchive {
               throw Unexpected("it opens as generation \(reader.generation.number)")
             }
             let isWholeFile = last?.bytes.count == length
-            guard try ArchiveVerifier(reader, workers: 1).verify().findings.isEmpty == isWholeFile
+            guard try reader.verify(workers: 1).findings.isEmpty == isWholeFile
             else { throw Unexpected("\(isWholeFile ? "it is" : "it is not") said to be cut") }
             try image.check(
               bytes, isOneOf: scenario.commits,
@@ -224,7 +224,7 @@ private struct LayeredArchive {
             guard hole.lowerBound < archive.frames[0].lowerBound else { throw error }
             continue
           }
-          guard try !ArchiveVerifier(reader, workers: 1).verify().isIntact else {
+          guard try !reader.verify(workers: 1).isIntact else {
             throw Unexpected("it verifies")
           }
           _ = try archive.checkAppending(to: bytes, image, using: &round.random) {

@@ -58,11 +58,11 @@ enum FuzzFrameWalk: Fuzzer {
     return content < 1 << 18 || XXH64.hash(file) & 0x1f == 0
   }
 
-  private static func verify(_ reader: ArchiveReader, _ depth: ArchiveVerifier.Depth)
+  private static func verify(_ reader: ArchiveReader, _ depth: Survey.Depth)
     -> ArchiveVerification
   {
     do {
-      return try ArchiveVerifier(reader, workers: 1).verify(depth)
+      return try reader.verify(depth, workers: 1)
     } catch {
       fatalError("verifying threw: \(error)")
     }

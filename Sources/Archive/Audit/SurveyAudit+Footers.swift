@@ -20,8 +20,7 @@ extension SurveyAudit {
   /// Whether the manifests that footers name are where they say.
   mutating func checkHeads(in file: Span<UInt8>) throws {
     var checked: Generation.Head?
-    for (_, landmark) in survey.landmarks where landmark.range.upperBound <= end {
-      guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
+    for seen in survey.footers where seen.isInPlace && seen.frame.end <= end {
       // What lies before the last footer of a repaired file need not count.
       guard !generation.features.isRepaired || seen.frame.end == end else { continue }
       do {

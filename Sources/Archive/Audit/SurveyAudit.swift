@@ -135,10 +135,9 @@ struct SurveyAudit {
       return verification.note(.damaged, .noFooter, at: nil)
     }
     guard survey.limit > end else { return }
-    for (_, landmark) in survey.landmarks where landmark.range.lowerBound >= end {
-      if case .footer(let footer) = landmark, !footer.isInPlace, footer.number > generation.number {
-        verification.note(.damaged, .movedFooter, at: UInt64(footer.frame.offset))
-      }
+    for footer in survey.footers
+    where footer.frame.offset >= end && !footer.isInPlace && footer.number > generation.number {
+      verification.note(.damaged, .movedFooter, at: UInt64(footer.frame.offset))
     }
     verification.note(
       .interruptedTail, .interruptedTail(bytes: UInt64(survey.limit - end)), at: UInt64(end))

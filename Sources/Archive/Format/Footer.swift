@@ -66,13 +66,27 @@ package enum Footer {
 
   /// The footer that ends at `end`, if one does: what stands before its checksum says where it
   /// begins.
-  package static func frame(_ file: Span<UInt8>, endingAt end: Int) -> SkippableFrame? {
-    guard end >= trailerLength, end <= file.count else { return nil }
-    let own = file.u64(end - trailerLength)
-    guard own < UInt64(end), let frame = frame(file, at: Int(own)), frame.end == end else {
-      return nil
-    }
+  ///
+  /// - Parameter start: Where the bytes begin, if they are a part of the file.
+  package static func frame(_ bytes: Span<UInt8>, endingAt end: Int, from start: Int = 0)
+    -> SkippableFrame?
+  {
+    guard end >= trailerLength, end <= bytes.count else { return nil }
+    let own = bytes.u64(end - trailerLength)
+    guard own >= UInt64(start), own - UInt64(start) < UInt64(end),
+      let frame = frame(bytes, at: Int(own) - start, writtenAt: Int(own)), frame.end == end
+    else { return nil }
     return frame
+  }
+
+  /// How many bytes the footer takes in which a file ends; nil if it ends in none.
+  ///
+  /// - Parameters:
+  ///   - ending: The file's last bytes, as many as the longest footer has.
+  ///   - count: How many bytes the file has.
+  package static func length(atEndOf ending: [UInt8], count: UInt64) -> Int? {
+    guard count <= UInt64(Int.max), ending.count <= Int(count) else { return nil }
+    return frame(ending.span, endingAt: ending.count, from: Int(count) - ending.count)?.length
   }
 
   /// How many segments a footer of this length names; nil if there is none of that length.

@@ -99,13 +99,7 @@ extension Survey {
 
   /// The newest manifest by the last footer that holds, wherever it stands.
   fileprivate var newestNamed: CID? {
-    var newest: SeenFooter?
-    for (_, landmark) in landmarks {
-      if case .footer(let footer) = landmark, footer.number > newest?.number ?? 0 {
-        newest = footer
-      }
-    }
-    return newest?.head
+    footers.filter { $0.number > 0 }.max { $0.number < $1.number }?.head
   }
 
   /// Everything that is no frame, or one that does not hold, in ranges that do not touch.

@@ -133,7 +133,7 @@ package struct ArchiveRepair {
   private mutating func heal(_ survey: Survey) throws {
     report.sectionsHealed = try writeAgain(survey)
     report.bytesVoided += try voidNeedless()
-    let verification = try ArchiveVerifier(reader()).verify(.full, progress: progress)
+    let verification = try reader().verify(.full, progress: progress)
     report.firstLost = verification.findings.first { $0.severity == .damaged }?.error
     report.lostSectionCount = verification.damagedOrdinals.reduce(0) { $0 + UInt64($1.count) }
   }
@@ -143,11 +143,13 @@ package struct ArchiveRepair {
   private mutating func finish(
     _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>, _ file: MappedFile
   ) throws {
-    let isIndexed = generation.map { survey.isIndexed($0, in: bytes) } ?? false
+    // An index that cannot be read lists nothing.
+    let index = generation.flatMap { try? ArchiveIndex($0, in: bytes) }
+    let isIndexed = survey.isIndexed(generation, index, in: bytes)
     let end = survey.end
     let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
     let isRepaired = generation?.features.isRepaired ?? false
-    let isRegular = survey.isRegular(generation, in: bytes)
+    let isRegular = survey.isRegular(generation, index, in: bytes)
     guard !isIndexed || hasTail || !isRegular && !isRepaired else {
       return try cutOff(behind: end)
     }
@@ -246,37 +248,27 @@ extension Survey {
   }
 
   /// Whether the live index names every frame that lies before the footer, and its checksums hold.
-  fileprivate func isIndexed(_ generation: Generation, in file: Span<UInt8>) -> Bool {
-    do throws(ArchiveError) {
-      let index = try ArchiveIndex(generation, in: file)
-      guard index.firstDamaged(in: file) == nil else { return false }
-      var entries: [UInt64: FrameEntry] = [:]
-      for entry in index.frames(in: file) { entries[entry.offset] = entry }
-      return frames.allSatisfy { frame in
-        guard frame.offset < generation.footerOffset, frame.state.isIntact else { return true }
-        guard let entry = entries[frame.offset] else { return false }
-        return entry.checksum == frame.checksum && entry.storedLength == frame.storedLength
-          && entry.firstOrdinal == frame.firstOrdinal
-      }
-    } catch {
-      return false
+  fileprivate func isIndexed(
+    _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
+  ) -> Bool {
+    guard let generation, let index, index.firstDamaged(in: file) == nil else { return false }
+    var entries: [UInt64: FrameEntry] = [:]
+    for entry in index.frames(in: file) { entries[entry.offset] = entry }
+    return frames.allSatisfy { frame in
+      guard frame.offset < generation.footerOffset, frame.state.isIntact else { return true }
+      return entries[frame.offset] == frame.entry
     }
   }
 
   /// Whether everything before the last footer that is no data frame is as a writer leaves it, or
   /// is known to count no more.
-  fileprivate func isRegular(_ generation: Generation?, in file: Span<UInt8>) -> Bool {
+  fileprivate func isRegular(
+    _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
+  ) -> Bool {
     guard let generation else { return false }
-    var listed: [Range<Int>] = []
-    // An index that cannot be read lists nothing, and then no gap is excused.
-    if let index = try? ArchiveIndex(generation, in: file) {
-      let found = Dictionary(
-        frames.map { ($0.offset, $0.state.isIntact) }, uniquingKeysWith: { first, _ in first })
-      for entry in index.frames(in: file) where found[entry.offset] != true {
-        listed.append(Int(clamping: entry.offset)..<Int(clamping: entry.end))
-      }
-      listed.sort { $0.lowerBound < $1.lowerBound }
-    }
+    let intact = Set(frames.filter(\.state.isIntact).map(\.offset))
+    let listed = (index?.frames(in: file) ?? []).filter { !intact.contains($0.offset) }
+      .map(\.range).sorted { $0.lowerBound < $1.lowerBound }
     return landmarks.allSatisfy { entry in
       switch entry.landmark {
       case .segment: true

@@ -222,13 +222,12 @@ package struct Survey: Sendable {
   /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves
   /// behind.
   func hasMovedFooter(after number: UInt64) -> Bool {
-    landmarks.contains {
-      if case .footer(let footer) = $0.landmark {
-        !footer.isInPlace && footer.number > number
-      } else {
-        false
-      }
-    }
+    footers.contains { !$0.isInPlace && $0.number > number }
+  }
+
+  /// The footers that hold, in file order.
+  var footers: [SeenFooter] {
+    landmarks.compactMap { if case .footer(let footer) = $0.landmark { footer } else { nil } }
   }
 
   /// What there is in a file without a footer, as if it were committed.
@@ -246,9 +245,7 @@ package struct Survey: Sendable {
 
   /// The bytes that are no frame, in file order.
   var gaps: [Range<Int>] {
-    landmarks.compactMap { entry in
-      if case .gap(let range, _) = entry.landmark { range } else { nil }
-    }
+    landmarks.compactMap { if case .gap(let range, _) = $0.landmark { range } else { nil } }
   }
 
   /// How many bytes the content of all frames has.

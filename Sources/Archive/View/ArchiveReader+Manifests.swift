@@ -55,12 +55,7 @@ extension ArchiveReader {
 
   private func movedHeads(_ survey: Survey) -> [(cid: CID, offset: UInt64)] {
     // A copy of an older part of the file says nothing new.
-    let moved = survey.landmarks.compactMap { entry in
-      guard case .footer(let footer) = entry.landmark, !footer.isInPlace,
-        footer.number > generation.number
-      else { return nil as Survey.SeenFooter? }
-      return footer
-    }
+    let moved = survey.footers.filter { !$0.isInPlace && $0.number > generation.number }
     return moved.sorted { $0.number > $1.number }.compactMap { footer in
       footer.head.map { ($0, UInt64(footer.frame.offset)) }
     }

@@ -90,7 +90,7 @@ extension ArchiveStorage {
     // Whatever its owner has put into it is theirs.
     let reader = try ArchiveReader(
       map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
-    guard try ArchiveVerifier(reader).verify(.quick).worst == .damaged else {
+    guard try reader.verify(.quick).worst == .damaged else {
       return StoredDamage()
     }
     let count = try reader.damagedSections().reduce(0) { $0 + $1.count }

@@ -65,7 +65,7 @@ package struct SourceArchive: Sendable {
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)``.
   package func verifyChecksums() throws {
-    let found = try ArchiveVerifier(reader).verify(.quick)
+    let found = try reader.verify(.quick)
     let damage = found.findings.first {
       $0.severity == .damaged && $0.error.offset ?? 0 < reader.generation.committedLength
     }

@@ -66,7 +66,7 @@ import Verification
     let (contents, needs) = (try reader.contents(), try reader.needs(cars, held: held))
     #expect(contents.subtracting(needs).isEmpty, "too much", sourceLocation: location)
     #expect(needs.subtracting(contents).isEmpty, "too little", sourceLocation: location)
-    #expect(try ArchiveVerifier(reader).verify().findings == [], sourceLocation: location)
+    #expect(try reader.verify().findings == [], sourceLocation: location)
     #expect(try reader.hasManifestsAlone(), sourceLocation: location)
   }
 

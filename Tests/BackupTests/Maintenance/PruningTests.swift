@@ -63,7 +63,7 @@ import Verification
         "2026-01-04", "2026-01-09", "2026-01-10",
       ])
     #expect(try reader.cars() == [3, 8, 9].map { cars[$0] })
-    #expect(try ArchiveVerifier(reader).verify().findings == [])
+    #expect(try reader.verify().findings == [])
     #expect(try reader.hasManifestsAlone())
     #expect(try SnapshotVerifier().verify(reader, .full).verdict == .intact)
     #expect(try ZstdProgram.accepts(series.path.string))
@@ -189,7 +189,7 @@ import Verification
         #expect(base.map { manifests.contains($0.manifest) } ?? true)
       }
     }
-    #expect(try ArchiveVerifier(series.reader).verify().findings == [])
+    #expect(try series.reader.verify().findings == [])
     #expect(try IndependentReader.run(["verify", series.path.string]).status == 0)
   }
 
@@ -288,7 +288,7 @@ import Verification
       _ = try prune(path, RetentionPolicy(last: 2))
       let reader = try ArchiveReader(path: path)
       #expect(try SnapshotHistory(of: reader).entries.count == 2, "\(length) bytes")
-      #expect(try ArchiveVerifier(reader).verify().findings == [], "\(length) bytes")
+      #expect(try reader.verify().findings == [], "\(length) bytes")
     }
   }
 
