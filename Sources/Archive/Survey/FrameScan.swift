@@ -30,7 +30,6 @@ struct FrameScan {
     }
   }
 
-  private let limit: Int
   private let examiner: FrameExaminer
   private let workers: Int
   private var walk: FrameWalk
@@ -42,27 +41,26 @@ struct FrameScan {
   /// What came of the last batch and is to be delivered while the next is examined.
   private var deliveries: [FrameIntake.Delivery] = []
 
-  /// A scan of the bytes from `start` to `limit`.
+  /// A scan of a file from `start` on.
   ///
   /// - Parameters:
   ///   - start: Where it begins: at a frame.
-  ///   - limit: Where it ends.
+  ///   - count: How many bytes the file has.
   ///   - depth: How closely frames are examined.
   ///   - limits: What the file may decompress to.
   ///   - workers: How many threads.
   ///   - intake: Is given the sections that are found.
   init(
-    from start: Int = 0, limit: Int, depth: Survey.Depth = .full, limits: ReadLimits,
+    from start: Int, of count: Int, depth: Survey.Depth = .full, limits: ReadLimits,
     workers: Int = Parallel.processorCount, intake: FrameIntake? = nil
   ) {
-    self.limit = limit
     self.workers = workers
-    maximumFrames = limits.frames(ofFile: limit)
-    contentLimit = limits.content(ofFile: UInt64(limit))
+    maximumFrames = limits.frames(ofFile: count)
+    contentLimit = limits.content(ofFile: UInt64(count))
     contentBudget = contentLimit
     let decoder = FrameDecoder()
     examiner = FrameExaminer(decoder: decoder, depth: depth, intake: intake)
-    walk = FrameWalk(from: start, limit: limit, decoder: decoder)
+    walk = FrameWalk(from: start, of: count, decoder: decoder)
   }
 
   /// Every frame table of the file, if something was met that does not hold.
@@ -75,9 +73,7 @@ struct FrameScan {
     _ mapped: MappedFile, into survey: inout Survey, progress: (UInt64, UInt64) -> Void
   ) throws {
     while true {
-      let batch = try mapped.withBytes { (bytes) throws(ArchiveError) in
-        try collect(in: bytes.extracting(first: limit))
-      }
+      let batch = try mapped.withBytes { (bytes) throws(ArchiveError) in try collect(in: bytes) }
       guard !batch.isEmpty else { break }
       try examine(batch, mapped)
       for item in batch {
@@ -88,16 +84,13 @@ struct FrameScan {
         guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
         // Where this frame ends is only what it says itself, so what seemed to come after it may be
         // nothing.
-        let isMoved = mapped.withBytes { bytes in
-          walk.resume(after: frame, in: bytes.extracting(first: limit))
-        }
-        guard isMoved else { continue }
+        guard mapped.withBytes({ bytes in walk.resume(after: frame, in: bytes) }) else { continue }
         if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
         large = nil
         break
       }
       mapped.releasePagesIfLarge()
-      progress(UInt64(walk.place), UInt64(limit))
+      progress(UInt64(walk.place), UInt64(mapped.count))
     }
     for delivery in deliveries { try delivery() }
     if let large { survey.noteCutShort(large.cid) }
@@ -175,13 +168,12 @@ struct FrameScan {
       bodies[bodies.count - 1].1.append((frame, part.number))
     }
     // The bodies first: they are what takes longest.
-    let (work, examiner, limit, deliveries) = (bodies, examiner, limit, deliveries)
+    let (work, examiner, deliveries) = (bodies, examiner, deliveries)
     var delivered = Result<Void, any Error>.success(())
     Parallel.perform(work.count + batch.count, workers: workers) {
       delivered = Result { for delivery in deliveries { try delivery() } }
     } _: { index in
-      mapped.withBytes { bytes in
-        let file = bytes.extracting(first: limit)
+      mapped.withBytes { file in
         guard index >= work.count else {
           let (large, frames) = work[index]
           for (frame, number) in frames {

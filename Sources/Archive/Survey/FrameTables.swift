@@ -28,21 +28,20 @@ package struct FrameTables: Sendable {
   /// How many entries are sorted by their checksums: 64 MiB.
   private static let maximumSorted = 1 << 22
 
-  /// The tables in the first `limit` bytes.
-  package init(in file: Span<UInt8>, limit: Int) {
-    let part = file.extracting(first: limit)
-    lookupBudget = 1 << 24 + limit
-    var hashBudget = 4 * limit
+  /// The tables of a file.
+  package init(in file: Span<UInt8>) {
+    lookupBudget = 1 << 24 + file.count
+    var hashBudget = 4 * file.count
     var place = 0
-    while let magic = ArchiveMagic.next(in: part, from: place) {
+    while let magic = ArchiveMagic.next(in: file, from: place) {
       place = magic + ArchiveMagic.length
       // An error here says only that no segment begins at this place.
-      guard let segment = try? IndexSegment(part, at: magic - 8) else { continue }
+      guard let segment = try? IndexSegment(file, at: magic - 8) else { continue }
       hashBudget -= segment.frame.length
       guard hashBudget > 0 else { break }
-      guard segment.frame.holds(in: part) else { continue }
+      guard segment.frame.holds(in: file) else { continue }
       place = segment.frame.end
-      let last = segment.frameEntry(segment.frameCount - 1, in: part)
+      let last = segment.frameEntry(segment.frameCount - 1, in: file)
       let shift = segment.frame.offset - Int(clamping: last.end)
       tables.append(Table(segment: segment, shift: shift))
     }

@@ -21,7 +21,6 @@ struct FrameWalk {
 
   /// Where the walk is.
   private(set) var place: Int
-  private let limit: Int
   private let decoder: FrameDecoder
   /// Every frame table of the file; looked for when something does not hold.
   private(set) var tables: FrameTables?
@@ -33,17 +32,16 @@ struct FrameWalk {
   /// An honest file needs a few times its size; one made of frame headers would take forever.
   private var budget: Int
 
-  /// A walk from `start` to `limit`.
-  init(from start: Int, limit: Int, decoder: FrameDecoder) {
+  /// A walk through a file of so many bytes.
+  init(from start: Int, of count: Int, decoder: FrameDecoder) {
     place = start
-    self.limit = limit
     self.decoder = decoder
-    budget = 1 << 27 + 4 * limit
+    budget = 1 << 27 + 4 * count
   }
 
   /// The next unit, or nil at the end.
   mutating func next(in file: Span<UInt8>) -> Unit? {
-    guard place < limit else { return nil }
+    guard place < file.count else { return nil }
     let start = place
     do throws(ArchiveError) {
       return try frame(in: file)
@@ -63,7 +61,7 @@ struct FrameWalk {
     switch file.firstWord(at: start) {
     case SkippableFrame.zstdMagic:
       let frame = try SkippableFrame(file, at: start)
-      guard frame.end <= limit, holds(frame, in: file) else {
+      guard holds(frame, in: file) else {
         throw ArchiveError(
           .damagedFrame("the checksum of a skippable frame does not hold"), offset: UInt64(start))
       }
@@ -74,7 +72,7 @@ struct FrameWalk {
       place = void.range.upperBound
       return .landmark(.void(void.range))
     default:
-      let frame = try DataFrame(file, at: start, limit: limit)
+      let frame = try DataFrame(file, at: start, limit: file.count)
       place = frame.end
       // Where what it holds begins as a section does, frame 0 is gone, and another is in its place.
       let isHeader = start == 0 && (try? decoder.beginning(of: frame, in: file)) == nil
@@ -95,34 +93,31 @@ struct FrameWalk {
   private mutating func resumption(
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
   ) -> Int {
-    if tables == nil { tables = FrameTables(in: file, limit: limit) }
-    let limit = limit
-    let end = tables?.end(ofFrameAt: start, in: file) {
-      Self.isBoundary($0, limit: limit, in: file)
-    }
+    if tables == nil { tables = FrameTables(in: file) }
+    let end = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
     if let end {
       return end.place == end.asStored
         ? end.place
         : knownFrame(from: start + 1, to: end.place, anyFrom: end.asStored, in: file) ?? end.place
     }
-    if let seemingEnd, Self.isBoundary(seemingEnd, limit: limit, in: file) { return seemingEnd }
+    if let seemingEnd, Self.isBoundary(seemingEnd, in: file) { return seemingEnd }
     var searched = start + 1
     while let magic = magic(from: searched + 8, in: file) {
       if let frame = nextFrame(from: searched, to: magic - 8, in: file) { return frame }
       if skippableHolds(at: magic - 8, in: file) { return magic - 8 }
       searched = magic - 7
     }
-    return nextFrame(from: searched, to: limit, in: file) ?? limit
+    return nextFrame(from: searched, to: file.count, in: file) ?? file.count
   }
 
   /// Whether the file ends here, or the first bytes are those of a frame.
-  private static func isBoundary(_ place: Int, limit: Int, in file: Span<UInt8>) -> Bool {
-    guard place < limit else { return place == limit }
+  private static func isBoundary(_ place: Int, in file: Span<UInt8>) -> Bool {
+    guard place < file.count else { return place == file.count }
     do throws(ArchiveError) {
       switch file.firstWord(at: place) {
       case SkippableFrame.zstdMagic: _ = try SkippableFrame(file, at: place)
       case VoidFrame.zstdMagic: _ = try VoidFrame(file, at: place)
-      default: _ = try DataFrame(file, at: place, limit: limit, mayLackChecksum: true)
+      default: _ = try DataFrame(file, at: place, limit: file.count, mayLackChecksum: true)
       }
       return true
     } catch {
@@ -135,7 +130,7 @@ struct FrameWalk {
     if let known = nextMagic, known.from <= start, known.at.map({ start <= $0 }) ?? true {
       return known.at
     }
-    let found = ArchiveMagic.next(in: file.extracting(first: limit), from: start)
+    let found = ArchiveMagic.next(in: file, from: start)
     nextMagic = (start, found)
     return found
   }
@@ -152,7 +147,7 @@ struct FrameWalk {
       guard place < behind else { return place }
       start = place + 1
       // It was read a moment ago, so this does not fail.
-      guard let frame = try? DataFrame(file, at: place, limit: limit) else { continue }
+      guard let frame = try? DataFrame(file, at: place, limit: file.count) else { continue }
       let checksum = XXH64.hash(file.extracting(frame.range))
       let known = tables?.frame(
         at: UInt64(place), checksum: checksum, storedLength: frame.length, in: file)
@@ -164,7 +159,7 @@ struct FrameWalk {
   /// The first place at or after `start` and before `end` where a data frame holds.
   private mutating func nextFrame(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
     var place = start
-    let end = min(end, limit - 4)
+    let end = min(end, file.count - 4)
     while place < end, budget > 0 {
       if file[place] == 0x28, dataFrameHolds(at: place, in: file) { return place }
       place += 1
@@ -189,7 +184,7 @@ struct FrameWalk {
     guard file.firstWord(at: place) == DataFrame.zstdMagic else { return false }
     do throws(ArchiveError) {
       budget -= 64
-      let frame = try DataFrame(file, at: place, limit: limit)
+      let frame = try DataFrame(file, at: place, limit: file.count)
       budget -= frame.length
       if frame.isRaw { return RawFrame.checksumHolds(of: frame, in: file) }
       budget -= frame.contentSize

@@ -10,7 +10,7 @@ extension Survey {
     if isTiled, landmarks.allSatisfy({ $0.landmark.isPlausible }), agreesWithSegments(in: file) {
       countForward(known: firstOrdinal)
     } else {
-      if tables == nil { tables = FrameTables(in: file, limit: limit) }
+      if tables == nil { tables = FrameTables(in: file) }
       identify(in: file)
       countForward(known: firstOrdinal)
       countBackward()

@@ -171,7 +171,7 @@ package struct Survey: Sendable {
     if generation == nil { file.willReadAll() } else { file.willRead([start..<limit]) }
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
-      from: start, limit: limit, depth: depth, limits: limits, workers: workers, intake: intake)
+      from: start, of: limit, depth: depth, limits: limits, workers: workers, intake: intake)
     try scan.run(file, into: &self, progress: progress)
     endDamaged(at: limit)
     tables = scan.tables
