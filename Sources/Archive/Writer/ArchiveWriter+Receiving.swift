@@ -116,7 +116,6 @@ extension ArchiveWriter {
     try flush()
     large = LargeSection(
       cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
-      encoder: encoder, buffers: buffers, isVerified: isVerified)
-    buffers = ([], [])
+      encoder: encoder, buffers: &buffers, isVerified: isVerified)
   }
 }

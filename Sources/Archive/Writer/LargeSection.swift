@@ -19,9 +19,9 @@ struct LargeSection: ~Copyable {
   private var received: UInt64 = 0
   private var frameIndex: UInt64 = 0
   private let prefixLength: Int
-  /// What a frame holds, and the frame as it is stored: memory that one large section after the
-  /// other is put together in.
-  private(set) var buffers: (content: [UInt8], stored: [UInt8])
+  /// What a frame holds, and the frame as it is stored.
+  private var content: [UInt8]
+  private var stored: [UInt8]
   /// Set by the first frame: if that does not shrink, the others are not tried.
   private var isRaw = false
 
@@ -38,7 +38,7 @@ struct LargeSection: ~Copyable {
   ///   - isVerified: Whether the body is known to be the one the CID names.
   init(
     _ cid: CID, bodyLength: UInt64, ordinal: UInt64, log: FrameLog, level: Int,
-    encoder: FrameEncoder, buffers: (content: [UInt8], stored: [UInt8]), isVerified: Bool
+    encoder: FrameEncoder, buffers: inout (content: [UInt8], stored: [UInt8]), isVerified: Bool
   ) {
     self.cid = cid
     self.bodyLength = bodyLength
@@ -48,13 +48,18 @@ struct LargeSection: ~Copyable {
     self.isVerified = isVerified
     mark = log.mark
     hash = BodyHash(cid)
-    self.buffers = buffers
-    self.buffers.content.removeAll(keepingCapacity: true)
-    self.buffers.content.reserveCapacity(
+    (content, stored) = ([], [])
+    swap(&content, &buffers.content)
+    swap(&stored, &buffers.stored)
+    content.removeAll(keepingCapacity: true)
+    content.reserveCapacity(
       ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
-    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &self.buffers.content)
-    prefixLength = self.buffers.content.count
+    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &content)
+    prefixLength = content.count
   }
+
+  /// Memory that the next large section is put together in.
+  var buffers: (content: [UInt8], stored: [UInt8]) { (content, stored) }
 
   /// Takes bytes of the body.
   mutating func append(_ bytes: Span<UInt8>, to log: inout FrameLog) throws {
@@ -66,9 +71,9 @@ struct LargeSection: ~Copyable {
     var start = 0
     while start < bytes.count {
       let room =
-        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - buffers.content.count
+        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
       let step = min(room, bytes.count - start)
-      buffers.content.append(bytes.extracting(start..<start + step))
+      content.append(bytes.extracting(start..<start + step))
       start += step
       if step == room { try writeFrame(to: &log) }
     }
@@ -82,16 +87,16 @@ struct LargeSection: ~Copyable {
     guard isVerified || hash.finish() != .mismatch else {
       throw ArchiveError(.contentMismatch(cid))
     }
-    if !buffers.content.isEmpty { try writeFrame(to: &log) }
+    if !content.isEmpty { try writeFrame(to: &log) }
   }
 
   private mutating func writeFrame(to log: inout FrameLog) throws {
     let outcome = encoder.encode(
-      buffers.content.span, level: isRaw ? nil : level, into: &buffers.stored)
+      content.span, level: isRaw ? nil : level, into: &stored)
     if frameIndex == 0 { isRaw = outcome == .raw }
     try log.append(
-      buffers.stored.span, contentSize: buffers.content.count, firstOrdinal: ordinal)
-    buffers.content.removeAll(keepingCapacity: true)
+      stored.span, contentSize: content.count, firstOrdinal: ordinal)
+    content.removeAll(keepingCapacity: true)
     frameIndex += 1
   }
 }
