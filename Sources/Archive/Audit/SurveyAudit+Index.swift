@@ -7,8 +7,7 @@ extension SurveyAudit {
     do throws(ArchiveError) {
       let index = try ArchiveIndex(generation, in: file)
       if let damaged = index.firstDamaged(in: file) {
-        throw ArchiveError(
-          .damagedIndex("its checksum does not hold"), offset: UInt64(damaged.frame.offset))
+        throw ArchiveError(.damagedIndex("its checksum does not hold"), at: damaged.frame.offset)
       }
       segments = index.segments
     } catch {

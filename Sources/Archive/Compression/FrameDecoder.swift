@@ -15,8 +15,7 @@ package final class FrameDecoder: Sendable {
     let stored = file.extracting(frame.range)
     guard let content = decompressors.with({ $0.decompress(stored, size: frame.contentSize) })
     else {
-      throw ArchiveError(
-        .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))
+      throw ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset)
     }
     return content
   }

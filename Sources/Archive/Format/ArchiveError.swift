@@ -113,6 +113,9 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     self.offset = offset
   }
 
+  /// An error about a place in a file that is here.
+  init(_ reason: Reason, at place: Int) { self.init(reason, offset: UInt64(clamping: place)) }
+
   /// What a person reads: one sentence, lower case, without a full stop.
   public var description: String {
     guard let offset else { return sentence }

@@ -51,12 +51,12 @@ package struct DataFrame: Equatable, Sendable {
     var rawContent = 0
     var onlyRaw = true
     while true {
-      guard place <= stop - 3 else { throw ArchiveError(.truncated, offset: UInt64(offset)) }
+      guard place <= stop - 3 else { throw ArchiveError(.truncated, at: offset) }
       let header =
         UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
       let size = Int(header >> 3)
       guard size <= Self.blockContent else {
-        throw ArchiveError(.malformedFrame("a block is too long"), offset: UInt64(place))
+        throw ArchiveError(.malformedFrame("a block is too long"), at: place)
       }
       place += 3
       switch header >> 1 & 3 {
@@ -70,17 +70,16 @@ package struct DataFrame: Equatable, Sendable {
         onlyRaw = false
         place += size
       default:
-        throw ArchiveError(
-          .malformedFrame("a block is of no known kind"), offset: UInt64(place - 3))
+        throw ArchiveError(.malformedFrame("a block is of no known kind"), at: place - 3)
       }
       if header & 1 == 1 { break }
     }
     guard place <= (mayLackChecksum ? stop : stop - 4) else {
-      throw ArchiveError(.truncated, offset: UInt64(offset))
+      throw ArchiveError(.truncated, at: offset)
     }
     guard !onlyRaw || rawContent == contentSize else {
       throw ArchiveError(
-        .malformedFrame("its blocks do not add up to its content size"), offset: UInt64(offset))
+        .malformedFrame("its blocks do not add up to its content size"), at: offset)
     }
     length = min(place + 4, stop) - offset
     isRaw = onlyRaw

@@ -48,12 +48,11 @@ extension IndexSegment {
   }
 
   var ordinalOutside: ArchiveError {
-    ArchiveError(
-      .damagedIndex("an entry names an ordinal outside it"), offset: UInt64(frame.offset))
+    ArchiveError(.damagedIndex("an entry names an ordinal outside it"), at: frame.offset)
   }
 
   private var decreasing: ArchiveError {
-    ArchiveError(.damagedIndex("its fan-out decreases"), offset: UInt64(frame.offset))
+    ArchiveError(.damagedIndex("its fan-out decreases"), at: frame.offset)
   }
 
   /// The numbers of the entries among which those with this key are.

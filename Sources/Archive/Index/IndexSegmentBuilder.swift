@@ -50,8 +50,7 @@ package struct IndexSegmentBuilder {
   ) {
     let range = range ?? 0..<keys.count
     let count = range.count
-    let layout = SegmentLayout(
-      form, base: base, count: max(1, count), frameCount: frames.count)
+    let layout = SegmentLayout(form, base: base, count: max(1, count), frameCount: frames.count)
     // Some 32 entries each.
     let bits = max(0, layout.ordinalBits - 5)
     var ends = [UInt32](repeating: 0, count: 1 << bits)
@@ -170,8 +169,7 @@ package struct IndexSegmentBuilder {
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     if let other = older.first(where: { $0.form != newLayout.form }) {
-      throw ArchiveError(
-        .damagedIndex("it has another form than the file"), offset: UInt64(other.frame.offset))
+      throw ArchiveError(.damagedIndex("it has another form than the file"), at: other.frame.offset)
     }
     guard !older.isEmpty, let file else { return try encode(in: Span(), to: sink) }
     return try file.withBytes { (bytes) throws in try encode(in: bytes, to: sink) }

@@ -187,8 +187,7 @@ package struct ArchiveRepair {
     _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, head: Generation.Head?,
     required: UInt64, at end: Int, in bytes: Span<UInt8>, _ file: MappedFile
   ) throws {
-    var log = FrameLog(
-      storage: storage, end: UInt64(end), streamLength: survey.contentLength)
+    var log = FrameLog(storage: storage, end: UInt64(end), streamLength: survey.contentLength)
     var segments: [Generation.Segment] = []
     let committed = keepsIndex ? generation : nil
     if survey.sectionCount == committed?.sectionCount ?? 0 {

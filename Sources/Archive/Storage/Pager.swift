@@ -26,8 +26,7 @@ enum Pager {
   /// - Throws: ``FetchFailure`` if the system does not let it.
   static func open() throws {
     guard failure == 0 else {
-      throw FetchFailure(
-        .noRoom, "could not read in place: \(SystemCalls.message(failure))")
+      throw FetchFailure(.noRoom, "could not read in place: \(SystemCalls.message(failure))")
     }
   }
 

@@ -24,8 +24,7 @@ enum SystemCalls {
   ///
   /// It promises nothing; it lets the wait that does promise be short.
   static func beginSynchronizing(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
-    carpack_begin_synchronizing(
-      descriptor.rawValue, Int64(range.lowerBound), Int64(range.count))
+    carpack_begin_synchronizing(descriptor.rawValue, Int64(range.lowerBound), Int64(range.count))
   }
 
   /// Waits until a directory's entries are on the medium: `fsync`.

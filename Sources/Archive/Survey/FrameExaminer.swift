@@ -43,9 +43,7 @@ struct FrameExaminer: Sendable {
     return report
   }
 
-  private func checkForm(
-    _ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport
-  ) {
+  private func checkForm(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
     let place = UInt64(frame.offset)
     let stored = file.extracting(frame.range)
     report.checksum = XXH64.hash(stored)
@@ -62,8 +60,7 @@ struct FrameExaminer: Sendable {
             .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place))
       }
     } else if ArchiveMagic.next(in: stored) != nil {
-      report.flaws.append(
-        ArchiveError(.malformedFrame("it contains the magic"), offset: place))
+      report.flaws.append(ArchiveError(.malformedFrame("it contains the magic"), offset: place))
     }
   }
 
@@ -72,8 +69,7 @@ struct FrameExaminer: Sendable {
     _ report: inout FrameReport
   ) throws(ArchiveError) {
     guard UInt64(frame.contentSize) == prefix.sectionLength else {
-      throw ArchiveError(
-        .malformedSection("it does not end with its frame"), offset: UInt64(frame.offset))
+      throw ArchiveError(.malformedSection("it does not end with its frame"), at: frame.offset)
     }
     var hash = BodyHash(prefix.cid)
     if let content {
@@ -88,8 +84,7 @@ struct FrameExaminer: Sendable {
     report.delivery = delivery(ofLarge: prefix, content)
     guard verification == .matches, prefix.cid.codec == .dagCBOR else { return }
     let whole = content ?? RawFrame.content(of: frame, in: file)
-    report.manifest = ManifestShape(
-      prefix.cid, whole.span.extracting(droppingFirst: prefix.length))
+    report.manifest = ManifestShape(prefix.cid, whole.span.extracting(droppingFirst: prefix.length))
   }
 
   private func examineSections(
@@ -100,8 +95,7 @@ struct FrameExaminer: Sendable {
     let sections = try decoded.verify(0..<decoded.count)
     for section in sections { note(section.verification, section.cid, &report) }
     if sections.count == 1, sections[0].verification == .matches {
-      report.manifest = ManifestShape(
-        sections[0].cid, content.span.extracting(sections[0].body))
+      report.manifest = ManifestShape(sections[0].cid, content.span.extracting(sections[0].body))
     }
     report.delivery = intake?.read(
       FrameIntake.Sections(

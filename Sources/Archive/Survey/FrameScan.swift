@@ -109,7 +109,7 @@ struct FrameScan {
           contentInPacks += frame.contentSize
         }
         guard examiner.depth == .quick || size <= contentBudget else {
-          throw ArchiveError(.tooMuchContent(limit: contentLimit), offset: UInt64(frame.offset))
+          throw ArchiveError(.tooMuchContent(limit: contentLimit), at: frame.offset)
         }
         contentBudget -= min(contentBudget, size)
       }
@@ -210,8 +210,7 @@ struct FrameScan {
   private func complete(_ item: Item, _ frame: DataFrame, _ part: Part) {
     let (large, number, isLast) = part
     if item.report.failure == nil, large.broken.contains(number) {
-      item.report.failure = ArchiveError(
-        .damagedFrame("it does not decompress"), offset: UInt64(frame.offset))
+      item.report.failure = ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset)
     }
     if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {

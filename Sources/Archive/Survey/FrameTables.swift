@@ -137,9 +137,7 @@ package struct FrameTables: Sendable {
   /// - Parameters:
   ///   - lost: Ordinals, ascending.
   ///   - note: Called with an ordinal and what is kept of its key.
-  func keptKeys(
-    of lost: [Range<UInt64>], in file: Span<UInt8>, _ note: (UInt64, UInt64) -> Void
-  ) {
+  func keptKeys(of lost: [Range<UInt64>], in file: Span<UInt8>, _ note: (UInt64, UInt64) -> Void) {
     guard let first = lost.first, let last = lost.last else { return }
     var budget = lookupBudget
     for table in tables {

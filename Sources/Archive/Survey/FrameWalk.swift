@@ -63,7 +63,7 @@ struct FrameWalk {
       let frame = try SkippableFrame(file, at: start)
       guard holds(frame, in: file) else {
         throw ArchiveError(
-          .damagedFrame("the checksum of a skippable frame does not hold"), offset: UInt64(start))
+          .damagedFrame("the checksum of a skippable frame does not hold"), at: start)
       }
       place = frame.end
       return .landmark(Survey.Landmark(frame, in: file))

@@ -23,9 +23,7 @@ final class LargeSectionScan: @unchecked Sendable {
   var isComplete: Bool { framesMet == prefix.frameCount }
 
   /// Hashes what frame number `number` holds of the body.
-  func update(
-    with frame: DataFrame, number: UInt64, decoder: FrameDecoder, in file: Span<UInt8>
-  ) {
+  func update(with frame: DataFrame, number: UInt64, decoder: FrameDecoder, in file: Span<UInt8>) {
     let skipped = number == 0 ? prefix.length : 0
     do throws(ArchiveError) {
       guard !frame.isRaw else {

@@ -37,8 +37,7 @@ extension Survey {
   var table: [FrameEntry] { framesByOrdinal.map(\.entry) }
 
   func keysByOrdinal(in file: Span<UInt8>) -> KeyList {
-    var byOrdinal = [UInt64](
-      repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
+    var byOrdinal = [UInt64](repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
     let lost = lostOrdinals
     // What was never committed and is not whole is not there, rather than damaged.
     let isTail = start > 0

@@ -365,7 +365,7 @@ extension Survey.Landmark {
       case .indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
       case .footer:
         guard Footer.segmentCount(length: frame.length) != nil else {
-          throw ArchiveError(.malformedFooter("its length cannot be"), offset: UInt64(frame.offset))
+          throw ArchiveError(.malformedFooter("its length cannot be"), at: frame.offset)
         }
         let own = file.u64(frame.end - Footer.trailerLength)
         let claim = Footer.headClaim(in: file, at: frame.offset)

@@ -36,7 +36,7 @@ extension ArchiveReader {
       else {
         throw ArchiveError(
           .malformedFooter("it cannot come before generation \(newer.number)"),
-          offset: UInt64(offset))
+          at: offset)
       }
       return older
     }

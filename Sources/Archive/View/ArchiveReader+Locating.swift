@@ -80,9 +80,7 @@ extension ArchiveReader {
   /// - Parameters:
   ///   - limit: How many bytes are asked for at a time.
   ///   - body: Hands over the frames, until it is told that they are enough.
-  func willRead(
-    upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void
-  ) {
+  func willRead(upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void) {
     guard file.isFetched else { return }
     willSearch()
     var (ranges, length) = ([Range<Int>](), 0)
@@ -216,8 +214,7 @@ extension ArchiveReader {
   /// Where the section with this number is by this reader's index.
   func locate(_ ordinal: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> SectionLocation {
     guard let row = index.row(of: ordinal, in: file) else {
-      throw ArchiveError(
-        ordinal < sectionCount ? .lostSection(ordinal) : .unknownOrdinal(ordinal))
+      throw ArchiveError(ordinal < sectionCount ? .lostSection(ordinal) : .unknownOrdinal(ordinal))
     }
     let entry = row.entry
     if let frame = cache.frame(at: entry.offset), frame.firstOrdinal == entry.firstOrdinal {

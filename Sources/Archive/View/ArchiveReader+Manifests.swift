@@ -29,8 +29,7 @@ extension ArchiveReader {
         let offset = survey.frames[manifest.frame].offset
         guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
         else { return nil }
-        return ManifestCandidate(
-          cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)
+        return ManifestCandidate(cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)
       }
     }
   }

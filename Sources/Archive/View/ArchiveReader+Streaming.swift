@@ -45,7 +45,7 @@ extension ArchiveReader {
       isAtEnd = step == nil
     }
     guard !isHashing || hash.finish() != .mismatch else {
-      throw ArchiveError(.damagedSection(prefix.cid), offset: UInt64(first.offset))
+      throw ArchiveError(.damagedSection(prefix.cid), at: first.offset)
     }
   }
 

@@ -89,8 +89,7 @@ package struct BodyCursor {
     let content = try reader.decoder.content(of: frame, in: file)
     if limit < content.count {
       // No section has the number, so that none is looked for in it.
-      reader.cache.insert(
-        DecodedFrame(frame, location.prefix, content, firstOrdinal: .max))
+      reader.cache.insert(DecodedFrame(frame, location.prefix, content, firstOrdinal: .max))
     }
     return content
   }

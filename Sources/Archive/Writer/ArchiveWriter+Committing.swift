@@ -97,8 +97,7 @@ extension ArchiveWriter {
   /// A manifest is alone in its frame, so that a reader of the footer has it with one request
   /// more.
   private func newHead(_ manifest: CID, _ ordinal: UInt64) throws -> Generation.Head {
-    let place =
-      ordinal < pending.base ? try committedPlace(of: ordinal) : pendingPlace(of: ordinal)
+    let place = ordinal < pending.base ? try committedPlace(of: ordinal) : pendingPlace(of: ordinal)
     guard let place else { throw ArchiveError(.manifestNotAlone(manifest)) }
     return Generation.Head(cid: manifest, ordinal: ordinal, frameOffset: place)
   }

@@ -33,8 +33,7 @@ extension ArchiveWriter {
       if let body = small {
         let received = UInt64(body.bytes.count + bytes.count)
         guard received <= body.length else {
-          throw ArchiveError(
-            .lengthMismatch(body.cid, announced: body.length, received: received))
+          throw ArchiveError(.lengthMismatch(body.cid, announced: body.length, received: received))
         }
         small?.bytes.append(bytes)
       } else {

@@ -10,8 +10,7 @@ extension ArchiveWriter {
     _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions
   ) throws -> ArchiveWriter {
     guard try storage.size > 0 else {
-      return ArchiveWriter(
-        log: try beginFile(storage, carHeader), committed: nil, options: options)
+      return ArchiveWriter(log: try beginFile(storage, carHeader), committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
     // medium before anything behind it.
@@ -50,7 +49,7 @@ extension ArchiveWriter {
     let segment = try reader.withFile { (bytes) in reader.index.firstDamaged(in: bytes) }
     if let segment {
       throw ArchiveError(
-        .damagedIndex("nothing is appended to the archive"), offset: UInt64(segment.frame.offset))
+        .damagedIndex("nothing is appended to the archive"), at: segment.frame.offset)
     }
     return reader
   }

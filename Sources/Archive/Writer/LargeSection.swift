@@ -70,8 +70,7 @@ struct LargeSection: ~Copyable {
     if !isVerified { hash.update(bytes) }
     var start = 0
     while start < bytes.count {
-      let room =
-        ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
+      let room = ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
       let step = min(room, bytes.count - start)
       content.append(bytes.extracting(start..<start + step))
       start += step
@@ -91,11 +90,9 @@ struct LargeSection: ~Copyable {
   }
 
   private mutating func writeFrame(to log: inout FrameLog) throws {
-    let outcome = encoder.encode(
-      content.span, level: isRaw ? nil : level, into: &stored)
+    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
     if frameIndex == 0 { isRaw = outcome == .raw }
-    try log.append(
-      stored.span, contentSize: content.count, firstOrdinal: ordinal)
+    try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
     content.removeAll(keepingCapacity: true)
     frameIndex += 1
   }

@@ -54,8 +54,7 @@ struct TailAdoption {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
       survey.drop(dropped)
-      let head =
-        isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
+      let head = isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
       if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
       guard let last else {
         try storage.truncate(to: max(start, UInt64(survey.header?.frame.end ?? 0)))
