@@ -1,4 +1,4 @@
-import Archive
+@testable import Archive
 import IPLD
 import SystemPackage
 import TestSupport

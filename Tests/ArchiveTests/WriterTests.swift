@@ -1,4 +1,4 @@
-import Archive
+@testable import Archive
 import ArchiveTestSupport
 import IPLD
 import SystemPackage

@@ -23,12 +23,6 @@ package struct ArchiveVerification: Equatable, Sendable {
     /// What it is, and where.
     package let error: ArchiveError
 
-    /// A finding.
-    package init(_ severity: Severity, _ error: ArchiveError) {
-      self.severity = severity
-      self.error = error
-    }
-
     /// What a person reads.
     package var description: String { error.description }
   }
@@ -89,7 +83,7 @@ extension ArchiveVerification {
   mutating func note(_ severity: Severity, _ error: ArchiveError) {
     findingCount += 1
     worst = max(worst ?? severity, severity)
-    if findings.count < Survey.listLimit { findings.append(Finding(severity, error)) }
+    if findings.count < Survey.listLimit { findings.append(Finding(severity: severity, error: error)) }
   }
 
   mutating func noteDamaged(_ cid: CID, at offset: UInt64?) {

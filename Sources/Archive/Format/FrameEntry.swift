@@ -25,14 +25,9 @@ package struct FrameEntry: Equatable, Sendable {
     let start = Int(clamping: offset)
     return start..<max(start, Int(clamping: end))
   }
+}
 
-  package init(offset: UInt64, checksum: UInt64, firstOrdinal: UInt64, storedLength: UInt32) {
-    self.offset = offset
-    self.checksum = checksum
-    self.firstOrdinal = firstOrdinal
-    self.storedLength = storedLength
-  }
-
+extension FrameEntry {
   /// Reads the entry at `offset` of a segment that begins with the ordinal `base`.
   ///
   /// - Precondition: it lies within `file`, and `base` is below 2^62, as that of every segment.

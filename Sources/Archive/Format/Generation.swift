@@ -10,13 +10,6 @@ package struct Generation: Equatable, Sendable {
     package let ordinal: UInt64
     /// Where its frame begins.
     package let frameOffset: UInt64
-
-    /// A head.
-    package init(cid: CID, ordinal: UInt64, frameOffset: UInt64) {
-      self.cid = cid
-      self.ordinal = ordinal
-      self.frameOffset = frameOffset
-    }
   }
 
   /// A live index segment, as the footer names it.
@@ -31,17 +24,6 @@ package struct Generation: Equatable, Sendable {
     package let frameCount: UInt32
     /// The XXH64 of its frame.
     package let checksum: UInt64
-
-    /// A segment.
-    package init(
-      offset: UInt64, base: UInt64, sectionCount: UInt32, frameCount: UInt32, checksum: UInt64
-    ) {
-      self.offset = offset
-      self.base = base
-      self.sectionCount = sectionCount
-      self.frameCount = frameCount
-      self.checksum = checksum
-    }
   }
 
   /// Its number, from 1.
@@ -64,27 +46,9 @@ package struct Generation: Equatable, Sendable {
   /// The index, in order of ordinals.
   package let segments: [Segment]
   /// The format's minor version, by which the file was written.
-  package let minorVersion: UInt16
+  package internal(set) var minorVersion: UInt16 = Footer.minorVersion
   /// The feature bits.
-  package let features: FeatureFlags
-
-  /// A generation.
-  package init(
-    number: UInt64, footerOffset: UInt64, previousFooterOffset: UInt64?, committedLength: UInt64,
-    sectionCount: UInt64, streamLength: UInt64, head: Head?, segments: [Segment],
-    minorVersion: UInt16 = Footer.minorVersion, features: FeatureFlags = FeatureFlags()
-  ) {
-    self.number = number
-    self.footerOffset = footerOffset
-    self.previousFooterOffset = previousFooterOffset
-    self.committedLength = committedLength
-    self.sectionCount = sectionCount
-    self.streamLength = streamLength
-    self.head = head
-    self.segments = segments
-    self.minorVersion = minorVersion
-    self.features = features
-  }
+  package internal(set) var features = FeatureFlags()
 }
 
 extension Generation {

@@ -8,13 +8,6 @@ package struct Section: Equatable, Sendable {
   package let cid: CID
   /// How long the body is.
   package let bodyLength: UInt64
-
-  /// A section.
-  package init(ordinal: UInt64, cid: CID, bodyLength: UInt64) {
-    self.ordinal = ordinal
-    self.cid = cid
-    self.bodyLength = bodyLength
-  }
 }
 
 /// What to do with a section, once its CID and length are known.

@@ -10,25 +10,17 @@ package struct Recovery: Equatable, Sendable {
 
   /// How many bytes follow the last footer: what is whole among them can be read, and does not
   /// count.
-  package var interruptedTail: UInt64
-  /// Whether what follows was committed once: it holds a footer that does not stand where it was
-  /// written.
-  package var isDamaged: Bool
-  /// Whether a writer has the file, so that what follows is on its way.
-  package var isBeingWritten: Bool
+  package var interruptedTail: UInt64 = 0
   /// Why the index was read from the frames; nil if the one in the file was used.
   package var rebuild: Rebuild?
+  /// Whether what follows was committed once: it holds a footer that does not stand where it was
+  /// written.
+  package var isDamaged = false
+  /// Whether a writer has the file, so that what follows is on its way.
+  package var isBeingWritten = false
+}
 
-  /// A record of what was done.
-  package init(
-    interruptedTail: UInt64 = 0, rebuild: Rebuild? = nil, isDamaged: Bool = false,
-    isBeingWritten: Bool = false
-  ) {
-    self.interruptedTail = interruptedTail
-    self.rebuild = rebuild
-    self.isDamaged = isDamaged
-    self.isBeingWritten = isBeingWritten
-  }
+extension Recovery {
   /// What was done, and that the index was read from the frames.
   init(_ recovery: Recovery?, rebuiltAt place: UInt64) {
     self = recovery ?? Recovery()
