@@ -165,12 +165,9 @@ extension SurveyAudit {
   private func hasSection(_ key: SectionKey, _ segment: IndexSegment, in file: Span<UInt8>) -> Bool
   {
     var isThere = false
-    do throws(ArchiveError) {
-      try segment.forEachCandidate(key, in: file) { ordinal in
-        if self.key(of: ordinal, segment, in: file) == key.prefix { isThere = true }
-      }
-    } catch {
-      // A segment whose numbers cannot be is not what the frames make it, which is noted.
+    // A segment whose numbers cannot be is not what the frames make it, which is noted.
+    _ = try? segment.forEachCandidate(key, in: file) { ordinal in
+      isThere = isThere || self.key(of: ordinal, segment, in: file) == key.prefix
     }
     return isThere
   }

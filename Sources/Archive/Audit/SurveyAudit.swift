@@ -81,12 +81,8 @@ struct SurveyAudit {
 
   /// Whether a section that is damaged was written again.
   private func isHeldElsewhere(_ cid: CID) -> Bool {
-    guard generation.features.isRepaired else { return false }
-    do {
-      return try reader.read(cid) { _ in }
-    } catch {
-      return false
-    }
+    // One that cannot be read there either is damaged.
+    generation.features.isRepaired && (try? reader.read(cid) { _ in }) ?? false
   }
 
   private mutating func noteLandmarks(in file: Span<UInt8>) {

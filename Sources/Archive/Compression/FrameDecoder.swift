@@ -20,6 +20,12 @@ package final class FrameDecoder: Sendable {
     return content
   }
 
+  /// Whether a frame holds: its content has its checksum.
+  func holds(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
+    frame.isRaw
+      ? RawFrame.checksumHolds(of: frame, in: file) : (try? content(of: frame, in: file)) != nil
+  }
+
   /// The prefix of the first section of a frame; and the content, if all of it had to be
   /// decompressed for that.
   ///

@@ -19,21 +19,14 @@ package struct ManifestShape: Sendable {
 
   /// A section that has the shape of a manifest; nil for any other.
   init?(_ cid: CID, _ body: Span<UInt8>) {
-    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil,
-      body.count <= Self.maximumLength, Self.namesItsField(body)
-    else {
-      return nil
-    }
-    do {
-      let value = try DAGCBORDecoder.decode(body)
-      guard Self.matches(value), let commit = value["commit"]?.link else { return nil }
-      self.cid = cid
-      self.commit = commit
-      previous = value["prev"]?.link
-    } catch {
-      // Not DAG-CBOR, so no manifest.
-      return nil
-    }
+    // What is not DAG-CBOR is no manifest.
+    guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil, body.count <= Self.maximumLength,
+      Self.namesItsField(body), let value = try? DAGCBORDecoder.decode(body),
+      Self.matches(value), let commit = value["commit"]?.link
+    else { return nil }
+    self.cid = cid
+    self.commit = commit
+    previous = value["prev"]?.link
   }
 
   /// Whether a block holds the name of the field that makes it a manifest, so that it is worth

@@ -48,7 +48,9 @@ package struct ArchiveIndex: Sendable {
   package init(_ generation: Generation, in file: Span<UInt8>) throws(ArchiveError) {
     var parts: [Part] = []
     for named in generation.segments {
-      let segment = try Self.segment(named, in: file)
+      guard let segment = try? IndexSegment(file, at: Int(clamping: named.offset)) else {
+        throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
+      }
       guard segment.base == named.base, segment.count == named.sectionCount,
         segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum,
         segment.form == generation.features.indexForm
@@ -80,16 +82,6 @@ package struct ArchiveIndex: Sendable {
         ).length : 0
       let read = length <= maximumFetched ? length : SegmentLayout.fanOutOffset
       return start..<max(start, start.addingReportingOverflow(read).partialValue)
-    }
-  }
-
-  private static func segment(_ named: Generation.Segment, in file: Span<UInt8>)
-    throws(ArchiveError) -> IndexSegment
-  {
-    do {
-      return try IndexSegment(file, at: Int(clamping: named.offset))
-    } catch {
-      throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
     }
   }
 

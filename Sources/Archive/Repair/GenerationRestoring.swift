@@ -87,13 +87,9 @@ struct GenerationRestoring {
     return nil
   }
 
+  /// What a footer says; nil if that cannot be: what follows is not measured by it.
   private func footer(_ frame: SkippableFrame, in file: Span<UInt8>) -> Generation? {
-    do throws(ArchiveError) {
-      return try Footer.read(file, frame)
-    } catch {
-      // It holds, and says what cannot be: what follows is not measured by it.
-      return nil
-    }
+    try? Footer.read(file, frame)
   }
 
   private mutating func end(_ generation: Generation?) {

@@ -51,19 +51,11 @@ package final class FetchedFile: Sendable {
     var firstOwnPage = Int.max
   }
 
-  fileprivate struct Group {
-    /// A one for each page that is there.
-    var present: UInt64 = 0
-    /// When it was needed last.
-    var lastUse = 0
-  }
+  /// A one for each page that is there, and when one was needed last.
+  fileprivate typealias Group = (present: UInt64, lastUse: Int)
 
   /// A mapping of the scratch file.
-  fileprivate struct Window {
-    let start: UInt
-    let length: Int
-    let number: CInt
-  }
+  fileprivate typealias Window = (start: UInt, length: Int, number: CInt)
 
   /// A file of which nothing is here yet.
   ///
@@ -182,7 +174,7 @@ package final class FetchedFile: Sendable {
       for range in sorted {
         var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
         while page * pageSize < range.upperBound {
-          table.groups[page / Self.pagesPerGroup, default: Group()].lastUse = table.clock
+          table.groups[page / Self.pagesPerGroup, default: (0, 0)].lastUse = table.clock
           if !table.isPresent(page) {
             runs.extend(by: page, across: Self.widestGap / pageSize)
           }
@@ -207,11 +199,11 @@ package final class FetchedFile: Sendable {
       for page in pages {
         let (number, place) = page.quotientAndRemainder(dividingBy: Self.pagesPerGroup)
         let bit: UInt64 = 1 << UInt64(place)
-        if table.groups[number, default: Group()].present & bit == 0 {
-          table.groups[number, default: Group()].present |= bit
+        if table.groups[number, default: (0, 0)].present & bit == 0 {
+          table.groups[number, default: (0, 0)].present |= bit
           if page < table.firstOwnPage { table.held += 1 }
         }
-        table.groups[number, default: Group()].lastUse = table.clock
+        table.groups[number, default: (0, 0)].lastUse = table.clock
       }
       for window in table.windows { permit(pages, in: window, PROT_READ) }
       evict(&table)
@@ -335,7 +327,7 @@ package final class FetchedFile: Sendable {
       unsafe munmap(address, count)
       throw FetchFailure(.noRoom, "too many archives are open")
     }
-    let window = Window(start: start, length: count, number: number)
+    let window: Window = (start, count, number)
     Pager.add(self, number, start..<start + UInt(count))
     table.withLock { table in
       table.windows.append(window)

@@ -6,11 +6,8 @@
 /// directly follows the last frame it names, so how far both lie apart is by how many bytes it was
 /// moved: bytes that were inserted or removed before it.
 package struct FrameTables: Sendable {
-  private struct Table: Sendable {
-    let segment: IndexSegment
-    /// By how many bytes the segment lies behind where its table says that it begins.
-    let shift: Int
-  }
+  /// A segment, and by how many bytes it lies behind where its table says that it begins.
+  private typealias Table = (segment: IndexSegment, shift: Int)
 
   /// A frame as a table knows it, whatever its place: the ordinal of the first section that has
   /// bytes in it, and whether it continues the section of the frame before it.
@@ -43,7 +40,7 @@ package struct FrameTables: Sendable {
       place = segment.frame.end
       let last = segment.frameEntry(segment.frameCount - 1, in: file)
       let shift = segment.frame.offset - Int(clamping: last.end)
-      tables.append(Table(segment: segment, shift: shift))
+      tables.append((segment, shift))
     }
   }
 

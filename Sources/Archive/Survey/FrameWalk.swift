@@ -104,7 +104,10 @@ struct FrameWalk {
     var searched = start + 1
     while let magic = magic(from: searched + 8, in: file) {
       if let frame = nextFrame(from: searched, to: magic - 8, in: file) { return frame }
-      if skippableHolds(at: magic - 8, in: file) { return magic - 8 }
+      // An error here says only that no frame begins at this place.
+      if let frame = try? SkippableFrame(file, at: magic - 8), holds(frame, in: file) {
+        return frame.offset
+      }
       searched = magic - 7
     }
     return nextFrame(from: searched, to: file.count, in: file) ?? file.count
@@ -113,15 +116,12 @@ struct FrameWalk {
   /// Whether the file ends here, or the first bytes are those of a frame.
   private static func isBoundary(_ place: Int, in file: Span<UInt8>) -> Bool {
     guard place < file.count else { return place == file.count }
-    do throws(ArchiveError) {
-      switch file.firstWord(at: place) {
-      case SkippableFrame.zstdMagic: _ = try SkippableFrame(file, at: place)
-      case VoidFrame.zstdMagic: _ = try VoidFrame(file, at: place)
-      default: _ = try DataFrame(file, at: place, limit: file.count, mayLackChecksum: true)
-      }
-      return true
-    } catch {
-      return false
+    // An error here says only that no frame begins at this place.
+    return switch file.firstWord(at: place) {
+    case SkippableFrame.zstdMagic: (try? SkippableFrame(file, at: place)) != nil
+    case VoidFrame.zstdMagic: (try? VoidFrame(file, at: place)) != nil
+    default:
+      (try? DataFrame(file, at: place, limit: file.count, mayLackChecksum: true)) != nil
     }
   }
 
@@ -167,14 +167,6 @@ struct FrameWalk {
     return nil
   }
 
-  private mutating func skippableHolds(at place: Int, in file: Span<UInt8>) -> Bool {
-    do throws(ArchiveError) {
-      return holds(try SkippableFrame(file, at: place), in: file)
-    } catch {
-      return false
-    }
-  }
-
   private mutating func holds(_ frame: SkippableFrame, in file: Span<UInt8>) -> Bool {
     budget -= frame.length
     return budget > 0 && frame.holds(in: file)
@@ -182,16 +174,10 @@ struct FrameWalk {
 
   private mutating func dataFrameHolds(at place: Int, in file: Span<UInt8>) -> Bool {
     guard file.firstWord(at: place) == DataFrame.zstdMagic else { return false }
-    do throws(ArchiveError) {
-      budget -= 64
-      let frame = try DataFrame(file, at: place, limit: file.count)
-      budget -= frame.length
-      if frame.isRaw { return RawFrame.checksumHolds(of: frame, in: file) }
-      budget -= frame.contentSize
-      _ = try decoder.content(of: frame, in: file)
-      return true
-    } catch {
-      return false
-    }
+    budget -= 64
+    // An error here says only that no frame begins at this place.
+    guard let frame = try? DataFrame(file, at: place, limit: file.count) else { return false }
+    budget -= frame.length + (frame.isRaw ? 0 : frame.contentSize)
+    return decoder.holds(frame, in: file)
   }
 }

@@ -82,12 +82,9 @@ extension ArchiveReader {
 
   /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.
   func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
-    do {
-      guard let location = try successor(of: ordinal) else { return false }
-      return !damaged.contains(location.row.entry.offset)
-    } catch {
-      return false
-    }
+    // What cannot be found supersedes nothing.
+    let location = try? successor(of: ordinal)
+    return location.map { !damaged.contains($0.row.entry.offset) } ?? false
   }
 
   /// The CID of a section; nil if it, or the frame it is in, is damaged.

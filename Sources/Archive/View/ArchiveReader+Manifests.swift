@@ -4,14 +4,9 @@ package import IPLD
 extension ArchiveReader {
   /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block
   /// links to it.
-  package struct ManifestCandidate: Sendable {
-    /// Its CID.
-    package let cid: CID
-    /// Its number, which tells where it stands among others.
-    package let ordinal: UInt64
-    /// Where its frame begins.
-    package let offset: UInt64
-  }
+  ///
+  /// Its CID; its number, which tells where it stands among others; and where its frame begins.
+  package typealias ManifestCandidate = (cid: CID, ordinal: UInt64, offset: UInt64)
 
   /// What may be manifests, in file order: those that follow the last footer, or, in a reader that a
   /// survey made, all.
@@ -29,7 +24,7 @@ extension ArchiveReader {
         let offset = survey.frames[manifest.frame].offset
         guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
         else { return nil }
-        return ManifestCandidate(cid: manifest.shape.cid, ordinal: location.ordinal, offset: offset)
+        return (manifest.shape.cid, location.ordinal, offset)
       }
     }
   }

@@ -20,8 +20,7 @@ extension ArchiveReader {
     expectedLength: @escaping @Sendable (Int) -> UInt64? = { _ in nil },
     cid: @escaping @Sendable (Int) -> CID
   ) throws -> [SectionState] {
-    let asked = Asked(cid: cid, length: expectedLength, isChecking: isChecking)
-    let found = try find(count, workers: workers, asked)
+    let found = try find(count, workers: workers, (cid, expectedLength, isChecking))
     return found.ordinals.indices.map { place in
       if let error = found.damaged[place] { return .damaged(error) }
       let ordinal = found.ordinals[place]
@@ -67,19 +66,14 @@ extension ArchiveReader {
   package func ordinals(
     _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
-    let asked = Asked(cid: cid, length: { _ in nil }, isChecking: false)
-    return try find(count, workers: workers, asked).ordinals
+    try find(count, workers: workers, (cid, { _ in nil }, false)).ordinals
   }
 
-  /// What is asked about many sections.
-  private struct Asked {
-    /// The CID with a number.
-    let cid: @Sendable (Int) -> CID
-    /// How long its body should be, if that is known.
-    let length: @Sendable (Int) -> UInt64?
-    /// Whether all frames of a section have to hold.
-    let isChecking: Bool
-  }
+  /// What is asked about many sections: the CID with a number; how long its body should be, if that
+  /// is known; and whether all frames of a section have to hold.
+  private typealias Asked = (
+    cid: @Sendable (Int) -> CID, length: @Sendable (Int) -> UInt64?, isChecking: Bool
+  )
 
   /// What was found of many CIDs: the number of each, `UInt64.max` if it cannot be had, and the
   /// length of its body; and why some cannot be had that were there.
