@@ -90,9 +90,13 @@ struct LargeSection: ~Copyable {
   }
 
   private mutating func writeFrame(to log: inout FrameLog) throws {
-    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &stored)
+    // Lent by itself while the content is.
+    var frame: [UInt8] = []
+    swap(&frame, &stored)
+    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &frame)
     if frameIndex == 0 { isRaw = outcome == .raw }
-    try log.append(stored.span, contentSize: content.count, firstOrdinal: ordinal)
+    try log.append(frame.span, contentSize: content.count, firstOrdinal: ordinal)
+    swap(&frame, &stored)
     content.removeAll(keepingCapacity: true)
     frameIndex += 1
   }
