@@ -53,11 +53,6 @@ package struct ArchiveVerification: Equatable, Sendable {
   /// How many of these count no more: damage that was repaired around, or written again elsewhere.
   package internal(set) var supersededBytes: UInt64 = 0
 
-  init(generation: Generation, isComplete: Bool) {
-    self.generation = generation
-    self.isComplete = isComplete
-  }
-
   /// The worst thing that was found; nil if nothing was.
   package internal(set) var worst: Severity?
 
@@ -83,7 +78,9 @@ extension ArchiveVerification {
   mutating func note(_ severity: Severity, _ error: ArchiveError) {
     findingCount += 1
     worst = max(worst ?? severity, severity)
-    if findings.count < Survey.listLimit { findings.append(Finding(severity: severity, error: error)) }
+    if findings.count < Survey.listLimit {
+      findings.append(Finding(severity: severity, error: error))
+    }
   }
 
   mutating func noteDamaged(_ cid: CID, at offset: UInt64?) {

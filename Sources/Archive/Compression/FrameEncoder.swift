@@ -15,27 +15,21 @@ package final class FrameEncoder: Sendable {
 
   package init() {}
 
-  /// How a frame came to be stored.
-  package enum Outcome: Equatable, Sendable {
-    case compressed
-    case raw
-  }
-
   /// Replaces `bytes` by the frame of `content`.
   ///
   /// - Parameters:
   ///   - content: Not empty, and within ``ArchiveLimits/frameContent``.
   ///   - level: The zstd level, or nil to store it raw.
   ///   - bytes: What the frame goes into.
-  /// - Returns: Which form it took.
+  /// - Returns: Whether it is compressed.
   @discardableResult
-  package func encode(_ content: Span<UInt8>, level: Int?, into bytes: inout [UInt8]) -> Outcome {
-    if let level, compress(content, level: level, into: &bytes) { return .compressed }
+  package func encode(_ content: Span<UInt8>, level: Int?, into bytes: inout [UInt8]) -> Bool {
+    if let level, compress(content, level: level, into: &bytes) { return true }
     bytes.removeAll(keepingCapacity: true)
     // Room for the block headers, too.
     bytes.reserveCapacity(content.count + 16 + 3 * (content.count / DataFrame.blockContent + 2))
     RawFrame.append(content, to: &bytes)
-    return .raw
+    return false
   }
 
   private func compress(_ content: Span<UInt8>, level: Int, into bytes: inout [UInt8]) -> Bool {

@@ -114,10 +114,10 @@ package struct ArchiveRepair {
       let committed = try ArchiveReader(file, committed: generation)
       guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil
       else { return false }
-      var adoption = TailAdoption(storage, file, after: committed)
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
-      adoption.keepsRemains = true
-      adoption.keepsOrdinals = keepsOrdinals
+      let adoption = TailAdoption(
+        storage: storage, file: file, committed: committed, keepsRemains: true,
+        keepsOrdinals: keepsOrdinals)
       let count = try adoption.run(carHeader: [])
       report.isReindexed = count > 0
       let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0

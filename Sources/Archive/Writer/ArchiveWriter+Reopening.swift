@@ -17,7 +17,8 @@ extension ArchiveWriter {
     try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)
-    let adopted = try TailAdoption(storage, file, after: reader).run(carHeader: carHeader)
+    let adopted = try TailAdoption(storage: storage, file: file, committed: reader)
+      .run(carHeader: carHeader)
     if reader.map({ $0.generation.committedLength < UInt64(file.count) }) ?? true {
       file = try storage.map()
       reader = try committed(of: file)
@@ -65,7 +66,8 @@ extension ArchiveWriter {
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {
         // Throws if nothing can be appended behind these bytes.
-        _ = try TailAdoption(storage, file, after: nil).run(carHeader: carHeader)
+        _ = try TailAdoption(storage: storage, file: file, committed: nil)
+          .run(carHeader: carHeader)
       }
     } catch let error as ArchiveError where !error.isOfSystem {
       try storage.truncate(to: 0)

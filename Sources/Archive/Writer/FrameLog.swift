@@ -17,12 +17,6 @@ struct FrameLog {
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
   private(set) var isUncertain = false
 
-  init(storage: any ArchiveStorage, end: UInt64, streamLength: UInt64) {
-    self.storage = storage
-    self.end = end
-    self.streamLength = streamLength
-  }
-
   /// A state to go back to.
   typealias Mark = (end: UInt64, frameCount: Int, streamLength: UInt64)
 

@@ -93,8 +93,8 @@ struct LargeSection: ~Copyable {
     // Lent by itself while the content is.
     var frame: [UInt8] = []
     swap(&frame, &stored)
-    let outcome = encoder.encode(content.span, level: isRaw ? nil : level, into: &frame)
-    if frameIndex == 0 { isRaw = outcome == .raw }
+    let isCompressed = encoder.encode(content.span, level: isRaw ? nil : level, into: &frame)
+    if frameIndex == 0 { isRaw = !isCompressed }
     try log.append(frame.span, contentSize: content.count, firstOrdinal: ordinal)
     swap(&frame, &stored)
     content.removeAll(keepingCapacity: true)

@@ -11,22 +11,15 @@ internal import IPLD
 /// something before it does not hold, that was damaged later: nothing is changed, and repairing
 /// decides.
 struct TailAdoption {
-  private let storage: any ArchiveStorage
-  private let file: MappedFile
-  private let committed: ArchiveReader?
+  let storage: any ArchiveStorage
+  let file: MappedFile
+  /// What is committed in it; nil if nothing is.
+  let committed: ArchiveReader?
   /// Whether a tail is refused if adopting it would lose what is left of a damaged pack.
   var keepsRemains = false
   /// Whether a tail is refused if adopting it would give sections other ordinals, which an order of
   /// blocks may name.
   var keepsOrdinals = false
-
-  /// The adoption of what follows what `committed` reads, or of a file in which nothing is
-  /// committed.
-  init(_ storage: any ArchiveStorage, _ file: MappedFile, after committed: ArchiveReader?) {
-    self.storage = storage
-    self.file = file
-    self.committed = committed
-  }
 
   private var generation: Generation? { committed?.generation }
 
