@@ -129,7 +129,9 @@ package final class FileStorage: ArchiveStorage {
   package func restrictToOwner() throws { try restrict(to: .ownerReadWrite) }
 
   private func restrict(to permissions: FilePermissions) throws {
-    try Self.check("change the mode of \(path)", SystemCalls.restrict(descriptor, to: permissions))
+    try Self.attempt("change the mode of \(path)") {
+      try SystemCalls.restrict(descriptor, to: permissions)
+    }
   }
 
   /// How many bytes the file has.
@@ -182,7 +184,7 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronize() throws {
-    try Self.check("sync \(path)", SystemCalls.synchronizeData(descriptor))
+    try Self.attempt("sync \(path)") { try SystemCalls.synchronizeData(descriptor) }
   }
 
   /// Cuts the file off.
@@ -196,16 +198,20 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
   package func lock() throws {
-    let code = SystemCalls.lock(descriptor)
-    if let code, SystemCalls.isLockedByAnother(code) { throw ArchiveError(.locked) }
-    try Self.check("lock \(path)", code)
-    SystemCalls.markAsWritten(descriptor)
+    try Self.attempt("lock \(path)") {
+      do {
+        try SystemCalls.lock(descriptor)
+      } catch Errno.wouldBlock {
+        throw ArchiveError(.locked)
+      }
+    }
+    SystemCalls.mark(descriptor, asWritten: true)
   }
 
   /// Gives the lock back before the storage itself goes, which another owner of it may
   /// delay.
   package func unlock() {
-    SystemCalls.unmarkAsWritten(descriptor)
+    SystemCalls.mark(descriptor, asWritten: false)
     SystemCalls.unlock(descriptor)
   }
 
@@ -216,9 +222,7 @@ package final class FileStorage: ArchiveStorage {
   package var isInPlace: Bool {
     get throws {
       if isNameless { return true }
-      return try Self.attempt("look for \(path)") {
-        try SystemCalls.isSameFile(descriptor, path).get()
-      }
+      return try Self.attempt("look for \(path)") { try SystemCalls.isSameFile(descriptor, path) }
     }
   }
 
@@ -236,11 +240,12 @@ package final class FileStorage: ArchiveStorage {
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronizeName() throws {
     let folder = Self.folder(of: SystemCalls.resolved(path) ?? path)
-    let code = try Self.attempt("open \(folder)") {
+    try Self.attempt("open \(folder)") {
       let directory = try FileDescriptor.open(folder, .readOnly, options: [.directory])
-      return try directory.closeAfter { SystemCalls.synchronizeDirectory(directory) }
+      try directory.closeAfter {
+        try Self.attempt("sync \(folder)") { try SystemCalls.synchronizeDirectory(directory) }
+      }
     }
-    try Self.check("sync \(folder)", code)
   }
 
   private static func folder(of path: FilePath) -> FilePath {
@@ -257,10 +262,6 @@ package final class FileStorage: ArchiveStorage {
     } catch let error as Errno {
       throw ArchiveError(.system(operation: operation, code: error.rawValue))
     }
-  }
-
-  private static func check(_ operation: String, _ code: CInt?) throws {
-    if let code { throw ArchiveError(.system(operation: operation, code: code)) }
   }
 }
 

@@ -51,7 +51,7 @@ package final class MappedFile: @unchecked Sendable {
       fileSize = UInt64(size)
       let length = committed ?? size
       // A mapping of nothing is an error to the system, and a file like any other here.
-      unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length).get() : nil
+      unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length) : nil
       count = length
       isMapping = true
       fetched = nil

@@ -2,6 +2,7 @@ internal import CPager
 internal import Dispatch
 internal import LibC
 internal import Synchronization
+internal import SystemPackage
 
 /// Brings pages of files that lie elsewhere when they are touched.
 ///
@@ -26,7 +27,7 @@ enum Pager {
   /// - Throws: ``FetchFailure`` if the system does not let it.
   static func open() throws {
     guard failure == 0 else {
-      throw FetchFailure(.noRoom, "could not read in place: \(SystemCalls.message(failure))")
+      throw FetchFailure(.noRoom, "could not read in place: \(Errno(rawValue: failure))")
     }
   }
 

@@ -4,18 +4,15 @@ package import SystemPackage
 
 /// The system calls that swift-system has no function for.
 ///
-/// Each answers nil, or the `errno` of its failure.
+/// Those that can fail in a way that matters throw `Errno`.
 enum SystemCalls {
-  /// What the system says about an `errno`: `strerror`.
-  static func message(_ code: CInt) -> String { "\(Errno(rawValue: code))" }
-
   /// Waits until the file's bytes are on the medium: `fdatasync`, and `fcntl` with `F_FULLFSYNC` on
   /// Darwin, where `fsync` stops at the drive's cache.
-  static func synchronizeData(_ descriptor: FileDescriptor) -> CInt? {
+  static func synchronizeData(_ descriptor: FileDescriptor) throws {
     #if canImport(Darwin)
-      check { fcntl(descriptor.rawValue, F_FULLFSYNC) }
+      try check { fcntl(descriptor.rawValue, F_FULLFSYNC) }
     #else
-      check { fdatasync(descriptor.rawValue) }
+      try check { fdatasync(descriptor.rawValue) }
     #endif
   }
 
@@ -31,9 +28,8 @@ enum SystemCalls {
   ///
   /// Some file systems cannot sync a directory; they say so with `EINVAL`, and have nothing to
   /// lose.
-  static func synchronizeDirectory(_ descriptor: FileDescriptor) -> CInt? {
-    let code = check { fsync(descriptor.rawValue) }
-    return code == EINVAL ? nil : code
+  static func synchronizeDirectory(_ descriptor: FileDescriptor) throws {
+    do { try check { fsync(descriptor.rawValue) } } catch Errno.invalidArgument {}
   }
 
   /// The path of the file that another path leads to, without symbolic links; nil if there is none:
@@ -54,26 +50,19 @@ enum SystemCalls {
   }
 
   /// Takes the advisory lock of a file without waiting: `flock`.
-  static func lock(_ descriptor: FileDescriptor) -> CInt? {
-    check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
+  static func lock(_ descriptor: FileDescriptor) throws {
+    try check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
-  /// Marks a file as being written to, for as long as the descriptor is open: `fcntl` with
-  /// `F_OFD_SETLK`.
+  /// Marks a file as being written to, for as long as the descriptor is open, or takes the mark
+  /// back: `fcntl` with `F_OFD_SETLK`.
   ///
   /// The mark is a lock of the first byte. Readers ask whether it could be taken, and never take
   /// it; what keeps a second writer away is ``lock(_:)``.
-  static func markAsWritten(_ descriptor: FileDescriptor) {
+  static func mark(_ descriptor: FileDescriptor, asWritten isWritten: Bool) {
     // A file system without such locks refuses: readers then cannot tell that the file is being
     // written to.
-    var mark = firstByte(F_WRLCK)
-    _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &mark)
-  }
-
-  /// Takes the mark of a file back.
-  static func unmarkAsWritten(_ descriptor: FileDescriptor) {
-    // It fails only where the mark could not be set.
-    var mark = firstByte(F_UNLCK)
+    var mark = firstByte(isWritten ? F_WRLCK : F_UNLCK)
     _ = unsafe fcntl(descriptor.rawValue, openFileSetLock, &mark)
   }
 
@@ -108,37 +97,34 @@ enum SystemCalls {
     _ = flock(descriptor.rawValue, LOCK_UN)
   }
 
-  /// Whether an `errno` says that another process holds the lock.
-  static func isLockedByAnother(_ code: CInt) -> Bool { code == EWOULDBLOCK }
-
   /// Takes from a file's mode what goes beyond these permissions: `fchmod`.
-  static func restrict(_ descriptor: FileDescriptor, to permissions: FilePermissions) -> CInt? {
+  static func restrict(_ descriptor: FileDescriptor, to permissions: FilePermissions) throws {
     var status = stat()
-    guard unsafe fstat(descriptor.rawValue, &status) == 0 else { return errno }
+    try check { unsafe fstat(descriptor.rawValue, &status) }
     let mode = status.st_mode & 0o777
     let allowed = mode & permissions.rawValue
-    return mode == allowed ? nil : check { fchmod(descriptor.rawValue, allowed) }
+    if mode != allowed { try check { fchmod(descriptor.rawValue, allowed) } }
   }
 
   /// Whether a path leads to an open file: `fstat` and `stat`.
-  static func isSameFile(_ descriptor: FileDescriptor, _ path: FilePath) -> Result<Bool, Errno> {
+  static func isSameFile(_ descriptor: FileDescriptor, _ path: FilePath) throws -> Bool {
     var (open, named) = (stat(), stat())
-    guard unsafe fstat(descriptor.rawValue, &open) == 0 else {
-      return .failure(Errno(rawValue: errno))
+    try check { unsafe fstat(descriptor.rawValue, &open) }
+    do {
+      try check { unsafe stat(path.string, &named) }
+    } catch Errno.noSuchFileOrDirectory {
+      return false
     }
-    guard unsafe stat(path.string, &named) == 0 else {
-      return errno == ENOENT ? .success(false) : .failure(Errno(rawValue: errno))
-    }
-    return .success(open.st_dev == named.st_dev && open.st_ino == named.st_ino)
+    return open.st_dev == named.st_dev && open.st_ino == named.st_ino
   }
 
   /// Maps `length` bytes of a file for reading: `mmap`.
-  static func map(_ descriptor: FileDescriptor, length: Int) -> Result<UnsafeRawPointer, Errno> {
+  static func map(_ descriptor: FileDescriptor, length: Int) throws -> UnsafeRawPointer {
     let address = unsafe mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor.rawValue, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
-      return unsafe .failure(Errno(rawValue: errno))
+      throw Errno(rawValue: errno)
     }
-    return unsafe .success(UnsafeRawPointer(address))
+    return UnsafeRawPointer(address)
   }
 
   /// Brings a mapping's pages in at once, which costs less than one by one as they are touched:
@@ -177,11 +163,10 @@ enum SystemCalls {
     _ = unsafe munmap(UnsafeMutableRawPointer(mutating: address), length)
   }
 
-  private static func check(_ call: () -> CInt) -> CInt? {
-    while true {
-      if call() == 0 { return nil }
-      let code = errno
-      if code != EINTR { return code }
+  private static func check(_ call: () -> CInt) throws {
+    while call() != 0 {
+      let code = Errno(rawValue: errno)
+      if code != .interrupted { throw code }
     }
   }
 }

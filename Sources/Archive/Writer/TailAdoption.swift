@@ -118,30 +118,29 @@ struct TailAdoption {
 
   /// Whether something that is adopted was written because what is committed of it is damaged.
   private func supersedesDamage(_ survey: Survey) throws -> Bool {
-    guard let committed else { return false }
-    for frame in survey.frames where frame.state == .sections {
-      for key in survey.keys(of: frame) {
-        for candidate in try committed.candidates(SectionKey(prefix: key))
-        where try committed.intactCID(of: candidate) == nil {
-          return true
+    try survey.frames.contains { frame in
+      try frame.state == .sections
+        && candidates(for: frame, survey).contains {
+          try committed?.intactCID(of: $0.ordinal) == nil
         }
-      }
     }
-    return false
   }
 
   /// Whether a section of a frame is in the archive already, and whole there.
   private func isKnown(_ frame: Survey.Frame, _ survey: Survey) throws -> Bool {
-    guard let committed else { return false }
-    for (index, key) in survey.keys(of: frame).enumerated() {
-      let candidates = try committed.candidates(SectionKey(prefix: key))
-      guard !candidates.isEmpty else { continue }
-      let cid = try cid(ofSection: index, in: frame)
-      for candidate in candidates where try committed.intactCID(of: candidate) == cid {
-        return true
-      }
+    try candidates(for: frame, survey).contains {
+      try committed?.intactCID(of: $0.ordinal) == cid(ofSection: $0.index, in: frame)
     }
-    return false
+  }
+
+  /// The committed sections that have the key of one of a frame, and which one that is.
+  private func candidates(for frame: Survey.Frame, _ survey: Survey) throws
+    -> [(index: Int, ordinal: UInt64)]
+  {
+    guard let committed else { return [] }
+    return try survey.keys(of: frame).enumerated().flatMap { (index, key) in
+      try committed.candidates(SectionKey(prefix: key)).map { (index, $0) }
+    }
   }
 
   private func cid(ofSection index: Int, in frame: Survey.Frame) throws -> CID {
