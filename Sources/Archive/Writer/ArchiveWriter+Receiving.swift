@@ -30,16 +30,8 @@ extension ArchiveWriter {
   package mutating func take(_ bytes: Span<UInt8>) throws {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     do {
-      if let body = small {
-        let received = UInt64(body.bytes.count + bytes.count)
-        guard received <= body.length else {
-          throw ArchiveError(.lengthMismatch(body.cid, announced: body.length, received: received))
-        }
-        small?.bytes.append(bytes)
-      } else {
-        guard large != nil else { throw ArchiveError(.noSectionOpen) }
-        try large?.append(bytes, to: &log)
-      }
+      guard incoming != nil else { throw ArchiveError(.noSectionOpen) }
+      try incoming?.append(bytes, to: &log)
     } catch {
       try cancel()
       throw error
@@ -53,25 +45,22 @@ extension ArchiveWriter {
   @discardableResult
   package mutating func finish() throws -> UInt64 {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
-    if let body = small {
-      small = nil
-      let received = UInt64(body.bytes.count)
-      guard received == body.length else {
-        throw ArchiveError(.lengthMismatch(body.cid, announced: body.length, received: received))
-      }
-      return try append(body.cid, body.bytes.span)
-    }
-    guard let cid = large?.cid, let ordinal = large?.ordinal else {
+    guard let cid = incoming?.cid, let ordinal = incoming?.ordinal, let isLarge = incoming?.isLarge
+    else {
       throw ArchiveError(.noSectionOpen)
     }
     do {
-      try large?.finish(&log)
-      pending.append(SectionKey(cid))
+      try incoming?.finish(&log)
     } catch {
       try cancel()
       throw error
     }
-    endLarge()
+    close()
+    guard isLarge else {
+      let body = buffers.content
+      return try append(cid, body.span)
+    }
+    pending.append(SectionKey(cid))
     try checkpointIfDue()
     return ordinal
   }
@@ -81,9 +70,9 @@ extension ArchiveWriter {
   ///
   /// - Throws: what the storage throws, after which nothing more is written.
   package mutating func cancel() throws {
-    small = nil
-    guard let mark = large?.mark else { return }
-    endLarge()
+    guard let mark = incoming?.mark, let isLarge = incoming?.isLarge else { return }
+    close()
+    guard isLarge else { return }
     do {
       try log.cutBack(to: mark)
     } catch {
@@ -93,10 +82,10 @@ extension ArchiveWriter {
     }
   }
 
-  /// Ends the large section, and keeps its memory.
-  private mutating func endLarge() {
-    if let memory = large?.buffers { buffers = memory }
-    large = nil
+  /// Ends the section, and keeps its memory.
+  private mutating func close() {
+    if let memory = incoming?.buffers { buffers = memory }
+    incoming = nil
   }
 
   mutating func begin(_ cid: CID, length: UInt64, isVerified: Bool) throws {
@@ -105,15 +94,12 @@ extension ArchiveWriter {
     guard length < 1 << 62 else {
       throw ArchiveError(.bodyTooLarge(cid, length: length, limit: 1 << 62))
     }
-    guard length >= UInt64(ArchiveLimits.largeBody) else {
-      small = (cid, length, [])
-      return
+    let prefix = SectionPrefix(cid, bodyLength: length)
+    if prefix.isLarge {
+      try checkRoom(frames: Int(prefix.frameCount))
+      try flush()
     }
-    let frames =
-      (length + UInt64(ArchiveLimits.bodyPerFrame) - 1) / UInt64(ArchiveLimits.bodyPerFrame)
-    try checkRoom(frames: Int(frames))
-    try flush()
-    large = LargeSection(
+    incoming = OpenSection(
       cid, bodyLength: length, ordinal: pending.nextOrdinal, log: log, level: options.level,
       encoder: encoder, buffers: &buffers, isVerified: isVerified)
   }

@@ -29,13 +29,11 @@ package struct ArchiveWriter: ~Copyable {
   /// How many of ``pending``'s keys, and of the log's frames, are in an index segment already.
   var indexed = (keys: 0, frames: 0)
   var packs: PackQueue
-  /// The section that is being received, if it is large.
-  var large: LargeSection?
-  /// The section that is being received, if it is not.
-  var small: (cid: CID, length: UInt64, bytes: [UInt8])?
+  /// The section that is being received.
+  var incoming: OpenSection?
   let encoder = FrameEncoder()
   let decoder = FrameDecoder()
-  /// Memory for the next large section.
+  /// Memory for the next section that is received.
   var buffers: (content: [UInt8], stored: [UInt8]) = ([], [])
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
@@ -236,7 +234,7 @@ package struct ArchiveWriter: ~Copyable {
 
   func checkUsable() throws(ArchiveError) {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
-    guard large == nil, small == nil else { throw ArchiveError(.sectionOpen) }
+    guard incoming == nil else { throw ArchiveError(.sectionOpen) }
   }
 
   /// Writes packs that have been ended: all, or those that are compressed by now while others take

@@ -1,14 +1,17 @@
 internal import IPLD
 
-/// A large section on its way to the end of the file, frame by frame (FORMAT 3.2).
+/// A section whose body is being received.
 ///
-/// It holds one frame's content at a time, whatever the length of the body. Frames are written
-/// before the last byte is known; if the body turns out wrong, the writer cuts the file back to
-/// ``mark``.
-struct LargeSection: ~Copyable {
+/// A large one is on its way to the end of the file, frame by frame (FORMAT 3.2): one frame's
+/// content is held at a time, whatever the length of the body. Frames are written before the last
+/// byte is known; if the body turns out wrong, the writer cuts the file back to ``mark``. The body
+/// of a small one is held until it has ended.
+struct OpenSection: ~Copyable {
   let cid: CID
   let bodyLength: UInt64
   let ordinal: UInt64
+  /// Whether it has frames of its own.
+  let isLarge: Bool
   /// What the file was before.
   let mark: FrameLog.Mark
 
@@ -19,7 +22,7 @@ struct LargeSection: ~Copyable {
   private var received: UInt64 = 0
   private var frameIndex: UInt64 = 0
   private let prefixLength: Int
-  /// What a frame holds, and the frame as it is stored.
+  /// What a frame holds, or the body of a small section; and the frame as it is stored.
   private var content: [UInt8]
   private var stored: [UInt8]
   /// Set by the first frame: if that does not shrink, the others are not tried.
@@ -43,6 +46,7 @@ struct LargeSection: ~Copyable {
     self.cid = cid
     self.bodyLength = bodyLength
     self.ordinal = ordinal
+    isLarge = bodyLength >= UInt64(ArchiveLimits.largeBody)
     self.level = level
     self.encoder = encoder
     self.isVerified = isVerified
@@ -54,11 +58,11 @@ struct LargeSection: ~Copyable {
     content.removeAll(keepingCapacity: true)
     content.reserveCapacity(
       ArchiveLimits.sectionPrefix + Int(min(bodyLength, UInt64(ArchiveLimits.bodyPerFrame))))
-    CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &content)
+    if isLarge { CARWriter.appendPrefix(cid, bodyLength: bodyLength, to: &content) }
     prefixLength = content.count
   }
 
-  /// Memory that the next large section is put together in.
+  /// What was received of a small section, and memory for the next.
   var buffers: (content: [UInt8], stored: [UInt8]) { (content, stored) }
 
   /// Takes bytes of the body.
@@ -67,6 +71,7 @@ struct LargeSection: ~Copyable {
     guard received <= bodyLength else {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
     }
+    guard isLarge else { return content.append(bytes) }
     if !isVerified { hash.update(bytes) }
     var start = 0
     while start < bytes.count {
@@ -78,11 +83,13 @@ struct LargeSection: ~Copyable {
     }
   }
 
-  /// Writes what is left, and tells whether the body was the right one.
+  /// Writes what is left of a large section, and tells whether the body was the right one; that of a
+  /// small one has only been counted.
   mutating func finish(_ log: inout FrameLog) throws {
     guard received == bodyLength else {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
     }
+    guard isLarge else { return }
     guard isVerified || hash.finish() != .mismatch else {
       throw ArchiveError(.contentMismatch(cid))
     }
