@@ -71,11 +71,13 @@ extension ArchiveVerification {
   }
 
   /// Takes note of something that is wrong.
-  mutating func note(_ severity: Severity, _ reason: ArchiveError.Reason, at offset: UInt64?) {
-    note(severity, ArchiveError(reason, offset: offset))
+  mutating func note(
+    _ reason: ArchiveError.Reason, at offset: UInt64?, _ severity: Severity = .damaged
+  ) {
+    note(ArchiveError(reason, offset: offset), severity)
   }
 
-  mutating func note(_ severity: Severity, _ error: ArchiveError) {
+  mutating func note(_ error: ArchiveError, _ severity: Severity = .damaged) {
     findingCount += 1
     worst = max(worst ?? severity, severity)
     if findings.count < Survey.listLimit {
@@ -85,7 +87,7 @@ extension ArchiveVerification {
 
   mutating func noteDamaged(_ cid: CID, at offset: UInt64?) {
     if damagedSections.count < Survey.listLimit { damagedSections.append(cid) }
-    note(.damaged, .damagedSection(cid), at: offset)
+    note(.damagedSection(cid), at: offset)
   }
 
   mutating func noteDamaged(_ ordinals: Range<UInt64>) {
@@ -103,7 +105,7 @@ extension ArchiveVerification {
     unverifiableCount += 1
     if unverifiableSections.count < Survey.listLimit {
       unverifiableSections.append(cid)
-      note(.unverifiable, .unverifiableSection(cid), at: offset)
+      note(.unverifiableSection(cid), at: offset, .unverifiable)
     }
   }
 }

@@ -8,11 +8,11 @@ extension SurveyAudit {
     let isCounting =
       survey.isTiled && listed.count == survey.frames.count && verification.isComplete
     let (count, isBroken) = survey.checkFooters(before: end, isCounting: isCounting, in: file) {
-      verification.note(.damaged, $0)
+      verification.note($0)
     }
     if !isBroken, count != generation.number {
       verification.note(
-        .damaged, .malformedFooter("\(count) footers make \(generation.number) generations"),
+        .malformedFooter("\(count) footers make \(generation.number) generations"),
         at: generation.footerOffset)
     }
   }
@@ -44,7 +44,7 @@ extension SurveyAudit {
         }
       } catch let error as ArchiveError {
         // What cannot be read of a footer has been told.
-        if case .malformedFooter = error.reason { verification.note(.damaged, error) }
+        if case .malformedFooter = error.reason { verification.note(error) }
       }
     }
   }

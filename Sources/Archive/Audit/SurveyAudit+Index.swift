@@ -11,7 +11,7 @@ extension SurveyAudit {
       }
       segments = index.segments
     } catch {
-      verification.note(.damaged, error)
+      verification.note(error)
     }
   }
 
@@ -34,7 +34,7 @@ extension SurveyAudit {
     where frame.offset < UInt64(end) && frame.state.isIntact && listed[frame.offset] == nil {
       guard !brokenOffsets.contains(frame.offset) else { continue }
       verification.note(
-        .damaged, .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
+        .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
     }
     broken.sort { $0.offset < $1.offset }
   }
@@ -59,7 +59,7 @@ extension SurveyAudit {
         let end = index + 1 < table.count ? table[index + 1].firstOrdinal : segment.end
         guard entry.firstOrdinal < segment.end else {
           verification.note(
-            .damaged, .damagedIndex("a frame has sections that are not of its segment"),
+            .damagedIndex("a frame has sections that are not of its segment"),
             at: entry.offset)
           continue
         }
@@ -84,8 +84,7 @@ extension SurveyAudit {
           if verification.isComplete, frame.state == .sections, entry.firstOrdinal < end,
             covered > end
           {
-            verification.note(
-              .damaged, .damagedIndex("two frames have the same sections"), at: entry.offset)
+            verification.note(.damagedIndex("two frames have the same sections"), at: entry.offset)
           }
         }
       }
@@ -120,13 +119,12 @@ extension SurveyAudit {
   ) {
     guard verification.isComplete, !range.isEmpty else { return }
     guard isRepaired else {
-      return verification.note(
-        .damaged, .damagedIndex("it counts sections that are not there"), at: place)
+      return verification.note(.damagedIndex("it counts sections that are not there"), at: place)
     }
     for ordinal in range.prefix(Survey.listLimit)
     where !reader.isSuperseded(ordinal, damaged) {
       verification.noteDamaged(ordinal..<ordinal + 1)
-      verification.note(.damaged, .lostSection(ordinal), at: nil)
+      verification.note(.lostSection(ordinal), at: nil)
     }
   }
 
@@ -145,7 +143,7 @@ extension SurveyAudit {
         || !builder.isEncoded(in: file, at: segment.frame.offset, length: segment.frame.length)
       {
         verification.note(
-          .damaged, .damagedIndex("a segment is not what the frames make it"),
+          .damagedIndex("a segment is not what the frames make it"),
           at: UInt64(segment.frame.offset))
       }
       repeated.formUnion(builder.repeatedKeys(keys))
@@ -219,11 +217,11 @@ extension SurveyAudit {
         for ordinal in try reader.candidates(SectionKey(prefix: key)) {
           guard let cid = try reader.intactCID(of: ordinal) else { continue }
           if !seen.insert(cid).inserted {
-            verification.note(.damaged, .repeatedSection(cid), at: nil)
+            verification.note(.repeatedSection(cid), at: nil)
           }
         }
       } catch let error as ArchiveError {
-        verification.note(.damaged, error)
+        verification.note(error)
       }
     }
   }

@@ -58,13 +58,12 @@ struct SurveyAudit {
     var told = Set<UInt64>()
     for error in survey.malformations where counts(error.offset) {
       if let place = error.offset { told.insert(place) }
-      verification.note(.damaged, error)
+      verification.note(error)
     }
     let gaps = survey.gaps
     for entry in broken where counts(entry.offset) && !told.contains(entry.offset) {
       let isGap = gaps.has(Int(clamping: entry.offset))
       verification.note(
-        .damaged,
         isGap
           ? .damagedFrame("no frame is there") : .damagedFrame("its checksum does not hold"),
         at: entry.offset)
@@ -99,14 +98,14 @@ struct SurveyAudit {
         flaw = ArchiveError(.foreignBytes(UInt64(range.count)), offset: place)
         if !isRepaired { verification.supersededBytes += UInt64(range.count) }
       case .gap(_, let error):
-        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(.damaged, error) }
+        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(error) }
         continue
       }
       guard let flaw else { continue }
       if isRepaired {
         verification.supersededBytes += UInt64(range.count)
       } else {
-        verification.note(.damaged, flaw)
+        verification.note(flaw)
       }
     }
     for range in superseded { verification.supersededBytes += UInt64(range.count) }
@@ -128,15 +127,15 @@ struct SurveyAudit {
 
   private mutating func noteTail() {
     if generation.number == 0 {
-      return verification.note(.damaged, .noFooter, at: nil)
+      return verification.note(.noFooter, at: nil)
     }
     guard survey.limit > end else { return }
     for footer in survey.footers
     where footer.frame.offset >= end && !footer.isInPlace && footer.number > generation.number {
-      verification.note(.damaged, .movedFooter, at: UInt64(footer.frame.offset))
+      verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }
     verification.note(
-      .interruptedTail, .interruptedTail(bytes: UInt64(survey.limit - end)), at: UInt64(end))
+      .interruptedTail(bytes: UInt64(survey.limit - end)), at: UInt64(end), .interruptedTail)
   }
 
   private mutating func count() {

@@ -98,20 +98,20 @@ package struct DataFrame: Equatable, Sendable {
     guard file.u32(offset) == zstdMagic else {
       throw ArchiveError(.malformedFrame("no zstd frame begins here"), offset: place)
     }
-    let length: Int
-    switch file[offset + 4] {
-    case 0x24: length = 6
-    case 0x64: length = 7
-    case 0xa4: length = 9
-    default: throw ArchiveError(.malformedFrame("it has another header form"), offset: place)
-    }
+    let length =
+      switch file[offset + 4] {
+      case 0x24: 6
+      case 0x64: 7
+      case 0xa4: 9
+      default: throw ArchiveError(.malformedFrame("it has another header form"), offset: place)
+      }
     guard offset <= limit - length else { throw ArchiveError(.truncated, offset: place) }
-    let contentSize: Int
-    switch length {
-    case 6: contentSize = Int(file[offset + 5])
-    case 7: contentSize = 256 + Int(file.u16(offset + 5))
-    default: contentSize = Int(file.u32(offset + 5))
-    }
+    let contentSize =
+      switch length {
+      case 6: Int(file[offset + 5])
+      case 7: 256 + Int(file.u16(offset + 5))
+      default: Int(file.u32(offset + 5))
+      }
     guard contentSize > 0, contentSize <= ArchiveLimits.frameContent else {
       throw ArchiveError(
         .malformedFrame(

@@ -68,13 +68,7 @@ extension ArchiveReader {
 
   /// A section of a damaged pack that still hashes to its CID; nil if this one does not.
   func salvaged(_ ordinal: UInt64) throws -> (cid: CID, body: [UInt8])? {
-    let location: SectionLocation
-    do {
-      location = try locate(ordinal)
-    } catch let error as ArchiveError where !error.isOfSystem {
-      return nil
-    }
-    guard location.asked == location.ordinal, location.frame.failure != nil else { return nil }
+    guard let location = try located(ordinal), location.frame.failure != nil else { return nil }
     let bytes = location.frame.bytes
     let range = location.frame.range(location.number).dropFirst(location.prefix.length)
     return (location.prefix.cid, bytes.span.array(range))
@@ -89,12 +83,17 @@ extension ArchiveReader {
 
   /// The CID of a section; nil if it, or the frame it is in, is damaged.
   func intactCID(of ordinal: UInt64) throws -> CID? {
+    guard let location = try located(ordinal),
+      try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
+    else { return nil }
+    return location.prefix.cid
+  }
+
+  /// Where a section is; nil if it cannot be had, or only one that supersedes it.
+  private func located(_ ordinal: UInt64) throws -> SectionLocation? {
     do {
       let location = try locate(ordinal)
-      guard location.asked == location.ordinal,
-        try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
-      else { return nil }
-      return location.prefix.cid
+      return location.asked == location.ordinal ? location : nil
     } catch let error as ArchiveError where !error.isOfSystem {
       return nil
     }
