@@ -91,8 +91,7 @@ struct SnapshotCopier: ~Copyable {
     }
     new.snapshot.isUnvouched = !isVouched
     // The manifest and the pages of its order are made again.
-    var made = [archived.cid].compactMap(\.self)
-    if case .pages(let pages) = archived.snapshot.car.order { made += pages }
+    let made = [archived.cid].compactMap(\.self) + archived.snapshot.car.pages
     sources[source].replaced.formUnion(made.compactMap(sources[source].ordinal))
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
     return (try chain.append(new.snapshot, sources[source].newOrder(car.order)), new.loss)

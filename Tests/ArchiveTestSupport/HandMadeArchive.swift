@@ -50,6 +50,6 @@ extension Snapshot {
     self.car.byteCount = UInt64(car.count)
     self.car.sha256 = SHA256.digest(of: car.span)
     self.car.sectionCount = sectionCount
-    self.car.order = .inline(order)
+    self.car.runs = order
   }
 }

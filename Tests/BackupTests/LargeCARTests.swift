@@ -26,7 +26,7 @@ import Testing
       var order = BlockOrder()
       for ordinal in 0..<UInt64(blocks.count) { order.append(ordinal) }
       for _ in 0..<repetitions { order.append(UInt64(blocks.count - 1)) }
-      snapshot.car.order = .inline(order.encoded)
+      snapshot.car.runs = order.encoded
       snapshot.car.sectionCount = order.count
       snapshot.car.byteCount = byteCount
     }

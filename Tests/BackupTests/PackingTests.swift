@@ -60,11 +60,11 @@ internal import Verification
       CARWriter.appendSection(block.cid, block.bytes.span, to: &car)
     }
     let packed = try Packed(car: car)
-    guard case .pages(let pages) = packed.report.snapshot.car.order else {
+    guard packed.report.snapshot.car.runs == nil else {
       Issue.record("the order is in the manifest")
       return
     }
-    #expect(!pages.isEmpty)
+    #expect(!packed.report.snapshot.car.pages.isEmpty)
     #expect(try packed.restoredCAR() == car)
     #expect(try packed.verify().verdict == .intact)
   }

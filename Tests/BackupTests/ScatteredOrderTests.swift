@@ -62,7 +62,7 @@ import Verification
     for byteCount in [length, 400] {
       let folder = try TemporaryFolder()
       let path = try handMadeArchive(in: folder, repository) { snapshot in
-        snapshot.car.order = .inline(order.encoded)
+        snapshot.car.runs = order.encoded
         snapshot.car.sectionCount = order.count
         snapshot.car.byteCount = UInt64(byteCount)
       }

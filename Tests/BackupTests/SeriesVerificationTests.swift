@@ -99,7 +99,7 @@ import Verification
     for change in [
       { $0.counts.records += 1 }, { $0.isComplete = false }, { $0.blobs.referenced = 1 },
       { $0.car.byteCount += 1 }, { $0.car.sha256 = SHA256.digest(of: [9].span) },
-      { $0.car.sectionCount += 1 }, { $0.car.order = .inline([0, 5, 0, 5]) }, { $0.rev = nil },
+      { $0.car.sectionCount += 1 }, { $0.car.runs = [0, 5, 0, 5] }, { $0.rev = nil },
       { $0.commit = .blob([1]) }, { $0.extrasPages = [.blob([1])] },
       { $0.missingPages = [.blob([1])] }, { $0.plcLog = .blob([1]) },
     ] as [(inout Snapshot) -> Void] {

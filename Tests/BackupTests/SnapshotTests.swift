@@ -23,7 +23,7 @@ import Testing
     var snapshot = try Snapshot.example()
     let bytes = try snapshot.encode()
     #expect(try self.snapshot(bytes) == snapshot)
-    snapshot.car.order = .pages([snapshot.commit, snapshot.commit])
+    (snapshot.car.runs, snapshot.car.pages) = (nil, [snapshot.commit, snapshot.commit])
     (snapshot.handle, snapshot.pds, snapshot.rev) = (nil, nil, nil)
     (snapshot.previous, snapshot.didDocument, snapshot.plcLog) = (nil, nil, nil)
     (snapshot.extrasPages, snapshot.missingPages, snapshot.isComplete) = ([], [], false)

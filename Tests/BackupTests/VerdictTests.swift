@@ -29,10 +29,10 @@ import Verification
     for change in [
       { $0.counts.records += 1 }, { $0.isComplete = false }, { $0.blobs.referenced = 1 },
       { $0.car.byteCount += 1 }, { $0.car.sha256 = SHA256.digest(of: [9].span) },
-      { $0.car.sectionCount += 1 }, { $0.car.order = .inline([]) }, { $0.rev = nil },
+      { $0.car.sectionCount += 1 }, { $0.car.runs = [] }, { $0.rev = nil },
       { $0.commit = .blob([1]) }, { $0.car.header += [0] }, { $0.car.header = [] },
-      { $0.car.order = .inline([0, 5, 0, 5]) }, { $0.car.order = .inline([0xff]) },
-      { $0.car.order = .pages([.blob([1])]) }, { $0.extrasPages = [.blob([1])] },
+      { $0.car.runs = [0, 5, 0, 5] }, { $0.car.runs = [0xff] },
+      { ($0.car.runs, $0.car.pages) = (nil, [.blob([1])]) }, { $0.extrasPages = [.blob([1])] },
       { $0.missingPages = [.blob([1])] }, { $0.plcLog = .blob([1]) },
       { $0.didDocument = .blob([1]) }, { $0.car.byteCount = 1 << 62 },
       { $0.car.sectionCount = 1 << 62 },
@@ -66,7 +66,7 @@ import Verification
     while page.count < 1 << 20 { page += [0, 1, 1, 1] }
     let block = Block(cid: .blob(page), bytes: page)
     let report = try verify(TestRepository(posts: 5), further: [block]) {
-      $0.car.order = .pages(Array(repeating: block.cid, count: 10_000))
+      ($0.car.runs, $0.car.pages) = (nil, Array(repeating: block.cid, count: 10_000))
       $0.car.sectionCount = 1 << 62
       $0.car.byteCount = 1 << 62
     }

@@ -55,7 +55,7 @@ extension BlockOrder {
         "the CAR repeats its blocks too often, in too many orders")
     }
     let pages = encoded.count > Self.maximumInline ? Self.pages(encoded) : []
-    car.order = pages.isEmpty ? .inline(encoded) : .pages(pages.map(\.cid))
+    (car.runs, car.pages) = (pages.isEmpty ? encoded : nil, pages.map(\.cid))
     return (pages, car.base == nil ? 0 : (basis?.depth ?? 0) + 1)
   }
 }

@@ -137,15 +137,11 @@ public struct ArchivedSnapshot: Sendable {
   func writtenOrder(limit: UInt64) throws -> BlockOrder {
     let maximumRuns = reader.maximumRuns
     let maximumLength = BlockOrder.maximumLength(ofRuns: maximumRuns)
-    var encoded: [UInt8] = []
-    switch snapshot.car.order {
-    case .inline(let bytes): encoded = bytes
-    case .pages(let pages):
-      for page in pages {
-        encoded += try block(page).bytes
-        guard encoded.count <= maximumLength else {
-          throw SnapshotError.tooManyRuns(limit: maximumRuns)
-        }
+    var encoded = snapshot.car.runs ?? []
+    for page in snapshot.car.pages {
+      encoded += try block(page).bytes
+      guard encoded.count <= maximumLength else {
+        throw SnapshotError.tooManyRuns(limit: maximumRuns)
       }
     }
     let order = try BlockOrder(encoded, limit: limit, maximumRuns: maximumRuns)
@@ -323,8 +319,6 @@ extension ArchivedSnapshot {
 
   /// The blocks that look like blobs and are a snapshot's bookkeeping.
   private static func documents(of snapshot: Snapshot) -> Set<CID> {
-    var documents = Set([snapshot.didDocument, snapshot.plcLog].compactMap { $0 })
-    if case .pages(let pages) = snapshot.car.order { documents.formUnion(pages) }
-    return documents
+    Set([snapshot.didDocument, snapshot.plcLog].compactMap(\.self) + snapshot.car.pages)
   }
 }

@@ -133,15 +133,10 @@ extension Snapshot.CARDescription {
       base = Snapshot.OrderBase(manifest: manifest, first: first)
     default: throw .unknownOrder(kind)
     }
-    var (runs, pages): ([UInt8]?, [CID]) = (nil, [])
-    switch order {
-    case .inline(let bytes): runs = bytes
-    case .pages(let links): pages = links
-    }
     try fields.optional("runs", &runs)
     try fields.links("pages", &pages, isDistinct: false)
     guard runs != nil || !pages.isEmpty else { throw .malformedOrder }
-    order = runs.map { .inline($0) } ?? .pages(pages)
+    if runs != nil { pages = [] }
   }
 }
 
@@ -192,7 +187,7 @@ extension Snapshot {
   package func content(countsBlobs: Bool = true) throws -> CID {
     var copy = self
     (copy.previous, copy.isUnvouched) = (nil, false)
-    (copy.car.order, copy.car.base) = (.inline([]), nil)
+    (copy.car.runs, copy.car.pages, copy.car.base) = ([], [], nil)
     if !countsBlobs { (copy.missingPages, copy.blobs) = ([], BlobCounts()) }
     return try copy.block().cid
   }

@@ -120,8 +120,10 @@ public struct Snapshot: Equatable, Sendable {
     package var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
     package var sectionCount: UInt64 = 0
-    /// The order, or where it is written.
-    package var order = Order.inline([])
+    /// The runs of the order; nil if they are in ``pages``, for it is long.
+    package var runs: [UInt8]? = []
+    /// The blocks whose concatenation is the runs.
+    package var pages: [CID] = []
     /// What the order is relative to; nil if its positions are ordinals.
     package var base: OrderBase?
 
@@ -135,14 +137,6 @@ public struct Snapshot: Equatable, Sendable {
     package var manifest: CID
     /// The ordinal that the position behind that snapshot's last section stands for.
     package var first: UInt64
-  }
-
-  /// The order of a CAR's sections: in the manifest, or in pages when it is long.
-  package enum Order: Equatable, Sendable {
-    /// The runs themselves.
-    case inline([UInt8])
-    /// The blocks whose concatenation is the runs.
-    case pages([CID])
   }
 
   /// What the repository consists of.
@@ -226,7 +220,8 @@ extension Snapshot {
     same.blobs.listed = earlier.blobs.listed
     (same.blobs.new, same.blobs.newBytes) = (earlier.blobs.new, earlier.blobs.newBytes)
     // The CAR's digest is what counts; its order may be written down in several ways.
-    (same.car.order, same.car.base) = (earlier.car.order, earlier.car.base)
+    (same.car.runs, same.car.pages) = (earlier.car.runs, earlier.car.pages)
+    same.car.base = earlier.car.base
     if standing.saysNothingNew(after: earlier.standing) { same.standing = earlier.standing }
     // Earlier versions did not count them.
     if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }

@@ -169,7 +169,7 @@ internal import Verification
       // Four paths of nodes, with some fifty entries each, and the index; 3,000 positions written
       // out would be more.
       #expect(report.bytesAdded < 40_000, "\(report.bytesAdded)")
-      if case .inline(let runs) = report.snapshot.car.order {
+      if let runs = report.snapshot.car.runs {
         #expect(runs.count < 600, "\(runs.count)")
       } else {
         Issue.record("the order is short enough for the manifest")

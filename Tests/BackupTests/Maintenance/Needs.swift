@@ -39,7 +39,7 @@ extension ArchiveReader {
       cids.formUnion([snapshot.didDocument, snapshot.plcLog].compactMap(\.self))
       cids.formUnion(snapshot.extrasPages + snapshot.missingPages)
       cids.formUnion(try archived.extras())
-      if case .pages(let pages) = snapshot.car.order { cids.formUnion(pages) }
+      cids.formUnion(snapshot.car.pages)
     }
     return cids
   }
