@@ -112,10 +112,10 @@ private struct Original {
   private func known(_ head: CID) throws -> Known {
     let snapshot = try ArchivedSnapshot(head, in: reader)
     var bases: [CID] = []
-    var next = snapshot.snapshot.car.base?.manifest
+    var next = snapshot.snapshot.car.base
     while let base = next {
       bases.append(base)
-      next = try ArchivedSnapshot(base, in: reader).snapshot.car.base?.manifest
+      next = try ArchivedSnapshot(base, in: reader).snapshot.car.base
     }
     let ordinals = try snapshot.order().runs.joined()
     return Known(

@@ -39,14 +39,14 @@ extension BlockOrder {
   ) throws -> (pages: [Block], depth: Int) {
     let maximumRuns = Self.maximumRuns(ofSections: runs.reduce(0) { max($0, $1.upperBound) })
     var encoded = encoded
-    car.base = nil
+    (car.base, car.first) = (nil, nil)
     if let basis, let manifest = basis.manifest, runs.count > 1 || basis.depth > 0,
       basis.depth < Self.maximumDepth
     {
       let (relative, first) = relative(to: basis.order)
       let bytes = relative.encoded
       if bytes.count + manifest.bytes.count + 16 < encoded.count {
-        (encoded, car.base) = (bytes, Snapshot.OrderBase(manifest: manifest, first: first))
+        (encoded, car.base, car.first) = (bytes, manifest, first)
       }
     }
     guard runs.count <= maximumRuns, encoded.count <= Self.maximumLength(ofRuns: maximumRuns)

@@ -32,11 +32,12 @@ package struct ResolvedOrders {
     var chain = [archived]
     var base: Resolved?
     while base == nil, let next = chain[chain.count - 1].snapshot.car.base {
-      guard chain.count <= BlockOrder.maximumDepth, next.first <= end else {
+      let first = chain[chain.count - 1].snapshot.car.first ?? .max
+      guard chain.count <= BlockOrder.maximumDepth, first <= end else {
         throw SnapshotError.malformedOrder
       }
-      base = known[next.manifest]
-      if base == nil { chain.append(try ArchivedSnapshot(next.manifest, in: reader)) }
+      base = known[next]
+      if base == nil { chain.append(try ArchivedSnapshot(next, in: reader)) }
     }
     if base == nil {
       let absolute = chain.removeLast()
@@ -56,7 +57,7 @@ package struct ResolvedOrders {
   private static func relative(
     _ archived: ArchivedSnapshot, to base: Resolved, end: UInt64
   ) throws -> Resolved {
-    guard let first = archived.snapshot.car.base?.first, base.did == archived.snapshot.did,
+    guard let first = archived.snapshot.car.first, base.did == archived.snapshot.did,
       base.depth < BlockOrder.maximumDepth
     else { throw SnapshotError.malformedOrder }
     let written = try archived.writtenOrder(limit: base.order.count.addingSaturated(end - first))

@@ -124,13 +124,11 @@ extension Snapshot.CARDescription {
     var kind = base == nil ? "absolute" : "relative"
     try fields.field("kind", &kind)
     switch kind {
-    case "absolute": base = nil
+    case "absolute": (base, first) = (nil, nil)
     case "relative":
-      var (manifest, first) = (base?.manifest, base?.first)
-      try fields.optional("base", &manifest)
+      try fields.optional("base", &base)
       try fields.optional("first", &first)
-      guard let manifest, let first else { throw .malformedField("base or first") }
-      base = Snapshot.OrderBase(manifest: manifest, first: first)
+      guard base != nil, first != nil else { throw .malformedField("base or first") }
     default: throw .unknownOrder(kind)
     }
     try fields.optional("runs", &runs)
@@ -187,7 +185,8 @@ extension Snapshot {
   package func content(countsBlobs: Bool = true) throws -> CID {
     var copy = self
     (copy.previous, copy.isUnvouched) = (nil, false)
-    (copy.car.runs, copy.car.pages, copy.car.base) = ([], [], nil)
+    (copy.car.runs, copy.car.pages) = ([], [])
+    (copy.car.base, copy.car.first) = (nil, nil)
     if !countsBlobs { (copy.missingPages, copy.blobs) = ([], BlobCounts()) }
     return try copy.block().cid
   }

@@ -124,19 +124,14 @@ public struct Snapshot: Equatable, Sendable {
     package var runs: [UInt8]? = []
     /// The blocks whose concatenation is the runs.
     package var pages: [CID] = []
-    /// What the order is relative to; nil if its positions are ordinals.
-    package var base: OrderBase?
+    /// The manifest of an earlier snapshot of the account, to whose order this one is relative; nil
+    /// if its positions are ordinals.
+    package var base: CID?
+    /// The ordinal that the position behind that snapshot's last section stands for.
+    package var first: UInt64?
 
     /// A CAR of nothing.
     init() {}
-  }
-
-  /// What the order of a CAR's sections is relative to.
-  package struct OrderBase: Equatable, Sendable {
-    /// The manifest of an earlier snapshot of the same account.
-    package var manifest: CID
-    /// The ordinal that the position behind that snapshot's last section stands for.
-    package var first: UInt64
   }
 
   /// What the repository consists of.
@@ -221,7 +216,7 @@ extension Snapshot {
     (same.blobs.new, same.blobs.newBytes) = (earlier.blobs.new, earlier.blobs.newBytes)
     // The CAR's digest is what counts; its order may be written down in several ways.
     (same.car.runs, same.car.pages) = (earlier.car.runs, earlier.car.pages)
-    same.car.base = earlier.car.base
+    (same.car.base, same.car.first) = (earlier.car.base, earlier.car.first)
     if standing.saysNothingNew(after: earlier.standing) { same.standing = earlier.standing }
     // Earlier versions did not count them.
     if earlier.counts.recordBlocks == nil { same.counts.recordBlocks = nil }

@@ -186,7 +186,7 @@ import Verification
       let manifests = Set(history.entries.map(\.cid))
       for entry in history.entries {
         let base = try ArchivedSnapshot(entry.cid, in: now).snapshot.car.base
-        #expect(base.map { manifests.contains($0.manifest) } ?? true)
+        #expect(base.map { manifests.contains($0) } ?? true)
       }
     }
     #expect(try series.reader.verify().findings == [])
