@@ -5,10 +5,12 @@ import TestSupport
 import Testing
 
 /// The exit status of the verbs that carry an archive to a store and back, by the archive's state.
+///
+/// What is pushed is what is committed, as it is here; what comes back is checked.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `An archive on its way to a store and back` {
   @Test(arguments: [
-    (ArchiveState.whole, 0, 0), (.incomplete, 0, 0), (.partial, 0, 0), (.damaged, 11, 11),
+    (ArchiveState.whole, 0, 0), (.incomplete, 0, 0), (.partial, 0, 0), (.damaged, 0, 11),
     (.unvouched, 0, 10), (.private, 0, 0), (.hostile, 0, 0),
   ])
   func `ends as its state says, and is for its owner alone if anything in it is`(
