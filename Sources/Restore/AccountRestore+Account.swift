@@ -195,17 +195,17 @@ extension AccountRestore {
       let pem = try key.pem(passphrase: passphrase)
       try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0(pem.span) }
     }
-    let (log, before) = try await directory.present()
-    var state = before
+    let present = try await present()
+    var state = present.state
     state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
-    guard state != before else {
+    guard state != present.state else {
       try finish(.signingKey, key.verificationKey.didKey, wasDone: true)
       return key
     }
     let operation =
-      try kept(for: .signingKey, saying: state, after: log)
-      ?? directory.sign(state, after: log, with: recoveryKey)
-    guard try await send(operation, before.changes(to: state), for: .signingKey, by: nil) else {
+      try kept(for: .signingKey, saying: state, after: present)
+      ?? present.sign(state, with: recoveryKey)
+    guard try await send(operation, saying: state, after: present, for: .signingKey) else {
       throw Stopped()
     }
     try finish(.signingKey, "\(operation.cid)")

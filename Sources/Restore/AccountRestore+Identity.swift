@@ -20,21 +20,22 @@ extension AccountRestore {
       try finish(.identity, "the document of \(did)")
       return true
     }
-    let (log, present) = try await directory.present()
-    if present.pds == credentials.pds.endpoint, present.signingKey == credentials.signingKey,
-      credentials.rotationKeys.allSatisfy(present.rotationKeys.contains)
+    let present = try await present()
+    let state = present.state
+    if state.pds == credentials.pds.endpoint, state.signingKey == credentials.signingKey,
+      credentials.rotationKeys.allSatisfy(state.rotationKeys.contains)
     {
-      try finish(.identity, log.entries.last?.cid.map { "\($0)" } ?? "", wasDone: true)
+      try finish(.identity, present.log.entries.last?.cid.map { "\($0)" } ?? "", wasDone: true)
       return true
     }
     // The name that the account loses, if it gets another.
     let name = try await presentHandle().map { "at://" + $0.text }
-    let wanted = try await present.moved(
-      to: credentials, owners: owners(in: present),
+    let wanted = try await state.moved(
+      to: credentials, owners: owners(in: state),
       givingUp: name == credentials.handle ? nil : name)
-    let operation = try await signed(wanted, after: log)
+    let operation = try await signed(wanted, after: present)
     let submit = SubmitPLCOperation(operation.operation)
-    let isSent = try await send(operation, present.changes(to: wanted), for: .identity) {
+    let isSent = try await send(operation, saying: wanted, after: present, for: .identity) {
       try await target.client.perform(submit)
     }
     guard isSent else { return false }
@@ -58,25 +59,25 @@ extension AccountRestore {
 
   /// The operation, signed: as it was signed before, if it follows the log still; with the owner's
   /// key; or by the old server.
-  private func signed(_ state: PLCState, after log: PLCLog) async throws -> PLCSuccessor {
-    if let kept = kept(for: .identity, saying: state, after: log) { return kept }
-    if let key = options.recoveryKey { return try directory.sign(state, after: log, with: key) }
+  private func signed(_ state: PLCState, after present: PLCUpdate) async throws -> PLCSuccessor {
+    if let kept = kept(for: .identity, saying: state, after: present) { return kept }
+    if let key = options.recoveryKey { return try present.sign(state, with: key) }
     guard let client = old?.client else {
       throw RestoreError.needs(
         "a login of the old server, or a rotation key of your own",
         option: "--login or --recovery-key")
     }
-    return try await directory.sign(
-      state, after: log, by: client, mailCode: options.mailCode, asking: options.asksForCode)
+    return try await present.sign(
+      state, by: client, mailCode: options.mailCode, asking: options.asksForCode)
   }
 
   /// An operation that was signed in an earlier run, if it says what is wanted and follows the log
   /// still.
   func kept(
-    for purpose: RestoreJournal.Purpose, saying state: PLCState, after log: PLCLog
+    for purpose: RestoreJournal.Purpose, saying state: PLCState, after present: PLCUpdate
   ) -> PLCSuccessor? {
     guard let kept = journal.operation(for: purpose) else { return nil }
-    do { return try directory.check(kept, says: state, after: log) } catch {
+    do { return try present.check(kept, says: state) } catch {
       // Another one is signed in its place.
       return nil
     }
@@ -86,9 +87,10 @@ extension AccountRestore {
   ///
   /// - Parameter submit: hands it to the directory; nil to do that here.
   mutating func send(
-    _ operation: PLCSuccessor, _ changes: [String], for purpose: RestoreJournal.Purpose,
-    by submit: (() async throws -> Void)?
+    _ operation: PLCSuccessor, saying state: PLCState, after present: PLCUpdate,
+    for purpose: RestoreJournal.Purpose, by submit: (() async throws -> Void)? = nil
   ) async throws -> Bool {
+    let changes = present.state.changes(to: state)
     tell(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
     try journal.keep(operation.operation, for: purpose)
     if let dryRun = options.dryRun {
@@ -96,7 +98,7 @@ extension AccountRestore {
       report.stoppedBefore = .identity
     }
     guard options.dryRun == nil, agrees(.identity) else { return false }
-    try await directory.send(operation, by: submit)
+    try await present.send(operation, by: submit)
     return true
   }
 

@@ -24,7 +24,6 @@ package struct AccountRestore {
   let options: RestoreOptions
   let network: Network
   let did: DID
-  let directory: PLCUpdate
   let archive: FilePath
   let tell: @Sendable (RestoreEvent) -> Void
   var journal: RestoreJournal
@@ -51,7 +50,6 @@ package struct AccountRestore {
     (self.archived, self.archive, self.options) = (archived, archive, options)
     (self.network, self.tell) = (network, tell)
     did = archived.snapshot.did
-    directory = PLCUpdate(did: did, network: network, now: options.now)
     let path = Self.journalPath(of: archive)
     let (manifest, commit) = (archived.cid, archived.snapshot.commit)
     if !options.sendsBlobsOnly, var found = try RestoreJournal(at: path) {
@@ -304,6 +302,11 @@ package struct AccountRestore {
     if options.agrees(question) { return true }
     report.stoppedBefore = question
     return false
+  }
+
+  /// The account as the PLC directory has it.
+  func present() async throws -> PLCUpdate {
+    try await PLCUpdate(of: did, network: network, now: options.now)
   }
 
   /// The account's present DID document.

@@ -3,31 +3,47 @@ internal import Files
 internal import IPLD
 package import XRPC
 
-/// Changes of an account's identity in the PLC directory, each sent once.
+/// An account as the PLC directory has it now, and changes of that, each sent once.
 ///
 /// 1. An operation is in the journal, on the medium, before it is sent.
 /// 2. Before anything is sent the directory is asked for the account's history: what is in it is not
 ///    sent again, and an operation that does not follow its last one is not sent at all.
-struct PLCUpdate: Sendable {
-  private let did: DID
-  private let directory: PLCDirectory
+package struct PLCUpdate: Sendable {
+  /// The account.
+  package let did: DID
+  /// Its history, checked.
+  let log: PLCLog
+  /// Its state.
+  let state: PLCState
+  private let network: Network
   private let now: @Sendable () -> String
-
-  /// Changes of an account, at the moment that `now` says in RFC 3339 and UTC.
-  init(did: DID, network: Network, now: @escaping @Sendable () -> String) {
-    (self.did, self.now) = (did, now)
-    directory = PLCDirectory(network: network)
-  }
+  private var directory: PLCDirectory { PLCDirectory(network: network) }
 
   /// How often the directory is asked for what it was told, and how long it is waited between, in
   /// seconds.
   private static let (patience, interval) = (5, 2.0)
 
-  /// The account's history, checked.
+  /// Asks the directory.
   ///
-  /// - Throws: ``BackupError/notGenuine(_:)`` for one that does not hold.
-  func log() async throws -> PLCLog {
-    let log = try await directory.log(of: did)
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - network: the way to servers and the directory.
+  ///   - now: the moment, in RFC 3339 and UTC.
+  /// - Throws: as ``log(of:_:)`` does; ``RestoreError/operation(_:)`` for an account that was given
+  ///   up.
+  package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
+    (self.did, self.network, self.now) = (did, network, now)
+    log = try await Self.log(of: did, network)
+    guard let state = log.state else { throw RestoreError.operation(.ended) }
+    self.state = state
+  }
+
+  /// An account's history, checked.
+  ///
+  /// - Throws: `IdentityError` for an account without one; ``BackupError/notGenuine(_:)`` for one
+  ///   that does not hold.
+  static func log(of did: DID, _ network: Network) async throws -> PLCLog {
+    let log = try await PLCDirectory(network: network).log(of: did)
     do throws(PLCFault) {
       _ = try PLCHistory(validating: log, of: did)
     } catch {
@@ -36,17 +52,8 @@ struct PLCUpdate: Sendable {
     return log
   }
 
-  /// The account's history, checked, and its state.
-  ///
-  /// - Throws: as ``log()`` does; ``RestoreError/operation(_:)`` for an account that was given up.
-  func present() async throws -> (log: PLCLog, state: PLCState) {
-    let log = try await log()
-    guard let state = log.state else { throw RestoreError.operation(.ended) }
-    return (log, state)
-  }
-
   /// An operation signed here.
-  func sign(_ state: PLCState, after log: PLCLog, with key: PrivateKey) throws -> PLCSuccessor {
+  func sign(_ state: PLCState, with key: PrivateKey) throws -> PLCSuccessor {
     try checked { () throws(PLCSuccessor.Fault) in
       try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
     }
@@ -56,13 +63,11 @@ struct PLCUpdate: Sendable {
   ///
   /// - Parameters:
   ///   - state: what it says.
-  ///   - log: what it follows.
   ///   - client: what asks the server, as the owner.
   ///   - mailCode: the code that the server has sent by mail.
   ///   - asksForCode: asks for that code, once it was sent.
   func sign(
-    _ state: PLCState, after log: PLCLog, by client: XRPCClient, mailCode: Secret?,
-    asking asksForCode: CodeQuestion
+    _ state: PLCState, by client: XRPCClient, mailCode: Secret?, asking asksForCode: CodeQuestion
   ) async throws -> PLCSuccessor {
     var code = mailCode
     if code == nil {
@@ -71,12 +76,11 @@ struct PLCUpdate: Sendable {
     }
     guard let code else { throw RestoreError.codeSent(client.service) }
     let operation = try await client.call(SignPLCOperation(token: code, state: state), as: nil)
-    return try check(operation, says: state, after: log)
+    return try check(operation, says: state)
   }
 
   /// An operation that was signed elsewhere, or before, checked against what it was to say.
-  func check(_ operation: IPLDValue, says state: PLCState, after log: PLCLog) throws -> PLCSuccessor
-  {
+  func check(_ operation: IPLDValue, says state: PLCState) throws -> PLCSuccessor {
     try checked { () throws(PLCSuccessor.Fault) in
       try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
     }
@@ -128,50 +132,13 @@ struct PLCUpdate: Sendable {
   }
 }
 
-extension PLCState {
-  /// What is different in another state, a line for each change.
-  func changes(to other: PLCState) -> [String] {
-    var lines: [String] = []
-    func compare(_ what: String, _ old: [String], _ new: [String]) {
-      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
-      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
-      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
-    }
-    compare("rotation key", rotationKeys, other.rotationKeys)
-    compare("name", alsoKnownAs, other.alsoKnownAs)
-    func list(_ keys: [String: String]) -> [String] {
-      keys.map { "\($0.key) \($0.value)" }.sorted()
-    }
-    compare("key", list(verificationMethods), list(other.verificationMethods))
-    compare(
-      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
-    return lines
-  }
-}
-
 /// The keys that may change an account, and adding one of the owner's own.
-package struct RotationKeys: Sendable {
-  /// The account.
-  package let did: DID
+extension PLCUpdate {
   /// The keys, in the order of their authority, as `did:key:…`.
-  package var keys: [String] { state.rotationKeys }
-  private let log: PLCLog
-  private let state: PLCState
-  private let update: PLCUpdate
-  private let network: Network
-
-  /// Asks the directory.
-  ///
-  /// - Throws: `IdentityError` for an account without a log; ``BackupError/notGenuine(_:)`` for a
-  ///   log that does not hold.
-  package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
-    (self.did, self.network) = (did, network)
-    update = PLCUpdate(did: did, network: network, now: now)
-    (log, state) = try await update.present()
-  }
+  package var rotationKeys: [String] { state.rotationKeys }
 
   /// The place of a key, counted from 0, the highest in authority; nil if it is none of them.
-  package func place(of key: VerificationKey) -> Int? { keys.firstIndex(of: key.didKey) }
+  package func place(of key: VerificationKey) -> Int? { rotationKeys.firstIndex(of: key.didKey) }
 
   /// How an operation gets signed.
   package enum Signing: Sendable {
@@ -200,15 +167,36 @@ package struct RotationKeys: Sendable {
     wanted.rotationKeys.insert(key.didKey, at: 0)
     let operation: PLCSuccessor
     switch signing {
-    case .key(let signer): operation = try update.sign(wanted, after: log, with: signer)
+    case .key(let signer): operation = try sign(wanted, with: signer)
     case .server(let login, let mailCode):
       let server = try await DestinationServer.home(
         of: did, network, login, asking: asksForCode, tell: { _ in })
-      operation = try await update.sign(
-        wanted, after: log, by: server.client, mailCode: mailCode, asking: asksForCode)
+      operation = try await sign(
+        wanted, by: server.client, mailCode: mailCode, asking: asksForCode)
     }
     guard try show(operation, state.changes(to: wanted)) else { return false }
-    try await update.send(operation)
+    try await send(operation)
     return true
+  }
+}
+
+extension PLCState {
+  /// What is different in another state, a line for each change.
+  func changes(to other: PLCState) -> [String] {
+    var lines: [String] = []
+    func compare(_ what: String, _ old: [String], _ new: [String]) {
+      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
+      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
+      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
+    }
+    compare("rotation key", rotationKeys, other.rotationKeys)
+    compare("name", alsoKnownAs, other.alsoKnownAs)
+    func list(_ keys: [String: String]) -> [String] {
+      keys.map { "\($0.key) \($0.value)" }.sorted()
+    }
+    compare("key", list(verificationMethods), list(other.verificationMethods))
+    compare(
+      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
+    return lines
   }
 }

@@ -80,8 +80,7 @@ package struct RestorePlan: Sendable {
     let document = try await resolver.dids.document(of: did).document
     handle = document.handle ?? archived.snapshot.handle
     if did.method == "plc" {
-      let directory = PLCUpdate(did: did, network: network, now: { "" })
-      rotationKeys = try await directory.log().state?.rotationKeys ?? []
+      rotationKeys = try await PLCUpdate.log(of: did, network).state?.rotationKeys ?? []
     }
     oldServer = document.pds
     guard let url = document.pds else {

@@ -137,12 +137,12 @@ struct KeyAccountOptions: ParsableArguments {
   @OptionGroup var network: NetworkCommandOptions
 
   /// Its keys.
-  func keys(_ network: Network) async throws -> RotationKeys {
+  func keys(_ network: Network) async throws -> PLCUpdate {
     let account = try ATIdentifier(account: account)
     let did = try await IdentityResolver(network: network).resolve(
       account, confirmingHandle: false
     ).did
-    return try await RotationKeys(of: did, network: network, now: { Host.now })
+    return try await PLCUpdate(of: did, network: network, now: { Host.now })
   }
 }
 
@@ -164,10 +164,10 @@ struct ListKeysCommand: ParsableCommand {
     if Console.isJSON {
       Console.printJSON(.recoveryKey) {
         $0.field("did", keys.did.text)
-        $0.field("rotationKeys", keys.keys)
+        $0.field("rotationKeys", keys.rotationKeys)
       }
     } else {
-      for (place, key) in keys.keys.enumerated() { Console.print("\(place + 1)  \(key)") }
+      for (place, key) in keys.rotationKeys.enumerated() { Console.print("\(place + 1)  \(key)") }
     }
   }
 }
@@ -198,13 +198,13 @@ struct CheckKeyCommand: ParsableCommand {
         $0.field("did", keys.did.text)
         $0.field("key", own.didKey)
         $0.field("place", place.map { $0 + 1 })
-        $0.field("rotationKeys", keys.keys)
+        $0.field("rotationKeys", keys.rotationKeys)
       }
     } else if let place {
       Console.print(
-        "\(own) is rotation key \(place + 1) of \(keys.keys.count) of \(keys.did)")
+        "\(own) is rotation key \(place + 1) of \(keys.rotationKeys.count) of \(keys.did)")
     } else {
-      Console.print("\(own) is none of the \(keys.keys.count) rotation keys of \(keys.did)")
+      Console.print("\(own) is none of the \(keys.rotationKeys.count) rotation keys of \(keys.did)")
     }
     if place == nil { throw ExitStatus.incomplete }
   }
@@ -254,7 +254,7 @@ struct AddKeyCommand: ParsableCommand {
 
   func run() throws {
     let own = try KeyFile(key).key.verificationKey
-    let signing: RotationKeys.Signing
+    let signing: PLCUpdate.Signing
     if let with {
       signing = .key(try KeyFile(with).key)
     } else {
