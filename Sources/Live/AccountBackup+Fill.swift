@@ -18,9 +18,8 @@ extension AccountBackup {
   ///   - ended: is told what came of each account; one that lacked nothing is up to date.
   /// - Throws: `ArchiveError` and `SnapshotError` for an archive that cannot be opened or read;
   ///   `CancellationError`.
-  package func fill(
-    _ path: FilePath, ended: (DID, MultiAccountBackup.Outcome) -> Void
-  ) async throws {
+  package func fill(_ path: FilePath, ended: (DID, MultiAccountBackup.Outcome) -> Void) async throws
+  {
     guard AtomicFile.isTaken(path) else {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
@@ -58,8 +57,7 @@ extension AccountBackup {
     _ base: ArchivedSnapshot, servers known: [String?], _ target: DestinationArchive
   ) async throws -> BackupReport {
     let begin = options.milliseconds()
-    guard
-      try !base.snapshot.blobs.isSettled || options.checksHeld && !target.storedDamage().isNone
+    guard try !base.snapshot.blobs.isSettled || options.checksHeld && !target.storedDamage().isNone
     else {
       try await target.publish()
       return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger())

@@ -24,9 +24,7 @@ actor ArchiveAppender {
   /// How long small sections may be held back to share a frame.
   static let flushInterval: Duration = .milliseconds(50)
 
-  nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe thread.asUnownedSerialExecutor()
-  }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe thread.asUnownedSerialExecutor() }
 
   /// Opens an archive to append to it, or begins one.
   ///

@@ -120,8 +120,7 @@ public struct BackupReport: Sendable {
   ) -> BackupReport {
     BackupReport(
       name: name, snapshot: base.snapshot, generation: base.reader.generation,
-      outcome: outcome
-        ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
+      outcome: outcome ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
       isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
       milliseconds: milliseconds, missing: missing, warnings: warnings,
       identityChanges: [], lacksPrivateData: lacksPrivateData)

@@ -128,8 +128,7 @@ extension BackupRun {
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
-      milliseconds: options.milliseconds() - begin, missing: ledger.missing,
-      warnings: warnings,
+      milliseconds: options.milliseconds() - begin, missing: ledger.missing, warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData)
   }
@@ -178,8 +177,7 @@ extension BackupRun {
     }
     if !options.accepted.isDisjoint(with: [.rollback, .fork]) {
       // What earlier versions and `pack` wrote does not say so itself.
-      for disruption in try base.wholeHistory().disruptions
-      where !disruption.isAccepted {
+      for disruption in try base.wholeHistory().disruptions where !disruption.isAccepted {
         standing.add(disruption.kind, accepting: options.accepted)
       }
     }

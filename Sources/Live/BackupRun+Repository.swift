@@ -34,9 +34,7 @@ extension BackupRun {
 
   /// The repository that an interrupted backup has left; nil if there is none that is what it
   /// should be.
-  func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws
-    -> FoundRepository?
-  {
+  func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
     let storage = try target.storage()
     return try await onOwnThread { [base] in

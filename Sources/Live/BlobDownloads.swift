@@ -68,8 +68,7 @@ final class BlobDownloads: Sendable {
       let isLast = place == servers.count - 1
       try await BlobFetcher(
         client: client, did: did, appender: appender, context: context,
-        connections: options.connections,
-        settled: { [self] in settled($0, $1, isLast: isLast) }
+        connections: options.connections, settled: { [self] in settled($0, $1, isLast: isLast) }
       ).fetch(wanted)
     }
   }
@@ -113,8 +112,7 @@ final class BlobDownloads: Sendable {
         state.progress.blobsFailed += 1
         let answers = answers(state, on: blob.position, last: failure)
         guard let first = answers.first?.failure else { return }
-        var entry = BlobLedger.Missing(
-          cid: blob.cid, reason: first.reason, size: blob.declaredSize)
+        var entry = BlobLedger.Missing(cid: blob.cid, reason: first.reason, size: blob.declaredSize)
         entry.status = first.status
         entry.isReferenced = blob.isReferenced
         event = .missing(entry, answers)
@@ -134,8 +132,7 @@ final class BlobDownloads: Sendable {
   /// What servers have said of a blob.
   ///
   /// - Parameter last: what the last of them has said, with its explanation, which is not kept.
-  private func answers(_ state: State, on position: Int, last: BlobFailure? = nil)
-    -> [ServerAnswer]
+  private func answers(_ state: State, on position: Int, last: BlobFailure? = nil) -> [ServerAnswer]
   {
     state.answers.enumerated().compactMap { place, answer in
       let kept = Self.failure(answer.failures[position])

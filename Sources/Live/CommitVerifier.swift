@@ -52,8 +52,7 @@ struct CommitVerifier: Sendable {
   /// - Throws: ``BackupError/notGenuine(_:)``.
   func check(_ commit: Commit) throws {
     guard commit.did == did else {
-      throw BackupError.notGenuine(
-        "the server sent the repository of \(commit.did), not of \(did)")
+      throw BackupError.notGenuine("the server sent the repository of \(commit.did), not of \(did)")
     }
     if let history, !history.keyPeriods.isEmpty {
       let verdict = history.judge(commit, now: now)

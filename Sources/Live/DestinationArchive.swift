@@ -50,9 +50,8 @@ final class DestinationArchive {
     case .object(let address, let bucket) where isReadOnly:
       let file = try await bucket.map(address)
       return DestinationArchive(
-        UploadMark.file(of: "\(address)", in: bucket.cache, ending: "notes"),
-        name: place.name, isNew: file == nil,
-        reader: try file.map { (file) throws in try ArchiveReader(file) })
+        UploadMark.file(of: "\(address)", in: bucket.cache, ending: "notes"), name: place.name,
+        isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
     case .object(let address, let bucket):
       let object = try await BucketStorage.open(address, of: bucket)
       return DestinationArchive(
@@ -322,8 +321,7 @@ extension AccountBackup {
       case (.file(let file), _), (.shared(let file), _): .file(file)
       case (.folder(let folder), .handle(let handle)): .file(folder.archive(named: handle))
       case (.folder(let folder), .did(let did)): try folder.archive(of: did).map { .file($0) }
-      case (.bucket(let bucket), .handle):
-        bucket.isFolder ? nil : .object(bucket.place, in: bucket)
+      case (.bucket(let bucket), .handle): bucket.isFolder ? nil : .object(bucket.place, in: bucket)
       case (.bucket(let bucket), .did(let did)): .object(bucket.archive(of: did), in: bucket)
       }
     }

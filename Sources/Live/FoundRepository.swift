@@ -25,9 +25,7 @@ struct FoundRepository: Sendable {
 
 extension FoundRepository {
   /// A repository at hand as a CAR, all of which was inspected.
-  init(
-    _ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched
-  ) {
+  init(_ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched) {
     (commit, draft) = (repository.commit, repository.draft)
     (header, self.origin) = (repository.header, origin)
     byteCount = Int(clamping: repository.byteCount)
@@ -123,8 +121,7 @@ extension Snapshot.LeftOut {
     let (ownBlocks, ownBytes) = own ?? (starts.count, usedBytes)
     let blocks = file.sectionCount - starts.count
     let bytes = file.sectionByteCount - usedBytes
-    guard
-      bytes + blocks * Self.overhead > ownBytes + ownBlocks * Self.overhead + Self.allowance
+    guard bytes + blocks * Self.overhead > ownBytes + ownBlocks * Self.overhead + Self.allowance
     else { return nil }
     self.init(blocks: blocks, bytes: bytes)
   }
@@ -195,8 +192,7 @@ struct RepositoryChanges {
     let snapshot = base.snapshot
     // A CAR with repeated blocks, with blocks beside its tree, or without some of them, is not what
     // its tree leads to.
-    guard snapshot.isComplete,
-      snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
+    guard snapshot.isComplete, snapshot.car.sectionCount == UInt64(snapshot.counts.blocks),
       let recordBlocks = snapshot.counts.recordBlocks,
       snapshot.counts.blocks == 1 + snapshot.counts.nodes + recordBlocks,
       let root = sent.header.roots.first, let missing = try base.exhaustiveLedger(),
@@ -231,9 +227,7 @@ struct RepositoryChanges {
     counts.blocks += new.count + reused.count - removed.count
     let newBlobs = try readRecords()
     let car = base.snapshot.car
-    let (bytesBefore, gone) = (
-      car.byteCount + addedBytes, UInt64(car.header.count) + removedBytes
-    )
+    let (bytesBefore, gone) = (car.byteCount + addedBytes, UInt64(car.header.count) + removedBytes)
     guard bytesBefore >= gone, counts.records >= 0, counts.nodes >= 0, counts.blocks > 0,
       counts.recordBlocks ?? 0 >= 0, unreadable.count >= 0, unreadable.partlySearchedCount >= 0
     else { return nil }
@@ -261,8 +255,7 @@ struct RepositoryChanges {
   ///
   /// It returns what the manifest says of the CAR, which nobody has put together: it has no digest.
   private func packing(_ header: [UInt8], byteCount: UInt64)
-    -> @Sendable (inout ArchiveWriter)
-    throws -> Snapshot.CARDescription
+    -> @Sendable (inout ArchiveWriter) throws -> Snapshot.CARDescription
   {
     {
       [sent, base, reused, new = new.sorted(), removed = removed.sorted()] writer in
@@ -320,9 +313,7 @@ struct RepositoryChanges {
       removed.append(ordinal)
       removedBytes += Self.sectionLength(cid, length)
     }
-    counts.recordBlocks = counts.recordBlocks.map {
-      $0 + createdRecordCount - removedRecords.count
-    }
+    counts.recordBlocks = counts.recordBlocks.map { $0 + createdRecordCount - removedRecords.count }
   }
 
   private static func sectionLength(_ cid: CID, _ bodyLength: UInt64) -> UInt64 {

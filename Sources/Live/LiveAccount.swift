@@ -61,9 +61,7 @@ package struct LiveAccount: Sendable {
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       try verifier.check(repository.commit)
       let inspection = repository.inspection
-      return (
-        .file(file), inspection.missingNodes.count + inspection.missingRecordCount
-      )
+      return (.file(file), inspection.missingNodes.count + inspection.missingRecordCount)
     }
   }
 

@@ -49,9 +49,7 @@ package struct MultiAccountBackup: Sendable {
   ///   - options: how each is backed up.
   ///   - jobs: how many at a time.
   ///   - observer: is told what happens.
-  package init(
-    network: Network, options: AccountBackup.Options, jobs: Int, observer: Observer
-  ) {
+  package init(network: Network, options: AccountBackup.Options, jobs: Int, observer: Observer) {
     (self.network, self.options, self.jobs, self.observer) = (network, options, jobs, observer)
   }
 
@@ -75,8 +73,7 @@ package struct MultiAccountBackup: Sendable {
           guard let account = try await list.next() else { return nil }
           group.addTask {
             defer { seat.giveBack() }
-            try await back(
-              up: account, into: destination, locks, mayLeave: isOneFile ? nil : seat)
+            try await back(up: account, into: destination, locks, mayLeave: isOneFile ? nil : seat)
           }
         } catch {
           // A list that breaks off is no reason to break off those that are under way.
@@ -195,9 +192,7 @@ final class ProgressPace: Sendable {
 /// 2. An archive belongs to one backup at a time, and a backup that waits for one holds none.
 final class RunLocks: Sendable {
   /// The account is another backup's of this run.
-  struct Taken: Error {
-    let did: DID
-  }
+  struct Taken: Error { let did: DID }
 
   /// An archive that is locked, and its only place.
   typealias Lock = (archive: String, place: Places.Seat)
@@ -304,8 +299,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   }
 
   private mutating func fetchPage() async throws {
-    let output = try await client.call(
-      ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
+    let output = try await client.call(ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
     page = output.repos[...]
     if !output.malformed.isEmpty { malformed(output.malformed) }
     // A list that brings nothing, or begins again, has come to its end.

@@ -47,9 +47,7 @@ package struct ArchivePull: Sendable {
     guard
       let footerLength = Footer.length(
         atEndOf: object.ending, count: object.count)
-    else {
-      throw PushError.unfinished(address)
-    }
+    else { throw PushError.unfinished(address) }
     guard AtomicFile.isTaken(path) else { return try fetchAll(object, footerLength, .created) }
     let committed = try CommittedBytes(path)
     let count = committed.count
@@ -78,9 +76,7 @@ package struct ArchivePull: Sendable {
 
   private func fetchAll(
     _ object: RemoteObject, _ footerLength: Int, _ outcome: TransferReport.Outcome
-  )
-    throws -> TransferReport
-  {
+  ) throws -> TransferReport {
     let file = try AtomicFile(path, replacing: outcome == .replaced)
     do {
       let report = try fetch(object, footerLength, from: 0, into: file.storage(), outcome)

@@ -67,8 +67,7 @@ package struct ArchivePush: Sendable {
       }
     }
     // Whether the object begins with the archive and goes on.
-    if count > bytes.count,
-      try await object.has(bytes.ending(at: bytes.count), before: bytes.count)
+    if count > bytes.count, try await object.has(bytes.ending(at: bytes.count), before: bytes.count)
     {
       return TransferReport(outcome: .ahead, count: count, transferred: 0)
     }

@@ -14,9 +14,8 @@ protocol RangeReader: Sendable {
   ///   - tag: the content that is meant; nil for any.
   ///   - receive: reads an answer of success, whatever part it brings.
   /// - Throws: ``FetchFailure`` if there is none; what `receive` throws.
-  func get<Value>(
-    _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value
-  ) async throws -> Value
+  func get<Value>(_ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value)
+    async throws -> Value
 }
 
 extension RangeReader {

@@ -166,9 +166,7 @@ final class RemoteObject: ByteSource {
           throw server.otherPart("than it was asked for")
         }
         // Where nothing names the content, its length does.
-        if let known, let total = part.total,
-          total < count || known.tag == nil && total != count
-        {
+        if let known, let total = part.total, total < count || known.tag == nil && total != count {
           throw replaced
         }
       }

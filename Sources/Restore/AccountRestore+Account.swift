@@ -108,15 +108,13 @@ extension AccountRestore {
     let label = present.text.prefix { $0 != "." }
     let text = "\(label)\(domain)"
     guard 3...18 ~= label.utf8.count else {
-      throw RestoreError.handle(
-        text, "the part before the domain has to have 3 to 18 characters")
+      throw RestoreError.handle(text, "the part before the domain has to have 3 to 18 characters")
     }
     let handle: Handle
     do throws(IdentifierError) { handle = try Handle(text) } catch {
       throw RestoreError.handle(text, "\(error)")
     }
-    tell(
-      .warning("the handle \(present) belongs to the old server; the new one will be \(handle)"))
+    tell(.warning("the handle \(present) belongs to the old server; the new one will be \(handle)"))
     return handle
   }
 
@@ -136,8 +134,7 @@ extension AccountRestore {
   /// A token that vouches for the account.
   private mutating func voucher(for server: RestoreServer) async throws -> Secret {
     if let client = old?.client {
-      return try await client.call(
-        GetServiceAuth(audience: server.did, method: Self.createAccount))
+      return try await client.call(GetServiceAuth(audience: server.did, method: Self.createAccount))
     }
     let key = try await ownSigningKey()
     let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)

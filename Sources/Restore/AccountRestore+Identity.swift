@@ -31,8 +31,7 @@ extension AccountRestore {
     // The name that the account loses, if it gets another.
     let name = try await presentHandle().map { "at://" + $0.text }
     let wanted = try await state.moved(
-      to: credentials, owners: owners(in: state),
-      givingUp: name == credentials.handle ? nil : name)
+      to: credentials, owners: owners(in: state), givingUp: name == credentials.handle ? nil : name)
     let operation = try await signed(wanted, after: present)
     let submit = SubmitPLCOperation(operation.operation)
     let isSent = try await send(operation, saying: wanted, after: present, for: .identity) {
@@ -144,8 +143,7 @@ extension AccountRestore {
     ]
     var document: IPLDMap = [
       "@context": .array([
-        .string("https://www.w3.org/ns/did/v1"),
-        .string("https://w3id.org/security/multikey/v1"),
+        .string("https://www.w3.org/ns/did/v1"), .string("https://w3id.org/security/multikey/v1"),
       ]),
       "id": .string(did.text), "verificationMethod": .array([.map(method)]),
       "service": .array([.map(service)]),

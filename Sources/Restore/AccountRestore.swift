@@ -202,8 +202,7 @@ package struct AccountRestore {
   }
 
   mutating func describeServer(at url: String) async throws -> RestoreServer {
-    let server = try await RestoreServer(
-      asking: XRPCClient(service: url, network: network))
+    let server = try await RestoreServer(asking: XRPCClient(service: url, network: network))
     report.server = server
     tell(.server(server))
     return server
@@ -240,8 +239,7 @@ package struct AccountRestore {
     let status = try await target.call(CheckAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
-        .warning(
-          "the new server counts \(count) records, and the archive \(source.recordCount)"))
+        .warning("the new server counts \(count) records, and the archive \(source.recordCount)"))
     }
     report.areRecordsEqual = false
     try await source.compare(on: target) { [tell] in tell(.progress($0)) }
@@ -262,8 +260,7 @@ package struct AccountRestore {
     // The next run compares all of them again: a server may lose blobs in the meantime.
     journal.comparedCount = 0
     try finish(
-      .comparison,
-      "records equal, \(report.equalBlobs) blobs equal, \(differing.count) not")
+      .comparison, "records equal, \(report.equalBlobs) blobs equal, \(differing.count) not")
   }
 
   /// Stops before anything else is changed if the new server lacks what it should have.

@@ -76,8 +76,7 @@ struct BlobTransfer: Sendable {
         let refused = sent.withLock { $0.refused }
         for cid in page {
           missing.add(
-            cid, of: source,
-            refused[cid] ?? .refused("it is listed as missing though it was sent"))
+            cid, of: source, refused[cid] ?? .refused("it is listed as missing though it was sent"))
         }
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.
@@ -169,8 +168,7 @@ struct BlobTransfer: Sendable {
       start = end
       if skipped.isEmpty, outcome.withLock({ $0.differing.count }) == 0 { try note(start) }
       tell(
-        .progress(
-          Progress(stage: "comparing", done: UInt64(start), total: UInt64(entries.count))))
+        .progress(Progress(stage: "comparing", done: UInt64(start), total: UInt64(entries.count))))
     }
     return outcome.withLock { $0 }
   }
@@ -283,8 +281,7 @@ package struct UnrestoredBlobs: Sendable {
     count += 1
     if reason == .acceptedAsLost { acceptedCount += 1 }
     guard first.count < Self.maximumListed else { return }
-    first.append(
-      UnrestoredBlob(cid: cid, record: source.blobs[cid]?.firstRecord, reason: reason))
+    first.append(UnrestoredBlob(cid: cid, record: source.blobs[cid]?.firstRecord, reason: reason))
   }
 
   static func += (blobs: inout Self, more: Self) {

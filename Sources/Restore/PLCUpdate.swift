@@ -159,8 +159,7 @@ extension PLCUpdate {
   /// - Throws: ``RestoreError``; what servers and directory throw.
   package func add(
     _ key: VerificationKey, signing: Signing,
-    show: (PLCSuccessor, _ changes: [String]) throws -> Bool,
-    asksForCode: CodeQuestion
+    show: (PLCSuccessor, _ changes: [String]) throws -> Bool, asksForCode: CodeQuestion
   ) async throws -> Bool {
     var wanted = state
     wanted.rotationKeys.removeAll { $0 == key.didKey }
@@ -171,8 +170,7 @@ extension PLCUpdate {
     case .server(let login, let mailCode):
       let server = try await DestinationServer.home(
         of: did, network, login, asking: asksForCode, tell: { _ in })
-      operation = try await sign(
-        wanted, by: server.client, mailCode: mailCode, asking: asksForCode)
+      operation = try await sign(wanted, by: server.client, mailCode: mailCode, asking: asksForCode)
     }
     guard try show(operation, state.changes(to: wanted)) else { return false }
     try await send(operation)

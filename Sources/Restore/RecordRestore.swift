@@ -58,8 +58,7 @@ package struct RecordRestore {
   /// - Throws: ``BackupError``; what servers throw.
   package init(
     _ archived: ArchivedSnapshot, network: Network, _ login: OwnLogin, replaces: Bool,
-    tell: @escaping @Sendable (RestoreEvent) -> Void,
-    asksForCode: CodeQuestion
+    tell: @escaping @Sendable (RestoreEvent) -> Void, asksForCode: CodeQuestion
   ) async throws {
     let server = try await DestinationServer.home(
       of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
@@ -261,8 +260,7 @@ extension RecordRestore {
     guard let bytes = try AtomicFile.read(pending) else { return 0 }
     let names = Answer(try DataModelJSON.decode(bytes))
     guard names.optionalText("did") == server.did.text,
-      let manifest = names.optionalCID("manifest"),
-      let items = names.json["records"]?.array
+      let manifest = names.optionalCID("manifest"), let items = names.json["records"]?.array
     else {
       throw BackupError.malformedDocument(
         "\(pending) does not say which records of \(server.did) were deleted")

@@ -248,8 +248,7 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .operation(let fault): "\(fault)"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
     case .strangeKey(let why): why
-    case .otherServer(let named, let asked):
-      "\(asked) wants the DID to name \(named) as its server"
+    case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
     }
   }

@@ -237,9 +237,7 @@ struct SourceServer: Sendable {
   /// Finds out what it says.
   ///
   /// - Throws: `CancellationError`; what logging in throws.
-  init(
-    _ url: String, of did: DID, network: Network, _ options: RestoreOptions
-  ) async throws {
+  init(_ url: String, of did: DID, network: Network, _ options: RestoreOptions) async throws {
     self.url = url
     standing = try await Self.standing(of: did, at: url, network)
     guard let password = options.oldPassword, standing.isThere else {
@@ -265,14 +263,10 @@ struct SourceServer: Sendable {
   }
 
   /// What a server says of an account.
-  static func standing(of did: DID, at url: String, _ network: Network) async throws
-    -> Standing
-  {
+  static func standing(of did: DID, at url: String, _ network: Network) async throws -> Standing {
     do {
-      let latest = try await XRPCClient(service: url, network: network)
-        .call(
-          GetLatestCommit(did: did), as: nil,
-          attempts: min(Self.attempts, network.options.attempts))
+      let latest = try await XRPCClient(service: url, network: network).call(
+        GetLatestCommit(did: did), as: nil, attempts: min(Self.attempts, network.options.attempts))
       return .active(rev: latest.rev, head: latest.cid)
     } catch let error as XRPCError {
       guard !error.isTransient else { return .silent("\(error)") }

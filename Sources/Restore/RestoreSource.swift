@@ -82,8 +82,7 @@ struct RestoreSource: Sendable {
     did = archived.snapshot.did
     head = archived.snapshot.commit
     body = RequestBody(byteCount: UInt64(car.mapped.count)) { offset, count in
-      let piece = car.withBytes { bytes in
-        bytes.extracting(Int(offset)..<Int(offset) + count).array
+      let piece = car.withBytes { bytes in bytes.extracting(Int(offset)..<Int(offset) + count).array
       }
       let end = offset + UInt64(count)
       if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
