@@ -33,10 +33,8 @@ extension AccountRestore {
     let wanted = try await state.moved(
       to: credentials, owners: owners(in: state), givingUp: name == credentials.handle ? nil : name)
     let operation = try await signed(wanted, after: present)
-    let submit = SubmitPLCOperation(operation.operation)
-    let isSent = try await send(operation, saying: wanted, after: present, for: .identity) {
-      try await target.client.perform(submit)
-    }
+    let isSent = try await send(
+      operation, saying: wanted, after: present, for: .identity, through: target.client)
     guard isSent else { return false }
     try finish(.identity, "\(operation.cid)")
     return true
@@ -73,7 +71,7 @@ extension AccountRestore {
   /// An operation that was signed in an earlier run, if it says what is wanted and follows the log
   /// still.
   func kept(
-    for purpose: RestoreJournal.Purpose, saying state: PLCState, after present: PLCUpdate
+    for purpose: RestoreStep, saying state: PLCState, after present: PLCUpdate
   ) -> PLCSuccessor? {
     guard let kept = journal.operation(for: purpose) else { return nil }
     do { return try present.check(kept, says: state) } catch {
@@ -84,10 +82,10 @@ extension AccountRestore {
 
   /// Shows an operation, asks, and sends it once; answers whether it was sent.
   ///
-  /// - Parameter submit: hands it to the directory; nil to do that here.
+  /// - Parameter server: the server that hands it to the directory; nil to do that here.
   mutating func send(
     _ operation: PLCSuccessor, saying state: PLCState, after present: PLCUpdate,
-    for purpose: RestoreJournal.Purpose, by submit: (() async throws -> Void)? = nil
+    for purpose: RestoreStep, through server: XRPCClient? = nil
   ) async throws -> Bool {
     let changes = present.state.changes(to: state)
     tell(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
@@ -97,7 +95,7 @@ extension AccountRestore {
       report.stoppedBefore = .identity
     }
     guard options.dryRun == nil, agrees(.identity) else { return false }
-    try await present.send(operation, by: submit)
+    try await present.send(operation, through: server)
     return true
   }
 

@@ -96,13 +96,17 @@ package struct PLCUpdate: Sendable {
 
   /// Sends an operation, and finds out from the directory whether it counts.
   ///
-  /// - Parameter send: sends it; nil to do that here.
-  /// - Throws: what `send` throws, if the directory does not have the operation;
+  /// - Parameter server: the server that hands it to the directory; nil to do that here.
+  /// - Throws: what sending it throws, if the directory does not have the operation;
   ///   ``RestoreError/identityUnchanged(_:)``.
-  func send(_ operation: PLCSuccessor, by send: (() async throws -> Void)? = nil) async throws {
+  func send(_ operation: PLCSuccessor, through server: XRPCClient? = nil) async throws {
     var failure: (any Error)?
     do {
-      if let send { try await send() } else { try await directory.submit(operation, of: did) }
+      if let server {
+        try await server.perform(SubmitPLCOperation(operation.operation))
+      } else {
+        try await directory.submit(operation, of: did)
+      }
     } catch {
       // Cut off on the way back, it may have been taken.
       failure = error

@@ -18,9 +18,6 @@ internal import XRPC
 struct RestoreJournal {
   static let version = 1
 
-  /// What a signed operation is for.
-  enum Purpose: String { case signingKey = "signing-key", identity }
-
   let path: FilePath
   /// The journal's file, locked, so that no other run restores from the archive; nil if nothing was
   /// written yet.
@@ -34,8 +31,8 @@ struct RestoreJournal {
   var manifest: CID?
   var commit: CID
   private var entries: [(step: String, at: String, answer: String)] = []
-  /// The signed operations that were sent, or were to be.
-  private var operations: [(purpose: Purpose, operation: IPLDValue)] = []
+  /// The signed operations that were sent, or were to be, and the steps that they are for.
+  private var operations: [(purpose: RestoreStep, operation: IPLDValue)] = []
   /// Whether the account was asked for, whatever came of that.
   var hasAskedForAccount = false
   /// How many of the snapshot's blobs were read back and are equal, in the order of their first
@@ -91,7 +88,7 @@ struct RestoreJournal {
       entries.append((text("step"), text("at"), text("answer")))
     }
     for item in json["operations"]?.array ?? [] {
-      guard let purpose = item["purpose"]?.string.flatMap(Purpose.init),
+      guard let purpose = item["purpose"]?.string.flatMap(RestoreStep.init),
         let operation = item["operation"]
       else { throw malformed("an operation in it has no purpose") }
       operations.append((purpose, operation))
@@ -118,12 +115,12 @@ struct RestoreJournal {
   }
 
   /// The operation of a purpose that was signed last.
-  func operation(for purpose: Purpose) -> IPLDValue? {
+  func operation(for purpose: RestoreStep) -> IPLDValue? {
     operations.last { $0.purpose == purpose }?.operation
   }
 
   /// Keeps an operation, before it is sent.
-  mutating func keep(_ operation: IPLDValue, for purpose: Purpose) throws {
+  mutating func keep(_ operation: IPLDValue, for purpose: RestoreStep) throws {
     guard !operations.contains(where: { $0.purpose == purpose && $0.operation == operation })
     else { return }
     operations.append((purpose, operation))
