@@ -7,13 +7,13 @@ internal import Synchronization
 
 /// The only one that writes to an archive, while blobs arrive from many sides.
 ///
-/// 1. What is to be written is done one after the other, on a thread of its own.
+/// 1. What is to be written is done one after the other, in a queue of its own.
 /// 2. A blob is in the archive only if its bytes hashed to its CID.
 /// 3. What was appended is handed to the system as soon as nothing else waits to be appended, and
 ///    after ``flushInterval`` in any case, so that a process that is killed loses next to nothing
 ///    of what had arrived.
 actor ArchiveAppender {
-  private let thread = OwnThread("archive")
+  private let queue = OwnQueue("archive")
   private var writer: ArchiveWriter
   private let storage: any ArchiveStorage
   private let startLength: UInt64
@@ -24,7 +24,7 @@ actor ArchiveAppender {
   /// How long small sections may be held back to share a frame.
   static let flushInterval: Duration = .milliseconds(50)
 
-  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe thread.asUnownedSerialExecutor() }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe queue.asUnownedSerialExecutor() }
 
   /// Opens an archive to append to it, or begins one.
   ///

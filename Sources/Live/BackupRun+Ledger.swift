@@ -65,7 +65,7 @@ extension BackupRun {
     if privateData?.isNews == true { try storage.restrictToOwner() }
     var archiveOptions = ArchiveOptions(level: options.level)
     archiveOptions.startsOver = startsOver
-    let appender = try await onOwnThread { [archiveOptions] in
+    let appender = try await onOwnQueue { [archiveOptions] in
       try ArchiveAppender(storage, carHeader: carHeader, options: archiveOptions)
     }
     do {

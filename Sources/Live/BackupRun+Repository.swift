@@ -22,7 +22,7 @@ extension BackupRun {
 
   /// The repository that the archive has already; a failure if it is damaged.
   func restored(_ base: ArchivedSnapshot) async throws -> Result<FoundRepository, BackupError> {
-    try await onOwnThread {
+    try await onOwnQueue {
       let restored = try RestoredRepository(base)
       if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
       let repository = try CheckedRepository(
@@ -37,7 +37,7 @@ extension BackupRun {
   func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws -> FoundRepository? {
     guard target.reader != nil else { return nil }
     let storage = try target.storage()
-    return try await onOwnThread { [base] in
+    return try await onOwnQueue { [base] in
       do {
         let left = try FoundRepository.left(at: latest, after: base, in: storage)
         if let left { try verifier.check(left.commit) }
@@ -122,7 +122,7 @@ extension BackupRun {
     let file = try await received.received()
     observer(.progress(BackupProgress(.checking)))
     let archive = target.reader
-    return try await onOwnThread { [base] in
+    return try await onOwnQueue { [base] in
       let sent = try file.map()
       let digest = try CheckedRepository.digest(of: sent)
       let source = try CARFile(sent, verifying: false)

@@ -110,7 +110,7 @@ final class BlobDownload {
     }
     let gathered = pieces + [piece]
     releaseMemory()
-    self.file = try await onOwnThread { [file, folder = context.folder] in
+    self.file = try await onOwnQueue { [file, folder = context.folder] in
       let file = try file ?? TemporaryFile(in: folder)
       for piece in gathered { try file.write(piece.span) }
       return file

@@ -56,7 +56,7 @@ package struct LiveAccount: Sendable {
     guard since == nil else { return (.file(file), 0) }
     let log = did.method == "plc" ? try await logBytes() : nil
     let verifier = try CommitVerifier(did: did, key: identity.key, log: log, now: now)
-    return try await onOwnThread {
+    return try await onOwnQueue {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       try verifier.check(repository.commit)
@@ -82,7 +82,7 @@ package struct LiveAccount: Sendable {
       limit: limit, arrived: { _ in })
     let content = try await BlobDownload(cid, context).fetch(from: client, of: did)
     guard case .file(let file) = content else { return content }
-    return try await onOwnThread {
+    return try await onOwnQueue {
       var hash = SHA256()
       try file.read(pieces: 1 << 20) { hash.update($0) }
       guard cid.multihash.sha256 == hash.finish() else {

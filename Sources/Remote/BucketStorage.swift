@@ -161,7 +161,7 @@ package final class BucketStorage: ArchiveStorage {
       count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
     ) { offset, count in try map.read(offset, count) }
     content.fetchKept = {
-      try await onOwnThread {
+      try await onOwnQueue {
         map.willReadAll()
         try map.checkFetched()
       }

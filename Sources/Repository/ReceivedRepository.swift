@@ -9,7 +9,7 @@ package import SystemPackage
 /// Nothing of it is in the archive before all of it has been checked, for what is in the archive
 /// stays there.
 package actor ReceivedRepository {
-  private let thread = OwnThread("repository")
+  private let queue = OwnQueue("repository")
   private let folder: FilePath
   private let limit: Int
   private let arrived: @Sendable (Int) -> Void
@@ -18,7 +18,7 @@ package actor ReceivedRepository {
   private var beginning: [UInt8] = []
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe thread.asUnownedSerialExecutor()
+    unsafe queue.asUnownedSerialExecutor()
   }
 
   /// A repository of which nothing has come.

@@ -225,7 +225,7 @@ extension AccountRestore {
       }
       return
     }
-    source = try await onOwnThread {
+    source = try await onOwnQueue {
       [old = try have(), new = target.did, rewrites = options.rewritesReferences] in
       try RestoreSource(old, as: new, rewritesReferences: rewrites)
     }

@@ -131,7 +131,7 @@ package struct AccountRestore {
 
   /// Reads the snapshot.
   private mutating func readSource() async throws {
-    let source = try await onOwnThread {
+    let source = try await onOwnQueue {
       [archived, tell, sendsBlobsOnly = options.sendsBlobsOnly] in
       var source = try RestoreSource(archived) { tell(.progress($0)) }
       if !sendsBlobsOnly, let why = source.whyCommitIsUnfit {

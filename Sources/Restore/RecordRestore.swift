@@ -67,7 +67,7 @@ package struct RecordRestore {
 
   init(_ archived: ArchivedSnapshot, to server: DestinationServer, replaces: Bool) async throws {
     (self.archived, self.server, self.replaces) = (archived, server, replaces)
-    repository = try await onOwnThread { try LaidOutRepository(of: archived) }
+    repository = try await onOwnQueue { try LaidOutRepository(of: archived) }
   }
 
   /// Puts one back.

@@ -42,7 +42,7 @@ package struct RestorePlan: Sendable {
   /// - Throws: ``BackupError`` and `ArchiveError` for a snapshot that cannot be restored; what the
   ///   new server and the directory throw.
   package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
-    let source = try await onOwnThread { try RestoreSource(archived) { _ in } }
+    let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     self.source = try RestoreReport.Source(source)
     let client = XRPCClient(service: target, network: network)
     server = try await RestoreServer(asking: client)

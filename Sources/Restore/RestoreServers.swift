@@ -186,7 +186,7 @@ extension RequestBody {
   fileprivate static func blob(_ cid: CID, _ state: BlobState, in archived: ArchivedSnapshot)
     async throws -> RequestBody
   {
-    try await onOwnThread {
+    try await onOwnQueue {
       defer { archived.reader.releasePages() }
       if case .held(let length) = state, length <= maximumInMemory,
         let bytes = try archived.reader.body(of: cid, limit: Int(length))

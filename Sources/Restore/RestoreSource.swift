@@ -274,7 +274,7 @@ extension RestoreSource {
       try await received.receive(response.body)
     }
     let file = try await received.received()
-    try await onOwnThread { [self] in
+    try await onOwnQueue { [self] in
       var offset = 0
       let isAll = try isAll {
         let count = min(Self.pieceLength, file.count - offset)

@@ -4,14 +4,14 @@ internal import Live
 
 /// A connection to PostgreSQL, opened when it is first needed and again after it broke.
 ///
-/// Statements go one after the other, on a thread of its own: the client library blocks.
+/// Statements go one after the other, in a queue of its own: the client library blocks.
 actor Database {
-  private let thread = OwnThread("database")
+  private let queue = OwnQueue("database")
   private let url: String
   private var connection: OpenConnection?
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe thread.asUnownedSerialExecutor()
+    unsafe queue.asUnownedSerialExecutor()
   }
 
   /// A connection that is not open yet.

@@ -111,13 +111,13 @@ struct FirehoseMarks: Sendable {
   }
 }
 
-/// A firehose's WebSocket on a thread of its own, for it blocks.
+/// A firehose's WebSocket in a queue of its own, for it blocks.
 private actor FirehoseStream {
-  private let thread = OwnThread("firehose")
+  private let queue = OwnQueue("firehose")
   private var socket: WebSocket?
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe thread.asUnownedSerialExecutor()
+    unsafe queue.asUnownedSerialExecutor()
   }
 
   func open(_ origin: String, _ path: String, _ network: NetworkOptions) throws {

@@ -37,7 +37,7 @@ package struct ReceivedPrivateData: Sendable {
   /// - Returns: the blocks of its pieces.
   package mutating func spool(_ bytes: [UInt8]) async throws -> [CID] {
     let file = file
-    let new = try await onOwnThread {
+    let new = try await onOwnQueue {
       var new: [(cid: CID, length: Int)] = []
       var begin = 0
       while begin < bytes.count {

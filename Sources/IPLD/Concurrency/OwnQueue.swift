@@ -6,7 +6,7 @@ internal import Dispatch
 /// It is no thread of its own: queues share the threads of libdispatch, which starts more while
 /// some are blocked, up to a limit. Whatever waits for work in another queue must not be able to
 /// take all of them.
-package final class OwnThread: SerialExecutor {
+package final class OwnQueue: SerialExecutor {
   private let queue: DispatchQueue
 
   /// A queue; debuggers show the name.
@@ -21,8 +21,8 @@ package final class OwnThread: SerialExecutor {
 /// Does what may block, such as reading, writing and hashing much, in a dispatch queue of its own.
 ///
 /// There are as few threads for tasks as there are processor cores, and one that blocks keeps
-/// everything else waiting. Queues have more, though not without limit (see ``OwnThread``).
-package func onOwnThread<Value: Sendable>(
+/// everything else waiting. Queues have more, though not without limit (see ``OwnQueue``).
+package func onOwnQueue<Value: Sendable>(
   _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
   try await withCheckedThrowingContinuation { continuation in
