@@ -33,6 +33,9 @@ struct TableRecord {
 struct CSVTable {
   private typealias Column = (name: String, content: @Sendable (TableRecord) -> String)
 
+  /// Columns with the texts of fields.
+  private static func texts(_ names: String...) -> [Column] { names.map { text($0, at: $0) } }
+
   /// A column with the text at the end of a path of fields.
   private static func text(_ name: String, at path: String...) -> Column {
     (name, { record in path.reduce(record.value) { $0?[$1] }?.string ?? "" })
@@ -81,7 +84,7 @@ struct CSVTable {
   private static let subject = [
     text("subject", at: "subject", "uri"), text("subject_cid", at: "subject", "cid"),
   ]
-  private static let account = [text("subject", at: "subject")]
+  private static let account = texts("subject")
 
   private static let known: [String: [Column]] = [
     "app.bsky.feed.post": post,
@@ -89,16 +92,10 @@ struct CSVTable {
     "app.bsky.feed.repost": subject,
     "app.bsky.graph.follow": account,
     "app.bsky.graph.block": account,
-    "app.bsky.graph.listitem": account + [text("list", at: "list")],
+    "app.bsky.graph.listitem": texts("subject", "list"),
     "app.bsky.graph.listblock": account,
-    "app.bsky.graph.list": [
-      text("name", at: "name"), text("purpose", at: "purpose"),
-      text("description", at: "description"),
-    ],
-    "app.bsky.graph.starterpack": [
-      text("name", at: "name"), text("list", at: "list"),
-      text("description", at: "description"),
-    ],
+    "app.bsky.graph.list": texts("name", "purpose", "description"),
+    "app.bsky.graph.starterpack": texts("name", "list", "description"),
     "app.bsky.feed.generator": [
       text("name", at: "displayName"), text("service", at: "did"),
       text("description", at: "description"),

@@ -22,6 +22,8 @@ final class ExtractedFiles {
   private var lock: FileDescriptor?
   /// Whether the list that was there says all that is to be said.
   private var isUnchanged = true
+  /// The files that are there and the same, as was found out before anything was written.
+  private var same: Set<Int> = []
 
   /// What is known of a folder; nothing if there is none.
   ///
@@ -38,6 +40,8 @@ final class ExtractedFiles {
 
   /// Whether the folder was there before.
   var isThere: Bool { lock != nil }
+  /// Whether it is only found out what is in the way: until ``begin()``.
+  var isChecking: Bool { writer == nil }
 
   private func read() throws {
     for (name, isUnfinished) in [
@@ -80,23 +84,40 @@ final class ExtractedFiles {
   }
 
   /// Whether a file was written by carpack with this content.
-  func holds(_ path: String, _ digest: SHA256Digest) -> Bool {
+  private func holds(_ path: String, _ digest: SHA256Digest) -> Bool {
     lists.contains { $0.holds(path, digest) }
   }
 
-  /// Takes note of a file before it takes the place of another.
-  func noteBeforeReplacing(_ path: String, _ digest: SHA256Digest) throws {
-    try writer?.append(path, digest)
-    try writer?.flush()
-  }
-
-  /// Takes note of a file that is there now.
+  /// Writes a file, or, until ``begin()``, finds out whether it could be written.
   ///
-  /// - Parameter isWritten: whether its line was written before it took the place of another.
-  func note(_ path: String, _ digest: SHA256Digest, isWritten: Bool) throws {
-    if isWritten || !holds(path, digest) { isUnchanged = false }
-    if !lists.isEmpty { noted.insert(ExtractedList.hash(path)) }
-    if !isWritten { try writer?.append(path, digest) }
+  /// - Throws: as ``OutputFolder/put(_:_:mayReplace:)`` does.
+  func write(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
+    let path = file.components.dropFirst().joined(separator: "/")
+    let hash = ExtractedList.hash(path)
+    if isChecking {
+      let isSame = try folder.check(file, produce) { old, _ in holds(path, old) }
+      if isSame { same.insert(hash) }
+      return
+    }
+    var isListed = false
+    let digest: SHA256Digest
+    if same.contains(hash) {
+      // A change that is made meanwhile stays.
+      digest = try file.digest ?? OutputFolder.digest(of: produce)
+      folder.tally.alreadyThere += 1
+    } else {
+      digest = try folder.put(file, produce) { old, new in
+        guard holds(path, old) else { return false }
+        // It is listed before it takes the place of the other.
+        try writer?.append(path, new)
+        try writer?.flush()
+        isListed = true
+        return true
+      }.digest
+    }
+    if isListed || !holds(path, digest) { isUnchanged = false }
+    if !lists.isEmpty { noted.insert(hash) }
+    if !isListed { try writer?.append(path, digest) }
   }
 
   /// Hands what was noted to the system.

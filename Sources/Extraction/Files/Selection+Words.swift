@@ -39,32 +39,32 @@ extension Selection {
     if !open.isEmpty {
       let blocks = SnapshotBlocks(archived, keepsRecords: takesBlobs, observer: observer)
       let contents = try blocks.contents { record, body in
-        for index in open {
-          switch selectors[index] {
-          case .records(let pattern, _) where pattern.matches(record.key):
+        for index in open where selectors[index].matches(record.key, record.cid) {
+          if case .cidPrefix = selectors[index] {
+            found[index].append(.cid(record.cid))
+          } else {
             found[index].append(.record(String(decoding: record.key, as: UTF8.self)))
             if takesBlobs { found[index] += Self.blobs(of: body) }
-          case .cidPrefix(let prefix) where "\(record.cid)".hasPrefix(prefix):
-            found[index].append(.cid(record.cid))
-          default: continue
           }
         }
       }
       flaw = contents.flaw
       let blobs = try contents.blobs.entries.map(\.cid) + archived.extras()
       for index in open {
-        guard case .cidPrefix(let prefix) = selectors[index] else { continue }
-        found[index] += blobs.filter { "\($0)".hasPrefix(prefix) }.map { .cid($0) }
+        found[index] += blobs.filter { selectors[index].matches(nil, $0) }.map { .cid($0) }
       }
     }
-    for index in selectors.indices {
+    for (index, selector) in selectors.enumerated() {
       guard !found[index].isEmpty else {
         throw flaw.map { BackupError.notInRemains(words[index], $0) }
           ?? BackupError.notFound(words[index])
       }
-      if meansOne(selectors[index]) { try checkOne(found[index], words[index]) }
-      if takesBlobs, case .records(let pattern, _) = selectors[index], let path = pattern.exactPath
-      {
+      guard case .records(let pattern, _) = selector else {
+        try checkOne(found[index], words[index])
+        continue
+      }
+      if pattern.isKeyAlone { try checkOne(found[index], words[index]) }
+      if takesBlobs, let path = pattern.exactPath {
         found[index] += try Self.blobs(of: path, in: archived)
       }
     }
@@ -75,9 +75,7 @@ extension Selection {
   /// The blobs of a record that is found through the tree.
   private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
     do {
-      guard let record = try archived.record(path) else { return [] }
-      let body = record.bytes.span
-      return Self.blobs(of: body)
+      return try archived.record(path).map { Self.blobs(of: $0.bytes.span) } ?? []
     } catch is ArchiveError {
       // Reading the record itself finds the same damage, and says it.
       return []
@@ -91,27 +89,18 @@ extension Selection {
     return found
   }
 
-  private static func meansOne(_ selector: Selector) -> Bool {
-    switch selector {
-    case .cid, .cidPrefix: true
-    case .records(let pattern, _): pattern.isKeyAlone
-    }
-  }
-
   /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs that has.
   private static func checkOne(_ items: [Item], _ word: String) throws {
-    let hasRecords = items.contains { if case .record = $0 { true } else { false } }
-    var names: [String] = []
-    for item in items {
-      let name: String
+    var (paths, cids): ([String], [String]) = ([], [])
+    var seen: Set<Item> = []
+    for item in items where seen.insert(item).inserted {
       switch item {
-      case .cid(let cid):
-        if hasRecords { continue }
-        name = "\(cid)"
-      case .record(let path): name = path
+      case .record(let path): paths.append(path)
+      case .cid(let cid): cids.append("\(cid)")
       }
-      if !names.contains(name), names.count < maximumNamed { names.append(name) }
     }
-    guard names.count == 1 else { throw BackupError.ambiguousSelector(word, names) }
+    let names = paths.isEmpty ? cids : paths
+    guard names.count != 1 else { return }
+    throw BackupError.ambiguousSelector(word, Array(names.prefix(maximumNamed)))
   }
 }

@@ -59,6 +59,19 @@ package enum Selector: Equatable, Sendable {
     return .records(pattern, of: owner)
   }
 
+  /// Whether it means a record or blob.
+  ///
+  /// - Parameters:
+  ///   - path: the path of the record, or of one that refers to the blob; nil if there is none.
+  ///   - cid: the CID of the record or blob.
+  package func matches(_ path: [UInt8]?, _ cid: CID) -> Bool {
+    switch self {
+    case .cid(let wanted): wanted == cid
+    case .cidPrefix(let prefix): "\(cid)".hasPrefix(prefix)
+    case .records(let pattern, _): path.map(pattern.matches) ?? false
+    }
+  }
+
   /// The account whose records are meant; nil if that is not said.
   package var account: ATIdentifier? {
     if case .records(_, let account) = self { account } else { nil }
@@ -74,7 +87,7 @@ package enum Selector: Equatable, Sendable {
 
   /// What stands between account and key in the address of a page, and the collection of its
   /// record.
-  private static let pages = [
+  static let pages = [
     "post": "app.bsky.feed.post", "feed": "app.bsky.feed.generator", "lists": "app.bsky.graph.list",
   ]
 

@@ -24,10 +24,6 @@ package struct SnapshotExtractor {
   private let files: ExtractedFiles
   private let times: RecordTimes
   var report = Report()
-  /// Whether it is only found out what is in the way.
-  private var isChecking = false
-  /// The files that are there and the same, as was found out so: a digest of the path of each.
-  private var same: Set<Int> = []
   private var blocks: SnapshotBlocks?
   /// How many of the missing things are private data.
   var missingPrivateCount = 0
@@ -84,9 +80,7 @@ package struct SnapshotExtractor {
 
   private mutating func findWhatIsInTheWay(_ selection: Selection) throws {
     guard files.isThere else { return }
-    isChecking = true
     try run(selection)
-    isChecking = false
     // What is wrong with the archive is said when it is extracted.
     var found = Report()
     (found.inTheWay, found.inTheWayCount) = (report.inTheWay, report.inTheWayCount)
@@ -96,7 +90,7 @@ package struct SnapshotExtractor {
 
   private mutating func run(_ selection: Selection) throws {
     claims = options.names == .readable || folder.foldsCase(account) ? ClaimedNames() : nil
-    collection = ([], "")
+    (collection, missingPrivateCount) = (([], ""), 0)
     if selection.car { try writeCAR() }
     // What follows takes a while, and may be interrupted before the next file.
     try files.flush()
@@ -145,37 +139,17 @@ package struct SnapshotExtractor {
     time: FileTime? = nil, isPrivate: Bool = false,
     _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws {
-    let name = components.joined(separator: "/")
     let file = OutputFile(
       components: [account] + components, isDurable: durably, digest: digest,
       time: options.setsTimes ? time : nil, isPrivate: isPrivate)
     do {
-      if isChecking {
-        let isSame = try folder.check(file, produce) { old, _ in files.holds(name, old) }
-        if isSame { same.insert(name.hashValue) }
-        return
-      }
-      if !same.isEmpty, same.contains(name.hashValue) {
-        // Who changes it meanwhile keeps what he has made of it.
-        let digest = try digest ?? OutputFolder.digest(of: produce)
-        folder.tally.alreadyThere += 1
-        try files.note(name, digest, isWritten: false)
-        return
-      }
-      var isNoted = false
-      let (_, digest) = try folder.put(file, produce) { old, new in
-        guard files.holds(name, old) else { return false }
-        try files.noteBeforeReplacing(name, new)
-        isNoted = true
-        return true
-      }
-      try files.note(name, digest, isWritten: isNoted)
+      try files.write(file, produce)
     } catch BackupError.hostileName(let name) {
       report.refused.append(name)
     } catch BackupError.fileDiffers(let path), BackupError.inTheWay(let path) {
       report.addInTheWay(path)
     } catch let error where Self.isOfArchive(error) {
-      report.damaged.append((name, "\(error)"))
+      report.damaged.append((components.joined(separator: "/"), "\(error)"))
     }
   }
 
@@ -186,7 +160,7 @@ package struct SnapshotExtractor {
   private mutating func writeCAR() throws {
     let snapshot = archived.snapshot
     let name = FileNaming.car(of: snapshot, for: options.target)
-    if isChecking {
+    if files.isChecking {
       guard try folder.isThere([account, name]) else { return }
       if snapshot.fetched?.since == nil, let digest = snapshot.car.sha256 {
         try write([name], digest: digest) { _ in }

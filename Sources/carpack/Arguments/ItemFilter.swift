@@ -103,14 +103,7 @@ struct ItemFilter {
     if !collections.isEmpty, !collections.contains(where: { path.map($0.matches) ?? false }) {
       return false
     }
-    return selectors.isEmpty
-      || selectors.contains { selector in
-        switch selector {
-        case .cid(let wanted): wanted == cid
-        case .cidPrefix(let prefix): "\(cid)".hasPrefix(prefix)
-        case .records(let pattern, _): path.map(pattern.matches) ?? false
-        }
-      }
+    return selectors.isEmpty || selectors.contains { $0.matches(path, cid) }
   }
 
   private func isBetween(_ time: FileTime?) -> Bool {

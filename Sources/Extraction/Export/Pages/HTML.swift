@@ -94,13 +94,9 @@ struct HTML: ExpressibleByStringInterpolation {
     else { return nil }
     let profile = "https://bsky.app/profile/\(account)"
     guard parts.count == 3 else { return parts.count == 1 ? profile : nil }
-    let kinds = [
-      "app.bsky.feed.post": "post", "app.bsky.graph.list": "lists",
-      "app.bsky.feed.generator": "feed",
-    ]
-    guard let kind = kinds[String(parts[1])], (try? RecordKey(String(parts[2]))) != nil else {
-      return nil
-    }
+    guard let kind = Selector.pages.first(where: { $0.value == parts[1] })?.key,
+      (try? RecordKey(String(parts[2]))) != nil
+    else { return nil }
     return "\(profile)/\(kind)/\(parts[2])"
   }
 
