@@ -83,8 +83,8 @@ extension SnapshotExtractor {
     }
     let ending = fileExtension(cid, blob.mimeType, content.prefix(MediaType.signatureLength))
     try write(
-      ["blobs", name(of: blob, ending)], durably: !isShort, digest: cid.multihash.sha256,
-      time: notes?.time(of: cid, record: blob.record.map { Array($0.utf8) })
+      ["blobs", try name(of: blob, ending)], durably: !isShort, digest: cid.multihash.sha256,
+      time: try notes?.time(of: cid, record: blob.record.map { Array($0.utf8) })
     ) { sink in
       guard isShort else { return _ = try reader.read(cid, each: sink) }
       let bytes = content
@@ -93,18 +93,17 @@ extension SnapshotExtractor {
   }
 
   /// The name of a blob's file.
-  private mutating func name(of blob: Blob, _ ending: String) -> String {
-    let plain = FileNaming.name("\(blob.cid)", ending: ".\(ending)")
-    guard options.names == .readable else { return plain }
+  private mutating func name(of blob: Blob, _ ending: String) throws -> String {
+    guard options.names == .readable, let record = blob.record else {
+      return FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+    }
     for isWhole in [false, true] {
-      guard
-        let name = notes?.name(
-          of: blob.cid, record: blob.record.map { Array($0.utf8) }, isWhole: isWhole)
+      guard let name = try notes?.name(of: blob.cid, record: Array(record.utf8), isWhole: isWhole)
       else { break }
       let full = "\(name).\(ending)"
       if claims?.insert("blobs/" + full) != false { return full }
     }
-    return plain
+    return FileNaming.name("\(blob.cid)", ending: ".\(ending)")
   }
 
   /// As much of a blob as tells its type.

@@ -193,14 +193,12 @@ package struct SnapshotExtractor {
         archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
     // Once they are laid out, they serve again.
     self.blocks = blocks
-    let isReadable = options.names == .readable
-    notes =
-      (selection.blobs || !wanted.isEmpty) && (options.setsTimes || isReadable)
-      ? BlobNotes(of: archived.snapshot, hasNames: isReadable) : nil
+    let wantsNotes = options.setsTimes || options.names == .readable
+    notes = (selection.blobs || !wanted.isEmpty) && wantsNotes ? BlobNotes(in: blocks) : nil
     var done: UInt64 = 0
     let total = UInt64(clamping: archived.snapshot.counts.records)
     let contents = try blocks.contents { record, body in
-      notes?.add(record.key, body)
+      notes?.add(record)
       done += 1
       if done % 64 == 0 { observer(Progress(stage: "records", done: done, total: total)) }
       if selection.blobs, !selection.records, record.length == nil {

@@ -125,11 +125,11 @@ extension ItemFilter {
     of archived: ArchivedSnapshot, records: Bool, blobs: Bool,
     observer: @escaping Progress.Observer
   ) throws -> [Selection.Item] {
-    var dates = needsTimes ? BlobNotes(of: archived.snapshot) : nil
     var items: [Selection.Item] = []
-    let blocks = SnapshotBlocks(archived, keepsRecords: dates != nil, observer: observer)
+    let blocks = SnapshotBlocks(archived, keepsRecords: needsTimes, observer: observer)
+    var dates = needsTimes ? BlobNotes(in: blocks) : nil
     let contents = try blocks.contents { record, body in
-      let time = dates?.time(of: record.key, body)
+      let time = dates?.time(of: record, body)
       guard records, takesRecords,
         passes(record.key, record.cid, size: record.length, time: time ?? nil)
       else { return }
@@ -141,7 +141,7 @@ extension ItemFilter {
       var size = entry.size.map { UInt64($0) }
       if case .held(let length) = state { size = length }
       let path = Array(entry.firstRecord.utf8)
-      let time = dates?.time(of: entry.cid, record: path)
+      let time = try dates?.time(of: entry.cid, record: path)
       if passes(path, entry.cid, type: entry.mimeType, size: size, time: time) {
         items.append(.cid(entry.cid))
       }

@@ -110,13 +110,12 @@ struct ListCommand: ReportingCommand {
   private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
     let all = !records && !blobs
     let takesRecords = listing.filter.takesRecords
-    var dates =
-      long || listing.filter.needsTimes ? BlobNotes(of: archived.snapshot) : nil
+    let needsTimes = long || listing.filter.needsTimes
     let blocks = SnapshotBlocks(
-      archived, keepsRecords: dates != nil,
-      observer: ProgressLine.observer(quiet: common.quiet))
+      archived, keepsRecords: needsTimes, observer: ProgressLine.observer(quiet: common.quiet))
+    var dates = needsTimes ? BlobNotes(in: blocks) : nil
     let contents = try blocks.contents { record, body in
-      let time = dates?.time(of: record.key, body)
+      let time = dates?.time(of: record, body)
       guard records || all, takesRecords else { return }
       listing.add(
         Listing.Row(
@@ -137,7 +136,7 @@ struct ListCommand: ReportingCommand {
             path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
             type: entry.mimeType, state: state, accepted: accepted[entry.cid],
             declaredSize: entry.size,
-            time: dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
+            time: try dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
       }
       let extras = try archived.extras()
       for (extra, state) in zip(extras, try archived.states(of: extras, isChecking: missing)) {
