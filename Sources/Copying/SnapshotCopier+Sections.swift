@@ -11,8 +11,6 @@ internal import Snapshots
 extension SnapshotCopier {
   /// How many lost sections are named.
   private static var maximumNamed: Int { 1000 }
-  /// The body length from which a body is not held in memory.
-  private static var largeBody: UInt64 { 1 << 16 }
   /// The longest block whose links are followed.
   private static var maximumBlock: UInt64 { 16 << 20 }
 
@@ -52,18 +50,15 @@ extension SnapshotCopier {
   /// Copies sections that follow one another.
   mutating func copy(_ ordinals: Range<UInt64>, from source: Int) throws {
     let archive = sources[source].archive
-    var (next, body): (UInt64, [UInt8]) = (ordinals.lowerBound, [])
+    var next = ordinals.lowerBound
     while next < ordinals.upperBound {
-      var (current, isStreamed): (Section?, Bool) = (nil, false)
+      var current: Section?
       do {
         let rest = next..<ordinals.upperBound
         return try archive.reading {
           try archive.reader.forEachSection(in: rest) { section in
             (current, next) = (section, section.ordinal)
             guard isWanted(section.cid, section.ordinal, source) else { return .skip }
-            body.removeAll(keepingCapacity: true)
-            isStreamed = section.bodyLength >= Self.largeBody
-            guard isStreamed else { return .read }
             let known = try Self.writing {
               try writer.begin(section.cid, length: section.bodyLength)
             }
@@ -71,15 +66,9 @@ extension SnapshotCopier {
             sources[source][section.ordinal] = known
             return .skip
           } chunk: { bytes in
-            if isStreamed {
-              try Self.writing { try writer.take(bytes) }
-            } else {
-              body.append(bytes)
-            }
+            try Self.writing { try writer.take(bytes) }
           } end: { section in
-            sources[source][section.ordinal] =
-              isStreamed
-              ? try Self.writing { try writer.finish() } : try append(section.cid, body.span)
+            sources[source][section.ordinal] = try Self.writing { try writer.finish() }
           }
         }
       } catch BackupError.damagedArchive where isSalvage {

@@ -28,12 +28,11 @@ package struct BlockIntake {
   private var scanner = RecordScanner()
   /// The number of the section that comes next.
   package private(set) var next: UInt64 = 0
-  /// The large section that is being read: how much of it is to come, where it begins here, and
-  /// whether it is kept.
-  private var large: (prefix: SectionPrefix, rest: UInt64, start: Int, isKept: Bool)?
 
-  /// Says that the body that follows is not wanted.
-  private struct NotWanted: Error {}
+  /// Says that a section comes that is large, which is read alone.
+  private struct LargeSection: Error {
+    let prefix: SectionPrefix
+  }
 
   /// An intake of nothing yet.
   ///
@@ -79,50 +78,41 @@ package struct BlockIntake {
     _ observer: Progress.Observer = { _ in }
   ) throws {
     next = sections.lowerBound
-    var isAlone = false
     while next < sections.upperBound {
       do {
-        let end = isAlone ? next + 1 : sections.upperBound
-        try reader.copySections(CollectionOfOne(next..<end), isHashing: isHashing) {
-          (piece) throws in
+        try reader.copySections(
+          CollectionOfOne(next..<sections.upperBound), isHashing: isHashing
+        ) { piece in
           try take(piece)
           observer(Progress(stage: "reading", done: (ends.last ?? 0), total: total))
         }
-        try finishLarge()
-        isAlone = false
-      } catch is NotWanted {
-        // It has been taken note of.
-        isAlone = false
+      } catch let large as LargeSection {
+        try take(large.prefix, reader)
       } catch let error as ArchiveError {
-        // Either a large section that came to its end does not hash to its CID, or the next cannot
-        // be read.
-        let isDoubtful = large?.rest == 0 && !isAlone
-        try forgetLarge()
-        isAlone = isDoubtful
-        guard !isDoubtful else { continue }
-        // What is damaged is in the report on the file, and shows as missing in the trees.
-        failure = failure ?? error
-        next += 1
+        pass(error)
       }
     }
   }
 
-  /// Takes whole sections, the prefix of a large one, or a piece of its body.
+  /// Passes over a section that cannot be read.
+  ///
+  /// What is damaged is in the report on the file, and shows as missing in the trees.
+  private mutating func pass(_ error: ArchiveError) {
+    failure = failure ?? error
+    next += 1
+  }
+
+  /// Takes whole sections.
+  ///
+  /// - Throws: ``LargeSection`` where one begins.
   private mutating func take(_ piece: Span<UInt8>) throws {
-    if let (prefix, rest, start, isKept) = large, rest > 0 {
-      if isKept { try spool.write(piece) }
-      large = (prefix, rest - UInt64(piece.count), start, isKept)
-      return
-    }
-    try finishLarge()
     var part = FrameBlocks(keepsRecords: keepsRecords)
     var offset = 0
     while offset < piece.count {
       let prefix = try SectionPrefix(piece, at: offset, place: 0)
       guard !prefix.isLarge else {
         try take(part)
-        try begin(prefix)
-        return
+        throw LargeSection(prefix: prefix)
       }
       let body = offset + prefix.length..<offset + Int(prefix.sectionLength)
       offset = body.upperBound
@@ -137,44 +127,26 @@ package struct BlockIntake {
     try take(part)
   }
 
-  /// Takes the large section that has come to its end, and was found to hash to its CID if that was
-  /// asked for.
-  private mutating func finishLarge() throws {
-    guard let (prefix, _, _, isKept) = large else { return }
-    large = nil
-    if isKept { count(.kept, prefix.sectionLength) } else { try takeOther(prefix) }
-  }
-
-  /// Takes a large section of which the body is not wanted.
-  private mutating func takeOther(_ prefix: SectionPrefix) throws {
+  /// Takes a large section: of one that is a block of a repository the body, too.
+  private mutating func take(_ prefix: SectionPrefix, _ reader: ArchiveReader) throws {
+    guard !damaged.contains(prefix.cid) else { return next += 1 }
+    let isKept =
+      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    if isKept || isHashing {
+      let start = spool.count
+      do {
+        try reader.copySections(CollectionOfOne(next..<next + 1), isHashing: isHashing) { piece in
+          if isKept { try spool.write(piece) }
+        }
+      } catch let error as ArchiveError {
+        try spool.truncate(to: start)
+        return pass(error)
+      }
+    }
+    guard !isKept else { return count(.kept, prefix.sectionLength) }
     var part = FrameBlocks()
     part.append(prefix.cid, ofOther: prefix.bodyLength)
     try take(part)
-  }
-
-  private mutating func begin(_ prefix: SectionPrefix) throws {
-    guard !damaged.contains(prefix.cid) else {
-      next += 1
-      throw NotWanted()
-    }
-    let isKept =
-      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
-    guard isKept || isHashing else {
-      try takeOther(prefix)
-      throw NotWanted()
-    }
-    large = (prefix, prefix.bodyLength, spool.count, isKept)
-    guard isKept else { return }
-    var bytes: [UInt8] = []
-    CARWriter.appendPrefix(prefix.cid, bodyLength: prefix.bodyLength, to: &bytes)
-    try spool.write(bytes.span)
-  }
-
-  /// Takes back a large section that could not be read to its end.
-  private mutating func forgetLarge() throws {
-    guard let start = large?.start else { return }
-    large = nil
-    try spool.truncate(to: start)
   }
 
   /// Counts the section that has been written.
