@@ -181,3 +181,12 @@ enum FuzzIndex: Fuzzer {
     return seeds
   }
 }
+
+extension IndexSegment {
+  /// The ordinals of all sections whose key begins like `key`.
+  func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> [UInt64] {
+    var found: [UInt64] = []
+    try forEachCandidate(key, in: file) { found.append($0) }
+    return found
+  }
+}

@@ -2,18 +2,6 @@ internal import IPLD
 
 /// The entries of a segment.
 extension IndexSegment {
-  /// The ordinals of all sections whose key begins like `key`, as far as the segment can tell keys
-  /// apart.
-  ///
-  /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
-  package func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError)
-    -> [UInt64]
-  {
-    var found: [UInt64] = []
-    try forEachCandidate(key, in: file) { found.append($0) }
-    return found
-  }
-
   /// Finds the sections whose key begins like `key`, as far as the segment can tell keys apart.
   ///
   /// - Parameters:

@@ -88,10 +88,7 @@ package struct ArchiveRepair {
     report.wasDamaged = !(survey.isWhole && survey.isTiled)
     var restoring = GenerationRestoring(storage, survey)
     try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
-    if restoring.hasWritten {
-      report.segments = restoring.segments
-      report.footers = restoring.footers
-    }
+    (report.segments, report.footers) = (restoring.segments, restoring.footers)
     let hasAdopted = try adoptTail()
     if restoring.hasWritten || hasAdopted {
       file = try storage.map()
@@ -165,22 +162,10 @@ package struct ArchiveRepair {
     // A new index tells no more what was lost, so only now it is known whether a gap held any data.
     if survey.isWhole { try void(survey, before: end) }
     try append(
-      survey, generation, keepsIndex: isIndexed, head: head(survey, generation, manifests),
+      survey, generation, keepsIndex: isIndexed,
+      head: survey.head(of: manifests, after: generation),
       required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes, file)
     report.isReindexed = true
-  }
-
-  /// The newest manifest by what lies behind the last footer; without one, by everything.
-  private func head(
-    _ survey: Survey, _ generation: Generation?, _ manifests: [Survey.Manifest]
-  ) -> Generation.Head? {
-    let start = generation.map { Int($0.committedLength) } ?? 0
-    let first = survey.frames.firstIndex { $0.offset >= UInt64(start) } ?? survey.frames.count
-    let landmark =
-      survey.landmarks.firstIndex { $0.landmark.range.lowerBound >= start }
-      ?? survey.landmarks.count
-    return survey.head(
-      of: manifests, after: generation, first..<survey.frames.count, survey.landmarks[landmark...])
   }
 
   private func append(

@@ -255,7 +255,7 @@ struct GenerationRestoring {
       let heads = survey.manifests.compactMap { survey.head($0) }
       if let meant = heads.first(where: claim.means) { return meant }
     }
-    return survey.head(of: survey.manifests, after: previous, firstFrame..<frameCount, [])
+    return survey.head(of: survey.manifests, after: previous, in: firstFrame..<frameCount)
   }
 }
 

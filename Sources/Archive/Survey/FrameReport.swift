@@ -8,8 +8,6 @@ package struct FrameReport: Sendable {
   package var flaws: [ArchiveError] = []
   /// The XXH64 of its stored bytes.
   package var checksum: UInt64 = 0
-  /// Whether the section that begins in it goes on in the next.
-  package var isContinued = false
   /// Whether it goes on with a section that began in an earlier frame.
   package var isContinuation = false
   /// The keys of the sections that begin in it, if it holds.

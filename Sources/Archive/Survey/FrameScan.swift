@@ -121,39 +121,34 @@ struct FrameScan {
   /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
+    let before = large
+    large = nil
+    // A void is where something was, and a large section may go on behind nothing else.
     guard case .data(let frame, isHeader: false) = unit else {
-      // A void is where something was, and a large section may go on behind nothing else.
-      defer { large = nil }
-      return Item(unit, nil, cutShort: large)
+      return Item(unit, nil, cutShort: before)
     }
-    if let large {
-      if frame.contentSize == large.prefix.contentSize(ofFrame: large.framesMet) {
-        return part(unit, of: large)
-      }
-      self.large = nil
-      return Item(unit, beginning(frame, in: file), cutShort: large)
+    if let before, frame.contentSize == before.prefix.contentSize(ofFrame: before.framesMet) {
+      return Item(unit, part(of: before), cutShort: nil)
     }
-    return Item(unit, beginning(frame, in: file), cutShort: nil)
+    return Item(unit, beginning(frame, in: file), cutShort: before)
   }
 
   private mutating func beginning(_ frame: DataFrame, in file: Span<UInt8>) -> Part? {
-    // Only a frame that is full of one section can have others after it.
-    guard frame.contentSize > ArchiveLimits.bodyPerFrame else { return nil }
-    // If there is none, the examination will say what is wrong.
-    guard let prefix = (try? examiner.decoder.beginning(of: frame, in: file))?.prefix,
+    // Only a frame that is full of one section can have others after it. If there is none, the
+    // examination will say what is wrong.
+    guard frame.contentSize > ArchiveLimits.bodyPerFrame,
+      let prefix = (try? examiner.decoder.beginning(of: frame, in: file))?.prefix,
       prefix.isLarge, prefix.frameCount > 1, frame.contentSize == prefix.contentSize(ofFrame: 0)
     else { return nil }
-    let begun = LargeSectionScan(prefix)
-    begun.framesMet = 1
-    large = begun
-    return (begun, 0, isLast: false)
+    return part(of: LargeSectionScan(prefix))
   }
 
-  private mutating func part(_ unit: FrameWalk.Unit, of large: LargeSectionScan) -> Item {
-    let number = large.framesMet
-    large.framesMet += 1
-    if large.isComplete { self.large = nil }
-    return Item(unit, (large, number, large.isComplete), cutShort: nil)
+  /// The next frame of a large section, behind which that goes on or has ended.
+  private mutating func part(of section: LargeSectionScan) -> Part {
+    let number = section.framesMet
+    section.framesMet += 1
+    large = section.isComplete ? nil : section
+    return (section, number, section.isComplete)
   }
 
   /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any
@@ -214,7 +209,6 @@ struct FrameScan {
     }
     if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {
-      item.report.isContinued = !isLast
       if item.report.failure == nil {
         item.report.keys = [SectionKey(large.prefix.cid).prefix]
         item.report.delivery = examiner.delivery(ofLarge: large.prefix)

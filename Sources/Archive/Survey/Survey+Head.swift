@@ -19,12 +19,14 @@ extension Survey {
   /// - Parameters:
   ///   - manifests: What may be manifests.
   ///   - generation: What the last footer before it says; nil if there is none.
-  ///   - range: The numbers of the frames that lie there.
-  ///   - landmarks: What lies between them.
+  ///   - range: The numbers of the frames that lie there, with nothing between them; nil for all that
+  ///     lies behind the footer.
   func head(
-    of manifests: [Manifest], after generation: Generation?, _ range: Range<Int>,
-    _ landmarks: ArraySlice<(frameCount: Int, landmark: Landmark)>
+    of manifests: [Manifest], after generation: Generation?, in range: Range<Int>? = nil
   ) -> Generation.Head? {
+    let start = Int(generation?.committedLength ?? 0)
+    let first = frames.partitioningIndex { $0.offset >= UInt64(start) }
+    let landmarks = landmarks.filter { $0.landmark.range.lowerBound >= start }
     var heads: [Int: (head: Generation.Head, previous: CID?)] = [:]
     // The first in the file, of copies.
     var named: [CID: Generation.Head] = [:]
@@ -37,7 +39,7 @@ extension Survey {
     var candidate: Generation.Head?
     // A copy of an older part of the file says nothing new.
     var newest = generation?.number ?? 0
-    var rest = landmarks
+    var rest = range == nil ? landmarks[...] : []
     func take(_ landmark: Landmark) {
       if let found = candidate { head = found }
       candidate = nil
@@ -46,7 +48,7 @@ extension Survey {
       else { return }
       (head, newest) = (meant, footer.number)
     }
-    for number in range {
+    for number in range ?? first..<frames.count {
       while let (count, landmark) = rest.first, count <= number {
         rest.removeFirst()
         take(landmark)

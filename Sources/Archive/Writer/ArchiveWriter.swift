@@ -198,13 +198,9 @@ package struct ArchiveWriter: ~Copyable {
   /// - Throws: what the storage throws.
   @discardableResult
   package mutating func append(verified cid: CID, pieces: [[UInt8]]) throws -> UInt64 {
-    if pieces.count == 1 {
-      let body = pieces[0]
-      return try append(verified: cid, body.span)
-    }
     let length = pieces.reduce(0) { $0 + $1.count }
-    guard length >= ArchiveLimits.largeBody else {
-      let body = Array(pieces.joined())
+    guard pieces.count > 1, length >= ArchiveLimits.largeBody else {
+      let body = pieces.count == 1 ? pieces[0] : Array(pieces.joined())
       return try append(verified: cid, body.span)
     }
     try checkUsable()

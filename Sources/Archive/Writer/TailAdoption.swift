@@ -72,8 +72,7 @@ struct TailAdoption {
       let heads = manifests.map { survey.head($0) } + [try committedHead(claim.ordinal)]
       if let meant = heads.compactMap({ $0 }).first(where: claim.means) { return meant }
     }
-    return survey.head(
-      of: manifests, after: generation, survey.frames.indices, survey.landmarks[...])
+    return survey.head(of: manifests, after: generation)
   }
 
   /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one
