@@ -58,13 +58,13 @@ extension SnapshotCopier {
         return try archive.reading {
           try archive.reader.forEachSection(in: rest) { section in
             (current, next) = (section, section.ordinal)
-            guard isWanted(section.cid, section.ordinal, source) else { return .skip }
+            guard isWanted(section.cid, section.ordinal, source) else { return false }
             let known = try Self.writing {
               try writer.begin(section.cid, length: section.bodyLength)
             }
-            guard let known else { return .read }
+            guard let known else { return true }
             sources[source][section.ordinal] = known
-            return .skip
+            return false
           } chunk: { bytes in
             try Self.writing { try writer.take(bytes) }
           } end: { section in

@@ -71,7 +71,7 @@ struct Forgery {
         try reader.copySections([0..<min(reader.generation.sectionCount, 100)]) { _ in }
       } catch is ArchiveError {}
       do {
-        try reader.forEachSection(begin: { _ in .read }, chunk: { _ in })
+        try reader.forEachSection(begin: { _ in true }, chunk: { _ in })
       } catch is ArchiveError {}
       return try reader.verify(workers: 1)
     } catch is ArchiveError {

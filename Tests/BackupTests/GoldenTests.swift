@@ -49,7 +49,7 @@ private struct Listing: Decodable {
     try reader.forEachSection(
       begin: { section in
         sections.append("\(section.cid) \(section.bodyLength)")
-        return .read
+        return true
       }, chunk: { _ in })
     #expect(sections == expected.sections.map { "\($0.cid) \($0.length)" })
     let history = try SnapshotHistory(of: reader)
@@ -143,7 +143,7 @@ private struct Listing: Decodable {
       begin: { section in
         let length = section.cid.bytes.count + Int(section.bodyLength)
         stream += Self.varint(length) + section.cid.bytes
-        return .read
+        return true
       }, chunk: { stream += $0.array })
     let example = try #require(text.firstRange(of: "## Appendix B"))
     let sources = [Array(file), stream]

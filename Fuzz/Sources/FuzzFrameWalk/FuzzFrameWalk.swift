@@ -115,7 +115,7 @@ enum FuzzFrameWalk: Fuzzer {
     var total = 0
     must {
       try reader.forEachSection(
-        begin: { _ in .read },
+        begin: { _ in true },
         chunk: { piece in
           total += piece.count
           if total > maximumStream { throw Enough() }

@@ -9,13 +9,3 @@ package struct Section: Equatable, Sendable {
   /// How long the body is.
   package let bodyLength: UInt64
 }
-
-/// What to do with a section, once its CID and length are known.
-package enum SectionVisit: Sendable {
-  /// Hand out its body.
-  case read
-  /// Go on with the next. The body is not looked at.
-  case skip
-  /// Go on with none.
-  case stop
-}

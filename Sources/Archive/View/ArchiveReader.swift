@@ -352,23 +352,19 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Parameters:
   ///   - ordinals: Which; all that are committed by default.
-  ///   - begin: Called with each section; what it answers decides whether the body is read.
+  ///   - begin: Called with each section; answers whether the body is to be read.
   ///   - chunk: Called with the pieces of the body, none if it is empty, one if it is under 64 KiB.
   ///   - end: Called when a body that was read has proved to be the right one.
   /// - Throws: ``ArchiveError`` at the first section that is damaged, and what the closures throw.
   package func forEachSection(
-    in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> SectionVisit,
+    in ordinals: Range<UInt64>? = nil, begin: (Section) throws -> Bool,
     chunk: (Span<UInt8>) throws -> Void, end: (Section) throws -> Void = { _ in }
   ) throws {
     for ordinal in ordinals ?? 0..<generation.sectionCount {
       let location = try locate(ordinal)
-      switch try begin(location.section) {
-      case .stop: return
-      case .skip: continue
-      case .read:
-        try stream(location, chunk)
-        try end(location.section)
-      }
+      guard try begin(location.section) else { continue }
+      try stream(location, chunk)
+      try end(location.section)
     }
   }
 

@@ -13,7 +13,7 @@ extension ArchiveReader {
     try forEachSection { section in
       let (isNew, _) = cids.insert(section.cid)
       #expect(isNew, "\(section.cid) is there twice")
-      return .skip
+      return false
     } chunk: { _ in
     }
     return cids
