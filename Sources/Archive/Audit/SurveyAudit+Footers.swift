@@ -35,7 +35,7 @@ extension SurveyAudit {
         }
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
-        guard frame.state == .sections, frame.sectionCount == 1,
+        guard frame.holdsSections, frame.sectionCount == 1,
           try reader.intactCID(of: head.ordinal) == head.cid,
           isOrdinal(head.ordinal, of: frame.offset, in: file)
         else {

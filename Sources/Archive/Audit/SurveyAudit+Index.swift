@@ -31,7 +31,7 @@ extension SurveyAudit {
     }
     let brokenOffsets = Set(broken.map(\.offset))
     for frame in survey.frames
-    where frame.offset < UInt64(end) && frame.state.isIntact && listed[frame.offset] == nil {
+    where frame.offset < UInt64(end) && frame.isIntact && listed[frame.offset] == nil {
       guard !brokenOffsets.contains(frame.offset) else { continue }
       verification.note(
         .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
@@ -41,7 +41,7 @@ extension SurveyAudit {
 
   private func isAsListed(_ frame: Survey.Frame, _ entry: FrameEntry) -> Bool {
     frame.checksum == entry.checksum && frame.storedLength == entry.storedLength
-      && frame.state.isIntact
+      && frame.isIntact
   }
 
   /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of
@@ -81,7 +81,7 @@ extension SurveyAudit {
           // A continuation holds a part of the section before it.
           let covered = entry.firstOrdinal + UInt64(max(1, frame.sectionCount))
           next = max(next, covered)
-          if verification.isComplete, frame.state == .sections, entry.firstOrdinal < end,
+          if verification.isComplete, frame.holdsSections, entry.firstOrdinal < end,
             covered > end
           {
             verification.note(.damagedIndex("two frames have the same sections"), at: entry.offset)
@@ -174,7 +174,7 @@ extension SurveyAudit {
   private func key(of ordinal: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> UInt64? {
     guard let index = segment.frameIndex(of: ordinal, in: file) else { return nil }
     let entry = segment.frameEntry(index, in: file)
-    guard let number = listed[entry.offset], survey.frames[number].state == .sections else {
+    guard let number = listed[entry.offset], survey.frames[number].holdsSections else {
       return nil
     }
     let frame = survey.frames[number]
@@ -188,7 +188,7 @@ extension SurveyAudit {
   {
     var keys = [UInt64?](repeating: nil, count: segment.count)
     for entry in table {
-      guard let number = listed[entry.offset], survey.frames[number].state == .sections else {
+      guard let number = listed[entry.offset], survey.frames[number].holdsSections else {
         continue
       }
       let frame = survey.frames[number]

@@ -140,7 +140,7 @@ struct SurveyAudit {
 
   private mutating func count() {
     verification.byteCount = UInt64(end)
-    for frame in survey.frames where frame.offset < UInt64(end) && frame.state.isIntact {
+    for frame in survey.frames where frame.offset < UInt64(end) && frame.isIntact {
       verification.frameCount += 1
       if verification.isComplete { verification.sectionCount += UInt64(frame.sectionCount) }
     }

@@ -48,7 +48,7 @@ extension ArchiveRepair {
     let reader = try reader()
     guard reader.generation.features.isRepaired else { return 0 }
     let survey = try Survey(reader.file, limits: limits)
-    let places = Set(survey.frames.filter { !$0.state.isIntact }.map(\.offset))
+    let places = Set(survey.frames.filter { !$0.isIntact }.map(\.offset))
     guard survey.sectionCount <= reader.generation.sectionCount,
       survey.lost.joined().allSatisfy({ reader.isSuperseded($0, places) })
     else { return 0 }
@@ -106,7 +106,7 @@ extension Survey {
   fileprivate func rubble(in file: Span<UInt8>) -> [Range<Int>] {
     let decoder = FrameDecoder()
     var ranges: [Range<Int>] = []
-    for frame in frames where !frame.state.isIntact {
+    for frame in frames where !frame.isIntact {
       let range = Int(frame.offset)..<Int(frame.end)
       // One that says something out of place is a frame all the same.
       let found = try? DataFrame(file, at: range.lowerBound, limit: range.upperBound)

@@ -228,7 +228,7 @@ extension Survey {
   }
 
   fileprivate var hasNoSalvagedManifest: Bool {
-    allManifests.allSatisfy { frames[$0.frame].state.isIntact }
+    allManifests.allSatisfy { frames[$0.frame].isIntact }
   }
 
   /// Whether the live index names every frame that lies before the footer, and its checksums hold.
@@ -239,7 +239,7 @@ extension Survey {
     var entries: [UInt64: FrameEntry] = [:]
     for entry in index.frames(in: file) { entries[entry.offset] = entry }
     return frames.allSatisfy { frame in
-      guard frame.offset < generation.footerOffset, frame.state.isIntact else { return true }
+      guard frame.offset < generation.footerOffset, frame.isIntact else { return true }
       return entries[frame.offset] == frame.entry
     }
   }
@@ -250,7 +250,7 @@ extension Survey {
     _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
   ) -> Bool {
     guard let generation else { return false }
-    let intact = Set(frames.filter(\.state.isIntact).map(\.offset))
+    let intact = Set(frames.filter(\.isIntact).map(\.offset))
     let listed = (index?.frames(in: file) ?? []).filter { !intact.contains($0.offset) }
       .map(\.range).sorted { $0.lowerBound < $1.lowerBound }
     return landmarks.allSatisfy { entry in

@@ -147,7 +147,7 @@ struct GenerationRestoring {
       previous?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
     let isDetermined =
-      newFrames.allSatisfy(\.state.isIntact) && hasNoGapBefore(start) && segment.end == newEnd
+      newFrames.allSatisfy(\.isIntact) && hasNoGapBefore(start) && segment.end == newEnd
     let ofForm = form == .wide ? 0 : FeatureFlags.packedIndex
     let before = previous?.features.required ?? ofForm
     let (undigested, repaired) = (FeatureFlags.undigested, FeatureFlags.repaired)
@@ -232,7 +232,7 @@ struct GenerationRestoring {
     let range = base..<end
     guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
     let frames = survey.framesByOrdinal.filter { range.contains($0.firstOrdinal) }
-    guard frames.allSatisfy(\.state.isIntact), frames.first?.firstOrdinal == base else {
+    guard frames.allSatisfy(\.isIntact), frames.first?.firstOrdinal == base else {
       return nil
     }
     var keys = KeyList()

@@ -71,7 +71,7 @@ extension Survey {
 
   /// Where sections begin: in frames that were surveyed, and in those of an index before them.
   private func searched(_ entries: [FrameEntry]) -> [Range<UInt64>] {
-    let own = frames.filter { $0.state == .sections }.map { $0.offset..<$0.end }
+    let own = frames.filter { $0.holdsSections }.map { $0.offset..<$0.end }
     return entries.filter { $0.offset < UInt64(start) }.map { $0.offset..<$0.end } + own
   }
 }

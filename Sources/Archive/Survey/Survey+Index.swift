@@ -47,7 +47,7 @@ extension Survey {
       }
     }
     for (number, frame) in frames.enumerated()
-    where frame.state == .sections && frame.firstOrdinal != .max
+    where frame.holdsSections && frame.firstOrdinal != .max
       && !(isTail && incomplete.contains(number))
     {
       for (index, key) in keys(of: frame).enumerated() {

@@ -40,7 +40,7 @@ extension Survey {
 
   /// Asks the index segments for every frame's ordinal, by its stored bytes.
   private mutating func identify(in file: Span<UInt8>) {
-    for index in frames.indices where frames[index].state.isIntact {
+    for index in frames.indices where frames[index].isIntact {
       guard
         let known = tables?.frame(
           at: frames[index].offset, checksum: frames[index].checksum,
@@ -48,9 +48,9 @@ extension Survey {
           in: file)
       else { continue }
       frames[index].firstOrdinal = known.firstOrdinal
-      if known.isContinuation, frames[index].state == .sections {
+      if known.isContinuation, frames[index].holdsSections {
         // The beginning of its section is lost, and what looks like sections is a part of that.
-        frames[index].state = .continuation
+        frames[index].isContinuation = true
         frames[index].sectionCount = 0
         allManifests.removeAll { $0.frame == index }
       }
@@ -72,7 +72,7 @@ extension Survey {
         frames[index].firstOrdinal = frame.isContinuation ? known - min(known, 1) : known
         if frame.isContinuation { continue }
       }
-      next = frame.state == .damaged ? nil : frames[index].firstOrdinal.advanced(by: frame.step)
+      next = frame.isDamaged ? nil : frames[index].firstOrdinal.advanced(by: frame.step)
     }
   }
 
@@ -89,7 +89,7 @@ extension Survey {
         if case .gap(let range, _) = landmark, UInt64(range.count) != segmentLength { next = nil }
       }
       let frame = frames[index]
-      guard frame.state != .damaged else {
+      guard !frame.isDamaged else {
         next = frame.firstOrdinal == .max ? nil : frame.firstOrdinal
         continue
       }
@@ -123,9 +123,9 @@ extension Survey {
     for index in frames.indices {
       let frame = frames[index]
       if frame.firstOrdinal != .max {
-        isPossible = frame.state != .damaged || frame.sectionCount > 0
+        isPossible = !frame.isDamaged || frame.sectionCount > 0
         end = frame.firstOrdinal.advanced(by: frame.step)
-      } else if isPossible, frame.state != .damaged || frame.sectionCount > 0,
+      } else if isPossible, !frame.isDamaged || frame.sectionCount > 0,
         end + UInt64(frame.sectionCount) <= rooms[index]
       {
         frames[index].firstOrdinal = frame.isContinuation && end > 0 ? end - 1 : end
@@ -158,12 +158,12 @@ extension Survey {
         continue
       }
       lost += skipped
-      end = frame.firstOrdinal + (frame.state == .sections ? UInt64(frame.sectionCount) : 0)
+      end = frame.firstOrdinal + (frame.holdsSections ? UInt64(frame.sectionCount) : 0)
     }
     // A damaged frame had no section if another begins with the same ordinal.
-    let taken = Set(frames.filter { $0.state == .sections }.map(\.firstOrdinal))
+    let taken = Set(frames.filter { $0.holdsSections }.map(\.firstOrdinal))
     for index in order
-    where frames[index].state == .damaged && taken.contains(frames[index].firstOrdinal) {
+    where frames[index].isDamaged && taken.contains(frames[index].firstOrdinal) {
       frames[index].firstOrdinal = .max
     }
   }
@@ -186,18 +186,15 @@ extension Survey {
   /// Gives frames whose ordinals nothing tells new ones behind all others.
   private mutating func numberAnew() {
     for index in frames.indices where frames[index].firstOrdinal == .max {
-      switch frames[index].state {
-      case .sections:
+      if frames[index].holdsSections {
         frames[index].firstOrdinal = sectionCount
         sectionCount += UInt64(frames[index].sectionCount)
-      case .continuation, .damagedContinuation:
-        if index > 0, frames[index - 1].firstOrdinal != .max, frames[index - 1].state != .damaged {
-          frames[index].firstOrdinal =
-            frames[index - 1].state == .sections
-            ? frames[index - 1].firstOrdinal + UInt64(frames[index - 1].sectionCount) - 1
-            : frames[index - 1].firstOrdinal
-        }
-      case .damaged: break
+      } else if frames[index].isContinuation, index > 0 {
+        let before = frames[index - 1]
+        guard before.firstOrdinal != .max, !before.isDamaged else { continue }
+        frames[index].firstOrdinal =
+          before.holdsSections
+          ? before.firstOrdinal + UInt64(before.sectionCount) - 1 : before.firstOrdinal
       }
     }
   }
@@ -228,10 +225,6 @@ extension Survey {
 extension Survey.Frame {
   /// How far the ordinal moves on from its first.
   fileprivate var step: Int { isContinuation ? 1 : Int(sectionCount) }
-
-  fileprivate var isContinuation: Bool {
-    state == .continuation || state == .damagedContinuation
-  }
 }
 
 extension Survey.Landmark {

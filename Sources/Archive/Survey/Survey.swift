@@ -23,21 +23,6 @@ package struct Survey: Sendable {
 
   /// A data frame.
   package struct Frame: Sendable {
-    /// What can be said of it.
-    package enum State: UInt8, Sendable {
-      /// Whole sections, or the beginning of a large one.
-      case sections
-      /// The continuation of a large section.
-      case continuation
-      /// It does not hold.
-      case damaged
-      /// A continuation that does not hold.
-      case damagedContinuation
-
-      /// Whether it holds.
-      package var isIntact: Bool { self == .sections || self == .continuation }
-    }
-
     /// Where it begins.
     package let offset: UInt64
     /// The XXH64 of its stored bytes.
@@ -53,9 +38,15 @@ package struct Survey: Sendable {
     package internal(set) var storedLength: UInt32
     /// How many bytes it decompresses to.
     package let contentSize: UInt32
-    /// What can be said of it.
-    package internal(set) var state: State
+    /// Whether it holds.
+    package internal(set) var isIntact: Bool
+    /// Whether it goes on with a large section that began before.
+    package internal(set) var isContinuation: Bool
 
+    /// Whether it holds, and with it whole sections, or the beginning of a large one.
+    package var holdsSections: Bool { isIntact && !isContinuation }
+    /// Whether it does not hold, and may have had sections.
+    var isDamaged: Bool { !isIntact && !isContinuation }
     /// Where it ends.
     package var end: UInt64 { offset + UInt64(storedLength) }
   }
@@ -186,18 +177,18 @@ package struct Survey: Sendable {
   }
 
   /// What may be manifests, in frames that hold.
-  var manifests: [Manifest] { allManifests.filter { frames[$0.frame].state == .sections } }
+  var manifests: [Manifest] { allManifests.filter { frames[$0.frame].holdsSections } }
 
   /// Whether every byte is part of a frame that holds.
   package var isTiled: Bool {
-    frames.allSatisfy(\.state.isIntact)
+    frames.allSatisfy(\.isIntact)
       && gaps.isEmpty
       && header?.failure == nil
   }
 
   /// Whether it is certain that no section is damaged or lost.
   package var isWhole: Bool {
-    isCertain && frames.allSatisfy(\.state.isIntact) && incomplete.isEmpty
+    isCertain && frames.allSatisfy(\.isIntact) && incomplete.isEmpty
       && damagedCount == 0
       && lostOrdinals.isEmpty && header?.failure == nil
   }
@@ -207,7 +198,7 @@ package struct Survey: Sendable {
 
   /// Whether there is anything behind the header that holds.
   var hasContent: Bool {
-    frames.contains { $0.state.isIntact }
+    frames.contains { $0.isIntact }
       || landmarks.contains {
         switch $0.landmark {
         case .segment, .footer, .other: true
@@ -233,7 +224,7 @@ package struct Survey: Sendable {
   /// What there is in a file without a footer, as if it were committed.
   var uncommitted: Generation {
     var end = UInt64(header.map { $0.failure == nil ? $0.frame.end : 0 } ?? 0)
-    if let last = frames.last(where: { $0.state.isIntact }) { end = max(end, last.end) }
+    if let last = frames.last(where: { $0.isIntact }) { end = max(end, last.end) }
     for (_, landmark) in landmarks {
       if case .gap = landmark { continue }
       end = max(end, UInt64(landmark.range.upperBound))
@@ -257,7 +248,7 @@ package struct Survey: Sendable {
   package var lostOrdinals: [Range<UInt64>] {
     var lost: [Range<UInt64>] = []
     var next = firstOrdinal
-    for frame in framesByOrdinal where frame.state == .sections {
+    for frame in framesByOrdinal where frame.holdsSections {
       if frame.firstOrdinal > next { lost.append(next..<frame.firstOrdinal) }
       next = max(next, frame.firstOrdinal + UInt64(frame.sectionCount))
     }
@@ -292,8 +283,8 @@ extension Survey {
   /// begins in.
   @discardableResult
   private mutating func noteIncomplete() -> Int? {
-    let first = frames.lastIndex { $0.state == .sections || $0.state == .damaged }
-    guard let first, frames[first].state == .sections else { return first }
+    let first = frames.lastIndex { !$0.isContinuation }
+    guard let first, frames[first].holdsSections else { return first }
     incomplete.insert(first)
     return first
   }
@@ -328,20 +319,16 @@ extension Survey {
       case .cannotVerify: noteUnverifiable(cid, place)
       }
     }
-    let state: Frame.State =
-      report.failure == nil
-      ? report.isContinuation ? .continuation : .sections
-      : report.isContinuation ? .damagedContinuation : .damaged
     if let shape = report.manifest { allManifests.append((frames.count, shape)) }
     salvaged += report.salvaged.map { (frames.count, $0.index, $0.key) }
-    frames.append(
-      Frame(
-        offset: place, checksum: report.checksum, firstKey: keys.count,
-        sectionCount: UInt32(
-          state == .sections ? report.keys.count : state == .damaged ? report.likelyCount : 0),
-        storedLength: UInt32(clamping: frame.length), contentSize: UInt32(frame.contentSize),
-        state: state))
-    if state == .sections { for key in report.keys { keys.append(key) } }
+    let frame = Frame(
+      offset: place, checksum: report.checksum, firstKey: keys.count,
+      sectionCount: report.isContinuation
+        ? 0 : UInt32(report.failure == nil ? report.keys.count : report.likelyCount),
+      storedLength: UInt32(clamping: frame.length), contentSize: UInt32(frame.contentSize),
+      isIntact: report.failure == nil, isContinuation: report.isContinuation)
+    frames.append(frame)
+    if frame.holdsSections { for key in report.keys { keys.append(key) } }
   }
 
   private mutating func noteDamaged(_ cid: CID, _ place: UInt64) {

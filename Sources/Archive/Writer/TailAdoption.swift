@@ -104,13 +104,11 @@ struct TailAdoption {
     var dropped: Set<Int> = []
     var isDropping = false
     for (number, frame) in survey.frames.enumerated() {
-      switch frame.state {
-      case .damaged: isDropping = true
-      case .sections:
-        isDropping = try survey.incomplete.contains(number) || isKnown(frame, survey)
-      case .continuation, .damagedContinuation: break
+      if !frame.isContinuation {
+        isDropping =
+          try !frame.isIntact || survey.incomplete.contains(number) || isKnown(frame, survey)
       }
-      if isDropping || !frame.state.isIntact { dropped.insert(number) }
+      if isDropping || !frame.isIntact { dropped.insert(number) }
     }
     return dropped
   }
@@ -118,7 +116,7 @@ struct TailAdoption {
   /// Whether something that is adopted was written because what is committed of it is damaged.
   private func supersedesDamage(_ survey: Survey) throws -> Bool {
     try survey.frames.contains { frame in
-      try frame.state == .sections
+      try frame.holdsSections
         && candidates(for: frame, survey).contains {
           try committed?.intactCID(of: $0.ordinal) == nil
         }
@@ -237,7 +235,7 @@ extension Survey {
   ///
   /// Data follows only when a footer is on the medium, and with it everything before.
   fileprivate func hasEndedGenerationBehindDamage(_ dropped: Set<Int>) -> Bool {
-    guard let first = frames.firstIndex(where: { !$0.state.isIntact }) else { return false }
+    guard let first = frames.firstIndex(where: { !$0.isIntact }) else { return false }
     return landmarks.contains { entry in
       guard case .segment = entry.landmark else { return false }
       return entry.frameCount > first && entry.frameCount < frames.count
@@ -264,10 +262,11 @@ extension Survey {
     var next = firstOrdinal
     for number in frames.indices {
       if dropped.contains(number) {
-        frames[number].state = .damaged
+        frames[number].isIntact = false
+        frames[number].isContinuation = false
         frames[number].sectionCount = 0
         frames[number].firstOrdinal = .max
-      } else if frames[number].state == .continuation {
+      } else if frames[number].isContinuation {
         frames[number].firstOrdinal = next - 1
       } else {
         frames[number].firstOrdinal = next
