@@ -132,10 +132,6 @@ extension IndexSegment {
     let segment: IndexSegment
     private var index = 0
     private var bucket = 0
-    /// Marks that have been read and not used, and how many.
-    private var marks: UInt64 = 0
-    private var markCount = 0
-    private var half = 0
 
     fileprivate init(_ segment: IndexSegment) { self.segment = segment }
 
@@ -153,21 +149,13 @@ extension IndexSegment {
     }
 
     private mutating func findBucket(in file: Span<UInt8>) throws(ArchiveError) {
+      let marks = segment.frame.offset + segment.layout.marksOffset
       while true {
-        if marks != 0 {
-          let clear = marks.trailingZeroBitCount
-          bucket += clear
-          guard bucket < 1 << segment.layout.bucketBits else { throw segment.decreasing }
-          marks >>= UInt64(clear + 1)
-          markCount -= clear + 1
-          return
-        }
-        bucket += markCount
+        // An entry's mark stands behind those of the entries and the buckets before it.
+        let ahead = BitBlocks.bits(63, at: index + bucket, in: file, from: marks)
+        bucket += min(ahead.trailingZeroBitCount, 63)
         guard bucket < 1 << segment.layout.bucketBits else { throw segment.decreasing }
-        (marks, markCount) = BitBlocks.half(
-          half, in: file, from: segment.frame.offset + segment.layout.marksOffset)
-        half += 1
-        marks &= .max >> UInt64(64 - markCount)
+        if ahead != 0 { return }
       }
     }
   }
