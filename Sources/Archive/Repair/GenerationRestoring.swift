@@ -274,7 +274,7 @@ extension Survey.Frame {
   /// One that does not hold is not to pass for one that does: its checksum is the complement.
   var entry: FrameEntry {
     FrameEntry(
-      offset: offset, checksum: state.isIntact ? checksum : ~checksum, firstOrdinal: firstOrdinal,
+      offset: offset, checksum: isIntact ? checksum : ~checksum, firstOrdinal: firstOrdinal,
       storedLength: storedLength)
   }
 }
