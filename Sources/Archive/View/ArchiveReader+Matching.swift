@@ -152,7 +152,7 @@ extension ArchiveReader {
     if file.isFetched { willLook(order, groups, hints, asked) }
     let found = try Parallel.map(groups.count, workers: workers) { number in
       // Each look into a frame brings some of its neighbours along.
-      if number % Self.groupsBetweenReleases == 0 { file.releasePages() }
+      if number % 8 == 0 { file.releasePages() }
       return try look(order[groups[number]], hints, asked)
     }
     var lengths = [UInt64](repeating: Self.isOther, count: hints.count)
@@ -233,9 +233,6 @@ extension ArchiveReader {
     }
   }
 
-  /// After how many frames their pages are let go of.
-  private static var groupsBetweenReleases: Int { 8 }
-
   /// What is there by the index and the lengths of frames alone, of an archive that lies elsewhere:
   /// a large section under this key, in raw frames that are as long as its body has to make them.
   ///
@@ -259,4 +256,22 @@ extension ArchiveReader {
     }
     return length
   }
+}
+
+/// Whether an archive has a section.
+package enum SectionState: Sendable {
+  /// It is not there.
+  case missing
+  /// It was there, and what is left does not hold, and why.
+  case damaged(ArchiveError)
+  /// It is there, as far as was looked at.
+  case held(ordinal: UInt64, bodyLength: UInt64)
+
+  /// How many bytes its body has; nil if it cannot be had.
+  package var bodyLength: UInt64? {
+    if case .held(_, let length) = self { length } else { nil }
+  }
+
+  /// Whether something is left of it that does not hold.
+  package var isDamaged: Bool { if case .damaged = self { true } else { false } }
 }
