@@ -95,11 +95,8 @@ extension SurveyAudit {
 
   /// Which sections of damaged frames are left, by the offsets of these.
   private var salvagedIndices: [UInt64: [Int]] {
-    var indices: [UInt64: [Int]] = [:]
-    for section in survey.salvaged {
-      indices[survey.frames[section.frame].offset, default: []].append(section.index)
-    }
-    return indices
+    Dictionary(grouping: survey.salvaged) { survey.frames[$0.frame].offset }
+      .mapValues { $0.map(\.index) }
   }
 
   private mutating func noteLost(_ range: Range<UInt64>, _ salvaged: [Int]) {

@@ -124,24 +124,19 @@ package struct IndexSegmentBuilder {
     // Entries of higher ordinals may keep more bits.
     let unkept = UInt64.max >> UInt64(newLayout.form.keyBits(of: newBase))
     var entries = Entries(self)
-    var alike: [IndexEntry] = []
-    func compare() {
-      guard alike.count > 1 else { return }
-      // Keys that begin alike are rarely the same.
-      var seen = Set<UInt64>()
-      for entry in alike {
-        let key = keys[Int(entry.ordinal)]
-        if !seen.insert(key).inserted { repeated.insert(key) }
-      }
-    }
+    var first: (kept: UInt64, key: UInt64)?
+    var alike: Set<UInt64> = []
     while let entry = entries.next() {
-      if let first = alike.first, first.key & ~unkept != entry.key & ~unkept {
-        compare()
-        alike.removeAll(keepingCapacity: true)
+      let (kept, key) = (entry.key & ~unkept, keys[Int(entry.ordinal)])
+      if let first, first.kept == kept {
+        // Keys that begin alike are rarely the same.
+        alike.insert(first.key)
+        if !alike.insert(key).inserted { repeated.insert(key) }
+      } else {
+        first = (kept, key)
+        if !alike.isEmpty { alike.removeAll(keepingCapacity: true) }
       }
-      alike.append(entry)
     }
-    compare()
     return repeated
   }
 

@@ -49,6 +49,21 @@ package final class FetchedFile: Sendable {
     var count: Int
     /// The first page that holds bytes that were appended here; beyond all pages if none does.
     var firstOwnPage = Int.max
+
+    func isPresent(_ page: Int) -> Bool {
+      let (number, place) = page.quotientAndRemainder(dividingBy: FetchedFile.pagesPerGroup)
+      return (groups[number]?.present ?? 0) >> UInt64(place) & 1 == 1
+    }
+
+    /// The pages that are there, ascending.
+    var presentPages: [Int] {
+      groups.keys.sorted().flatMap { number in
+        let present = groups[number]?.present ?? 0
+        return (0..<FetchedFile.pagesPerGroup).filter { present >> UInt64($0) & 1 == 1 }.map {
+          number * FetchedFile.pagesPerGroup + $0
+        }
+      }
+    }
   }
 
   /// A one for each page that is there, and when one was needed last.
@@ -355,23 +370,6 @@ package final class FetchedFile: Sendable {
     table.withLock { table in
       guard table.isPresent(page) else { return }
       for window in table.windows { permit(page..<page + 1, in: window, PROT_READ) }
-    }
-  }
-}
-
-extension FetchedFile.Table {
-  fileprivate func isPresent(_ page: Int) -> Bool {
-    let (number, place) = page.quotientAndRemainder(dividingBy: FetchedFile.pagesPerGroup)
-    return (groups[number]?.present ?? 0) >> UInt64(place) & 1 == 1
-  }
-
-  /// The pages that are there, ascending.
-  fileprivate var presentPages: [Int] {
-    groups.keys.sorted().flatMap { number in
-      let present = groups[number]?.present ?? 0
-      return (0..<FetchedFile.pagesPerGroup).filter { present >> UInt64($0) & 1 == 1 }.map {
-        number * FetchedFile.pagesPerGroup + $0
-      }
     }
   }
 }

@@ -205,16 +205,10 @@ extension Survey {
   /// section; then the ordinals behind it are wrong, too, and the digest of the CAR tells.
   private mutating func placeSalvaged() {
     let lost = lostOrdinals
-    var start = salvaged.startIndex
-    while start < salvaged.endIndex {
-      let number = salvaged[start].frame
-      let end = salvaged[start...].firstIndex { $0.frame != number } ?? salvaged.endIndex
-      let indices = salvaged[start..<end].map { UInt64($0.index) }
-      start = end
-      let first = frames[number].firstOrdinal
-      guard first == .max || !indices.allSatisfy({ lost.has(first + $0) }) else {
-        continue
-      }
+    let byFrame = Dictionary(grouping: salvaged, by: \.frame)
+    for (number, sections) in byFrame.sorted(by: { $0.key < $1.key }) {
+      let (first, indices) = (frames[number].firstOrdinal, sections.map { UInt64($0.index) })
+      guard first == .max || !indices.allSatisfy({ lost.has(first + $0) }) else { continue }
       // Under new ordinals all of them are right, with holes for those that are lost.
       frames[number].firstOrdinal = sectionCount
       sectionCount += (indices.max() ?? 0) + 1
