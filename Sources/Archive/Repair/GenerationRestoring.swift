@@ -36,11 +36,6 @@ struct GenerationRestoring {
 
   /// Walks through the file.
   mutating func run(in file: Span<UInt8>) throws {
-    guard
-      !survey.gaps.isEmpty
-        || survey.landmarks.last.map({ $0.frameCount < survey.frames.count }) ?? true
-        || survey.endsWithSegment
-    else { return }
     form = indexForm(in: file)
     for (count, landmark) in survey.landmarks {
       if count > frameCount {
@@ -55,14 +50,10 @@ struct GenerationRestoring {
         segment = found.named
         gap = nil
       case .gap(let range, _): gap = (gap?.lowerBound ?? range.lowerBound)..<range.upperBound
-      case .footer(let seen):
-        guard seen.isInPlace else {
-          (segment, gap) = (nil, nil)
-          continue
-        }
+      case .footer(let seen) where seen.isInPlace:
         try restore(nextFooter: seen.frame, in: file)
         end(footer(seen.frame, in: file))
-      case .other, .void: (segment, gap) = (nil, nil)
+      case .footer, .other, .void: (segment, gap) = (nil, nil)
       }
     }
     if frameCount < survey.frames.count {
@@ -76,12 +67,9 @@ struct GenerationRestoring {
   /// The form that an index segment or footer of the file has, which is that of all.
   private func indexForm(in file: Span<UInt8>) -> IndexForm? {
     for (_, landmark) in survey.landmarks {
-      switch landmark {
-      case .segment(let segment): return segment.form
-      case .footer(let seen):
-        guard let generation = footer(seen.frame, in: file) else { continue }
-        return generation.features.indexForm
-      case .gap, .other, .void: continue
+      if case .segment(let segment) = landmark { return segment.form }
+      if case .footer(let seen) = landmark, let footer = footer(seen.frame, in: file) {
+        return footer.features.indexForm
       }
     }
     return nil
@@ -256,15 +244,6 @@ struct GenerationRestoring {
       if let meant = heads.first(where: claim.means) { return meant }
     }
     return survey.head(of: survey.manifests, after: previous, in: firstFrame..<frameCount)
-  }
-}
-
-extension Survey {
-  /// Whether the last thing in the file is an index segment.
-  fileprivate var endsWithSegment: Bool {
-    guard let last = landmarks.last, last.frameCount == frames.count else { return false }
-    if case .segment = last.landmark { return true }
-    return false
   }
 }
 
