@@ -17,31 +17,25 @@ extension SurveyAudit {
 
   mutating func compareFrames(in file: Span<UInt8>) {
     var found: [UInt64: Int] = [:]
-    for (number, frame) in survey.frames.enumerated() where frame.offset < UInt64(end) {
+    for (number, frame) in survey.frames.enumerated()
+    where frame.offset < UInt64(end) && frame.isIntact {
       found[frame.offset] = number
     }
-    for segment in segments {
-      for entry in segment.frames(in: file) {
-        if let number = found[entry.offset], isAsListed(survey.frames[number], entry) {
-          listed[entry.offset] = number
-        } else {
-          broken.append(entry)
-        }
+    for entry in segments.flatMap({ $0.frames(in: file) }) {
+      if let number = found[entry.offset], survey.frames[number].checksum == entry.checksum,
+        survey.frames[number].storedLength == entry.storedLength
+      {
+        listed[entry.offset] = number
+      } else {
+        broken.append(entry)
       }
     }
-    let brokenOffsets = Set(broken.map(\.offset))
-    for frame in survey.frames
-    where frame.offset < UInt64(end) && frame.isIntact && listed[frame.offset] == nil {
-      guard !brokenOffsets.contains(frame.offset) else { continue }
+    let known = Set(broken.map(\.offset)).union(listed.keys)
+    for frame in survey.frames where found[frame.offset] != nil && !known.contains(frame.offset) {
       verification.note(
         .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
     }
     broken.sort { $0.offset < $1.offset }
-  }
-
-  private func isAsListed(_ frame: Survey.Frame, _ entry: FrameEntry) -> Bool {
-    frame.checksum == entry.checksum && frame.storedLength == entry.storedLength
-      && frame.isIntact
   }
 
   /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of
@@ -171,12 +165,15 @@ extension SurveyAudit {
   private func key(of ordinal: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> UInt64? {
     guard let index = segment.frameIndex(of: ordinal, in: file) else { return nil }
     let entry = segment.frameEntry(index, in: file)
-    guard let number = listed[entry.offset], survey.frames[number].holdsSections else {
-      return nil
-    }
-    let frame = survey.frames[number]
     let place = ordinal - entry.firstOrdinal
-    return place < UInt64(frame.sectionCount) ? survey.keys[frame.firstKey + Int(place)] : nil
+    guard let frame = frame(of: entry), place < UInt64(frame.sectionCount) else { return nil }
+    return survey.keys[frame.firstKey + Int(place)]
+  }
+
+  /// The frame that a table lists, if it holds, and sections begin in it.
+  private func frame(of entry: FrameEntry) -> Survey.Frame? {
+    guard let number = listed[entry.offset], survey.frames[number].holdsSections else { return nil }
+    return survey.frames[number]
   }
 
   /// The keys of a segment's sections by what is there; those of lost ones as the segment has them.
@@ -185,10 +182,7 @@ extension SurveyAudit {
   {
     var keys = [UInt64?](repeating: nil, count: segment.count)
     for entry in table {
-      guard let number = listed[entry.offset], survey.frames[number].holdsSections else {
-        continue
-      }
-      let frame = survey.frames[number]
+      guard let frame = frame(of: entry) else { continue }
       let first = Int(clamping: entry.firstOrdinal - segment.base)
       for (index, key) in survey.keys(of: frame).enumerated() where first + index < keys.count {
         keys[first + index] = key
