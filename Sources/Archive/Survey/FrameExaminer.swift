@@ -37,7 +37,7 @@ struct FrameExaminer: Sendable {
         try examineSections(sections, &report)
       }
     } catch {
-      report = FrameReport(failure: error, flaws: report.flaws, checksum: report.checksum)
+      report = FrameReport(failure: error, flaw: report.flaw, checksum: report.checksum)
       salvage(frame, in: file, &report)
     }
     return report
@@ -48,19 +48,14 @@ struct FrameExaminer: Sendable {
     let stored = file.extracting(frame.range)
     report.checksum = XXH64.hash(stored)
     guard depth == .full else { return }
-    if frame.isRaw {
-      guard RawFrame.checksumHolds(of: frame, in: file) else {
-        report.failure = ArchiveError(
-          .damagedFrame("the checksum of its content does not hold"), offset: place)
-        return
-      }
-      if !RawFrame.isCanonical(frame, in: file) {
-        report.flaws.append(
-          ArchiveError(
-            .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place))
-      }
-    } else if ArchiveMagic.next(in: stored) != nil {
-      report.flaws.append(ArchiveError(.malformedFrame("it contains the magic"), offset: place))
+    if frame.isRaw, !RawFrame.checksumHolds(of: frame, in: file) {
+      report.failure = ArchiveError(
+        .damagedFrame("the checksum of its content does not hold"), offset: place)
+    } else if frame.isRaw, !RawFrame.isCanonical(frame, in: file) {
+      report.flaw = ArchiveError(
+        .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place)
+    } else if !frame.isRaw, ArchiveMagic.next(in: stored) != nil {
+      report.flaw = ArchiveError(.malformedFrame("it contains the magic"), offset: place)
     }
   }
 

@@ -5,7 +5,7 @@ package struct FrameReport: Sendable {
   /// Why the frame does not hold; nil if it does.
   package var failure: ArchiveError?
   /// What is wrong with it although it holds: another form than the one it should have.
-  package var flaws: [ArchiveError] = []
+  package var flaw: ArchiveError?
   /// The XXH64 of its stored bytes.
   package var checksum: UInt64 = 0
   /// Whether it goes on with a section that began in an earlier frame.

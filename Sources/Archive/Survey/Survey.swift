@@ -305,8 +305,7 @@ extension Survey {
   mutating func note(_ frame: DataFrame, _ report: FrameReport) {
     let place = UInt64(frame.offset)
     endDamaged(at: frame.offset)
-    if let failure = report.failure { malformations.append(failure) }
-    malformations += report.flaws
+    malformations += [report.failure, report.flaw].compactMap(\.self)
     for cid in report.damaged { noteDamaged(cid, place) }
     if report.failure == nil { mismatchCount += report.damaged.count }
     for cid in report.unverifiable { noteUnverifiable(cid, place) }

@@ -10,7 +10,11 @@ extension ArchiveWriter {
     _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions
   ) throws -> ArchiveWriter {
     guard try storage.size > 0 else {
-      return ArchiveWriter(log: try beginFile(storage, carHeader), committed: nil, options: options)
+      var stored: [UInt8] = []
+      RawFrame.append(carHeader.span, to: &stored)
+      var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
+      try log.append(stored.span)
+      return ArchiveWriter(log: log, committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
     // medium before anything behind it.
@@ -29,16 +33,6 @@ extension ArchiveWriter {
     var writer = ArchiveWriter(log: log, committed: reader, options: options)
     writer.adoptedSectionCount = adopted
     return writer
-  }
-
-  private static func beginFile(_ storage: any ArchiveStorage, _ carHeader: [UInt8]) throws
-    -> FrameLog
-  {
-    var stored: [UInt8] = []
-    RawFrame.append(carHeader.span, to: &stored)
-    var log = FrameLog(storage: storage, end: 0, streamLength: 0)
-    try log.appendHeader(stored.span, contentSize: carHeader.count)
-    return log
   }
 
   /// What is committed in a file; nil if nothing is.

@@ -23,12 +23,6 @@ struct FrameLog {
   /// The state as it is.
   var mark: Mark { (end, frames.count, streamLength) }
 
-  /// Writes frame 0, which is in no frame table.
-  mutating func appendHeader(_ stored: Span<UInt8>, contentSize: Int) throws {
-    try append(stored)
-    streamLength += UInt64(contentSize)
-  }
-
   /// Writes a data frame.
   mutating func append(_ stored: Span<UInt8>, contentSize: Int, firstOrdinal: UInt64) throws {
     let entry = FrameEntry(
@@ -39,7 +33,7 @@ struct FrameLog {
     streamLength += UInt64(contentSize)
   }
 
-  /// Writes bytes that are no data frame.
+  /// Writes bytes that are in no frame table.
   mutating func append(_ bytes: Span<UInt8>) throws {
     // Writing behind the end of a file that was cut off would fill the gap with zeros.
     guard try storage.size >= end else { throw ArchiveError(.changedMeanwhile) }
