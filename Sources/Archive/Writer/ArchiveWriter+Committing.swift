@@ -13,7 +13,34 @@ extension ArchiveWriter {
   /// - Returns: What is committed now.
   @discardableResult
   package mutating func commit(manifest: CID?) throws -> Generation {
-    try seal(manifest: manifest)
+    try checkUsable()
+    var head = previous?.head
+    if let manifest {
+      guard let ordinal = try ordinal(of: manifest) else {
+        throw ArchiveError(.unknownManifest(manifest))
+      }
+      packs.isolateLast(ordinal)
+      try flush()
+      head = try newHead(manifest, ordinal)
+    } else if isHealing, let old = head,
+      let ordinal = try find(old.cid, among: pending.ordinals(SectionKey(old.cid)))
+    {
+      // A manifest that was written again is where the footer has to point.
+      head = try newHead(old.cid, ordinal)
+    }
+    try flush()
+    // From here on an error leaves it open how much of this is in the file.
+    hasFailed = true
+    let segments = try writeIndex()
+    try log.checkEnd()
+    let generation = try log.commit(
+      after: previous, sectionCount: pending.nextOrdinal, head: head, segments: segments,
+      required: requiredFeatures | (isHealing ? FeatureFlags.repaired : 0),
+      optional: options.optionalFeatures)
+    previous = generation
+    indexed = (pending.keys.count, log.frames.count)
+    hasFailed = false
+    return generation
   }
 
   /// Has the next footer say what a reader has to know to read the file: bits of
@@ -29,7 +56,7 @@ extension ArchiveWriter {
   package mutating func checkpoint() throws {
     try checkUsable()
     guard pending.keys.count > indexed.keys else { return }
-    _ = try seal(manifest: nil)
+    try commit(manifest: nil)
   }
 
   mutating func checkpointIfDue() throws {
@@ -62,38 +89,6 @@ extension ArchiveWriter {
     }
   }
 
-  private mutating func seal(manifest: CID?) throws -> Generation {
-    try checkUsable()
-    var head = previous?.head
-    if let manifest {
-      guard let ordinal = try ordinal(of: manifest) else {
-        throw ArchiveError(.unknownManifest(manifest))
-      }
-      packs.isolateLast(ordinal)
-      try flush()
-      head = try newHead(manifest, ordinal)
-    }
-    // A manifest that was written again is where the footer has to point.
-    if manifest == nil, isHealing, let old = head,
-      let ordinal = try find(old.cid, among: pending.ordinals(SectionKey(old.cid)))
-    {
-      head = try newHead(old.cid, ordinal)
-    }
-    try flush()
-    // From here on an error leaves it open how much of this is in the file.
-    hasFailed = true
-    let segments = try writeIndex()
-    try log.checkEnd()
-    let generation = try log.commit(
-      after: previous, sectionCount: pending.nextOrdinal, head: head, segments: segments,
-      required: requiredFeatures | (isHealing ? FeatureFlags.repaired : 0),
-      optional: options.optionalFeatures)
-    previous = generation
-    indexed = (pending.keys.count, log.frames.count)
-    hasFailed = false
-    return generation
-  }
-
   /// A manifest is alone in its frame, so that a reader of the footer has it with one request
   /// more.
   private func newHead(_ manifest: CID, _ ordinal: UInt64) throws -> Generation.Head {
@@ -104,11 +99,9 @@ extension ArchiveWriter {
 
   /// Where the frame of a section begins that was appended and is alone in it; nil if it is not.
   private func pendingPlace(of ordinal: UInt64) -> UInt64? {
-    guard let frame = log.frame(of: ordinal), frame.firstOrdinal == ordinal,
-      let place = log.frames.firstIndex(where: { $0.firstOrdinal == ordinal })
-    else { return nil }
-    let next = log.frames[place...].first { $0.firstOrdinal != ordinal }?.firstOrdinal
-    return (next ?? pending.nextOrdinal) == ordinal + 1 ? frame.offset : nil
+    guard let frame = log.frames.first(where: { $0.firstOrdinal == ordinal }) else { return nil }
+    let next = log.frames.first { $0.firstOrdinal > ordinal }?.firstOrdinal
+    return next ?? pending.nextOrdinal == ordinal + 1 ? frame.offset : nil
   }
 
   /// The same of a section that was there: a manifest that an interrupted write had come to, if its
