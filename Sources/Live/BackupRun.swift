@@ -59,7 +59,7 @@ final class BackupRun {
     let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
     let schedule = RetrySchedule.daily(
       now: options.now(),
-      triedAgain: ArchiveMark(.tried, of: identity.did, about: base?.cid, on: target.path)?.time)
+      triedAgain: ArchiveMark.tried.time(of: identity.did, about: base?.cid, on: target.path))
     if let base, isUnchanged, try isUndamaged(), let report = try await retry(base, schedule) {
       return report
     }

@@ -9,49 +9,38 @@ package import SystemPackage
 /// the extended attribute `user.carpack.KIND.DID` (the SHA-256 of a DID that is too long for a
 /// name): the time and the CID of the manifest that it is about, with a space between. Where there
 /// are no such attributes, the next backup asks again, which is all that a mark saves.
-package struct ArchiveMark: Equatable {
-  /// What was learned.
-  package enum Kind: String {
-    /// The snapshot is what the server has.
-    case current
-    /// The blobs that are lost for good were asked for again, in vain.
-    case tried
-    /// The handle leads to the account, by the DID document that it is about in place of a
-    /// manifest.
-    case identity
-  }
-
-  /// When, in RFC 3339 and UTC.
-  package let time: String
-  /// The CID of the snapshot's manifest.
-  let manifest: CID
+package enum ArchiveMark: String {
+  /// The snapshot is what the server has.
+  case current
+  /// The blobs that are lost for good were asked for again, in vain.
+  case tried
+  /// The handle leads to the account, by the DID document that it is about in place of a manifest.
+  case identity
 
   /// The longest name that an extended attribute can have on Linux, in bytes.
   private static let maximumName = 255
 
-  /// A mark of these parts.
-  package init(time: String, manifest: CID) { (self.time, self.manifest) = (time, manifest) }
-
-  /// The mark that an archive has for an account; nil if it has none about this manifest.
-  package init?(_ kind: Kind, of did: DID, about manifest: CID?, on path: FilePath) {
-    guard let manifest, let text = Self.attribute(kind, did).read(path) else { return nil }
+  /// When an account's mark was put on an archive, in RFC 3339 and UTC; nil if it has none about
+  /// this manifest.
+  package func time(of did: DID, about manifest: CID?, on path: FilePath) -> String? {
+    guard let manifest, let text = attribute(did).read(path) else { return nil }
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[1] == "\(manifest)", Moment(String(parts[0])) != nil else {
-      return nil
-    }
-    self.init(time: String(parts[0]), manifest: manifest)
+    guard parts.count == 2, parts[1] == "\(manifest)" else { return nil }
+    let time = String(parts[0])
+    return Moment(time) == nil ? nil : time
   }
 
   /// Puts the mark on an archive, if the file system allows it.
-  package func put(_ kind: Kind, for did: DID, on path: FilePath) {
-    _ = Self.attribute(kind, did).write("\(time) \(manifest)", to: path)
+  package func put(_ time: String, of did: DID, about manifest: CID?, on path: FilePath) {
+    guard let manifest else { return }
+    _ = attribute(did).write("\(time) \(manifest)", to: path)
   }
 
-  private static func attribute(_ kind: Kind, _ did: DID) -> FileAttribute {
-    let name = "user.carpack.\(kind.rawValue).\(did)"
-    guard name.utf8.count > maximumName else { return FileAttribute(name: name) }
+  private func attribute(_ did: DID) -> FileAttribute {
+    let name = "user.carpack.\(rawValue).\(did)"
+    guard name.utf8.count > Self.maximumName else { return FileAttribute(name: name) }
     let digest = SHA256.digest(of: Array(did.text.utf8).span)
-    return FileAttribute(name: "user.carpack.\(kind.rawValue).\(digest)")
+    return FileAttribute(name: "user.carpack.\(rawValue).\(digest)")
   }
 }
 
@@ -63,8 +52,8 @@ extension ArchivedSnapshot {
   ///
   /// - Parameter path: the archive.
   package func lastCurrent(in path: FilePath) -> Moment? {
-    let mark = ArchiveMark(.current, of: snapshot.did, about: cid, on: path)
-      .flatMap { Moment($0.time) }
+    let mark = ArchiveMark.current.time(of: snapshot.did, about: cid, on: path)
+      .flatMap { Moment($0) }
     let isFetched = snapshot.fetched != nil && snapshot.blobs.listed != nil
     let made = isFetched ? Moment(snapshot.createdAt) : nil
     guard let mark, let made else { return mark ?? made }
@@ -73,8 +62,7 @@ extension ArchivedSnapshot {
 
   /// Records that a backup found the snapshot up to date.
   package func markCurrent(at time: String, in path: FilePath) {
-    guard let cid else { return }
-    ArchiveMark(time: time, manifest: cid).put(.current, for: snapshot.did, on: path)
+    ArchiveMark.current.put(time, of: snapshot.did, about: cid, on: path)
   }
 
   /// Whether a backup checked it within so many seconds before `now`.
@@ -94,17 +82,14 @@ extension Snapshot {
   ///
   /// Where nobody could note that, the snapshot itself counts.
   package func hasFreshIdentity(at now: Moment?, in path: FilePath?) -> Bool {
-    let mark = path.flatMap {
-      ArchiveMark(.identity, of: did, about: didDocument, on: $0)
-    }
+    let mark = path.flatMap { ArchiveMark.identity.time(of: did, about: didDocument, on: $0) }
     let made = fetched == nil ? nil : createdAt
-    guard let now, let then = (mark?.time ?? made).flatMap({ Moment($0) }) else { return false }
+    guard let now, let then = (mark ?? made).flatMap({ Moment($0) }) else { return false }
     return 0...Self.freshness ~= now.seconds - then.seconds
   }
 
   /// Records that the account's handle was confirmed.
   package func markIdentity(at time: String, in path: FilePath) {
-    guard let document = didDocument else { return }
-    ArchiveMark(time: time, manifest: document).put(.identity, for: did, on: path)
+    ArchiveMark.identity.put(time, of: did, about: didDocument, on: path)
   }
 }

@@ -80,13 +80,13 @@ package struct ManifestChain {
     if let order {
       let basis = try bases[did] ?? kept[did].flatMap { try unlessDamaged($0.resolvedOrder) }
       let written = try order.write(to: &snapshot.car, after: basis)
-      for page in written.pages { try put(page) }
+      for page in written.pages { try spool.append(page) }
       depth = written.depth
     }
     if snapshot.car.sha256 == nil { hasUndigested = true }
     snapshot.previous = head
     let block = try snapshot.block()
-    try put(block)
+    try spool.append(block)
     head = block.cid
     (bases[did], kept[did]) = (nil, nil)
     if let order { keep(order, of: did, in: block.cid, depth: depth) }
@@ -107,28 +107,37 @@ package struct ManifestChain {
     bases[did] = (order, depth, did, manifest)
   }
 
-  private func put(_ block: Block) throws {
-    var prefix: [UInt8] = []
-    CARWriter.appendPrefix(block.cid, bodyLength: UInt64(block.bytes.count), to: &prefix)
-    try spool.write(prefix.span)
-    try spool.write(block.bytes.span)
-  }
-
   /// Appends the chain to an archive, which the caller commits with ``head``.
   ///
   /// - Throws: what the writer throws.
   func write(into writer: inout ArchiveWriter) throws {
     if hasUndigested { writer.require(FeatureFlags.undigested) }
-    let sections = try spool.map()
     for isManifest in [false, true] {
-      try sections.withBytes { bytes in
-        var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
-        while let (section, cid) = try cursor.next(in: bytes) {
-          guard (cid.codec == .dagCBOR) == isManifest else { continue }
-          if isManifest { try writer.flush() }
-          try writer.append(cid, bytes.extracting(section.bodyRange))
-          if isManifest { try writer.flush() }
-        }
+      try spool.forEachBlock { cid, body in
+        guard (cid.codec == .dagCBOR) == isManifest else { return }
+        if isManifest { try writer.flush() }
+        try writer.append(cid, body)
+        if isManifest { try writer.flush() }
+      }
+    }
+  }
+}
+
+extension TemporaryFile {
+  /// Adds a block, as a section of a CAR.
+  func append(_ block: Block) throws {
+    var prefix: [UInt8] = []
+    CARWriter.appendPrefix(block.cid, bodyLength: UInt64(block.bytes.count), to: &prefix)
+    try write(prefix.span)
+    try write(block.bytes.span)
+  }
+
+  /// Visits the blocks that were added.
+  func forEachBlock(_ body: (CID, Span<UInt8>) throws -> Void) throws {
+    try map().withBytes { bytes in
+      var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
+      while let (section, cid) = try cursor.next(in: bytes) {
+        try body(cid, bytes.extracting(section.bodyRange))
       }
     }
   }

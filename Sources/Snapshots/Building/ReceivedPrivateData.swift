@@ -16,8 +16,8 @@ package struct ReceivedPrivateData: Sendable {
   package private(set) var notGiven: [String] = []
   private let earlier: PrivateData?
   private let file: TemporaryFile
-  /// The blocks in the file, one after the other.
-  private var blocks: [(cid: CID, length: Int)] = []
+  /// How much of the file counts.
+  private var length = 0
 
   /// Nothing yet.
   ///
@@ -38,25 +38,21 @@ package struct ReceivedPrivateData: Sendable {
   package mutating func spool(_ bytes: [UInt8]) async throws -> [CID] {
     let file = file
     let new = try await onOwnQueue {
-      var new: [(cid: CID, length: Int)] = []
-      var begin = 0
-      while begin < bytes.count {
-        let end = min(begin + PrivateData.maximumPiece, bytes.count)
-        let block = try PrivateData.block(Array(bytes[begin..<end]))
-        try file.write(block.bytes.span)
-        new.append((block.cid, block.bytes.count))
-        begin = end
+      try stride(from: 0, to: bytes.count, by: PrivateData.maximumPiece).map { start in
+        let end = min(start + PrivateData.maximumPiece, bytes.count)
+        let block = try PrivateData.block(Array(bytes[start..<end]))
+        try file.append(block)
+        return block.cid
       }
-      return new
     }
-    blocks += new
-    return new.map(\.cid)
+    length = file.count
+    return new
   }
 
   /// Forgets what has been kept since.
   package mutating func goBack(to begin: ReceivedPrivateData) throws {
-    blocks = begin.blocks
-    try file.truncate(to: blocks.reduce(0) { $0 + $1.length })
+    length = begin.length
+    try file.truncate(to: length)
   }
 
   /// Takes what came of a method.
@@ -83,14 +79,8 @@ package struct ReceivedPrivateData: Sendable {
   /// - Throws: what the writer throws.
   func append(to writer: inout ArchiveWriter) throws {
     let needed = Set(data.pieces)
-    let mapped = try file.map()
-    try mapped.withBytes { bytes in
-      var offset = 0
-      for (cid, length) in blocks {
-        let body = offset..<offset + length
-        offset = body.upperBound
-        if needed.contains(cid) { try writer.append(cid, bytes.extracting(body)) }
-      }
+    try file.forEachBlock { cid, body in
+      if needed.contains(cid) { try writer.append(cid, body) }
     }
     let list = try data.block()
     try writer.append(list.cid, list.bytes.span)

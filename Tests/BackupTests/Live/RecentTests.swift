@@ -67,14 +67,14 @@ import XRPC
     #expect(try await backUp(at: 10, within: 2).outcome == .upToDate)
     let snapshot = try scene.snapshot(path)
     let did = snapshot.snapshot.did
-    let mark = ArchiveMark(.current, of: did, about: snapshot.cid, on: path)
+    let mark = ArchiveMark.current.time(of: did, about: snapshot.cid, on: path)
     if mark == nil {
       // The file system has no extended attributes: the snapshot's own time counts.
       #expect(try await backUp(at: 11, within: 2).outcome == .upToDate)
     } else {
       #expect(try await backUp(at: 11, within: 2).outcome == .recent)
-      ArchiveMark(time: "2026-03-04T11:00:00Z", manifest: CID.blob([1]))
-        .put(.current, for: did, on: path)
+      ArchiveMark.current.put(
+        "2026-03-04T11:00:00Z", of: did, about: CID.blob([1]), on: path)
       #expect(try await backUp(at: 11, within: 2).outcome == .upToDate)
     }
   }
