@@ -62,9 +62,8 @@ extension SnapshotCopier {
             let known = try Self.writing {
               try writer.begin(section.cid, length: section.bodyLength)
             }
-            guard let known else { return true }
-            sources[source][section.ordinal] = known
-            return false
+            if let known { sources[source][section.ordinal] = known }
+            return known == nil
           } chunk: { bytes in
             try Self.writing { try writer.take(bytes) }
           } end: { section in

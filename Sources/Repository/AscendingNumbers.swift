@@ -40,27 +40,25 @@ struct AscendingNumbers: RandomAccessCollection, Sendable {
   }
 }
 
-extension RandomAccessCollection where Index == Int {
-  /// Divides a range by runs that are in order and apart from one another.
+extension [Range<UInt64>] {
+  /// Divides a range by these, which are in order and apart from one another.
   ///
   /// - Parameters:
   ///   - range: what is divided.
-  ///   - bounds: where a run begins and ends.
-  ///   - body: receives each part in order, with the run that it lies in; nil if it lies in none.
-  @inline(__always)
+  ///   - body: receives each part in order, with the index of the range that it lies in; nil if it
+  ///     lies in none.
   package func divide(
-    _ range: Range<UInt64>, by bounds: (Element) -> Range<UInt64>,
-    _ body: (_ part: Range<UInt64>, _ run: Element?) throws -> Void
+    _ range: Range<UInt64>, _ body: (_ part: Range<UInt64>, _ index: Int?) throws -> Void
   ) rethrows {
     var start = range.lowerBound
-    var index = partitioningIndex { bounds($0).upperBound > start }
+    var index = partitioningIndex { $0.upperBound > start }
     while start < range.upperBound {
-      guard index < endIndex, bounds(self[index]).lowerBound < range.upperBound else {
+      guard index < endIndex, self[index].lowerBound < range.upperBound else {
         return try body(start..<range.upperBound, nil)
       }
-      let shared = bounds(self[index]).clamped(to: start..<range.upperBound)
+      let shared = self[index].clamped(to: start..<range.upperBound)
       if start < shared.lowerBound { try body(start..<shared.lowerBound, nil) }
-      if !shared.isEmpty { try body(shared, self[index]) }
+      if !shared.isEmpty { try body(shared, index) }
       start = shared.upperBound
       index += 1
     }

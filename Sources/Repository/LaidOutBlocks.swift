@@ -34,6 +34,8 @@ package struct LaidOutBlocks: BlockSource {
   private var kinds: [BlockKind] = []
   /// In order of ordinals.
   private var runs: [Run] = []
+  /// Their ordinals.
+  private var ordinals: [Range<UInt64>] = []
   /// The same without sections that are another time what one before them is, in order of the
   /// numbers here.
   private var firstRuns: [Run] = []
@@ -74,6 +76,7 @@ package struct LaidOutBlocks: BlockSource {
     kinds.reserveCapacity(intake.kinds.count)
     try number(intake)
     runs.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
+    ordinals = runs.map(\.ordinals)
   }
 
   /// How many blocks are looked up at a time.
@@ -263,8 +266,8 @@ package struct LaidOutBlocks: BlockSource {
     of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
   ) {
     for section in sections {
-      runs.divide(section, by: \.ordinals) { part, run in
-        if let run { body(run, part) }
+      ordinals.divide(section) { part, index in
+        if let index { body(runs[index], part) }
       }
     }
   }

@@ -68,7 +68,7 @@ package struct GatheredSections {
   package func forEachPart(
     of wanted: Range<UInt64>, _ body: (_ part: Range<UInt64>, _ isHere: Bool) throws -> Void
   ) rethrows {
-    try runs.divide(wanted, by: \.self) { part, run in try body(part, run != nil) }
+    try runs.divide(wanted) { part, index in try body(part, index != nil) }
   }
 
   /// Hands out sections as they stand in a CAR.

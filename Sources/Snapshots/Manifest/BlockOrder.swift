@@ -140,13 +140,13 @@ extension BlockOrder {
   /// - Returns: The relative order, and the ordinal that the position behind the last one of `base`
   ///   stands for.
   package func relative(to base: BlockOrder) -> (order: BlockOrder, first: UInt64) {
-    let known = base.places
+    let (known, places) = base.places
     // Sections of the base by their positions in it, and others by their ordinals.
     var pieces: [(range: Range<UInt64>, isKnown: Bool)] = []
     for run in runs {
-      known.divide(run, by: \.ordinals) { part, run in
-        guard let run else { return pieces.append((part, false)) }
-        let first = run.position + (part.lowerBound - run.ordinals.lowerBound)
+      known.divide(run) { part, index in
+        guard let index else { return pieces.append((part, false)) }
+        let first = places[index] + (part.lowerBound - known[index].lowerBound)
         pieces.append((first..<first + UInt64(part.count), true))
       }
     }
@@ -190,9 +190,9 @@ extension BlockOrder {
     return resolved
   }
 
-  /// Where the sections have their positions: runs of ordinals with the position of the first, by
-  /// ordinals; of those that overlap, which is rare, one counts.
-  private var places: [(ordinals: Range<UInt64>, position: UInt64)] {
+  /// Where the sections have their positions: runs of ordinals, in order, and the position of the
+  /// first of each; of runs that overlap, which is rare, one counts.
+  private var places: (ordinals: [Range<UInt64>], positions: [UInt64]) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []
     for run in runs {
@@ -200,9 +200,10 @@ extension BlockOrder {
       position += UInt64(run.count)
     }
     found.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
-    var places: [(ordinals: Range<UInt64>, position: UInt64)] = []
-    for run in found where run.ordinals.lowerBound >= places.last?.ordinals.upperBound ?? 0 {
-      places.append(run)
+    var places: (ordinals: [Range<UInt64>], positions: [UInt64]) = ([], [])
+    for run in found where run.ordinals.lowerBound >= places.ordinals.last?.upperBound ?? 0 {
+      places.ordinals.append(run.ordinals)
+      places.positions.append(run.position)
     }
     return places
   }
