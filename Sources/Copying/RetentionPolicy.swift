@@ -1,3 +1,4 @@
+internal import ATProtocol
 package import Files
 
 /// Which snapshots of an account are kept, by when they were made.
@@ -84,15 +85,15 @@ package struct RetentionPolicy: Equatable, Sendable {
     for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
     // By the number of a day since the beginning of 1970, which was a Thursday.
     let rules: [(Reason, Int, (Int64) -> Int64)] = [
-      (.daily, daily, { $0 }), (.weekly, weekly, { Self.floor($0 + 3, 7) }),
-      (.monthly, monthly, Self.month), (.yearly, yearly, { Self.floor(Self.month($0), 12) }),
+      (.daily, daily, { $0 }), (.weekly, weekly, { CalendarDay.floor($0 + 3, 7) }),
+      (.monthly, monthly, Self.month), (.yearly, yearly, { CalendarDay.floor(Self.month($0), 12) }),
     ]
     for (reason, count, period) in rules where count > 0 {
       var left = count
       var latest: Int64?
       for index in dated {
         guard left > 0, let moment = moments[index] else { break }
-        let current = period(Self.floor(moment.seconds, 86_400))
+        let current = period(CalendarDay.floor(moment.seconds, 86_400))
         guard current != latest else { continue }
         latest = current
         reasons[index].insert(reason)
@@ -114,20 +115,9 @@ package struct RetentionPolicy: Equatable, Sendable {
     return !first.begins(before: second) && left > right
   }
 
-  private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
-    number / divisor - (number % divisor < 0 ? 1 : 0)
-  }
-
   /// The months from January of the year 0 to that of a day.
   private static func month(_ day: Int64) -> Int64 {
-    // Counted from the first of March of the year 0, so that a leap day is the last of its year;
-    // four hundred years have 146,097 days.
-    let days = day + 719_468
-    let era = floor(days, 146_097)
-    let dayOfEra = days - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    return (era * 400 + yearOfEra) * 12 + (5 * dayOfYear + 2) / 153 + 2
+    let date = CalendarDay(number: day).date
+    return date.year * 12 + date.month - 1
   }
 }

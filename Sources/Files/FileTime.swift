@@ -35,19 +35,7 @@ package struct FileTime: Equatable, Sendable {
   }
 
   /// The day in UTC, as `2025-03-22`.
-  package var day: String {
-    // The days since the beginning of March of the year 0, which puts the leap day at the end of a
-    // year.
-    let days = seconds / 86_400 + 719_468
-    let (era, dayOfEra) = (days / 146_097, days % 146_097)
-    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let month = (5 * dayOfYear + 2) / 153
-    let day = dayOfYear - (153 * month + 2) / 5 + 1
-    let year = era * 400 + yearOfEra + (month >= 10 ? 1 : 0)
-    func padded(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
-    return "\(year)-\(padded(month < 10 ? month + 3 : month - 9))-\(padded(day))"
-  }
+  package var day: String { CalendarDay(number: seconds / 86_400).description }
 
   /// The day and the minute in UTC, as `2025-03-22 14:05`.
   package var minute: String {

@@ -1,3 +1,5 @@
+internal import ATProtocol
+
 /// A point in time, to the nanosecond, and how exactly it was told.
 ///
 /// Read from RFC 3339, or from the beginning of it: `2026-11-21`, `2026-11-21T10:00`,
@@ -21,7 +23,7 @@ package struct Moment: Equatable, Sendable {
     var reader = Reader(Array(text.utf8.prefix(Self.maximumLength + 1)))
     guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2),
       reader.skip("-"), let day = reader.number(2),
-      let days = Self.days(year: year, month: month, day: day)
+      let days = CalendarDay(year: year, month: month, day: day)?.number
     else { return nil }
     guard !reader.isAtEnd else {
       self.init(seconds: days * 86_400, nanoseconds: 0, length: 86_400 * Self.second)
@@ -61,8 +63,8 @@ package struct Moment: Equatable, Sendable {
       month = number
       end = month == 12 ? (year + 1, 1) : (year, month + 1)
     }
-    guard let first = Self.days(year: year, month: month, day: 1),
-      let last = Self.days(year: end.year, month: end.month, day: 1)
+    guard let first = CalendarDay(year: year, month: month, day: 1)?.number,
+      let last = CalendarDay(year: end.year, month: end.month, day: 1)?.number
     else { return nil }
     self.init(
       seconds: first * 86_400, nanoseconds: 0, length: (last - first) * 86_400 * Self.second)
@@ -94,26 +96,7 @@ package struct Moment: Equatable, Sendable {
 
   /// The year in which so many seconds since the beginning of 1970 lie, in UTC.
   package static func year(ofSeconds seconds: Int64) -> Int {
-    let days = seconds / 86_400
-    // The estimate is off by one at most.
-    var year = 1970 + days * 400 / 146_097
-    while let first = Self.days(year: year + 1, month: 1, day: 1), first <= days { year += 1 }
-    while let first = Self.days(year: year, month: 1, day: 1), first > days { year -= 1 }
-    return Int(year)
-  }
-
-  /// The days from the beginning of 1970 to a day of the Gregorian calendar; nil if there is no
-  /// such day.
-  private static func days(year: Int64, month: Int64, day: Int64) -> Int64? {
-    let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
-    let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-    guard 1...12 ~= month, 1...lengths[Int(month) - 1] ~= day else { return nil }
-    let before = lengths.prefix(Int(month) - 1).reduce(0, +)
-    // Leap days of all years before this one.
-    let past = max(year - 1, 0)
-    let leapDays = year == 0 ? 0 : past / 4 - past / 100 + past / 400 + 1
-    // The year 0 is a leap year; 719,528 days lie between its beginning and that of 1970.
-    return year * 365 + leapDays + before + day - 1 - 719_528
+    Int(CalendarDay(number: CalendarDay.floor(seconds, 86_400)).date.year)
   }
 }
 

@@ -35,8 +35,7 @@ package struct UnixTime: Hashable, Comparable, Sendable {
     }
     let (year, month, day) = (number(0..<4), number(5..<7), number(8..<10))
     let (hour, minute, second) = (number(11..<13), number(14..<16), number(17..<19))
-    guard year >= 1970, (1...12).contains(month),
-      (1...Self.days(in: month, of: year)).contains(day),
+    guard year >= 1970, let date = CalendarDay(year: year, month: month, day: day),
       hour < 24, minute < 60, second < 60
     else { return nil }
     var fraction: Int64 = 0
@@ -49,8 +48,7 @@ package struct UnixTime: Hashable, Comparable, Sendable {
         fraction = fraction * 10 + Int64(digit)
       }
     }
-    let seconds =
-      (Self.daysSince1970(year, month, day) * 24 + hour) * 3600 + minute * 60 + second
+    let seconds = (date.number * 24 + hour) * 3600 + minute * 60 + second
     self.init(microseconds: seconds * 1_000_000 + fraction)
   }
 
@@ -65,37 +63,14 @@ package struct UnixTime: Hashable, Comparable, Sendable {
 
   /// An hour, in microseconds.
   static let hour: Int64 = 3_600_000_000
-
-  private static func days(in month: Int64, of year: Int64) -> Int64 {
-    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-    return switch month {
-    case 2: isLeap ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
-  }
-
-  /// Years begin in March here, so that the day that not every year has is the last of one.
-  private static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let marchYear = month > 2 ? year : year - 1
-    let marchMonth = (month + 9) % 12
-    let leapDays = marchYear / 4 - marchYear / 100 + marchYear / 400
-    return 365 * marchYear + leapDays + (153 * marchMonth + 2) / 5 + day - 1 - 719_468
-  }
 }
 
 extension UnixTime: CustomStringConvertible {
   /// The time in RFC 3339, to the second: `2023-04-12T04:53:57Z`.
   package var description: String {
     let seconds = microseconds / 1_000_000
-    let (days, time) = (seconds / 86_400, seconds % 86_400)
-    // A year has 365 days at least, so this one is not too early.
-    var year = 1970 + days / 366
-    while Self.daysSince1970(year + 1, 1, 1) <= days { year += 1 }
-    let month = (1...12).last { Self.daysSince1970(year, $0, 1) <= days } ?? 1
-    let day = days - Self.daysSince1970(year, month, 1) + 1
+    let (day, time) = (CalendarDay(number: seconds / 86_400), seconds % 86_400)
     func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
-    return "\(year)-\(two(month))-\(two(day))"
-      + "T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))Z"
+    return "\(day)T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))Z"
   }
 }

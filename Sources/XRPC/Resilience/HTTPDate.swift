@@ -1,3 +1,5 @@
+internal import ATProtocol
+
 /// A moment as HTTP writes it (RFC 9110, section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
 package enum HTTPDate {
   /// Seconds since 1970; nil for any other form, the two obsolete ones among them.
@@ -5,32 +7,24 @@ package enum HTTPDate {
     let words = text.split(separator: " ")
     guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT",
       let day = number(words[1], 1...31), let month = months.firstIndex(of: words[2]),
-      let year = number(words[3], 1970...9999)
+      let year = number(words[3], 1970...9999),
+      let date = CalendarDay(year: year, month: Int64(month + 1), day: day)
     else { return nil }
     let clock = words[4].split(separator: ":", omittingEmptySubsequences: false)
     guard clock.count == 3, let hour = number(clock[0], 0...23),
       let minute = number(clock[1], 0...59), let second = number(clock[2], 0...60)
     else { return nil }
-    let days = dayNumber(year: year, month: month + 1, day: day)
-    return Double(days * 86_400 + hour * 3600 + minute * 60 + second)
+    return Double(date.number * 86_400 + hour * 3600 + minute * 60 + second)
   }
 
   private static let months: [Substring] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  private static func number(_ text: Substring, _ range: ClosedRange<Int>) -> Int? {
+  private static func number(_ text: Substring, _ range: ClosedRange<Int64>) -> Int64? {
     guard text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
-      let number = Int(text), range ~= number
+      let number = Int64(text), range ~= number
     else { return nil }
     return number
-  }
-
-  /// Days since 1970 in the Gregorian calendar; years are taken to begin in March, so that leap
-  /// days come last.
-  private static func dayNumber(year: Int, month: Int, day: Int) -> Int {
-    let shifted = month > 2 ? year : year - 1
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    return 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
   }
 }
