@@ -47,11 +47,11 @@ extension BackupRun {
       .blobs(
         referenced: base.snapshot.blobs.referenced, listed: nil,
         wanted: reconciliation.wantedCount))
-    return try await appending(to: try base.reader.carHeader) { appender in
+    var draft = base.snapshot
+    draft.standing = standing
+    return try await appending(to: try base.reader.carHeader) { [draft] appender in
       observer(.progress(BackupProgress(.blobs)))
-      return try await end(reconciliation, standing, base.reader, with: appender) {
-        SnapshotBuilder(base.snapshot, identity.facts, $0, after: base, $1)
-      }
+      return try await end(draft, identity.facts, reconciliation, base.reader, with: appender)
     }
   }
 
@@ -82,15 +82,14 @@ extension BackupRun {
   /// does not say.
   ///
   /// - Parameters:
+  ///   - draft: the snapshot, but for its blobs.
+  ///   - facts: what is known of the account beside its repository.
   ///   - reconciliation: which blobs are wanted.
-  ///   - standing: what speaks against the account.
   ///   - archive: the archive before.
   ///   - appender: what writes it.
-  ///   - build: makes the snapshot of what the ledger says of the blobs then.
   func end(
-    _ reconciliation: BlobReconciliation, _ standing: Standing, _ archive: ArchiveReader,
-    with appender: ArchiveAppender,
-    _ build: (BlobReconciliation.Ledger, SnapshotBuilder.Provenance) -> SnapshotBuilder
+    _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
+    _ archive: ArchiveReader, with appender: ArchiveAppender
   ) async throws -> BackupReport {
     let moment = options.now()
     let downloads = BlobDownloads(
@@ -102,12 +101,11 @@ extension BackupRun {
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
     if isFill { ledger.counts.listed = nil }
-    var builder = build(
-      ledger,
+    var builder = SnapshotBuilder(
+      draft, facts, ledger, after: base,
       SnapshotBuilder.Provenance(
         tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
         milliseconds: { [options, begin] in options.milliseconds() - begin }))
-    builder.judge(standing)
     if let privateData { try builder.add(privateData) }
     let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
     let snapshot = ending.snapshot

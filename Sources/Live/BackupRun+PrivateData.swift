@@ -27,6 +27,7 @@ extension BackupRun {
     for kind in OwnerData.Kind.allCases {
       observer(.progress(BackupProgress(.privateData)))
       var entry = PrivateData.Entry(kind.rawValue, at: options.now())
+      var failure: (kind: PrivateData.Fault.Kind, why: String)?
       do {
         if kind.isObject {
           try await fetchPages(kind, into: &entry, &received)
@@ -35,13 +36,15 @@ extension BackupRun {
         }
       } catch let error as XRPCError where error.endpoint == kind.rawValue {
         let isRefused = error.fault == nil && !error.isTransient
-        entry.fault = Self.fault(isRefused ? .notGiven : .notFetched, "\(error)", of: entry)
+        failure = (isRefused ? .notGiven : .notFetched, "\(error)")
       } catch let error as TransportError {
-        entry.fault = Self.fault(.notFetched, "\(error)", of: entry)
+        failure = (.notFetched, "\(error)")
       } catch let error as AnswerFault {
-        entry.fault = Self.fault(
-          .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))",
-          of: entry)
+        let why = "\(kind.rawValue): the answer is not what it should be (\(error.what))"
+        failure = (.notFetched, why)
+      }
+      if let (kind, why) = failure {
+        entry.fault = PrivateData.Fault(entry.answers.isEmpty ? kind : .notWhole, why)
       }
       received.take(entry)
     }
@@ -51,12 +54,6 @@ extension BackupRun {
     }
     for text in received.failures { warn("private data is not whole: \(text)") }
     return received
-  }
-
-  private static func fault(
-    _ kind: PrivateData.Fault.Kind, _ why: String, of entry: PrivateData.Entry
-  ) -> PrivateData.Fault {
-    PrivateData.Fault(entry.answers.isEmpty ? kind : .notWhole, why)
   }
 
   private func fetchPages(

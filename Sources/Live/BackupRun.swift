@@ -130,7 +130,7 @@ final class BackupRun {
     let startsOver = target.isNew && target.reader == nil
     return try await appending(to: fetched.header, startsOver: startsOver) { appender in
       var draft = fetched.draft
-      draft.fetched = fetched.origin
+      (draft.fetched, draft.standing) = (fetched.origin, standing)
       draft.car = try await appender.perform { writer in try fetched.pack(&writer) }
       let archive = try await appender.reader()
       let reconciliation = try fetched.reconcile(listing, archive, schedule)
@@ -140,9 +140,7 @@ final class BackupRun {
           wanted: reconciliation.wantedCount))
       var facts = identity.facts
       facts.plcLog = plcLog
-      return try await end(reconciliation, standing, archive, with: appender) { [draft] in
-        SnapshotBuilder(draft, facts, $0, after: base, $1)
-      }
+      return try await end(draft, facts, reconciliation, archive, with: appender)
     }
   }
 
