@@ -126,18 +126,12 @@ package struct MultiAccountBackup: Sendable {
 ///    for as long as there is patience.
 /// 2. What is done here with what has come is not the servers' fault, however long it takes.
 final class StallDetector: Sendable {
-  private struct State {
-    var stage = BackupProgress.Stage.resolving
-    /// How many bytes of the stage had arrived when it was last seen to get on, and when that was.
-    var bytes: UInt64 = 0
-    var seen = ContinuousClock.now
-    var isWaiting: Bool { stage != .checking && stage != .committing }
-  }
-
   private static let leastBytes: UInt64 = 128 << 10
 
   private let patience: Duration
-  private let state = Mutex(State())
+  /// The stage, how many bytes of it had arrived when it was last seen to get on, and when that was.
+  private let state = Mutex(
+    (stage: BackupProgress.Stage.resolving, bytes: UInt64(0), seen: ContinuousClock.now))
 
   /// The pace of an account that begins now.
   init(patience: Duration) { self.patience = patience }
@@ -150,7 +144,7 @@ final class StallDetector: Sendable {
         progress.stage != state.stage || progress.bytes < state.bytes
           || progress.bytes >= state.bytes + Self.leastBytes
       else { return }
-      (state.stage, state.bytes, state.seen) = (progress.stage, progress.bytes, .now)
+      state = (progress.stage, progress.bytes, .now)
     }
   }
 
@@ -159,7 +153,8 @@ final class StallDetector: Sendable {
   /// - Throws: `CancellationError`.
   func isSlow() async throws {
     while true {
-      let (isWaiting, since) = state.withLock { ($0.isWaiting, $0.seen) }
+      let (stage, _, since) = state.withLock { $0 }
+      let isWaiting = stage != .checking && stage != .committing
       let now = ContinuousClock.now
       let due = (isWaiting ? since : now) + patience
       if due <= now { return }

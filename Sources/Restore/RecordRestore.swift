@@ -185,15 +185,19 @@ extension RecordRestore {
         hopeless[cid] = "\(error)"
       }
     }
-    var found: [Candidate] = []
+    // The records that refer to one of them, and why each has to stay; nil if it may be deleted.
+    var found: [(path: String, block: Block, refs: [BlobRef], whyNot: String?)] = []
     try repository.forEachRecord { path, cid, bytes in
       guard let bytes else { return }
       let block = Block(cid: cid, bytes: bytes)
       let refs = try Self.blobs(of: block)
       guard refs.contains(where: { blobs.contains($0.cid) }) else { return }
-      found.append(Candidate(path: path, block: block, refs: refs))
+      found.append((path, block, refs, nil))
     }
-    for index in found.indices { found[index].whyNot = try await whyNot(found[index]) }
+    for index in found.indices {
+      let (path, block, refs, _) = found[index]
+      found[index].whyNot = try await whyNot(path, block, refs)
+    }
     // A record that has to stay keeps the rows of its blobs, so that others need not be deleted for
     // these; and one that refers to what cannot be sent has to stay.
     var isSettled = false
@@ -220,18 +224,8 @@ extension RecordRestore {
     return (records, hopeless)
   }
 
-  /// A record that refers to a blob in question.
-  private struct Candidate {
-    let path: String
-    let block: Block
-    let refs: [BlobRef]
-    /// Why it has to stay; nil if it may be deleted.
-    var whyNot: String?
-  }
-
   /// Why a record is not to be deleted, by itself; nil if it may be.
-  private func whyNot(_ candidate: Candidate) async throws -> String? {
-    let (path, block, refs) = (candidate.path, candidate.block, candidate.refs)
+  private func whyNot(_ path: String, _ block: Block, _ refs: [BlobRef]) async throws -> String? {
     let recordPath: RecordPath
     do throws(IdentifierError) { recordPath = try RecordPath(path) } catch {
       return "\(path) is no path that a server takes"
