@@ -50,7 +50,7 @@ final class DestinationArchive {
     case .object(let address, let bucket) where isReadOnly:
       let file = try await bucket.map(address)
       return DestinationArchive(
-        UploadMark.file(of: "\(address)", in: bucket.cache, ending: "notes"), name: place.name,
+        UploadLock.file(of: "\(address)", in: bucket.cache, ending: "notes"), name: place.name,
         isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
     case .object(let address, let bucket):
       let object = try await BucketStorage.open(address, of: bucket)

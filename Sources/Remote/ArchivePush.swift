@@ -41,7 +41,7 @@ package struct ArchivePush: Sendable {
   ///
   /// - Throws: ``PushError``; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
   package func run() async throws -> TransferReport {
-    guard let mark = try UploadMark("\(place)", in: destination.cache) else {
+    guard let mark = try UploadLock("\(place)", in: destination.cache) else {
       throw PushError.busy("\(place)")
     }
     if mark.wasLeft { try await writer.giveUpLeftovers() }

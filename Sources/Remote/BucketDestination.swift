@@ -16,7 +16,7 @@ public final class BucketDestination: Sendable {
   /// The folder for what is kept between runs.
   package let cache: FilePath
   /// Whether the store was found to obey conditions, which is found out once.
-  private let isTried = Mutex(false)
+  private let isProbed = Mutex(false)
 
   /// A destination.
   ///
@@ -104,8 +104,8 @@ public final class BucketDestination: Sendable {
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
   func requireConditionalWrites(for key: String) async throws {
-    guard !isTried.withLock({ $0 }) else { return }
+    guard !isProbed.withLock({ $0 }) else { return }
     try await writer(key).requireConditionalWrites()
-    isTried.withLock { $0 = true }
+    isProbed.withLock { $0 = true }
   }
 }

@@ -21,7 +21,7 @@ package final class BucketStorage: ArchiveStorage {
   /// The object.
   package let address: BucketAddress
   private let destination: BucketDestination
-  private let mark: UploadMark
+  private let mark: UploadLock
   private let scratch: FilePath
   private let file: FetchedFile
   private let base: Mutex<Base>
@@ -46,7 +46,7 @@ package final class BucketStorage: ArchiveStorage {
   package static func open(_ address: BucketAddress, of destination: BucketDestination) async throws
     -> BucketStorage
   {
-    guard let mark = try UploadMark("\(address)", in: destination.cache) else {
+    guard let mark = try UploadLock("\(address)", in: destination.cache) else {
       throw ArchiveError(.locked)
     }
     if mark.wasLeft {
@@ -61,7 +61,7 @@ package final class BucketStorage: ArchiveStorage {
   }
 
   private init(
-    _ address: BucketAddress, _ destination: BucketDestination, _ mark: UploadMark,
+    _ address: BucketAddress, _ destination: BucketDestination, _ mark: UploadLock,
     _ object: RemoteObject
   ) throws {
     (self.address, self.destination, self.mark) = (address, destination, mark)
@@ -179,7 +179,7 @@ package final class BucketStorage: ArchiveStorage {
 /// It is a locked file in the user's cache. One that is not locked was left by a process that
 /// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
 /// for, for ever.
-package final class UploadMark: Sendable {
+package final class UploadLock: Sendable {
   private let mark: FileStorage
   /// Whether a process that was ended has left it.
   let wasLeft: Bool

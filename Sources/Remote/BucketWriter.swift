@@ -14,7 +14,7 @@ internal import XRPC
 /// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said that
 ///    there is none (``isExclusive``).
 /// 3. What an interrupted writer on this machine has begun is given up by the next one
-///    (``UploadMark``).
+///    (``UploadLock``).
 struct BucketWriter: Sendable {
   /// What the new object holds.
   struct Content: Sendable {

@@ -82,8 +82,8 @@ struct RestoreSource: Sendable {
     did = archived.snapshot.did
     head = archived.snapshot.commit
     body = RequestBody(byteCount: UInt64(car.mapped.count)) { offset, count in
-      let piece = car.withBytes { bytes in bytes.extracting(Int(offset)..<Int(offset) + count).array
-      }
+      let range = Int(offset)..<Int(offset) + count
+      let piece = car.withBytes { $0.extracting(range).array }
       let end = offset + UInt64(count)
       if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
       return piece
