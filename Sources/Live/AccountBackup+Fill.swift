@@ -68,9 +68,7 @@ extension AccountBackup {
     let log = try base.plcLog()
     var earlier: [String] = []
     for server in known.compactMap({ $0 }) + Self.servers(in: log, of: identity.did)
-    where server != identity.server && !earlier.contains(server) {
-      earlier.append(server)
-    }
+    where server != identity.server && !earlier.contains(server) { earlier.append(server) }
     // The session is the first server's alone.
     let run = try await backupRun(
       identity, .did(identity.did), target, base, begin: begin,

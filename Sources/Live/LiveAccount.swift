@@ -85,9 +85,7 @@ package struct LiveAccount: Sendable {
     return try await onOwnQueue {
       var hash = SHA256()
       try file.read(pieces: 1 << 20) { hash.update($0) }
-      guard cid.multihash.sha256 == hash.finish() else {
-        throw ArchiveError(.contentMismatch(cid))
-      }
+      guard cid.multihash.sha256 == hash.finish() else { throw ArchiveError(.contentMismatch(cid)) }
       return .file(file)
     }
   }
@@ -121,7 +119,5 @@ package struct LiveAccount: Sendable {
   /// The account's history in the PLC directory.
   ///
   /// - Throws: `IdentityError`.
-  package func plcLog() async throws -> DownloadedFile {
-    .memory([try await logBytes()])
-  }
+  package func plcLog() async throws -> DownloadedFile { .memory([try await logBytes()]) }
 }

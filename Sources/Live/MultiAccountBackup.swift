@@ -304,8 +304,6 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
       || !cursors.insert(next.hashValue).inserted
     cursor = next
     emptyPages = output.repos.isEmpty ? emptyPages + 1 : 0
-    guard emptyPages < Self.maximumEmptyPages else {
-      throw BackupError.endlessList(client.service)
-    }
+    guard emptyPages < Self.maximumEmptyPages else { throw BackupError.endlessList(client.service) }
   }
 }

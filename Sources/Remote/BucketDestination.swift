@@ -72,9 +72,7 @@ public final class BucketDestination: Sendable {
   ///
   /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
   ///   `TransportError`.
-  package func check() async throws {
-    try await requireConditionalWrites(for: "\(place.key)fleet")
-  }
+  package func check() async throws { try await requireConditionalWrites(for: "\(place.key)fleet") }
 
   /// How many times another writer to an object may be faster.
   private static let maximumRaces = 5

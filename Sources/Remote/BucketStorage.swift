@@ -49,9 +49,7 @@ package final class BucketStorage: ArchiveStorage {
     guard let mark = try UploadLock("\(address)", in: destination.cache) else {
       throw ArchiveError(.locked)
     }
-    if mark.wasLeft {
-      try await destination.writer(address.key).giveUpLeftovers()
-    }
+    if mark.wasLeft { try await destination.writer(address.key).giveUpLeftovers() }
     let server = destination.writer(address.key).object
     let found = try await RemoteObject.find(server)
     if let found, found.tag == nil {
@@ -119,9 +117,7 @@ package final class BucketStorage: ArchiveStorage {
     keep(atMost: size)
   }
 
-  private func keep(atMost count: UInt64) {
-    base.withLock { $0.kept = min($0.kept, count) }
-  }
+  private func keep(atMost count: UInt64) { base.withLock { $0.kept = min($0.kept, count) } }
 
   func synchronize() throws { try file.synchronize() }
 
@@ -217,9 +213,7 @@ package final class UploadLock: Sendable {
   }
 
   /// A file beside it, for something else about the object.
-  func file(_ ending: String) -> FilePath {
-    Self.file(of: address, in: folder, ending: ending)
-  }
+  func file(_ ending: String) -> FilePath { Self.file(of: address, in: folder, ending: ending) }
 
   /// Writes a note into it, in place of the one before.
   ///

@@ -39,9 +39,7 @@ extension RangeReader {
     refused("the server sends another part \(than)")
   }
 
-  private func refused(_ why: String) -> FetchFailure {
-    FetchFailure(.refused, "\(name): \(why)")
-  }
+  private func refused(_ why: String) -> FetchFailure { FetchFailure(.refused, "\(name): \(why)") }
 
   func cutOff(_ received: Int, _ expected: Int) -> TransportError {
     TransportError(.cutOff("\(received) of \(expected) bytes came"), url: name)

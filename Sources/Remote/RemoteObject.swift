@@ -183,9 +183,7 @@ final class RemoteObject: ByteSource {
         place = end
         if place >= range.upperBound { break }
       }
-      guard place >= range.upperBound else {
-        throw server.cutOff(Int(place - start), range.count)
-      }
+      guard place >= range.upperBound else { throw server.cutOff(Int(place - start), range.count) }
       return version
     }
   }

@@ -131,8 +131,7 @@ package struct AccountRestore {
 
   /// Reads the snapshot.
   private mutating func readSource() async throws {
-    let source = try await onOwnQueue {
-      [archived, tell, sendsBlobsOnly = options.sendsBlobsOnly] in
+    let source = try await onOwnQueue { [archived, tell, sendsBlobsOnly = options.sendsBlobsOnly] in
       var source = try RestoreSource(archived) { tell(.progress($0)) }
       if !sendsBlobsOnly, let why = source.whyCommitIsUnfit {
         tell(.warning("\(why): the records are given a new commit"))
@@ -273,9 +272,7 @@ package struct AccountRestore {
   }
 
   mutating func putPreferences(_ target: DestinationServer) async throws {
-    guard !journal.has(.preferences) else {
-      return try finish(.preferences, "", wasDone: true)
-    }
+    guard !journal.has(.preferences) else { return try finish(.preferences, "", wasDone: true) }
     guard let answer = try archived.preferences() else { return }
     var json: [UInt8] = []
     try archived.readPrivate(answer) { json.append(contentsOf: $0) }

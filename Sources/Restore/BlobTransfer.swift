@@ -249,9 +249,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
     }
 
     /// The server named another CID for it.
-    static func otherCID(_ cid: CID) -> Reason {
-      Reason("other-cid", "the server calls it \(cid)")
-    }
+    static func otherCID(_ cid: CID) -> Reason { Reason("other-cid", "the server calls it \(cid)") }
 
     /// The server does not give it back, and does not list it as missing.
     static func notServed(_ why: String) -> Reason {
