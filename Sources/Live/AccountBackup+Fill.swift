@@ -15,7 +15,7 @@ extension AccountBackup {
   ///
   /// - Parameters:
   ///   - path: the archive.
-  ///   - ended: is told what came of each account; one that lacked nothing is up to date.
+  ///   - ended: called with the result for each account; one that lacked nothing is up to date.
   /// - Throws: `ArchiveError` and `SnapshotError` for an archive that cannot be opened or read;
   ///   `CancellationError`.
   package func fill(_ path: FilePath, ended: (DID, MultiAccountBackup.Outcome) -> Void) async throws

@@ -53,9 +53,9 @@ public struct AccountBackup: Sendable {
     package var tool: String
     /// The operating system.
     package var hostSystem: String
-    /// Answers the moment, in RFC 3339 and UTC.
+    /// Returns the moment, in RFC 3339 and UTC.
     package var now: @Sendable () -> String
-    /// Answers the milliseconds since some moment.
+    /// Returns the milliseconds since some moment.
     package var milliseconds: @Sendable () -> Int
 
     /// How long a blob may be by default, in bytes.
@@ -90,7 +90,7 @@ public struct AccountBackup: Sendable {
   ///   - account: which.
   ///   - knownHead: its newest commit, if a server has said so already.
   ///   - destination: where its archive is, or is to be.
-  /// - Throws: what keeps the repository from being had (`IdentityError`, `XRPCError`,
+  /// - Throws: what keeps the repository from being fetched (`IdentityError`, `XRPCError`,
   ///   `TransportError`, ``BackupError``, `CARError`), or the archive from being written
   ///   (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
   public func run(

@@ -51,7 +51,7 @@ actor ArchiveAppender {
   /// The archive with everything that is in it by now, for looking things up.
   ///
   /// A repository that is the first thing in an archive is made to count, and so is what an
-  /// interrupted backup has left: from then on the archive can be gone on with, whatever the
+  /// interrupted backup has left: from then on the archive can be continued, whatever the
   /// account has become when that is done.
   func reader() throws -> ArchiveReader {
     if writer.generation == nil || writer.adoptedSectionCount > 0 { try writer.checkpoint() }
@@ -92,7 +92,7 @@ actor ArchiveAppender {
     try writer.finish()
   }
 
-  /// Makes what has arrived count, for the next backup to go on with, after one has failed.
+  /// Makes what has arrived count, for the next backup to continue, after one has failed.
   func keepWhatArrived() {
     do {
       try writer.checkpoint()

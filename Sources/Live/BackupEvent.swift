@@ -59,9 +59,9 @@ public struct BackupProgress: Equatable, Sendable {
   }
 }
 
-/// What came of the backup of one account.
+/// The result of the backup of one account.
 public struct BackupReport: Sendable {
-  /// What came of it, in a word.
+  /// The result, in a word.
   public enum Outcome: String, Sendable {
     /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was
     /// written.
@@ -83,7 +83,7 @@ public struct BackupReport: Sendable {
   public let snapshot: Snapshot
   /// What is committed.
   package let generation: Generation
-  /// What came of it.
+  /// The result.
   public let outcome: Outcome
   /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
   package let isRepositoryUnchanged: Bool
@@ -109,7 +109,7 @@ public struct BackupReport: Sendable {
   /// - Parameters:
   ///   - base: the newest snapshot.
   ///   - name: what the archive is called.
-  ///   - outcome: what came of it; nil if the snapshot tells.
+  ///   - outcome: the result; nil if the snapshot tells.
   ///   - milliseconds: how long it took.
   ///   - missing: what the snapshot's ledger says.
   ///   - warnings: what a person should know.

@@ -193,7 +193,7 @@ extension XRPCClient {
 }
 
 extension XRPCError {
-  /// That an account is not to be had, in words of one's own; nil if that is not what the server
+  /// That an account is not available, in words of one's own; nil if that is not what the server
   /// says.
   func unavailability(of did: DID) -> BackupError? {
     declared(GetRepo.DeclaredError.self).map { .accountUnavailable(did.text, $0.sentence) }

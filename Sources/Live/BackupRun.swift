@@ -187,7 +187,7 @@ final class BackupRun {
     return verifier
   }
 
-  /// The account's history in the PLC directory; nil if it has none or it cannot be had.
+  /// The account's history in the PLC directory; nil if it has none or it cannot be fetched.
   private func fetchPLCLog() async throws -> [UInt8]? {
     guard identity.did.method == "plc", identity.log == nil else { return identity.log }
     do {

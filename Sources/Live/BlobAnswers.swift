@@ -26,7 +26,7 @@ extension BlobListing {
   ///
   /// - Parameters:
   ///   - referenced: how many blobs records refer to; nil if that is not known.
-  ///   - page: is told how many blobs there are so far.
+  ///   - page: called with how many blobs there are so far.
   /// - Throws: `CancellationError`.
   static func gather(
     of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void

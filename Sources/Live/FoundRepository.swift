@@ -137,7 +137,7 @@ extension Snapshot.LeftOut {
 /// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the
 ///    archive or was sent, and each hashes to its CID.
 /// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other.
-///    Where what changed does not tell that, there are no changes to be had
+///    Where what changed does not tell that, there are none
 ///    (``find(in:after:_:)``).
 struct RepositoryChanges {
   /// That what changed does not tell everything.

@@ -110,7 +110,7 @@ package struct LiveAccount: Sendable {
 
   /// The DID document.
   ///
-  /// - Throws: ``BackupError`` if it could not be had.
+  /// - Throws: ``BackupError`` if it could not be fetched.
   package func document() throws -> DownloadedFile {
     guard let document = identity.document else { throw BackupError.noServer(did.text) }
     return .memory([document])

@@ -15,7 +15,7 @@ package struct MultiAccountBackup: Sendable {
   /// already; an archive that has it is up to date without another question.
   package typealias Account = (account: ATIdentifier, head: CID?)
 
-  /// What came of an account.
+  /// The result for an account.
   package enum Outcome: Sendable {
     /// It is backed up.
     case success(BackupReport)
@@ -48,7 +48,7 @@ package struct MultiAccountBackup: Sendable {
   ///   - network: the way to their servers, whose budgets all of them share.
   ///   - options: how each is backed up.
   ///   - jobs: how many at a time.
-  ///   - observer: is told what happens.
+  ///   - observer: called with what happens.
   package init(network: Network, options: AccountBackup.Options, jobs: Int, observer: Observer) {
     (self.network, self.options, self.jobs, self.observer) = (network, options, jobs, observer)
   }
@@ -264,9 +264,9 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///
   /// - Parameters:
   ///   - client: what asks the server.
-  ///   - inactive: is told of accounts that the server lists as ones that it does not give out,
+  ///   - inactive: called with accounts that the server lists as ones that it does not give out,
   ///     with what it calls that.
-  ///   - malformed: is told of entries without a valid DID, page by page: what stands in its place.
+  ///   - malformed: called with entries without a valid DID, page by page: what stands in its place.
   package init(
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
     malformed: @escaping @Sendable ([String]) -> Void

@@ -25,7 +25,7 @@ package struct ArchivePull: Sendable {
   ///   - store: how stores are asked.
   ///   - network: what the user set about the network.
   ///   - replaces: whether a file that is something else is replaced.
-  ///   - observer: is told how far it has come.
+  ///   - observer: called with how far it has come.
   /// - Throws: `StoreError` or `TransportError` if the address cannot be used.
   package init(
     _ address: String, to path: FilePath, _ store: StoreOptions, network: NetworkOptions,

@@ -26,7 +26,7 @@ package struct ArchivePush: Sendable {
   ///   - isVerifying: whether the object is read back and compared, all of it, and what is damaged
   ///     replaced.
   ///   - replaces: whether an object that is something else is replaced.
-  ///   - observer: is told how far it has come.
+  ///   - observer: called with how far it has come.
   /// - Throws: `ArchiveError` if the file is no archive.
   package init(
     _ path: FilePath, to destination: BucketDestination, isVerifying: Bool, replaces: Bool,

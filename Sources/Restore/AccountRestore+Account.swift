@@ -215,7 +215,7 @@ extension AccountRestore {
 ///
 /// It has no followers, and what others wrote in answer still names the old account.
 extension AccountRestore {
-  /// Makes the account, or goes on with it.
+  /// Makes the account, or continues with it.
   mutating func runAsNew() async throws {
     let target = try await newAccount(try await describeServer())
     guard !journal.has(.comparison) else {

@@ -9,7 +9,7 @@ extension AccountRestore {
   /// The longest pause between two looks at the document of a `did:web`, in seconds.
   private static let longestPause = 20.0
 
-  /// Has the DID name the new server; answers whether it does.
+  /// Has the DID name the new server; returns whether it does.
   mutating func moveIdentity(_ target: DestinationServer) async throws -> Bool {
     let credentials = try await target.call(GetRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
@@ -80,7 +80,7 @@ extension AccountRestore {
     }
   }
 
-  /// Shows an operation, asks, and sends it once; answers whether it was sent.
+  /// Shows an operation, asks, and sends it once; returns whether it was sent.
   ///
   /// - Parameter server: the server that hands it to the directory; nil to do that here.
   mutating func send(
@@ -152,7 +152,7 @@ extension AccountRestore {
 
   // MARK: Activation
 
-  /// Has the new server speak for the account; answers whether it does.
+  /// Has the new server speak for the account; returns whether it does.
   mutating func activate(_ target: DestinationServer) async throws -> Bool {
     let status = try await target.call(CheckAccountStatus())
     if status.isActivated == true {

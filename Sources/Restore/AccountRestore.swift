@@ -31,7 +31,7 @@ package struct AccountRestore {
   var old: SourceServer?
   /// Whether the DID named the new server when this began.
   private(set) var hasMoved = false
-  /// What came of it, so far.
+  /// The result, so far.
   package internal(set) var report = RestoreReport()
 
   /// A restore of a snapshot, or the continuation of one.
@@ -41,7 +41,7 @@ package struct AccountRestore {
   ///   - archive: the archive's file, beside which the journal is kept.
   ///   - options: how.
   ///   - network: the way to servers.
-  ///   - tell: is told what happens.
+  ///   - tell: called with what happens.
   /// - Throws: ``RestoreError/otherJournal(_:_:)``; ``BackupError``.
   package init(
     _ archived: ArchivedSnapshot, in archive: FilePath, _ options: RestoreOptions,

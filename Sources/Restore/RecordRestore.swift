@@ -9,7 +9,7 @@ package import XRPC
 /// Puts single records of a snapshot back, and the blobs that they refer to, into the account that
 /// they are of: with the same keys, the same values and therefore the same CIDs.
 package struct RecordRestore {
-  /// What came of one record.
+  /// The result for one record.
   package enum Outcome: Sendable, Equatable {
     /// It was written.
     case written

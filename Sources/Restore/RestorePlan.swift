@@ -15,8 +15,6 @@ package struct RestorePlan: Sendable {
   package var oldServer: String?
   /// What the old server says of the account.
   package var oldStanding: String?
-  /// Whether the old server answers and has the account.
-  package var isOldThere = false
   /// The handle that the account goes by.
   package var handle: Handle?
   /// Whether that handle is lost with the old server.
@@ -91,7 +89,6 @@ package struct RestorePlan: Sendable {
       warnings.append("the account is on \(url) already: --blobs-only sends what it lacks")
     }
     let standing = try await SourceServer.standing(of: did, at: url, network)
-    isOldThere = standing.isThere
     switch standing {
     case .active(let rev, let head):
       oldStanding = "active, revision \(rev)"
@@ -104,7 +101,7 @@ package struct RestorePlan: Sendable {
     case .gone(let why): oldStanding = "it does not have the account: \(why)"
     case .silent(let why): oldStanding = "it does not answer: \(why)"
     }
-    if isOldThere {
+    if standing.isThere {
       needs.append("the account's own password: --login (no app password)")
       if did.method == "plc" {
         needs.append("the code that \(url) sends by mail, or a rotation key of your own")
@@ -117,7 +114,7 @@ package struct RestorePlan: Sendable {
     }
     if let handle, !server.userDomains.contains(where: handle.text.hasSuffix) {
       losesHandle = try await SourceServer.takesAlong(
-        handle, of: did, from: url, isThere: isOldThere, network: network)
+        handle, of: did, from: url, isThere: standing.isThere, network: network)
     }
     if did.method == "web" { needs.append("a change of the DID document, which is yours to make") }
   }
