@@ -18,7 +18,8 @@ struct AccountIdentity: Sendable {
   let server: String
   /// The key that signs its commits; nil if none is known.
   let key: VerificationKey?
-  /// The DID document, as received; nil if it could not be fetched, or is the one that the archive has.
+  /// The DID document, as received; nil if it could not be fetched, or is the one that the archive
+  /// has.
   let document: [UInt8]?
   /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked
   /// for yet.
