@@ -361,9 +361,6 @@ extension AccountBackup {
       case .bucket(let bucket): !bucket.isFolder
       }
     }
-
-    /// Whether archives lie in a bucket.
-    var isInBucket: Bool { if case .bucket = self { true } else { false } }
   }
 }
 

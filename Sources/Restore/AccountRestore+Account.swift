@@ -46,7 +46,7 @@ extension AccountRestore {
   }
 
   func checkInvite(_ server: RestoreServer) throws {
-    if server.isInviteRequired, options.inviteCode == nil {
+    if server.facts.isInviteRequired, options.inviteCode == nil {
       throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
     }
   }
@@ -98,11 +98,11 @@ extension AccountRestore {
     guard let present = try await presentHandle() else {
       throw RestoreError.needs("a handle for the account on \(server.url)", option: "--handle")
     }
-    if server.userDomains.contains(where: present.text.hasSuffix) { return present }
+    if server.facts.userDomains.contains(where: present.text.hasSuffix) { return present }
     let isLost = try await SourceServer.takesAlong(
       present, of: did, from: old?.url, isThere: old?.standing.isThere ?? false, network: network)
     guard isLost else { return present }
-    guard let domain = server.userDomains.first else {
+    guard let domain = server.facts.userDomains.first else {
       throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
     }
     let label = present.text.prefix { $0 != "." }
@@ -134,13 +134,14 @@ extension AccountRestore {
   /// A token that vouches for the account.
   private mutating func voucher(for server: RestoreServer) async throws -> Secret {
     if let client = old?.client {
-      return try await client.call(GetServiceAuth(audience: server.did, method: Self.createAccount))
+      return try await client.call(
+        GetServiceAuth(audience: server.facts.did, method: Self.createAccount))
     }
     let key = try await ownSigningKey()
     let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)
     return Secret(
       try ServiceToken.make(
-        account: did, audience: server.did, method: Self.createAccount, now: now, key: key))
+        account: did, audience: server.facts.did, method: Self.createAccount, now: now, key: key))
   }
 
   /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made to

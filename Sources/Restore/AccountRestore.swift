@@ -201,7 +201,8 @@ package struct AccountRestore {
   }
 
   mutating func describeServer(at url: String) async throws -> RestoreServer {
-    let server = try await RestoreServer(asking: XRPCClient(service: url, network: network))
+    let client = XRPCClient(service: url, network: network)
+    let server = (url: client.service, facts: try await client.call(DescribeServer()))
     report.server = server
     tell(.server(server))
     return server
@@ -217,7 +218,7 @@ package struct AccountRestore {
 
   func blobs(on target: DestinationServer) throws -> BlobTransfer {
     BlobTransfer(
-      source: try have(), server: target, limit: report.server?.blobLimit,
+      source: try have(), server: target, limit: report.server?.facts.blobLimit,
       connections: options.connections, tell: tell)
   }
 

@@ -2,7 +2,7 @@ package import ATProtocol
 package import Files
 package import IPLD
 internal import Snapshots
-internal import XRPC
+package import XRPC
 
 /// Something that happens while an account is restored.
 package enum RestoreEvent: Sendable {
@@ -24,26 +24,8 @@ package enum RestoreEvent: Sendable {
   case warning(String)
 }
 
-/// What a server says of itself.
-package struct RestoreServer: Sendable, Equatable {
-  /// Its URL.
-  package var url: String
-  /// Its DID.
-  package var did: DID
-  /// The domains under which it gives out handles.
-  package var userDomains: [String]
-  /// Whether an account needs an invite code.
-  package var isInviteRequired: Bool
-  /// How long a blob may be, in bytes; nil if it does not say.
-  package var blobLimit: UInt64?
-
-  /// What a server answers.
-  init(asking client: XRPCClient) async throws {
-    let said = try await client.call(DescribeServer())
-    (url, did, userDomains) = (client.service, said.did, said.userDomains)
-    (isInviteRequired, blobLimit) = (said.isInviteRequired, said.blobLimit)
-  }
-}
+/// A server's URL, and what it says of itself.
+package typealias RestoreServer = (url: String, facts: DescribeServer.Output)
 
 /// Something that is not done before it was agreed to.
 package enum RestoreQuestion: Sendable {

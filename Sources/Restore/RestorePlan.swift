@@ -43,10 +43,10 @@ package struct RestorePlan: Sendable {
     let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     self.source = try RestoreReport.Source(source)
     let client = XRPCClient(service: target, network: network)
-    server = try await RestoreServer(asking: client)
+    server = (client.service, try await client.call(DescribeServer()))
     try source.forEachBlob { entry, state in
       let reason = UnrestoredBlob.Reason(
-        state, isAccepted: source.accepted.contains(entry.cid), limit: server.blobLimit)
+        state, isAccepted: source.accepted.contains(entry.cid), limit: server.facts.blobLimit)
       if let reason {
         unrestored.add(entry.cid, of: source, reason)
       } else if case .held(let length) = state {
@@ -56,14 +56,14 @@ package struct RestorePlan: Sendable {
     }
     hasPreferences = try archived.preferences() != nil
     try await findOut(archived, network)
-    if server.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
+    if server.facts.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
     if upload.count > Self.uploadsADay {
       let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
       warnings.append(
         "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
       )
     }
-    if server.blobLimit == nil {
+    if server.facts.blobLimit == nil {
       warnings.append("the new server does not say how long a blob may be")
     }
     warnings += source.oddities
@@ -112,7 +112,7 @@ package struct RestorePlan: Sendable {
       )
       needs.append("a mail address for the account: --email")
     }
-    if let handle, !server.userDomains.contains(where: handle.text.hasSuffix) {
+    if let handle, !server.facts.userDomains.contains(where: handle.text.hasSuffix) {
       losesHandle = try await SourceServer.takesAlong(
         handle, of: did, from: url, isThere: standing.isThere, network: network)
     }

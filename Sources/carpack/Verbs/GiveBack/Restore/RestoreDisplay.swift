@@ -3,6 +3,7 @@ internal import Files
 internal import IPLD
 internal import Restore
 internal import Synchronization
+internal import XRPC
 
 /// Shows what happens while an account is restored: in words on standard error, or as events in JSON
 /// on standard output, one object a line.
@@ -44,8 +45,8 @@ final class RestoreDisplay: Sendable {
         "\(source.did), \(source.rev.map { "revision \($0)" } ?? "no revision"), made \(source.createdAt): \(Quantity.count(source.records, "record")), \(Quantity.grouped(source.heldBlobs)) of \(Quantity.count(source.blobs, "blob")), CAR \(Quantity.bytes(source.bytes))"
       )
     case .server(let server):
-      let limit = server.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
-      common.say("\(server.url) is \(server.did)\(limit)")
+      let limit = server.facts.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
+      common.say("\(server.url) is \(server.facts.did)\(limit)")
     case .step(let step, let answer, let wasDone):
       common.say(
         "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
@@ -117,11 +118,11 @@ final class RestoreDisplay: Sendable {
 
   static func write(_ server: RestoreServer, to json: inout JSONWriter) {
     json.field("url", server.url)
-    json.field("did", server.did.text)
-    json.field("userDomains", server.userDomains)
-    json.field("inviteRequired", server.isInviteRequired)
+    json.field("did", server.facts.did.text)
+    json.field("userDomains", server.facts.userDomains)
+    json.field("inviteRequired", server.facts.isInviteRequired)
     json.key("blobLimit")
-    if let limit = server.blobLimit { json.integer(Int128(limit)) } else { json.null() }
+    if let limit = server.facts.blobLimit { json.integer(Int128(limit)) } else { json.null() }
   }
 
   static func write(_ blob: UnrestoredBlob, to json: inout JSONWriter) {

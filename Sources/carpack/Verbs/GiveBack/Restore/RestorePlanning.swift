@@ -25,7 +25,7 @@ struct RestorePlanning {
       "snapshot     \(source.rev.map { "revision \($0), " } ?? "")made \(source.createdAt)")
     Console.print(
       "from         \(plan.oldServer ?? "no server")\(plan.oldStanding.map { " (\($0))" } ?? "")")
-    Console.print("to           \(plan.server.url) (\(plan.server.did))")
+    Console.print("to           \(plan.server.url) (\(plan.server.facts.did))")
     Console.print(
       "repository   \(Quantity.count(source.records, "record")), \(Quantity.bytes(source.bytes))")
     Console.print(
@@ -34,7 +34,7 @@ struct RestorePlanning {
     Console.print("preferences  \(plan.hasPreferences ? "in the archive" : "not in the archive")")
     if plan.losesHandle, let handle = plan.handle {
       Console.print(
-        "handle       \(handle) goes with the old server; the new one gives out names under \(plan.server.userDomains.joined(separator: ", "))"
+        "handle       \(handle) goes with the old server; the new one gives out names under \(plan.server.facts.userDomains.joined(separator: ", "))"
       )
     }
     for need in plan.needs { Console.print("needed       \(need)") }
