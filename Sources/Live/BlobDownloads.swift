@@ -180,7 +180,10 @@ struct BlobFetcher: Sendable {
     let allowed = client.network.options.attempts
     let first = min(Self.firstAttempts, allowed)
     let deferred = Mutex<[BlobReconciliation.Wanted]>([])
-    try await forEach(wanted) { blob in
+    // Slow transfers leave their places to others, so more tasks than connections are needed; the
+    // network limits how many are under way at a time.
+    let taskCount = 3 * connections
+    try await forEachConcurrently(wanted, atATime: taskCount) { blob in
       // Further attempts may resume a large blob where it broke off.
       let result = try await fetch(blob, attempts: blob.isLarge ? allowed : first)
       if case .failure(let failure) = result, failure.isTransient, !failure.isStall,
@@ -194,7 +197,7 @@ struct BlobFetcher: Sendable {
     // A server that has lost everything is not asked for each blob as often as for the first ones.
     let failuresInARow = Atomic<Int>(0)
     let patience = max(32, 2 * connections)
-    try await forEach(deferred.withLock { $0 }) { blob in
+    try await forEachConcurrently(deferred.withLock { $0 }, atATime: taskCount) { blob in
       let isPatient = failuresInARow.load(ordering: .relaxed) < patience
       let result = try await fetch(blob, attempts: isPatient ? allowed - first : 1)
       if case .success = result {
@@ -204,15 +207,6 @@ struct BlobFetcher: Sendable {
       }
       settled(blob, result)
     }
-  }
-
-  private func forEach(
-    _ wanted: [BlobReconciliation.Wanted],
-    _ body: @escaping @Sendable (BlobReconciliation.Wanted) async throws -> Void
-  ) async throws {
-    // Slow transfers leave their places to others, so more tasks than connections are needed; the
-    // network limits how many are under way at a time.
-    try await forEachConcurrently(wanted, atATime: 3 * connections, body)
   }
 
   /// Fetches one blob; returns its length, or why it did not come.
