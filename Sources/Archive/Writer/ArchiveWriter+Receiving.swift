@@ -94,9 +94,8 @@ extension ArchiveWriter {
     guard length < 1 << 62 else {
       throw ArchiveError(.bodyTooLarge(cid, length: length, limit: 1 << 62))
     }
-    let prefix = SectionPrefix(cid, bodyLength: length)
-    if prefix.isLarge {
-      try checkRoom(frames: Int(prefix.frameCount))
+    if length >= UInt64(ArchiveLimits.largeBody) {
+      try checkRoom(frames: Int(SectionPrefix(cid, bodyLength: length).frameCount))
       try flush()
     }
     incoming = OpenSection(

@@ -17,8 +17,8 @@ struct OpenSection: ~Copyable {
 
   private let level: Int
   private let encoder: FrameEncoder
-  private var hash: BodyHash
-  private let isVerified: Bool
+  /// The check of a large body; nil if it is known to be the one that the CID names.
+  private var hash: BodyHash? = nil
   private var received: UInt64 = 0
   private var frameIndex: UInt64 = 0
   private let prefixLength: Int
@@ -49,9 +49,8 @@ struct OpenSection: ~Copyable {
     isLarge = bodyLength >= UInt64(ArchiveLimits.largeBody)
     self.level = level
     self.encoder = encoder
-    self.isVerified = isVerified
     mark = log.mark
-    hash = BodyHash(cid)
+    if isLarge, !isVerified { hash = BodyHash(cid) }
     (content, stored) = ([], [])
     swap(&content, &buffers.content)
     swap(&stored, &buffers.stored)
@@ -72,7 +71,7 @@ struct OpenSection: ~Copyable {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
     }
     guard isLarge else { return content.append(bytes) }
-    if !isVerified { hash.update(bytes) }
+    hash?.update(bytes)
     var start = 0
     while start < bytes.count {
       let room = ArchiveLimits.bodyPerFrame + (frameIndex == 0 ? prefixLength : 0) - content.count
@@ -90,7 +89,7 @@ struct OpenSection: ~Copyable {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
     }
     guard isLarge else { return }
-    guard isVerified || hash.finish() != .mismatch else {
+    guard hash?.finish() != .mismatch else {
       throw ArchiveError(.contentMismatch(cid))
     }
     if !content.isEmpty { try writeFrame(to: &log) }
