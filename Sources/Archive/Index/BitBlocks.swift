@@ -35,21 +35,6 @@ enum BitBlocks {
     return bits & (1 << UInt64(count) - 1)
   }
 
-  /// Half of a block: 64 bits of it, or the 63 behind them.
-  @inline(__always)
-  static func half(_ number: Int, in bytes: Span<UInt8>, from start: Int) -> (
-    bits: UInt64, count: Int
-  ) {
-    (bytes.u64(start + 8 * number), number & 1 == 0 ? 64 : 63)
-  }
-
-  /// Which half of a block a bit lies in, and where.
-  @inline(__always)
-  static func half(of place: Int) -> (number: Int, first: Int) {
-    let (block, first) = place.quotientAndRemainder(dividingBy: bitsPerBlock)
-    return first < 64 ? (2 * block, first) : (2 * block + 1, first - 64)
-  }
-
   /// Puts bits into blocks.
   struct Writer {
     private var low: UInt64 = 0

@@ -72,19 +72,16 @@ extension IndexSegment {
   ) throws(ArchiveError) -> Int {
     let marks = frame.offset + layout.marksOffset
     var (place, rest) = (start, count)
-    var (half, first) = BitBlocks.half(of: place)
     while true {
-      let (marked, width) = BitBlocks.half(half, in: file, from: marks)
-      var clear = ~marked & (.max >> UInt64(64 - width)) & (.max << UInt64(first))
+      var clear = ~BitBlocks.bits(63, at: place, in: file, from: marks) & (1 << 63 - 1)
       let found = clear.nonzeroBitCount
       if found >= rest {
         for _ in 1..<rest { clear &= clear - 1 }
-        return place + clear.trailingZeroBitCount + 1 - first
+        return place + clear.trailingZeroBitCount + 1
       }
       rest -= found
-      place += width - first
+      place += 63
       guard place < limit else { throw decreasing }
-      (half, first) = (half + 1, 0)
     }
   }
 
