@@ -89,24 +89,13 @@ extension Survey {
         if case .gap(let range, _) = landmark, UInt64(range.count) != segmentLength { next = nil }
       }
       let frame = frames[index]
-      guard !frame.isDamaged else {
-        next = frame.firstOrdinal == .max ? nil : frame.firstOrdinal
-        continue
+      if !frame.isDamaged, frame.firstOrdinal == .max, let known = next {
+        let step = UInt64(frame.step)
+        frames[index].firstOrdinal = known >= step ? known - step : .max
       }
-      if frame.firstOrdinal == .max, let known = next {
-        let step = frame.isContinuation ? 1 : UInt64(frame.sectionCount)
-        guard known >= step else {
-          next = nil
-          continue
-        }
-        frames[index].firstOrdinal = known - step
-      }
+      let first = frames[index].firstOrdinal
       // Behind a continuation stands the same ordinal as behind the section's first frame.
-      if frame.isContinuation, frames[index].firstOrdinal != .max {
-        next = frames[index].firstOrdinal + 1
-      } else {
-        next = frames[index].firstOrdinal == .max ? nil : frames[index].firstOrdinal
-      }
+      next = first == .max ? nil : frame.isContinuation ? first + 1 : first
     }
   }
 
