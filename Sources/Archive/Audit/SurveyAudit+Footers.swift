@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// What the footers say, compared with the frames.
 extension SurveyAudit {
   mutating func checkFooters(in file: Span<UInt8>) {

@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Turns the stored bytes of data frames into content, from as many threads as ask.
 package final class FrameDecoder: Sendable {
   /// Each is a few hundred kilobytes.

@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Turns content into the stored bytes of a data frame, compressed where that pays and raw where it
 /// does not (FORMAT 3.1 to 3.3).
 ///

@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// The 16 bytes that begin the payload of every skippable frame of an archive and occur nowhere
 /// else in it (FORMAT 3.3).
 ///

@@ -1,5 +1,3 @@
-internal import IPLD
-
 // offset size field 0 4 28 B5 2F FD 4 1 descriptor: 24, 64 or A4: single segment, content checksum,
 // no dictionary; how long the next field is 5 1|2|4 content size: up to 255; 256 … 65,791, less
 // 256; beyond that … … blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw, 1

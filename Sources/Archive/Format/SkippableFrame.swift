@@ -1,5 +1,3 @@
-internal import IPLD
-
 // offset  size  field
 //      0     4  5C 2A 4D 18
 //      4     4  u32: the length of what follows

@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// The index of an archive: from a key to ordinals, and from an ordinal to the frame it lies in.
 ///
 /// It consists of the live segments that the footer names, which are read where they lie in the

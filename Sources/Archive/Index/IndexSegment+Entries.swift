@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// The entries of a segment.
 extension IndexSegment {
   /// Finds the sections whose key begins like `key`, as far as the segment can tell keys apart.

@@ -1,5 +1,3 @@
-internal import IPLD
-
 // offset size field 0 28 skippable frame, kind 1 28 1 fan-out bits a 29 1 form: 0 wide, 1 packed 30
 // 2 zero 32 8 u64 base: the first ordinal covered 40 4 u32 n: how many ordinals are covered 44 4
 // u32 m: how many frames 48 4·2^a fan-out: u32 number i is how many entries have leading key bits ≤

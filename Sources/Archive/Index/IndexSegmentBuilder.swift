@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Makes the bytes of an index segment from the keys of its sections, in order of ordinals, and its
 /// frame table; and from adjacent segments before these, which are read where they lie.
 ///

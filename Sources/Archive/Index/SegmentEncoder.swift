@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Puts an index segment's frame into bytes, in pieces (FORMAT 4.1): the header, the fan-out, the
 /// entries, the frame table, the checksum.
 ///

@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Makes damaged index segments and footers again where they lay, as far as every byte of them is
 /// determined by the data frames and their neighbours.
 ///

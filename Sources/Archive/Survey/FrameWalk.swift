@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Walks the frames of a file from one place to its end, whatever is damaged between them (FORMAT
 /// 7).
 ///

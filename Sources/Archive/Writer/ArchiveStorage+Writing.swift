@@ -1,5 +1,3 @@
-internal import IPLD
-
 extension ArchiveStorage {
   /// Makes bytes that count no more into frames that decoders pass over; fewer than eight stay as
   /// they are.

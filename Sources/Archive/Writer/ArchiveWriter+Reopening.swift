@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// Opening an archive that has begun.
 extension ArchiveWriter {
   /// Writes frame 0 of a new archive, or goes on with one that has begun.

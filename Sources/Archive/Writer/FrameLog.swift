@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// The tail of the file as the writer sees it: where it ends, and what has been appended since the
 /// last footer.
 ///

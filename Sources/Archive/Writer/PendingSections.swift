@@ -1,5 +1,3 @@
-internal import IPLD
-
 /// The sections appended since the last footer, to be found by key: what the index segment will be
 /// made of.
 ///
