@@ -65,8 +65,8 @@ package enum CompressedStream: Sendable {
 
   /// Takes step after step until a frame or member ends with the file.
   ///
-  /// - Parameter step: decompresses what the buffer has room for, from an offset on, which it moves;
-  ///   answers how many bytes that is, and whether a frame or member has ended.
+  /// - Parameter step: decompresses what the buffer has room for, from an offset on, which it
+  ///   moves; answers how many bytes that is, and whether a frame or member has ended.
   private static func decompress(
     _ bytes: Span<UInt8>, _ limit: UInt64, _ each: (Span<UInt8>) throws -> Void,
     step: (UnsafeRawBufferPointer, inout Int, UnsafeMutableRawBufferPointer) throws -> (Int, Bool)

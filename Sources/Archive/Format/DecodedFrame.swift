@@ -127,7 +127,8 @@ package final class DecodedFrame: Sendable {
   /// Hashes sections of a pack.
   ///
   /// - Throws: ``ArchiveError`` at the first whose prefix is malformed.
-  /// - Returns: For each its CID, where its body lies in ``bytes``, and whether it hashes to the CID.
+  /// - Returns: For each its CID, where its body lies in ``bytes``, and whether it hashes to the
+  ///   CID.
   func verify(_ numbers: Range<Int>) throws(ArchiveError) -> [(
     cid: CID, body: Range<Int>, verification: Multihash.Verification
   )] {

@@ -14,8 +14,8 @@ extension Footer {
   ///   - file: The file.
   ///   - start: Where to begin.
   ///   - generation: What the last footer that holds says; nil if there is none.
-  /// - Returns: Where each begins, and whether it can only have been one of this file, that ended the
-  ///   generation after the last that is committed.
+  /// - Returns: Where each begins, and whether it can only have been one of this file, that ended
+  ///   the generation after the last that is committed.
   static func remains(in file: Span<UInt8>, from start: Int, after generation: Generation?)
     -> [(offset: Int, isNext: Bool)]
   {

@@ -51,8 +51,8 @@ package enum Footer {
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5
   /// asks for.
   ///
-  /// - Parameter place: Where it was written, if that is not `offset`, because the bytes are a part of
-  ///   the file.
+  /// - Parameter place: Where it was written, if that is not `offset`, because the bytes are a part
+  ///   of the file.
   package static func frame(_ file: Span<UInt8>, at offset: Int, writtenAt place: Int? = nil)
     -> SkippableFrame?
   {

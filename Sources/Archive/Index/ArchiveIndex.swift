@@ -61,7 +61,8 @@ package struct ArchiveIndex: Sendable {
     self.init(parts)
   }
 
-  /// Segments up to this length are fetched whole when an archive is opened, where they are not here.
+  /// Segments up to this length are fetched whole when an archive is opened, where they are not
+  /// here.
   private static let maximumFetched = 2 << 20
 
   /// What is read of the segments that a footer names when they are opened: all of short ones, else

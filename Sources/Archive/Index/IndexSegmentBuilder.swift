@@ -154,8 +154,8 @@ package struct IndexSegmentBuilder {
   /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
   /// them.
   ///
-  /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than a
-  ///   frame can be; and what `sink` throws.
+  /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than
+  ///   a frame can be; and what `sink` throws.
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     if let other = older.first(where: { $0.form != newLayout.form }) {

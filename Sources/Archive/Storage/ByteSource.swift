@@ -4,8 +4,8 @@ package protocol ByteSource: Sendable {
   ///
   /// - Parameters:
   ///   - ranges: Which, ascending, none empty, and none beyond the end.
-  ///   - take: Called with an offset and the bytes from there on. What it is given of one range comes
-  ///     in order; the ranges may come one beside the other, from several threads.
+  ///   - take: Called with an offset and the bytes from there on. What it is given of one range
+  ///     comes in order; the ranges may come one beside the other, from several threads.
   /// - Throws: ``FetchFailure`` if not all of them came; what `take` throws.
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws

@@ -10,8 +10,8 @@ package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   @usableFromInline let address: UnsafeRawPointer?
   private let isMapping: Bool
-  /// What the bytes are fetched by when they are touched, and the number of the window; nil for what
-  /// is here.
+  /// What the bytes are fetched by when they are touched, and the number of the window; nil for
+  /// what is here.
   private let fetched: (file: FetchedFile, window: CInt)?
   /// How many bytes there are.
   package let count: Int
@@ -92,8 +92,8 @@ package final class MappedFile: @unchecked Sendable {
 
   /// Makes sure that what was read is what the file holds.
   ///
-  /// - Throws: ``FetchFailure`` if some of it could not be fetched, so that nothing can be concluded
-  ///   from what was read.
+  /// - Throws: ``FetchFailure`` if some of it could not be fetched, so that nothing can be
+  ///   concluded from what was read.
   package func checkFetched() throws {
     if let failure = fetched?.file.failure { throw failure }
   }

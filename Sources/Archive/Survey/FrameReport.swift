@@ -12,8 +12,8 @@ package struct FrameReport: Sendable {
   package var isContinuation = false
   /// The keys of the sections that begin in it, if it holds.
   package var keys: [UInt64] = []
-  /// The sections of it that hash to their CIDs, if it does not hold: the number of each among those
-  /// that begin in it, and its key.
+  /// The sections of it that hash to their CIDs, if it does not hold: the number of each among
+  /// those that begin in it, and its key.
   package var salvaged: [(index: Int, key: UInt64)] = []
   /// How many sections it seems to have had, if it does not hold and their lengths add up; 0 if
   /// they do not.

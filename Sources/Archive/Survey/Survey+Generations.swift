@@ -19,8 +19,8 @@ extension Survey {
   /// - Parameters:
   ///   - manifests: What may be manifests.
   ///   - generation: What the last footer before it says; nil if there is none.
-  ///   - range: The numbers of the frames that lie there, with nothing between them; nil for all that
-  ///     lies behind the footer.
+  ///   - range: The numbers of the frames that lie there, with nothing between them; nil for all
+  ///     that lies behind the footer.
   func head(
     of manifests: [Manifest], after generation: Generation?, in range: Range<Int>? = nil
   ) -> Generation.Head? {
@@ -69,7 +69,8 @@ extension Survey {
   /// Checks the footers that stand where they were written.
   ///
   /// - Parameters:
-  ///   - generation: What is committed before the survey begins; nil for a survey of the whole file.
+  ///   - generation: What is committed before the survey begins; nil for a survey of the whole
+  ///     file.
   ///   - end: Footers from here on are not checked.
   ///   - isCounting: Whether every frame was examined and holds, so that counts can be compared.
   ///   - file: The file.

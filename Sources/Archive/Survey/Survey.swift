@@ -93,8 +93,8 @@ package struct Survey: Sendable {
   /// apart, and its key.
   package typealias Salvaged = (frame: Int, index: Int, key: UInt64)
 
-  /// A section that has a frame for itself and the shape of a manifest: the number of its frame, and
-  /// what it says.
+  /// A section that has a frame for itself and the shape of a manifest: the number of its frame,
+  /// and what it says.
   package typealias Manifest = (frame: Int, shape: ManifestShape)
 
   /// Where the survey begins: at 0, or at the end of what is committed.

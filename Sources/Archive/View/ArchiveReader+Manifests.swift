@@ -8,8 +8,8 @@ extension ArchiveReader {
   /// Its CID; its number, which tells where it stands among others; and where its frame begins.
   package typealias ManifestCandidate = (cid: CID, ordinal: UInt64, offset: UInt64)
 
-  /// What may be manifests, in file order: those that follow the last footer, or, in a reader that a
-  /// survey made, all.
+  /// What may be manifests, in file order: those that follow the last footer, or, in a reader that
+  /// a survey made, all.
   ///
   /// A copy of one that the index knows elsewhere is none.
   ///

@@ -197,7 +197,7 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
   /// - Returns: The reader to ask instead; nil if there is no reason to ask another. Where another
-  ///   frame stands than the index says, or none at all, frames were moved, and a survey finds them.
+  /// frame stands than the index says, or none at all, frames were moved, and a survey finds them.
   func other(after failure: ArchiveError?) throws -> ArchiveReader? {
     guard maySurvey else { return nil }
     if try !isIndexIntact(after: failure) { return try surveyed() }

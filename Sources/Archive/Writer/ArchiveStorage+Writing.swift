@@ -43,8 +43,8 @@ extension IndexSegment {
   }
 }
 
-/// Making a file what an archive is that lies elsewhere and of which the file, which may be empty, is
-/// the beginning.
+/// Making a file what an archive is that lies elsewhere and of which the file, which may be empty,
+/// is the beginning.
 ///
 /// 1. Until the last footer is written, the file is the archive that it was before.
 /// 2. That is written when everything before it has been found whole, section by section, and is on
@@ -58,8 +58,8 @@ extension ArchiveStorage {
   ///   - limits: How much the archive may hold.
   ///   - read: Reads some bytes of the other, from an offset on.
   ///   - progress: Called with how many bytes have come, and how many there are to come.
-  /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw. The
-  ///   file is what it was then.
+  /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw.
+  ///   The file is what it was then.
   package func extend(
     to count: UInt64, footerLength: Int, limits: ReadLimits = ReadLimits(),
     read: (UInt64, Int) throws -> [UInt8],
@@ -96,7 +96,8 @@ extension ArchiveStorage {
     }
   }
 
-  /// Makes sure that everything from a place on is whole, and that footers there count what there is.
+  /// Makes sure that everything from a place on is whole, and that footers there count what there
+  /// is.
   private func check(from start: UInt64, isCounting: Bool, limits: ReadLimits) throws {
     let file = try map()
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: file) : nil

@@ -45,8 +45,8 @@ struct FrameLog {
   ///   - live: The segments there are.
   ///   - newSections: How many sections are new.
   ///   - newFrames: How many frames.
-  ///   - builder: Makes the segment of everything from an ordinal on, at which a live segment or what
-  ///     is new begins.
+  ///   - builder: Makes the segment of everything from an ordinal on, at which a live segment or
+  ///     what is new begins.
   /// - Returns: What is live now, as a footer says it.
   func appendIndex(
     to live: [Generation.Segment], newSections: Int, newFrames: Int,

@@ -82,8 +82,8 @@ struct OpenSection: ~Copyable {
     }
   }
 
-  /// Writes what is left of a large section, and tells whether the body was the right one; that of a
-  /// small one has only been counted.
+  /// Writes what is left of a large section, and tells whether the body was the right one; that of
+  /// a small one has only been counted.
   mutating func finish(_ log: inout FrameLog) throws {
     guard received == bodyLength else {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))

@@ -3,7 +3,8 @@ internal import IPLD
 /// The packs that are not in the file yet.
 ///
 /// ```
-/// open, takes sections ─► closed ─► compressed on other cores, meanwhile the next are filled ─► in the file, in order
+/// open, takes sections ─► closed ─► compressed on other cores, meanwhile the next are filled ─► in
+/// the file, in order
 /// ```
 ///
 /// What it holds in memory is bounded: nine packs of 1 MiB, and their frames.
