@@ -43,33 +43,47 @@ extension BackupRun {
         base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
         warnings: warnings, lacksPrivateData: lacksPrivateData)
     }
-    observer(
-      .blobs(
-        referenced: base.snapshot.blobs.referenced, listed: nil,
-        wanted: reconciliation.wantedCount))
-    var draft = base.snapshot
-    draft.standing = standing
-    return try await appending(to: try base.reader.carHeader) { [draft] appender in
-      observer(.progress(BackupProgress(.blobs)))
-      return try await end(draft, identity.facts, reconciliation, base.reader, with: appender)
-    }
+    return try await write(
+      FoundRepository(of: base, reconciliation), schedule, plcLog: identity.log, standing,
+      lookedUpIn: base.reader)
   }
 
-  /// Opens the archive, has something appended to it, and gives it its name; what has arrived is
-  /// kept if that fails.
-  func appending(
-    to carHeader: [UInt8], startsOver: Bool = false,
-    _ append: (ArchiveAppender) async throws -> BackupReport
+  /// Opens the archive, appends a repository and the blobs that are wanted, and gives the file its
+  /// name; what has arrived is kept if that fails.
+  ///
+  /// - Parameters:
+  ///   - fetched: the repository.
+  ///   - schedule: which blobs are asked for again.
+  ///   - plcLog: the account's history in the PLC directory, if it is known.
+  ///   - standing: what speaks against the account.
+  ///   - archive: where it was looked up what is wanted; nil to look when the repository is there.
+  func write(
+    _ fetched: FoundRepository, _ schedule: RetrySchedule, plcLog: [UInt8]?, _ standing: Standing,
+    lookedUpIn archive: ArchiveReader? = nil
   ) async throws -> BackupReport {
+    observer(.progress(BackupProgress(.blobs)))
     let storage = try target.storage()
     if privateData?.isNews == true { try storage.restrictToOwner() }
     var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.startsOver = startsOver
+    // What is committed to a file that has no name yet is continued, and the repository has been
+    // compared with it.
+    archiveOptions.startsOver = target.isNew && target.reader == nil
     let appender = try await onOwnQueue { [archiveOptions] in
-      try ArchiveAppender(storage, carHeader: carHeader, options: archiveOptions)
+      try ArchiveAppender(storage, carHeader: fetched.header, options: archiveOptions)
     }
     do {
-      let report = try await append(appender)
+      var draft = fetched.draft
+      draft.standing = standing
+      draft.car = try await appender.perform { writer in try fetched.pack(&writer) }
+      let archive = if let archive { archive } else { try await appender.reader() }
+      let reconciliation = try fetched.reconcile(listing, archive, schedule)
+      observer(
+        .blobs(
+          referenced: draft.blobs.referenced, listed: reconciliation.listedCount,
+          wanted: reconciliation.wantedCount))
+      var facts = identity.facts
+      facts.plcLog = plcLog
+      let report = try await end(draft, facts, reconciliation, archive, with: appender)
       try await target.publish()
       return report
     } catch {
@@ -80,14 +94,7 @@ extension BackupRun {
 
   /// Fetches blobs and ends a backup: with a new snapshot if it says something that the one before
   /// does not say.
-  ///
-  /// - Parameters:
-  ///   - draft: the snapshot, but for its blobs.
-  ///   - facts: what is known of the account beside its repository.
-  ///   - reconciliation: which blobs are wanted.
-  ///   - archive: the archive before.
-  ///   - appender: what writes it.
-  func end(
+  private func end(
     _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
     _ archive: ArchiveReader, with appender: ArchiveAppender
   ) async throws -> BackupReport {

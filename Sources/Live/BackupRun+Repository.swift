@@ -39,9 +39,7 @@ extension BackupRun {
     let storage = try target.storage()
     return try await onOwnQueue { [base] in
       do {
-        let left = try FoundRepository.left(at: latest, after: base, in: storage)
-        if let left { try verifier.check(left.commit) }
-        return left
+        return try FoundRepository.left(at: latest, after: base, in: storage, verifier)
       } catch let error where error.isDamage || error is CARError || error is RepositoryError {
         // What is damaged is fetched again.
         return nil
@@ -61,7 +59,7 @@ extension BackupRun {
     while true {
       do {
         let fetched = try await fetchRepository(since: since, verifier)
-        if let leftOut = fetched.origin.leftOut {
+        if let leftOut = fetched.draft.fetched?.leftOut {
           warn(
             "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
           )
@@ -133,10 +131,10 @@ extension BackupRun {
       // Some servers that are asked for changes send the whole repository.
       if let since, let base, !(found.isComplete && found.treeProblemCount == 0) {
         origin.since = since
-        if let changes = try RepositoryChanges.find(in: source, after: base, origin) {
-          try verifier.check(changes.commit, in: source)
-          return changes
+        let changes = try RepositoryChanges.find(in: source, after: base, origin) {
+          try verifier.check($0, in: source)
         }
+        if let changes { return changes }
         repository = try CheckedRepository(source, over: base)
         origin.leftOut = Snapshot.LeftOut(of: repository)
       } else if found.sectionCount > found.reached.count,

@@ -81,7 +81,7 @@ final class BackupRun {
     observer(
       .repository(
         records: fetched.draft.counts.records, bytes: UInt64(fetched.byteCount),
-        isIncremental: !isUnchanged && fetched.origin.since != nil))
+        isIncremental: !isUnchanged && fetched.draft.fetched?.since != nil))
     if listing == nil { try await listBlobs(fetched.draft.blobs.referenced) }
     var standing = standing(
       after: try Standing.of(
@@ -119,29 +119,6 @@ final class BackupRun {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
     warn("the archive is damaged; what the server still has of it is written again")
     return false
-  }
-
-  private func write(
-    _ fetched: FoundRepository, _ schedule: RetrySchedule, plcLog: [UInt8]?, _ standing: Standing
-  ) async throws -> BackupReport {
-    observer(.progress(BackupProgress(.blobs)))
-    // What is committed to a file that has no name yet is continued, and the repository has been
-    // compared with it.
-    let startsOver = target.isNew && target.reader == nil
-    return try await appending(to: fetched.header, startsOver: startsOver) { appender in
-      var draft = fetched.draft
-      (draft.fetched, draft.standing) = (fetched.origin, standing)
-      draft.car = try await appender.perform { writer in try fetched.pack(&writer) }
-      let archive = try await appender.reader()
-      let reconciliation = try fetched.reconcile(listing, archive, schedule)
-      observer(
-        .blobs(
-          referenced: fetched.draft.blobs.referenced, listed: reconciliation.listedCount,
-          wanted: reconciliation.wantedCount))
-      var facts = identity.facts
-      facts.plcLog = plcLog
-      return try await end(draft, facts, reconciliation, archive, with: appender)
-    }
   }
 
   // MARK: What the server has

@@ -5,18 +5,15 @@ internal import Repository
 internal import Snapshots
 
 /// A repository that is what it should be, on its way into a snapshot: one that was inspected as a
-/// whole, or one that is known by how it differs from the snapshot before (``RepositoryChanges``).
+/// whole, one that is known by how it differs from the snapshot before (``RepositoryChanges``), or
+/// the one that this has.
 struct FoundRepository: Sendable {
-  /// The commit.
-  let commit: Commit
-  /// What its manifest says of it.
+  /// What its manifest says of it, and how a server gave it.
   let draft: Snapshot
   /// How many bytes there were to look at.
   let byteCount: Int
   /// The header of its CAR, with its length in front.
   let header: [UInt8]
-  /// How a server gave it.
-  let origin: Snapshot.Fetched
   /// Appends the blocks that an archive does not have; returns what the manifest says of the CAR.
   let pack: @Sendable (inout ArchiveWriter) throws -> Snapshot.CARDescription
   /// Sets the blobs that records refer to, and that a server lists, against what an archive holds.
@@ -26,8 +23,9 @@ struct FoundRepository: Sendable {
 extension FoundRepository {
   /// A repository at hand as a CAR, all of which was inspected.
   init(_ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched) {
-    (commit, draft) = (repository.commit, repository.draft)
-    (header, self.origin) = (repository.header, origin)
+    var draft = repository.draft
+    draft.fetched = origin
+    (self.draft, header) = (draft, repository.header)
     byteCount = Int(clamping: repository.byteCount)
     pack = { try repository.pack(into: &$0, after: base) }
     reconcile = { listing, archive, schedule in
@@ -35,6 +33,13 @@ extension FoundRepository {
         repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
         archive: archive, base: base, schedule: schedule)
     }
+  }
+
+  /// The repository of a snapshot that the archive has, of which no block is read.
+  init(of base: ArchivedSnapshot, _ reconciliation: BlobReconciliation) {
+    (draft, header, byteCount) = (base.snapshot, base.snapshot.car.header, 0)
+    pack = { _ in base.snapshot.car }
+    reconcile = { _, _, _ in reconciliation }
   }
 
   /// The repository at a commit that an interrupted backup has left in the archive: it had arrived
@@ -47,12 +52,14 @@ extension FoundRepository {
   ///   - commit: the account's newest.
   ///   - base: the snapshot that the archive has of the account.
   ///   - storage: the archive, with what lies behind its last footer.
+  ///   - verifier: what the commit has to pass.
   /// - Returns: nil if the archive does not hold all of it.
   /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or
-  ///   there is no room.
-  static func left(at commit: CID, after base: ArchivedSnapshot?, in storage: any ArchiveStorage)
-    throws -> FoundRepository?
-  {
+  ///   there is no room; what the verifier throws.
+  static func left(
+    at commit: CID, after base: ArchivedSnapshot?, in storage: any ArchiveStorage,
+    _ verifier: CommitVerifier
+  ) throws -> FoundRepository? {
     let reader = try ArchiveReader(storage.map())
     guard try reader.ordinal(of: commit) != nil else { return nil }
     // The first section that the interrupted backup may have appended.
@@ -78,6 +85,7 @@ extension FoundRepository {
     }
     do {
       let repository = try CheckedRepository(runs, at: commit, over: known, in: reader)
+      try verifier.check(repository.commit)
       var origin = Snapshot.Fetched()
       origin.since = base?.snapshot.rev
       return FoundRepository(repository, after: base, origin: origin)
@@ -138,7 +146,7 @@ extension Snapshot.LeftOut {
 ///    archive or was sent, and each hashes to its CID.
 /// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other.
 ///    Where what changed does not tell that, there are none
-///    (``find(in:after:_:)``).
+///    (``find(in:after:_:verify:)``).
 struct RepositoryChanges {
   /// That what changed does not tell everything.
   private struct NotIncremental: Error {}
@@ -171,15 +179,19 @@ struct RepositoryChanges {
   ///   - sent: what the server sent, each block of which hashes to its CID.
   ///   - base: the snapshot.
   ///   - origin: how the server gave it.
+  ///   - verify: refuses a commit.
   /// - Returns: The repository; nil if the two do not make one, or not all that a manifest says
   ///   follows from what changed: a blob that is held already, or is not referred to by a record
   ///   any more, may be referred to by others that did not change.
   static func find(
-    in sent: CARFile, after base: ArchivedSnapshot, _ origin: Snapshot.Fetched
+    in sent: CARFile, after base: ArchivedSnapshot, _ origin: Snapshot.Fetched,
+    verify: (Commit) throws -> Void
   ) throws -> FoundRepository? {
     do {
       var changes = try RepositoryChanges(sent, base)
-      return try changes?.repository(origin)
+      let repository = try changes?.repository(origin)
+      if let changes, repository != nil { try verify(changes.commit) }
+      return repository
     } catch let error
       where error.isDamage || error is MSTDiffError || error is RepositoryError
       || error is NotIncremental
@@ -235,13 +247,13 @@ struct RepositoryChanges {
     origin.leftOut = Snapshot.LeftOut(
       of: sent, using: new, own: (counts.blocks, Int(clamping: bytesBefore - gone)))
     let header = CARHeader(roots: [root]).bytes
+    // It makes a whole of what was whole.
+    var draft = Snapshot(
+      commit, at: root, counts, unreadable, isComplete: true,
+      blobCount: base.snapshot.blobs.referenced + newBlobs.entries.count)
+    draft.fetched = origin
     return FoundRepository(
-      // It makes a whole of what was whole.
-      commit: commit,
-      draft: Snapshot(
-        commit, at: root, counts, unreadable, isComplete: true,
-        blobCount: base.snapshot.blobs.referenced + newBlobs.entries.count),
-      byteCount: sent.file.count, header: header, origin: origin,
+      draft: draft, byteCount: sent.file.count, header: header,
       pack: packing(header, byteCount: bytesBefore - gone + UInt64(header.count))
     ) { [base, missing] listing, archive, schedule in
       try BlobReconciliation(
