@@ -167,7 +167,14 @@ extension ArchiveCopier {
           try ArchivedSnapshot.manifest(link.manifest, in: source.reader)
         }
         if !keepsPrivateData { old.privateData = nil }
-        try compare(try ArchivedSnapshot.manifest(new.entry.cid, in: reader), old, link)
+        let new = try ArchivedSnapshot.manifest(new.entry.cid, in: reader)
+        // What one archive lacks another may have brought.
+        let countsBlobs = new.blobs.held <= old.blobs.held
+        guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
+          new.isUnvouched != link.isVouched
+        else {
+          throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
+        }
       }
       // What a server only listed may be held by another archive, for another account.
       let missing = report.missingBlobs.filter { $0.record != nil }.map(\.cid)
@@ -200,17 +207,6 @@ extension ArchiveCopier {
     guard report.snapshots.count == count else {
       throw BackupError.copyFailed(
         "it holds \(report.snapshots.count) snapshots, and \(count) were copied")
-    }
-  }
-
-  /// Compares a manifest with the one it is made of.
-  private func compare(_ new: Snapshot, _ old: Snapshot, _ link: ChainLink) throws {
-    // What one archive lacks another may have brought.
-    let countsBlobs = new.blobs.held <= old.blobs.held
-    guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
-      new.isUnvouched != link.isVouched
-    else {
-      throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
     }
   }
 }

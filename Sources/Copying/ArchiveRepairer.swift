@@ -40,19 +40,6 @@ package enum ArchiveRepairer {
     limits: ReadLimits = ReadLimits(), observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
     try storage.lock()
-    let (report, namedCount) = try repairAndName(storage, sources, limits, observer)
-    var damage = report.firstLost.map { "\($0)" }
-    if damage == nil, report.wasDamaged {
-      let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
-      damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
-    }
-    return Report(archive: report, namedCount: namedCount, damage: damage)
-  }
-
-  private static func repairAndName(
-    _ storage: any ArchiveStorage, _ sources: [ArchiveReader], _ limits: ReadLimits,
-    _ observer: @escaping Progress.Observer
-  ) throws -> (ArchiveRepair.Report, namedCount: Int) {
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
     var listed = try SnapshotHistory(of: before).entries
     let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
@@ -71,10 +58,14 @@ package enum ArchiveRepairer {
     }
     // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
     let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
-    return (
-      report,
-      try FoundSnapshots.put(listed, doubtful: doubtful, into: storage, limits: limits)
-    )
+    let namedCount = try FoundSnapshots.put(
+      listed, doubtful: doubtful, into: storage, limits: limits)
+    var damage = report.firstLost.map { "\($0)" }
+    if damage == nil, report.wasDamaged {
+      let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+      damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
+    }
+    return Report(archive: report, namedCount: namedCount, damage: damage)
   }
 }
 

@@ -190,24 +190,16 @@ package struct BlobReconciliation: Sendable {
   }
 
   /// The blobs that are asked for now, in the order of ``wantedPositions``.
+  ///
+  /// Record keys are times as a rule. Blobs of records under other keys, a profile's picture for one,
+  /// come first.
   private func dueNewestFirst() -> [UInt32] {
     guard let schedule else { return [] }
     func isDue(_ position: Int) -> Bool {
       lengths[position] == Self.absent && schedule.isDue(entry(position))
     }
-    let others = (table.entries.count..<count).lazy
-      .filter { notes[$0 - table.entries.count].isNeeded && isDue($0) }
-    return Self.newestFirst(table.entries, where: isDue) + others.map { UInt32($0) }
-  }
-
-  /// The positions of some blobs, by the record keys of the records that refer to them, which are
-  /// times as a rule; those under other keys, a
-  /// profile's picture for one, come first.
-  private static func newestFirst(
-    _ entries: BlobTable.Entries, where isWanted: (Int) -> Bool
-  ) -> [UInt32] {
-    func key(_ entry: BlobTable.Entry) -> UInt64 {
-      let key = entry.firstRecord.drop { $0 != "/" }.dropFirst()
+    func key(_ position: Int) -> UInt64 {
+      let key = table.entries[position].firstRecord.drop { $0 != "/" }.dropFirst()
       do {
         // The order of TIDs is that of their numbers.
         return try TID(String(key)).integer
@@ -215,8 +207,10 @@ package struct BlobReconciliation: Sendable {
         return .max
       }
     }
-    return entries.indices.filter(isWanted).map { (key(entries[$0]), UInt32($0)) }
-      .sorted { $0 > $1 }.map(\.1)
+    let referenced = table.entries.indices.filter(isDue).map { (key($0), UInt32($0)) }
+    let others = (table.entries.count..<count).lazy
+      .filter { notes[$0 - table.entries.count].isNeeded && isDue($0) }
+    return referenced.sorted { $0 > $1 }.map(\.1) + others.map { UInt32($0) }
   }
 
   // MARK: Asking

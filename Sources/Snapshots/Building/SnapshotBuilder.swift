@@ -37,17 +37,11 @@ package struct SnapshotBuilder: Sendable {
     }
   }
 
-  /// What a write ended with.
-  package struct Ending: Sendable {
-    /// The account's newest snapshot.
-    package let snapshot: Snapshot
-    /// What is committed.
-    package let generation: Generation
-    /// Whether the snapshot before says the same, so that none was added.
-    package let isUnchanged: Bool
-    /// Whether damaged sections were written again.
-    package let isHealed: Bool
-  }
+  /// What a write ended with: the account's newest snapshot; what is committed; whether the snapshot
+  /// before says the same, so that none was added; whether damaged sections were written again.
+  package typealias Ending = (
+    snapshot: Snapshot, generation: Generation, isUnchanged: Bool, isHealed: Bool
+  )
 
   private var snapshot: Snapshot
   /// What the server gave to the account's owner, if it says something new.
@@ -135,9 +129,10 @@ package struct SnapshotBuilder: Sendable {
     if let ending = try endWithoutNews(snapshot, &writer) { return ending }
     snapshot.previous = writer.generation?.head?.cid
     snapshot.durationMilliseconds = provenance.milliseconds()
-    return Ending(
-      snapshot: snapshot, generation: try writer.commit(snapshot), isUnchanged: false,
-      isHealed: writer.isHealing)
+    let manifest = try snapshot.block()
+    try writer.append(manifest.cid, manifest.bytes.span)
+    if snapshot.car.sha256 == nil { writer.require(FeatureFlags.undigested) }
+    return (snapshot, try writer.commit(manifest: manifest.cid), false, writer.isHealing)
   }
 
   /// Ends a write without a snapshot; nil if there is something new to say.
@@ -156,10 +151,7 @@ package struct SnapshotBuilder: Sendable {
     } else {
       try writer.abandon()
     }
-    return generation.map {
-      Ending(
-        snapshot: described, generation: $0, isUnchanged: true, isHealed: writer.isHealing)
-    }
+    return generation.map { (described, $0, true, writer.isHealing) }
   }
 }
 
@@ -170,17 +162,5 @@ extension ManifestChain {
   package func end(_ writer: inout ArchiveWriter) throws -> Generation {
     try write(into: &writer)
     return try writer.commit(manifest: head)
-  }
-}
-
-extension ArchiveWriter {
-  /// Appends a manifest, and makes everything count.
-  ///
-  /// - Throws: as ``commit(manifest:)`` does.
-  mutating func commit(_ snapshot: Snapshot) throws -> Generation {
-    let manifest = try snapshot.block()
-    try append(manifest.cid, manifest.bytes.span)
-    if snapshot.car.sha256 == nil { require(FeatureFlags.undigested) }
-    return try commit(manifest: manifest.cid)
   }
 }
