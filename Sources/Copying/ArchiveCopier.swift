@@ -304,15 +304,9 @@ extension ArchiveCopier {
         }
       }
     }
-    let order = found.indices.sorted { left, right in
-      switch (found[left].moment, found[right].moment) {
-      case (let first?, let second?):
-        if first.begins(before: second) { return true }
-        return !second.begins(before: first) && left < right
-      case (nil, nil): return left < right
-      // Nothing before it has a time, so it counts as the oldest.
-      case (let first, _): return first == nil
-      }
+    // One without a time that comes first in its archive counts as the oldest.
+    let order = found.indices.sorted {
+      Moment.areInOrder((found[$0].moment, $0), (found[$1].moment, $1))
     }
     return (order.map { found[$0].link }, sharedCount)
   }

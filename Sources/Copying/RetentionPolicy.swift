@@ -1,5 +1,6 @@
 internal import ATProtocol
 package import Files
+internal import Snapshots
 
 /// Which snapshots of an account are kept, by when they were made.
 ///
@@ -81,7 +82,7 @@ package struct RetentionPolicy: Equatable, Sendable {
     let newestComplete = complete.lastIndex(of: true)
     let dated = moments.indices
       .filter { moments[$0] != nil && (newestComplete == nil || complete[$0]) }
-      .sorted { isNewer($0, $1, moments) }
+      .sorted { Moment.areInOrder((moments[$1], $1), (moments[$0], $0)) }
     for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
     // By the number of a day since the beginning of 1970, which was a Thursday.
     let rules: [(Reason, Int, (Int64) -> Int64)] = [
@@ -106,13 +107,6 @@ package struct RetentionPolicy: Equatable, Sendable {
       reasons[newestComplete].insert(.newestComplete)
     }
     return reasons
-  }
-
-  /// Of two made at the same time, the later in the file is the newer.
-  private func isNewer(_ left: Int, _ right: Int, _ moments: [Moment?]) -> Bool {
-    guard let first = moments[left], let second = moments[right] else { return left > right }
-    if second.begins(before: first) { return true }
-    return !first.begins(before: second) && left > right
   }
 
   /// The months from January of the year 0 to that of a day.

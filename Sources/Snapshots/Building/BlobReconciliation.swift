@@ -200,12 +200,8 @@ package struct BlobReconciliation: Sendable {
     }
     func key(_ position: Int) -> UInt64 {
       let key = table.entries[position].firstRecord.drop { $0 != "/" }.dropFirst()
-      do {
-        // The order of TIDs is that of their numbers.
-        return try TID(String(key)).integer
-      } catch {
-        return .max
-      }
+      // The order of TIDs is that of their numbers.
+      return (try? TID(String(key)))?.integer ?? .max
     }
     let referenced = table.entries.indices.filter(isDue).map { (key($0), UInt32($0)) }
     let others = (table.entries.count..<count).lazy

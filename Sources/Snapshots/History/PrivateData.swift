@@ -117,9 +117,7 @@ extension PrivateData {
   }
 
   private static func value(of block: Block) -> IPLDValue? {
-    do throws(DAGCBORError) { return try DAGCBORDecoder.decode(block.bytes.span) } catch {
-      return nil
-    }
+    try? DAGCBORDecoder.decode(block.bytes.span)
   }
 
   /// The block of the list.

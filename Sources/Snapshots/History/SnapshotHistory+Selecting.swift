@@ -1,5 +1,5 @@
 package import ATProtocol
-internal import Files
+package import Files
 internal import IPLD
 
 /// Choosing among the snapshots.
@@ -81,7 +81,9 @@ extension SnapshotHistory {
       }
     case .moment(let moment):
       what = "made by then"
-      found = Self.byTime(eligible.filter { $0.moment?.isUpTo(moment) ?? false })
+      found = eligible.filter { $0.moment?.isUpTo(moment) ?? false }.sorted {
+        Moment.areInOrder(($0.moment, $0.number), ($1.moment, $1.number))
+      }
     case .revision(let text):
       what = "with revision \(text)"
       found = eligible.filter { $0.rev?.text.hasPrefix(text) ?? false }
@@ -126,15 +128,6 @@ extension SnapshotHistory {
     return last.values.sorted { $0.number > $1.number }
   }
 
-  /// In the order of time, and of the file where that is the same.
-  private static func byTime(_ list: [Entry]) -> [Entry] {
-    list.sorted { left, right in
-      guard let first = left.moment, let second = right.moment else { return false }
-      if first.begins(before: second) { return true }
-      return !second.begins(before: first) && left.number < right.number
-    }
-  }
-
   /// The manifest or commit of a snapshot whose CID begins so.
   private static func fits(_ entry: Entry, _ text: String) -> String? {
     ["\(entry.cid)", "\(entry.commit)"].first { $0.hasPrefix(text) }
@@ -150,5 +143,20 @@ extension SnapshotHistory {
       return list.first.map { ", made \($0.createdAt)" } ?? ""
     }
     return ", made \(first.createdAt) to \(last.createdAt)"
+  }
+}
+
+extension Moment {
+  /// Whether of two that have a moment and a number the first comes first in time.
+  ///
+  /// One without a moment counts as the oldest; at the same time the lower number comes first.
+  package static func areInOrder(
+    _ left: (moment: Moment?, number: Int), _ right: (moment: Moment?, number: Int)
+  ) -> Bool {
+    guard let first = left.moment, let second = right.moment else {
+      return left.moment == nil && (right.moment != nil || left.number < right.number)
+    }
+    if first.begins(before: second) { return true }
+    return !second.begins(before: first) && left.number < right.number
   }
 }

@@ -47,8 +47,9 @@ package enum SnapshotSelector: Equatable, Sendable {
       self = .moment(moment)
     } else if Self.couldBeRevision(text) {
       self = .revision(text)
-    } else if let cid = Self.wholeCID(text) {
-      self = .cid(cid)
+    } else if let cid = try? CID(text) {
+      // It may be given in any form.
+      self = .cid("\(cid)")
     } else if text.utf8.count >= Self.minimumCID, text.hasPrefix("bafyrei"),
       text.utf8.allSatisfy(Self.isDigit)
     {
@@ -72,15 +73,6 @@ package enum SnapshotSelector: Equatable, Sendable {
     guard minimumRevision..<TID.maximumLength ~= text.utf8.count else { return false }
     let rest = String(repeating: "2", count: TID.maximumLength - text.utf8.count)
     return TID.isValid((text + rest).utf8.span)
-  }
-
-  /// The canonical text of a CID that is given whole, in whatever form.
-  private static func wholeCID(_ text: String) -> String? {
-    do {
-      return "\(try CID(text))"
-    } catch {
-      return nil
-    }
   }
 
   /// Whether a byte is a digit of base 32.
