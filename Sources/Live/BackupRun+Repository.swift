@@ -126,7 +126,8 @@ extension BackupRun {
       let source = try CARFile(sent, verifying: false)
       if let error = source.found.carError { throw error }
       let found = RepositoryInspection(of: source)
-      var origin = Snapshot.Fetched(repoRev: repoRev)
+      var origin = Snapshot.Fetched()
+      origin.repoRev = repoRev
       let repository: CheckedRepository
       // Some servers that are asked for changes send the whole repository.
       if let since, let base, !(found.isComplete && found.treeProblemCount == 0) {

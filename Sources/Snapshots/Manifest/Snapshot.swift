@@ -94,9 +94,7 @@ public struct Snapshot: Equatable, Sendable {
     package var leftOut: LeftOut?
 
     /// A repository that was fetched.
-    package init(since: TID? = nil, repoRev: String? = nil) {
-      (self.since, self.repoRev) = (since, repoRev)
-    }
+    package init() {}
   }
 
   /// Blocks that a server sent though they are not part of the repository, and that are not stored.
@@ -130,27 +128,19 @@ public struct Snapshot: Equatable, Sendable {
     /// The ordinal that the position behind that snapshot's last section stands for.
     package var first: UInt64?
 
-    /// A CAR of nothing.
-    init() {}
   }
 
   /// What the repository consists of.
   public struct Counts: Equatable, Sendable {
     /// Records.
-    public var records: Int
+    public var records = 0
     /// Tree nodes.
-    public var nodes: Int
+    public var nodes = 0
     /// Distinct blocks.
-    public var blocks: Int
+    public var blocks = 0
     /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not
     /// known.
     package var recordBlocks: Int?
-
-    /// Counts of these.
-    package init(records: Int = 0, nodes: Int = 0, blocks: Int = 0, recordBlocks: Int? = nil) {
-      (self.records, self.nodes, self.blocks) = (records, nodes, blocks)
-      self.recordBlocks = recordBlocks
-    }
   }
 
   /// The blobs in figures.
