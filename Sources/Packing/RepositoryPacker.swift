@@ -185,12 +185,10 @@ package struct RepositoryPacker {
       // That a blob was not given is what the absence of an entry says.
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
-      var builder = SnapshotBuilder(draft, facts, ledger, after: base, provenance)
-      var standing = try Standing.of(
+      draft.standing = try Standing.of(
         draft, after: base, accepting: options.accepted, now: provenance.createdAt)
-      standing.takeHandle(from: base?.snapshot.standing)
-      builder.judge(standing)
-      let ending = try builder.end(&writer)
+      draft.standing.takeHandle(from: base?.snapshot.standing)
+      let ending = try SnapshotBuilder(draft, facts, ledger, after: base, provenance).end(&writer)
       // A run that was killed may not have waited for the name; the content was synced at opening.
       if ending.isUnchanged { try storage.synchronizeName() }
       let generation = ending.generation
@@ -199,7 +197,7 @@ package struct RepositoryPacker {
         isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
         damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
           ? storage.storedDamage() : StoredDamage(),
-        newDoubts: standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
+        newDoubts: draft.standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount)
     }

@@ -54,8 +54,8 @@ package struct SnapshotBuilder: Sendable {
   /// A snapshot of a repository.
   ///
   /// - Parameters:
-  ///   - draft: what the manifest is to say of the repository, its CAR and how a server gave it; the
-  ///     snapshot before, if only the blobs are others.
+  ///   - draft: what the manifest is to say of the repository, its CAR, how a server gave it and what
+  ///     speaks against it; the snapshot before, if only the blobs are others.
   ///   - facts: what is known of the account.
   ///   - ledger: the figures of its blobs, and those that its pages are to list.
   ///   - base: the account's snapshot before.
@@ -77,9 +77,6 @@ package struct SnapshotBuilder: Sendable {
     (self.facts, self.ledger, self.base) = (facts, ledger, base)
     self.provenance = provenance
   }
-
-  /// Says what speaks against it, and what of that is accepted.
-  package mutating func judge(_ standing: Standing) { snapshot.standing = standing }
 
   /// Adds what the server gave to the account's owner.
   package mutating func add(_ received: ReceivedPrivateData) throws {

@@ -142,7 +142,10 @@ internal import Verification
       lying.previous = newest.cid
       do {
         var writer = try ArchiveWriter.reopen(FileStorage.open(scene.path(Self.file)))
-        _ = try writer.commit(lying)
+        let bytes = try lying.encode()
+        let manifest = CID(codec: .dagCBOR, hashing: bytes.span)
+        try writer.append(manifest, bytes.span)
+        _ = try writer.commit(manifest: manifest)
       } catch is ArchiveError where figure < 0 {
         continue
       }
