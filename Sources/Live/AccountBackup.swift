@@ -108,7 +108,7 @@ public struct AccountBackup: Sendable {
     let lookup = ArchiveLookup(destination, locks, isReadOnly: false)
     var backup = self
     // To compare what is stored with its checksums is to fetch all of it.
-    if case .bucket = destination { backup.options.checksHeld = false }
+    if destination.bucket != nil { backup.options.checksHeld = false }
     return try await BucketDestination.retryingLostRaces(
       lost: {
         observer(.warning("another writer was faster; the backup goes on from what that one wrote"))

@@ -38,28 +38,31 @@ final class DestinationArchive {
 
   /// Opens what is there.
   ///
-  /// - Parameter isReadOnly: whether nothing is locked or written: to see what a backup would do.
+  /// - Parameters:
+  ///   - name: what the archive is called: a file's path, or an address in a bucket.
+  ///   - bucket: the bucket; nil for a file.
+  ///   - isReadOnly: whether nothing is locked or written: to see what a backup would do.
   /// - Throws: `ArchiveError` for a file that is no archive, or that another process writes to;
   ///   ``BackupError``; as `BucketStorage` does.
-  static func open(_ place: ArchivePlace, isReadOnly: Bool = false) async throws
-    -> DestinationArchive
+  static func open(_ name: String, in bucket: BucketDestination? = nil, isReadOnly: Bool = false)
+    async throws -> DestinationArchive
   {
-    switch place {
-    case .file(let path):
-      return try await waitingForLock { try open(path, isReadOnly: isReadOnly) }
-    case .object(let address, let bucket) where isReadOnly:
+    guard let bucket else {
+      return try await waitingForLock { try open(FilePath(name), isReadOnly: isReadOnly) }
+    }
+    let address = try BucketAddress(name)
+    guard !isReadOnly else {
       let file = try await bucket.map(address)
       return DestinationArchive(
-        UploadLock.file(of: "\(address)", in: bucket.cache, ending: "notes"), name: place.name,
+        UploadLock.file(of: name, in: bucket.cache, ending: "notes"), name: name,
         isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
-    case .object(let address, let bucket):
-      let object = try await BucketStorage.open(address, of: bucket)
-      return DestinationArchive(
-        object.notes, name: place.name, isNew: object.isNew,
-        reader: try committed(isNew: object.isNew) {
-          try ArchiveReader(object.map(), ignoresTail: true)
-        }, opened: object)
     }
+    let object = try await BucketStorage.open(address, of: bucket)
+    return DestinationArchive(
+      object.notes, name: name, isNew: object.isNew,
+      reader: try committed(isNew: object.isNew) {
+        try ArchiveReader(object.map(), ignoresTail: true)
+      }, opened: object)
   }
 
   private init(
@@ -235,10 +238,10 @@ final class ArchiveLookup {
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be opened.
   func find(_ account: ATIdentifier) async throws {
     release()
-    guard let place = try destination.archive(of: account) else { return }
-    lock = try await locks.lock(place.name, waits: false)
+    guard let name = try destination.archive(of: account) else { return }
+    lock = try await locks.lock(name, waits: false)
     guard lock != nil else { return }
-    let found = try await DestinationArchive.open(place, isReadOnly: isReadOnly)
+    let found = try await open(name)
     archive = found
     base = try ArchivedSnapshot.newest(of: account, in: found.reader)
     // An archive that bears the handle and knows nothing of it may be another account's.
@@ -250,12 +253,12 @@ final class ArchiveLookup {
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be opened, or is another
   ///   account's; `CancellationError`.
   func find(_ identity: AccountIdentity) async throws {
-    let place = try destination.archive(of: identity, isMade: !isReadOnly)
-    if archive?.name != place.name {
+    let name = try destination.archive(of: identity, isMade: !isReadOnly)
+    if archive?.name != name {
       // A backup that waits for an archive holds none.
       release()
-      lock = try await locks.lock(place.name, waits: true)
-      archive = try await DestinationArchive.open(place, isReadOnly: isReadOnly)
+      lock = try await locks.lock(name, waits: true)
+      archive = try await open(name)
     }
     base = try ArchivedSnapshot.newest(of: .did(identity.did), in: archive?.reader)
     guard base == nil, let archive else { return }
@@ -263,6 +266,10 @@ final class ArchiveLookup {
     try archive.refuseLeftover(unlessOf: identity.did)
     guard let reader = archive.reader else { return }
     if let name = destination.namedForOne { try reader.refuseOtherAccounts(named: name) }
+  }
+
+  private func open(_ name: String) async throws -> DestinationArchive {
+    try await DestinationArchive.open(name, in: destination.bucket, isReadOnly: isReadOnly)
   }
 
   /// Claims an account for this backup.
@@ -314,34 +321,31 @@ extension AccountBackup {
     /// Into an object in a bucket.
     case bucket(BucketDestination)
 
-    /// The archive of an account, by what the account is called; nil if its name depends on who the
-    /// account is.
-    func archive(of account: ATIdentifier) throws -> ArchivePlace? {
+    /// The bucket; nil for files.
+    var bucket: BucketDestination? { if case .bucket(let bucket) = self { bucket } else { nil } }
+
+    /// What the archive of an account is called, by what the account is called; nil if that depends
+    /// on who the account is.
+    func archive(of account: ATIdentifier) throws -> String? {
       switch (self, account) {
-      case (.file(let file), _), (.shared(let file), _): .file(file)
-      case (.folder(let folder), .handle(let handle)): .file(folder.archive(named: handle))
-      case (.folder(let folder), .did(let did)): try folder.archive(of: did).map { .file($0) }
-      case (.bucket(let bucket), .handle): bucket.isFolder ? nil : .object(bucket.place, in: bucket)
-      case (.bucket(let bucket), .did(let did)): .object(bucket.archive(of: did), in: bucket)
+      case (.file(let file), _), (.shared(let file), _): file.string
+      case (.folder(let folder), .handle(let handle)): folder.archive(named: handle).string
+      case (.folder(let folder), .did(let did)): try folder.archive(of: did)?.string
+      case (.bucket(let bucket), .handle): bucket.isFolder ? nil : "\(bucket.place)"
+      case (.bucket(let bucket), .did(let did)): "\(bucket.archive(of: did))"
       }
     }
 
-    /// The archive of an account, or the name for a new one.
+    /// What the archive of an account is called, or a new one.
     ///
     /// - Parameters:
     ///   - identity: who the account is.
     ///   - isMade: whether the folder is made, if it is not there.
-    func archive(of identity: AccountIdentity, isMade: Bool) throws -> ArchivePlace {
-      switch self {
-      case .file(let file), .shared(let file): .file(file)
-      case .folder(let folder):
-        .file(
-          try folder.archive(of: identity.did)
-            ?? folder.newArchive(
-              of: identity.did,
-              handle: identity.isHandleConfirmed == false ? nil : identity.handle, isMade: isMade))
-      case .bucket(let bucket): .object(bucket.archive(of: identity.did), in: bucket)
-      }
+    func archive(of identity: AccountIdentity, isMade: Bool) throws -> String {
+      if let name = try archive(of: .did(identity.did)) { return name }
+      guard case .folder(let folder) = self else { throw BackupError.notFound(identity.did.text) }
+      let handle = identity.isHandleConfirmed == false ? nil : identity.handle
+      return try folder.newArchive(of: identity.did, handle: handle, isMade: isMade).string
     }
 
     /// What may hold one account only: the file or object that was named.
@@ -360,22 +364,6 @@ extension AccountBackup {
       case .folder: false
       case .bucket(let bucket): !bucket.isFolder
       }
-    }
-  }
-}
-
-/// Where one archive is, or is to be.
-enum ArchivePlace: Sendable {
-  /// A file.
-  case file(FilePath)
-  /// An object in a bucket.
-  case object(BucketAddress, in: BucketDestination)
-
-  /// What a person calls it.
-  var name: String {
-    switch self {
-    case .file(let path): path.string
-    case .object(let address, _): "\(address)"
     }
   }
 }

@@ -155,7 +155,7 @@ import XRPC
 
   @Test func `are given only to what has a snapshot`() async throws {
     let path = scene.path("new.car.zst")
-    let target = try await DestinationArchive.open(.file(path))
+    let target = try await DestinationArchive.open(path.string)
     #expect(target.isNew && target.reader == nil)
     #expect(names.isEmpty, "nothing is made before there is something to write")
     _ = try target.storage()
@@ -165,7 +165,7 @@ import XRPC
   @Test func `are locked as soon as they are opened, and no longer than needed`() async throws {
     try await scene.backUp(alice, into: "a.car.zst")
     var target: DestinationArchive? = try await DestinationArchive.open(
-      .file(scene.path("a.car.zst")))
+      scene.path("a.car.zst").string)
     #expect(target?.isNew == false)
     let before = scene.server.server.log.count
     await #expect(throws: ArchiveError(.locked)) {
@@ -223,7 +223,7 @@ import XRPC
     let delivered = scene.server.blobDeliveries
     if !names.contains("b.car.zst") {
       #expect(names == [".b.car.zst.partial"])
-      let target = try await DestinationArchive.open(.file(path))
+      let target = try await DestinationArchive.open(path.string)
       #expect(target.reader != nil, "the repository counts already")
     }
     #expect(try await scene.backUp(account, into: "b.car.zst").outcome == .complete)

@@ -121,7 +121,7 @@ import XRPC
 
   @Test func `is made while a backup is under way`() async throws {
     try await scene.backUp(account, into: "a.car.zst")
-    let target = try await DestinationArchive.open(.file(scene.path("a.car.zst")))
+    let target = try await DestinationArchive.open(scene.path("a.car.zst").string)
     #expect(try await plan(into: "a.car.zst").repository == .unchanged)
     target.release()
   }
